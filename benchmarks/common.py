@@ -1,0 +1,88 @@
+"""What every benchmark writes: one JSON with the numbers and everything needed to run them again.
+
+``environment()`` says where a number came from; ``write_result(name, payload)`` adds it and writes results/NAME.json
+under a temporary name first, so that a run that is cut short never leaves half a file.
+"""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "results"
+
+
+def commit() -> str:
+    """The commit of the working tree, with ``-dirty`` if files differ from it.
+
+    Outside a repository (a copy of the tree on a lent machine) it is what ANYFILL_COMMIT says, or ``unknown``.
+    """
+    if named := os.environ.get("ANYFILL_COMMIT"):
+        return named
+    try:
+        head = _git("rev-parse", "--verify", "--quiet", "HEAD")
+        return head + ("-dirty" if _git("status", "--porcelain", "--", "src", "benchmarks") else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def environment(device: str | torch.device = "cpu") -> dict[str, object]:
+    """Commit, device, versions and cores of this run."""
+    device = torch.device(device)
+    is_cuda = device.type == "cuda"
+    return {
+        "commit": commit(),
+        "device": torch.cuda.get_device_name(device) if is_cuda else (platform.processor() or platform.machine()),
+        "device_type": device.type,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu_count": os.cpu_count(),
+        "torch_threads": torch.get_num_threads(),
+        "written": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    }
+
+
+def write_result(name: str, payload: Mapping[str, object], *, device: str | torch.device = "cpu") -> Path:
+    """Write results/NAME.json: the payload beside the environment, atomically. Returns the path."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    document = {"name": name, "environment": environment(device), **payload}
+    temporary.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n")
+    temporary.replace(path)
+    return path
+
+
+def median_seconds(
+    run: Callable[[], object], *, repeats: int, warm_up: int = 1, device: str | torch.device = "cpu"
+) -> float:
+    """Median wall-clock seconds of one call, after ``warm_up`` calls that do not count."""
+    for _ in range(warm_up):
+        run()
+    times: list[float] = []
+    for _ in range(repeats):
+        _wait(device)
+        start = time.perf_counter()
+        run()
+        _wait(device)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def _wait(device: str | torch.device) -> None:
+    """Wait for the device: on a GPU a call returns before its work is done."""
+    if torch.device(device).type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def _git(*arguments: str) -> str:
+    done = subprocess.run(("git", *arguments), cwd=ROOT, check=True, capture_output=True, text=True)
+    return done.stdout.strip()

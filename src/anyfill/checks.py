@@ -1,0 +1,37 @@
+"""One way to refuse bad input: a sentence that names what, where, what was expected and what came instead."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+
+def refuse(what: str, *, expected: str, got: object) -> ValueError:
+    """The error every constructor and surface raises; the caller writes ``raise refuse(...)``."""
+    return ValueError(f"{what}: expected {expected}, got {got}")
+
+
+def require_positive(name: str, value: int | float) -> None:
+    """Refuse a number that is not above zero (booleans and NaN are not numbers here)."""
+    if isinstance(value, bool) or not value > 0:
+        raise refuse(name, expected="a number above 0", got=repr(value))
+
+
+def require_probability(name: str, value: float) -> None:
+    """Refuse a number outside [0, 1]."""
+    if isinstance(value, bool) or not 0.0 <= value <= 1.0:
+        raise refuse(name, expected="a number from 0 to 1", got=repr(value))
+
+
+def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> None:
+    """Refuse a tensor whose shape differs from ``shape``; ``None`` stands for any length."""
+    fits = tensor.dim() == len(shape) and all(want is None or want == have for want, have in zip(shape, tensor.shape))
+    if not fits:
+        wanted = "(" + ", ".join("any" if want is None else str(want) for want in shape) + ")"
+        raise refuse(f"shape of {name}", expected=wanted, got=tuple(tensor.shape))
+
+
+def require_bool(name: str, tensor: Tensor) -> None:
+    """Refuse a tensor that is not boolean: a 0/1 mask of unknown polarity is how mistakes begin."""
+    if tensor.dtype != torch.bool:
+        raise refuse(f"dtype of {name}", expected="torch.bool (True = known)", got=tensor.dtype)

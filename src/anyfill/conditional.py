@@ -1,0 +1,297 @@
+"""Given / ask: condition a model on what is known, then sample it, score it, summarise it, ask what to measure next.
+
+    answer = model.given(x)            # NaN = not known
+    answer.sample(5)                   # five joint draws of everything unknown
+    answer.mean(), answer.interval(0.9), answer.mode()      # of each unknown variable's own conditional, one pass
+    answer.log_prob(other)             # log p(other's values of the unknown | given)
+    answer.information(target=3)       # nats that each other unknown variable is expected to tell about variable 3
+
+Summaries are of p(x_j | given) for each unknown j by itself; joint questions need ``sample`` or ``log_prob``. For
+discrete variables ``mean`` is the expected code, which says something about ordered values only; ``mode`` is the
+likeliest value and ``interval`` is made of codes. All of it is answered only as far as the model was trained for it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Literal
+
+import torch
+from torch import Generator, Tensor
+
+from anyfill.checks import refuse, require_bool, require_positive, require_shape
+from anyfill.evaluation.acquire import Information, information
+from anyfill.evaluation.chain import CELLS_PER_PASS, LogProb, log_prob
+from anyfill.likelihoods.discrete import Bernoulli, Categorical
+from anyfill.likelihoods.marginals import Likelihood, Marginals
+from anyfill.likelihoods.mixed import Mixed
+from anyfill.model import Model
+from anyfill.questions.licence import step_reading, unlicensed
+from anyfill.questions.question import Question, Reading, chain_rank
+from anyfill.samplers.draw import Draw
+from anyfill.samplers.policy import Policy
+from anyfill.samplers.sample import Decoder, sample
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditional:
+    """p(. | given) for B rows; made by ``Conditional.on`` or ``model.given``.
+
+    Attributes:
+        model: what answers.
+        x: values (B, N), 0 where not known; int64 if every variable is discrete, else floating point.
+        known: bool (B, N), True = given.
+        context: optional side information (B, ...).
+    """
+
+    model: Model
+    x: Tensor
+    known: Tensor
+    context: Tensor | None = None
+
+    @classmethod
+    def on(cls, model: Model, x: Tensor, known: Tensor | None = None, context: Tensor | None = None) -> "Conditional":
+        """Condition on values.
+
+        Args:
+            model: what answers.
+            x: values (B, N), or (N,) for one row; NaN = not known. Any device: it is moved to the model's.
+            known: bool, same shape, True = given; by default every value that is not NaN.
+            context: optional side information (B, ...).
+        """
+        x, known = _one_or_more_rows(model, x, known)
+        bad = known & ~x.isfinite()
+        _refuse_cells(bad, x, "a finite number, or NaN and not known")
+        sizes = _sizes(model.likelihood, model.variables).to(x.device)
+        coded = known & (sizes > 0)
+        _refuse_cells(
+            coded & ((x < 0) | (x >= sizes) | (x != x.round())), x, "a code from 0 to its number of values - 1"
+        )
+        if context is not None and (context.dim() == 0 or len(context) != len(x)):
+            raise refuse("context", expected=f"one entry for each of {len(x)} rows", got=tuple(context.shape))
+        dtype = torch.int64 if bool((sizes > 0).all()) else x.dtype if x.is_floating_point() else torch.float32
+        x = torch.where(known, x, torch.zeros_like(x)).to(dtype)
+        device = next(chain(model.parameters(), model.buffers()), x).device
+        return cls(model, x.to(device), known.to(device), None if context is None else context.to(device))
+
+    @property
+    def unknown(self) -> Tensor:
+        """bool (B, N): everything that is not given."""
+        return ~self.known
+
+    def sample(
+        self,
+        n: int = 1,
+        *,
+        asked: Tensor | None = None,
+        draw: Draw | None = None,
+        policy: Policy | Decoder | None = None,
+        seed: int | None = None,
+        generator: Generator | None = None,
+        rows_per_pass: int | None = None,
+        unlicensed: bool = False,
+    ) -> Tensor:
+        """(n, B, N): n joint draws of the asked variables beside the given values.
+
+        Args:
+            n: how many draws per row.
+            asked: bool (N,) or (B, N); by default everything unknown. The rest is NaN in the answer, or -1 for codes.
+            draw: temperature, top-k, nucleus, typical.
+            policy: how to decode; by default exactly, one by one in the model's order.
+            seed, generator: one of them makes the draws repeatable; by default torch's global seed does.
+            rows_per_pass: most rows in one call of the network.
+            unlicensed: True = use conditionals that the model was not trained on.
+        """
+        require_positive("n", n)
+        question = Question(self.known, self._asked(asked))
+        rows = torch.arange(len(self.x), device=self.x.device).repeat(n)
+        source = self._generator(seed, generator)
+        drawn = self.x.new_empty(len(rows), self.x.shape[1])
+        size = max(1, CELLS_PER_PASS // self.model.variables) if rows_per_pass is None else rows_per_pass
+        for begin in range(0, len(rows), size):
+            part = rows[begin : begin + size]
+            drawn[begin : begin + size] = sample(
+                self.model,
+                self.x[part],
+                Question(question.given[part], question.asked[part]),
+                policy=policy,
+                draw=draw,
+                context=None if self.context is None else self.context[part],
+                generator=source,
+                unlicensed=unlicensed,
+            ).x
+        nothing = torch.nan if drawn.is_floating_point() else -1
+        return torch.where(question.ignored, nothing, drawn.reshape(n, *self.x.shape)).to(self.x.dtype)
+
+    def log_prob(
+        self,
+        values: Tensor,
+        asked: Tensor | None = None,
+        *,
+        reading: Reading | None = None,
+        orders: int | None = None,
+        estimator: Literal["estimate", "bound"] = "estimate",
+        seed: int | None = None,
+        generator: Generator | None = None,
+        rows_per_pass: int | None = None,
+    ) -> LogProb:
+        """log p(asked values | given), each of (B,), or (n, B) for values (n, B, N) as ``sample`` returns them.
+
+        Args:
+            values: (N,), (B, N) or (n, B, N), read where asked.
+            asked: bool (N,) or (B, N); by default everything unknown that has a value (not NaN, and not -1 for codes).
+            reading, orders, estimator, rows_per_pass: as for ``anyfill.evaluation.log_prob``.
+            seed, generator: for shuffled orders.
+        """
+        rows, times = self._rows_of(values)
+        given, wanted = self.known.repeat(times, 1), self._asked(asked).repeat(times, 1)
+        if asked is None:
+            wanted &= ~rows.isnan() if self.x.is_floating_point() else ~rows.isnan() & (rows >= 0)
+        _refuse_cells(wanted & ~rows.isfinite(), rows, "a finite number where asked")
+        rows = torch.where(wanted, rows, torch.zeros_like(rows)).to(self.x.dtype)
+        answer = log_prob(
+            self.model,
+            torch.where(given, self.x.repeat(times, 1), rows),
+            Question(given, wanted),
+            reading=reading,
+            orders=orders,
+            estimator=estimator,
+            context=None if self.context is None else self.context.repeat(times, *[1] * (self.context.dim() - 1)),
+            generator=None if orders is None else self._generator(seed, generator),
+            rows_per_pass=rows_per_pass,
+        )
+        if values.dim() < 3:
+            return answer
+        shape = values.shape[:2]
+        return LogProb(answer.value.reshape(shape), answer.kind, answer.stderr.reshape(shape), answer.passes)
+
+    def marginals(self) -> Marginals:
+        """p(x_j | given) for every unknown j, each on its own, in one pass; meaningless at given variables."""
+        model = self.model
+        question = Question(self.known, self.unknown)
+        if step_reading(model.readings, question, model.order, order=model.order, parallel=True) is None:
+            raise unlicensed(model.readings, "p(x_j | given) for each unknown variable by itself")
+        # Only a random order or a corruption that shows noise takes a draw; else torch's own state is left alone.
+        chance = model.corruption.shows_unknown or model.order.random
+        source = self._generator(None, None) if chance else None
+        with model.evaluating():
+            if not model.is_one_pass:
+                shown = model.corruption.fill(self.x, self.known, generator=source)
+                return model.marginals(shown, self.known, self.context)
+            block = chain_rank(model.order, Question(self.known, torch.zeros_like(self.known)), generator=source)
+            return model.chain(self.x, torch.where(self.known, block, 0), self.context)
+
+    def mean(self) -> Tensor:
+        """(B, N) floating point: the expected value (code) of each unknown variable; given values as they are."""
+        mean = self.marginals().mean()
+        return torch.where(self.known, self.x.to(mean.dtype), mean)
+
+    def mode(self) -> Tensor:
+        """(B, N): the likeliest value of each unknown variable by itself; given values as they are."""
+        return torch.where(self.known, self.x, self.marginals().mode().to(self.x.dtype))
+
+    def interval(self, level: float = 0.9) -> tuple[Tensor, Tensor]:
+        """(B, N) each: the central interval of each unknown variable, its quantiles (1 - level)/2 and (1 + level)/2.
+
+        Given values are their own interval. The interval of a discrete variable is made of codes and holds at least
+        ``level``.
+        """
+        if isinstance(level, bool) or not 0.0 < level < 1.0:
+            raise refuse("level", expected="a number between 0 and 1", got=repr(level))
+        marginals = self.marginals()
+        low, high = (marginals.quantile(q).to(self.x.dtype) for q in ((1 - level) / 2, (1 + level) / 2))
+        return torch.where(self.known, self.x, low), torch.where(self.known, self.x, high)
+
+    def information(
+        self,
+        target: int | Sequence[int],
+        *,
+        samples: int = 100,
+        seed: int | None = None,
+        generator: Generator | None = None,
+        rows_per_pass: int | None = None,
+    ) -> Information:
+        """I(target; x_j | given) for each other unknown variable j, in nats: see ``anyfill.evaluation.acquire``.
+
+        Args:
+            target: the variable (or variables) to learn about; unknown in every row.
+            samples: M, how many joint draws it is estimated from, at least 2.
+            seed, generator: one of them makes the draws repeatable.
+            rows_per_pass: most rows in one call of the network.
+        """
+        wanted = torch.zeros_like(self.known)
+        for variable in [target] if isinstance(target, int) else target:
+            if not 0 <= variable < self.model.variables:
+                raise refuse("target", expected=f"variables from 0 to {self.model.variables - 1}", got=variable)
+            if bool(self.known[:, variable].any()):
+                raise refuse("target", expected="variables that are unknown in every row", got=f"{variable}, given")
+            wanted[:, variable] = True
+        drawn = self.sample(samples, seed=seed, generator=generator, rows_per_pass=rows_per_pass)
+        return information(self.model, drawn, self.known, wanted, context=self.context, rows_per_pass=rows_per_pass)
+
+    def _asked(self, asked: Tensor | None) -> Tensor:
+        """bool (B, N): what is asked, everything unknown by default; ValueError where it is given."""
+        if asked is None:
+            return self.unknown
+        require_bool("asked", asked)
+        if tuple(asked.shape) not in (tuple(self.x.shape[1:]), tuple(self.x.shape)):
+            expected = f"{tuple(self.x.shape[1:])} or {tuple(self.x.shape)}"
+            raise refuse("shape of asked", expected=expected, got=tuple(asked.shape))
+        wanted = asked.to(self.x.device).expand(self.x.shape)
+        return Question(self.known, wanted).checked().asked
+
+    def _rows_of(self, values: Tensor) -> tuple[Tensor, int]:
+        """(n * B, N), and n, from values (N,), (B, N) or (n, B, N)."""
+        shape = tuple(values.shape)
+        if shape not in (self.x.shape[1:], self.x.shape) and not (values.dim() == 3 and shape[1:] == self.x.shape):
+            raise refuse("shape of values", expected=f"(..., {', '.join(map(str, self.x.shape))})", got=shape)
+        rows = values.to(self.x.device)
+        rows = rows.expand(self.x.shape) if rows.dim() < 3 else rows.reshape(-1, self.x.shape[1])
+        return rows, shape[0] if len(shape) == 3 else 1
+
+    @staticmethod
+    def _generator(seed: int | None, generator: Generator | None) -> Generator:
+        """The caller's generator, one from the caller's seed, or one from torch's global state."""
+        if generator is not None:
+            if seed is not None:
+                raise refuse("seed and generator", expected="one of them", got="both")
+            return generator
+        return torch.Generator().manual_seed(int(torch.randint(2**62, ())) if seed is None else seed)
+
+
+def _one_or_more_rows(model: Model, x: Tensor, known: Tensor | None) -> tuple[Tensor, Tensor]:
+    """x and known as (B, N), checked for shape and dtype."""
+    if not isinstance(x, Tensor):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refuse("x", expected="a torch tensor", got=type(x).__name__)
+    if x.dtype.is_complex or x.dtype == torch.bool:
+        raise refuse("dtype of x", expected="an integer or floating-point type", got=x.dtype)
+    if known is not None:
+        require_bool("known", known)
+        require_shape("known", known, tuple(x.shape))
+    if x.dim() == 1:
+        x, known = x.unsqueeze(0), None if known is None else known.unsqueeze(0)
+    require_shape("x", x, (None, model.variables))
+    return x, ~x.isnan() if known is None else known.to(x.device)
+
+
+def _refuse_cells(bad: Tensor, x: Tensor, expected: str) -> None:
+    """ValueError naming the first bad cell (bool (B, N)), if there is one."""
+    if bool(bad.any()):
+        row, variable = (int(i) for i in bad.nonzero()[0])
+        raise refuse(f"value at row {row}, variable {variable}", expected=expected, got=x[row, variable].item())
+
+
+def _sizes(likelihood: Likelihood, variables: int) -> Tensor:
+    """int64 (N,): how many codes each variable has; 0 = not discrete, or not known to be."""
+
+    def size(one: Likelihood) -> int:
+        match one:
+            case Bernoulli():
+                return 2
+            case Categorical():
+                return one.size
+            case _:
+                return 0
+
+    columns = likelihood.columns if isinstance(likelihood, Mixed) else [likelihood] * variables
+    return torch.tensor([size(column) for column in columns])

@@ -1,0 +1,72 @@
+"""Corruption: what stands in the unknown places, and what the network is told.
+
+Absorb    unknown values are blank and the network is told where (ARDM, MAC, SFARM, CMLM).
+Scramble  unknown values are uniform noise; the network is told where (SUNMASK) or not (SUNDAE).
+
+Values are chosen with ``torch.where``: whatever stood in an unknown place, NaN included, leaves no trace.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Generator, Tensor
+
+from anyfill.checks import require_positive
+
+
+@runtime_checkable
+class Corruption(Protocol):
+    """What replaces unknown values, and how much of that the network sees."""
+
+    @property
+    def shows_unknown(self) -> bool:
+        """True if the network sees what stands in unknown places (so that unrolling changes its input)."""
+        ...
+
+    def fill(self, x: Tensor, known: Tensor, *, generator: Generator | None = None) -> Tensor:
+        """x (B, N) with the unknown places overwritten; known values are kept."""
+        ...
+
+    def show(self, x: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+        """The (values, known) pair handed to the network."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Absorb:
+    """Unknown values are blank."""
+
+    @property
+    def shows_unknown(self) -> bool:
+        return False
+
+    def fill(self, x: Tensor, known: Tensor, *, generator: Generator | None = None) -> Tensor:
+        return torch.where(known, x, torch.zeros_like(x))
+
+    def show(self, x: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.where(known, x, torch.zeros_like(x)), known
+
+
+@dataclass(frozen=True, slots=True)
+class Scramble:
+    """Unknown values are uniform over 0 … size-1; ``told`` says whether the network learns which ones."""
+
+    size: int
+    told: bool = True
+
+    def __post_init__(self) -> None:
+        require_positive("Scramble size", self.size)
+
+    @property
+    def shows_unknown(self) -> bool:
+        return True
+
+    def fill(self, x: Tensor, known: Tensor, *, generator: Generator | None = None) -> Tensor:
+        if generator is None:
+            raise ValueError("Scramble.fill: expected a generator for its noise, got none")
+        noise = torch.randint(self.size, x.shape, generator=generator, device=generator.device).to(x.device)
+        return torch.where(known, x, noise.to(x.dtype))
+
+    def show(self, x: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+        return x, known if self.told else torch.ones_like(known)

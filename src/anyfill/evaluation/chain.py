@@ -1,0 +1,234 @@
+"""log p(asked | given), exact where the order is fixed, bounded or estimated where it is drawn.
+
+In one order the chain rule gives log p(x_asked | x_given) = sum_j log p(x_j | x_given, asked ones before j): one pass
+of a one-pass network, one pass per asked variable of a masked one. A network whose conditionals do not fit together
+gives another value in another order z; as a mixture over uniform orders its likelihood is p(x) = E_z p(x | z), and with
+K orders drawn
+
+    bound     1/K sum_k log p(x | z_k)      below log p(x) in expectation, by Jensen (SFARM eq. 5)
+    estimate  log 1/K sum_k p(x | z_k)      log of an unbiased estimate, tends to log p(x) (SFARM eq. 14)
+
+Standard errors: the bound's is std_k(log p_k) / sqrt(K); the estimate's, by the delta method, std_k(p_k) / (mean_k(p_k)
+sqrt(K)). With one order there is no telling: infinity.
+
+Readings, if none is named, in this order of preference: DIRECT or ANY_ORDER (the given block, then the asked variables
+in w's order); INPAINTING (the same, if no ignored variable comes in w before an asked one: always if everything that is
+not given is asked); DIFFERENCE, log p(given, asked) - log p(given). Where all given variables come first in w the
+difference is the same chain, and is computed as one.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Generator, Tensor
+
+from anyfill.checks import refuse, require_positive, require_shape
+from anyfill.model import Model
+from anyfill.questions.licence import PREFERENCE, covers, step_reading, unlicensed
+from anyfill.questions.order import Shuffled
+from anyfill.questions.question import Order, Question, Reading, chain_rank
+from anyfill.rank import asked_in
+
+CELLS_PER_PASS = 2**16
+"""Rows of a pass times N, where the caller does not say: bounds the memory of packed passes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogProb:
+    """A log-probability with what kind of number it is.
+
+    Attributes:
+        value: float64 (B,), nats.
+        kind: "exact" under the model in its order; "bound" = below the exact value in expectation; "estimate".
+        stderr: float64 (B,), standard error over the orders drawn; 0 where exact.
+        passes: network passes spent on a row, the most over rows (packing rows together does not change it).
+    """
+
+    value: Tensor
+    kind: Literal["exact", "bound", "estimate"]
+    stderr: Tensor
+    passes: int
+
+
+def log_prob(
+    model: Model,
+    x: Tensor,
+    question: Question,
+    *,
+    reading: Reading | None = None,
+    order: Order | None = None,
+    orders: int | None = None,
+    estimator: Literal["estimate", "bound"] = "estimate",
+    context: Tensor | None = None,
+    generator: Generator | None = None,
+    rows_per_pass: int | None = None,
+) -> LogProb:
+    """log p(x_asked | x_given) for each row.
+
+    Args:
+        model: what is asked.
+        x: values (B, N), finite where given or asked; anything (NaN too) elsewhere.
+        question: B questions, within what is present.
+        reading: how to read it off the network; by default the first licensed one (see the module's text).
+        order: another order than the model's own; needs the ANY_ORDER reading.
+        orders: K, average over K uniformly shuffled orders instead; needs the ANY_ORDER reading and a generator.
+        estimator: what to make of K orders.
+        context: optional side information (B, ...).
+        generator: for random orders, and for corruptions that show noise.
+        rows_per_pass: most rows in one call of the network; by default 2^16 / N.
+    """
+    model.check_rows(x)
+    require_shape("given", question.given, tuple(x.shape))
+    question = question.checked()
+    if estimator not in ("estimate", "bound"):
+        raise refuse("estimator", expected="'estimate' or 'bound'", got=repr(estimator))
+    used = question.given | question.asked
+    if x.is_floating_point() and not bool(x.isfinite()[used].all()):
+        raise refuse("x", expected="finite values wherever given or asked", got="NaN or inf")
+    rows = _Packed(model, torch.where(used, x, torch.zeros_like(x)), context, generator, rows_per_pass)
+    if orders is not None:
+        return _over_orders(rows, question, reading, order, orders, estimator)
+    reading = _reading(model, question, reading, order)
+    order = model.order if order is None else order
+    _refuse_chance(model, question, reading, order)
+    return rows.answer(question, reading, order)
+
+
+def _reading(model: Model, question: Question, reading: Reading | None, order: Order | None) -> Reading:
+    """The reading to use, licensed by what the model was trained for; else ValueError."""
+    what = "log p(asked | given)"
+    own = order is None or order == model.order
+    if reading is None:
+        found = step_reading(model.readings, question, model.order, order=model.order if own else order)
+        if found is None and own and Reading.DIFFERENCE in model.readings:
+            found = Reading.DIFFERENCE
+        if found is None:
+            raise unlicensed(model.readings, what)
+        return found
+    if reading not in model.readings:
+        trained = ", ".join(one.value for one in PREFERENCE if one in model.readings) or "nothing (never trained)"
+        raise refuse("reading", expected=f"what the model was trained for ({trained})", got=repr(reading.value))
+    if not own and reading is not Reading.ANY_ORDER:
+        raise refuse("order", expected=f"the model's own for the reading {reading.value!r}", got=repr(order))
+    if reading is Reading.INPAINTING and not covers(reading, question, model.order, order=model.order):
+        raise refuse(what, expected="everything that is not given to be asked (INPAINTING)", got="ignored variables")
+    return reading
+
+
+def _refuse_chance(model: Model, question: Question, reading: Reading, order: Order) -> None:
+    """ValueError if the answer would depend on chance and no number of draws was named."""
+    advice = "pass orders=K for a bound or an estimate, or order=... for a fixed order"
+    together = question.given | question.asked
+    ordered = together if model.is_one_pass or reading is Reading.DIFFERENCE else question.asked
+    if order.random and bool(((ordered.sum(1) > 1) & question.asked.any(1)).any()):
+        raise refuse("order", expected=f"one that is not random ({advice})", got=repr(order))
+    if model.corruption.shows_unknown and bool(question.asked.any()):
+        raise refuse("corruption", expected=f"one that shows no noise ({advice})", got=repr(model.corruption))
+
+
+def _over_orders(
+    rows: "_Packed",
+    question: Question,
+    reading: Reading | None,
+    order: Order | None,
+    orders: int,
+    estimator: Literal["estimate", "bound"],
+) -> LogProb:
+    """The bound or the estimate from K shuffled orders."""
+    require_positive("orders", orders)
+    if order is not None:
+        raise refuse("order with orders=K", expected="none: K uniform orders are drawn", got=repr(order))
+    if reading not in (None, Reading.ANY_ORDER) or Reading.ANY_ORDER not in rows.model.readings:
+        raise unlicensed(rows.model.readings, f"{orders} shuffled orders (the reading {Reading.ANY_ORDER.value!r})")
+    if rows.generator is None:
+        raise refuse("generator", expected="one, to draw the orders from", got="none")
+    draws = [rows.answer(question, Reading.ANY_ORDER, Shuffled()) for _ in range(orders)]
+    values = torch.stack([one.value for one in draws])
+    passes = sum(one.passes for one in draws)
+    if passes == 0:
+        return draws[0]
+    if estimator == "bound":
+        return LogProb(values.mean(0), "bound", _standard_error(values), passes)
+    mean = values.logsumexp(0) - math.log(orders)
+    relative = torch.where(mean.isneginf(), 1.0, (values - mean).exp())  # p_k / mean of p
+    return LogProb(mean, "estimate", _standard_error(relative), passes)
+
+
+def _standard_error(values: Tensor) -> Tensor:
+    """(B,) from K values each (K, B)."""
+    if len(values) == 1:
+        return torch.full_like(values[0], torch.inf)
+    return values.std(0) / math.sqrt(len(values))
+
+
+@dataclass(frozen=True, slots=True)
+class _Packed:
+    """Rows to be scored, and how many fit in one call of the network."""
+
+    model: Model
+    x: Tensor
+    context: Tensor | None
+    generator: Generator | None
+    rows_per_pass: int | None
+
+    def __post_init__(self) -> None:
+        if self.rows_per_pass is not None:
+            require_positive("rows_per_pass", self.rows_per_pass)
+
+    def answer(self, question: Question, reading: Reading, order: Order) -> LogProb:
+        """log p(asked | given) under one reading, in one order."""
+        model = self.model
+        if reading is not Reading.DIFFERENCE or covers(reading, question, model.order, order=order):
+            value, passes = self.chain(chain_rank(order, question, generator=self.generator))
+        else:
+            nothing = torch.zeros_like(question.given)
+            whole = Question(nothing, question.given | question.asked)
+            both, passes_both = self.chain(chain_rank(order, whole, generator=self.generator))
+            alone = Question(nothing, question.given)
+            part, passes_part = self.chain(chain_rank(order, alone, generator=self.generator))
+            value = torch.where(both.isneginf(), both, both - part)  # impossible evidence: -inf, not NaN
+            passes = passes_both + passes_part
+        return LogProb(value, "exact", torch.zeros_like(value), passes)
+
+    def chain(self, rank: Tensor) -> tuple[Tensor, int]:
+        """float64 (B,): the sum over asked variables of log p(x_j | all that rank before j), and the passes it took."""
+        with self.model.evaluating():
+            return self._one_pass(rank) if self.model.is_one_pass else self._step_by_step(rank)
+
+    def _one_pass(self, rank: Tensor) -> tuple[Tensor, int]:
+        value = torch.zeros(len(rank), dtype=torch.float64, device=rank.device)
+        asking = asked_in(rank).any(1).nonzero().squeeze(1)
+        for rows in self._portions(asking):
+            marginals = self.model.chain(self.x[rows], rank[rows], _take(self.context, rows))
+            value[rows] = _sum(marginals.log_prob(self.x[rows]), asked_in(rank[rows]))
+        return value, int(len(asking) > 0)
+
+    def _step_by_step(self, rank: Tensor) -> tuple[Tensor, int]:
+        value = torch.zeros(len(rank), dtype=torch.float64, device=rank.device)
+        # Every asked variable is one row of a packed batch; nothing couples them, so any number fits in a call.
+        for asked in self._portions(asked_in(rank).nonzero()):
+            rows, variable = asked[:, 0], asked[:, 1:]
+            own = rank[rows]
+            known = own < own.gather(1, variable)
+            x = self.model.corruption.fill(self.x[rows], known, generator=self.generator)
+            marginals = self.model.marginals(x, known, _take(self.context, rows))
+            value.index_add_(0, rows, marginals.log_prob(self.x[rows]).gather(1, variable).squeeze(1).double())
+        return value, int(asked_in(rank).sum(1).max()) if len(rank) else 0
+
+    def _portions(self, index: Tensor) -> Iterator[Tensor]:
+        """The index in portions of so many rows as one call may take."""
+        size = max(1, CELLS_PER_PASS // self.model.variables) if self.rows_per_pass is None else self.rows_per_pass
+        for start in range(0, len(index), size):
+            yield index[start : start + size]
+
+
+def _sum(terms: Tensor, members: Tensor) -> Tensor:
+    """float64 (B,): the terms (B, N) of the members, summed."""
+    return torch.where(members, terms.double(), 0.0).sum(1)
+
+
+def _take(context: Tensor | None, rows: Tensor) -> Tensor | None:
+    return None if context is None else context[rows]

@@ -1,0 +1,111 @@
+"""What all our transformers are made of: rotary positions on a grid, attention, and one pre-norm block.
+
+Rotary positions on a grid of shape (S_1, …, S_d): each axis owns an equal share of the head's planes and rotates
+them by its coordinate, so that a query at p and a key at q meet through p - q alone. Query and key may be rotated by
+different positions (a one-pass network rotates queries by the position they must *predict*).
+
+Block:  h + Attention(norm h),  h + MLP(norm h),  squared-ReLU, no biases; queries and keys are normalised so that
+attention logits stay bounded, and output projections start at zero so that a fresh block is the identity.
+"""
+
+import math
+from itertools import product
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from anyfill.checks import refuse, require_positive
+
+
+def grid_coordinates(shape: tuple[int, ...]) -> Tensor:
+    """int64 (N + 1, d): the coordinates of each variable on the grid, row-major; the last row is "nowhere", all -1."""
+    return torch.tensor([*product(*(range(side) for side in shape)), (-1,) * len(shape)])
+
+
+def rotary_angles(shape: tuple[int, ...], head_width: int, base: float = 1000.0) -> Tensor:
+    """(N + 1, head_width / 2): by how much each plane of a head turns at each variable of the grid."""
+    axes = len(shape)
+    if head_width % (2 * axes):
+        raise refuse("head width (width / heads)", expected=f"a multiple of {2 * axes}", got=head_width)
+    planes = head_width // (2 * axes)
+    speed = base ** (-torch.arange(planes) / planes)
+    return (grid_coordinates(shape).unsqueeze(-1) * speed).flatten(1)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn the planes of x (B, H, L, D) by angles whose cos, sin broadcast as (B, 1, L, D/2)."""
+    first, second = x.chunk(2, -1)
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], -1).to(x.dtype)
+
+
+class Rotary(nn.Module):
+    """Looks up (cos, sin), each (B, 1, L, D/2), for the variables ``index`` (B, L); index N is nowhere."""
+
+    def __init__(self, shape: tuple[int, ...], head_width: int) -> None:
+        super().__init__()
+        angle = rotary_angles(shape, head_width)
+        self.register_buffer("cos", angle.cos(), persistent=False)
+        self.register_buffer("sin", angle.sin(), persistent=False)
+
+    def forward(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        return self.get_buffer("cos")[index].unsqueeze(1), self.get_buffer("sin")[index].unsqueeze(1)
+
+
+Turn = tuple[Tensor, Tensor]
+
+
+class Block(nn.Module):
+    """One pre-norm transformer block on (B, L, width)."""
+
+    def __init__(self, width: int, heads: int, dropout: float = 0.0, expansion: int = 4) -> None:
+        super().__init__()
+        require_positive("heads", heads)
+        if width % heads:
+            raise refuse("width", expected=f"a multiple of heads = {heads}", got=width)
+        self.heads = heads
+        self.dropout = dropout
+        self.attention_norm = nn.RMSNorm(width)
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.mix = nn.Linear(width, width, bias=False)
+        self.mlp_norm = nn.RMSNorm(width)
+        self.up = nn.Linear(width, expansion * width, bias=False)
+        self.down = nn.Linear(expansion * width, width, bias=False)
+        for matrix in (self.qkv, self.up):
+            nn.init.normal_(matrix.weight, std=0.5 / math.sqrt(width))
+        nn.init.zeros_(self.mix.weight)
+        nn.init.zeros_(self.down.weight)
+
+    def project(self, h: Tensor, query_turn: Turn | None, key_turn: Turn | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, each (B, H, L, D), of tokens h (B, L, width)."""
+        batch, length, width = h.shape
+        qkv = self.qkv(self.attention_norm(h)).view(batch, length, 3, self.heads, width // self.heads)
+        query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        query = functional.rms_norm(query, (query.shape[-1],))
+        key = functional.rms_norm(key, (key.shape[-1],))
+        if query_turn is not None:
+            query = rotate(query, *query_turn)
+        if key_turn is not None:
+            key = rotate(key, *key_turn)
+        return query.to(value.dtype), key.to(value.dtype), value
+
+    def finish(self, h: Tensor, attended: Tensor) -> Tensor:
+        """Add what was attended (B, H, L, D) to h (B, L, width), then the MLP."""
+        h = h + self._drop(self.mix(attended.transpose(1, 2).flatten(2)))
+        return h + self._drop(self.down(functional.relu(self.up(self.mlp_norm(h))).square()))
+
+    def forward(
+        self,
+        h: Tensor,
+        query_turn: Turn | None = None,
+        key_turn: Turn | None = None,
+        visible: Tensor | None = None,
+        causal: bool = False,
+    ) -> Tensor:
+        """h (B, L, width); ``visible`` is a bool mask or a float bias broadcasting to (B, H, L, L)."""
+        query, key, value = self.project(h, query_turn, key_turn)
+        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=visible, is_causal=causal)
+        return self.finish(h, attended)
+
+    def _drop(self, h: Tensor) -> Tensor:
+        return functional.dropout(h, self.dropout, self.training) if self.dropout else h

@@ -1,0 +1,44 @@
+"""What a network is: (values, known) in, parameters of every variable out."""
+
+from typing import Any, Protocol, runtime_checkable
+
+from torch import Tensor
+
+
+@runtime_checkable
+class Network(Protocol):
+    """Parameters of every variable given the known ones."""
+
+    @property
+    def variables(self) -> int: ...
+
+    def __call__(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
+        """(B, N, P) from values (B, N) as the corruption shows them and known (B, N)."""
+        ...
+
+
+@runtime_checkable
+class OnePass(Network, Protocol):
+    """A network that answers a whole chain of conditionals in one pass."""
+
+    def chain(self, x: Tensor, rank: Tensor, context: Tensor | None = None, *, strict: bool = False) -> Tensor:
+        """(B, N, P): parameters of each variable given all that rank strictly before it, in ONE pass.
+
+        Given variables (rank < 0) are ordered among themselves by (rank, index) and get parameters too.
+        Parameters at ignored variables (rank NEVER) are unspecified. ``strict=True`` is a promise that no two asked
+        variables tie; training makes it to spare the check and to keep shapes static.
+        """
+        ...
+
+
+@runtime_checkable
+class Cached(OnePass, Protocol):
+    """A one-pass network that can answer a chain step by step without recomputing what it has read."""
+
+    def open(self, x: Tensor, rank: Tensor, context: Tensor | None = None) -> tuple[Tensor, Any]:
+        """Read the given block: parameters (B, P) of each row's first asked variable, and a cache."""
+        ...
+
+    def extend(self, value: Tensor, cache: Any) -> tuple[Tensor, Any]:
+        """Take in the answers (B,) to each row's current variable: parameters (B, P) of its next one."""
+        ...

@@ -1,0 +1,14 @@
+"""Baselines, as rows of the same table.
+
+ardm   Autoregressive diffusion (Hoogeboom et al. 2022, eq. 7): a uniform step of a uniform order. Every variable is
+       trained given every subset of the others, so any order may be followed, but none is practised often.
+"""
+
+from anyfill.objectives.unrolled import Unrolled
+from anyfill.objectives.weights import Rescaled
+from anyfill.questions.cardinality import UniformCardinality
+
+
+def ardm(variables: int) -> Unrolled:
+    """Uniform size, uniform subset; mean over the unknown variables, times N: an unbiased bound in nats per row."""
+    return Unrolled(UniformCardinality(variables), weights=Rescaled())

@@ -1,0 +1,24 @@
+"""The one-pass model: MAC's sorted orders read by a causal decoder.
+
+Under MAC's protocol a subset is always answered in increasing position, so a decoder that is fed w(given), w(asked)
+yields every term of log p(given) and of log p(asked | given) in one forward pass (see ``networks.one_pass``), trains
+N terms per pass instead of one, and samples with a cache.
+
+    one_pass         cuts each row in given, asked and ignored: trained for every question, p(some | others) included
+    one_pass_filler  cuts each row in two: marginals and completions only, for data whose rows are always whole
+"""
+
+from anyfill.objectives.one_pass import Chain
+from anyfill.questions.cardinality import UniformCardinality, UniformSplits
+from anyfill.questions.order import Increasing
+from anyfill.questions.question import Order
+
+
+def one_pass(variables: int, order: Order | None = None, *, joint_share: float = 0.25) -> Chain:
+    """For any question; ``joint_share`` of the rows are read from first to last."""
+    return Chain(UniformSplits(variables), Increasing() if order is None else order, joint_share)
+
+
+def one_pass_filler(variables: int, order: Order | None = None, *, joint_share: float = 0.25) -> Chain:
+    """For marginals and completions; ``joint_share`` of the rows are read from first to last."""
+    return Chain(UniformCardinality(variables), Increasing() if order is None else order, joint_share)

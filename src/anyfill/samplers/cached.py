@@ -1,0 +1,72 @@
+"""One-by-one sampling from a key-value cache: the law of ``Follow(order)``, each step at the price of one token.
+
+A ``Cached`` network reads the given block once (``open``) and then takes in one answer at a time (``extend``). Rows may
+give and ask different numbers of variables: a row that has nothing left to answer waits, and what it is fed is ignored.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Generator, Tensor
+
+from anyfill.likelihoods.mixed import marginals_at
+from anyfill.model import Model
+from anyfill.questions.question import Order, Question, chain_rank
+from anyfill.samplers.draw import Draw
+from anyfill.samplers.loop import as_values, prepare, shown, start
+from anyfill.samplers.policy import State, most
+
+
+@dataclass(frozen=True, slots=True)
+class CachedChain:
+    """Answers one by one from a cache; ``order=None`` is the model's own."""
+
+    order: Order | None = None
+
+    def __call__(
+        self,
+        model: Model,
+        x: Tensor,
+        question: Question,
+        *,
+        draw: Draw | None = None,
+        context: Tensor | None = None,
+        generator: Generator,
+        unlicensed: bool = False,
+    ) -> Iterator[State]:
+        """As ``anyfill.samplers.trace``; ValueError unless the network is ``Cached``."""
+        _ = model.cached  # refuse before the first state is asked for
+        order = model.order if self.order is None else self.order
+        answered = prepare(model, x, question, order=order, parallel=False, unlicensed=unlicensed)
+        states = _states(model, x, answered, order, Draw() if draw is None else draw, context, generator)
+        return (shown(state, x, question) for state in states)
+
+
+def _states(
+    model: Model, x: Tensor, question: Question, order: Order, draw: Draw, context: Tensor | None, generator: Generator
+) -> Iterator[State]:
+    state = start(model, x, question, generator)
+    yield state
+    rank = chain_rank(order, question, generator=generator)
+    cache, drawn = None, torch.zeros(0)
+    for step in range(most(question.asked)):
+        due = rank == step
+        variable = due.to(torch.uint8).argmax(1, keepdim=True)  # (B, 1); rows that are finished: any
+        with model.evaluating():
+            network = model.cached
+            params, cache = network.open(state.x, rank, context) if step == 0 else network.extend(drawn, cache)
+            marginals = marginals_at(model.likelihood, params.unsqueeze(1), variable)
+            value = as_values(draw(marginals, generator=generator), x)
+            score = marginals.log_prob(value).double()
+        drawn = value.squeeze(1)
+        state = replace(
+            state,
+            x=torch.where(due, value, state.x),
+            rank=torch.where(due, step, state.rank),
+            score=torch.where(due, score, state.score),
+            step=step + 1,
+            passes=state.passes + 1,
+            row_passes=state.row_passes + due.any(1),
+        )
+        yield state

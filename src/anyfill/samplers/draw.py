@@ -1,0 +1,118 @@
+"""How one value is drawn from a distribution: temperature, top-k, nucleus, typical.
+
+Each filter acts on the renormalised result of the one before, in this order:
+
+    temperature  p^(1/T); T = 0 is the mode
+    top-k        the k most probable values
+    nucleus      the most probable values until their mass reaches p (Holtzman et al. 2020)
+    typical      the values whose surprise is closest to the entropy, ascending |-log p(v) - H|, until their mass
+                 reaches tau (Meister et al. 2023)
+
+The value that crosses p or tau is kept, so at least one always is. Among equals the smaller code comes first. A mass
+that misses p or tau by rounding (1e-6, the precision of float32 probabilities) has reached it. All of it is float64.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from anyfill.checks import refuse
+from anyfill.likelihoods.discrete import sample_codes, tempered
+from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
+from anyfill.likelihoods.mixed import MixedMarginals
+from anyfill.likelihoods.numerics import require_count, require_temperature
+
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """Draws one value per variable; ``Draw()`` is exactly ``marginals.sample``.
+
+    Discrete marginals take every filter. Continuous marginals take only the temperature; a filter on them is refused.
+    On mixed marginals the filters apply to the discrete columns, and the continuous columns get the temperature only.
+
+    Args:
+        temperature: at least 0; 0 is the mode.
+        top_k: keep this many values, at least 1.
+        nucleus: keep the most probable values of this mass, above 0 and up to 1.
+        typical: keep the most typical values of this mass, above 0 and up to 1.
+    """
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    nucleus: float | None = None
+    typical: float | None = None
+
+    def __post_init__(self) -> None:
+        require_temperature(self.temperature)
+        if self.top_k is not None:
+            require_count("top_k", self.top_k)
+        for name, mass in (("nucleus", self.nucleus), ("typical", self.typical)):
+            if mass is not None and (isinstance(mass, bool) or not 0.0 < mass <= 1.0):
+                raise refuse(name, expected="a mass above 0 and up to 1", got=repr(mass))
+
+    @property
+    def filters(self) -> bool:
+        """True if more than the temperature is set."""
+        return not (self.top_k is None and self.nucleus is None and self.typical is None)
+
+    def __call__(self, marginals: Marginals, *, generator: Generator) -> Tensor:
+        """One value per variable, (B, N): int64 codes from discrete marginals, floats otherwise."""
+        if self.filters and isinstance(marginals, MixedMarginals):
+            if not any(isinstance(part, DiscreteMarginals) for part in marginals.parts):
+                raise _refused("mixed marginals without a discrete column")
+            return marginals.map(lambda part: self._draw(part, generator=generator))
+        if self.filters and not isinstance(marginals, DiscreteMarginals):
+            raise _refused(type(marginals).__name__)
+        return self._draw(marginals, generator=generator)
+
+    def _draw(self, marginals: Marginals, *, generator: Generator) -> Tensor:
+        if self.filters and isinstance(marginals, DiscreteMarginals):
+            return sample_codes(self.filtered(marginals.log_probs), generator=generator)
+        return marginals.sample(generator=generator, temperature=self.temperature)
+
+    def filtered(self, log_probs: Tensor) -> Tensor:
+        """The distribution that is really drawn from: see ``reshape_log_probs``."""
+        return reshape_log_probs(log_probs, self)
+
+
+def reshape_log_probs(log_probs: Tensor, draw: Draw) -> Tensor:
+    """The log-probabilities ``draw`` draws from: (..., K) -> (..., K), normalised, float64, -inf where dropped."""
+    log_probs = tempered(log_probs, draw.temperature)
+    if draw.top_k is not None and draw.top_k < log_probs.shape[-1]:
+        best_first = log_probs.argsort(dim=-1, descending=True, stable=True)
+        kept = torch.arange(log_probs.shape[-1], device=log_probs.device) < draw.top_k
+        log_probs = _keep(log_probs, best_first, kept.expand_as(log_probs))
+    if draw.nucleus is not None:
+        best_first = log_probs.argsort(dim=-1, descending=True, stable=True)
+        log_probs = _keep(log_probs, best_first, _until(log_probs, best_first, draw.nucleus))
+    if draw.typical is not None:
+        surprise = -log_probs
+        possible = surprise.isfinite()
+        entropy = torch.where(possible, log_probs.exp() * surprise, 0.0).sum(-1, keepdim=True)
+        most_typical_first = (surprise - entropy).abs().argsort(dim=-1, stable=True)
+        log_probs = _keep(log_probs, most_typical_first, _until(log_probs, most_typical_first, draw.typical))
+    return log_probs
+
+
+def _until(log_probs: Tensor, order: Tensor, mass: float) -> Tensor:
+    """bool (..., K), in ``order``: True up to and including the value at which the mass is reached."""
+    if mass >= 1.0:  # rounding must not drop the tail
+        return torch.ones_like(order, dtype=torch.bool)
+    before = log_probs.gather(-1, order).exp().cumsum(-1).roll(1, -1)
+    before[..., 0] = -torch.inf  # the first value is kept whatever the mass
+    return before < mass - _ROUNDING
+
+
+def _keep(log_probs: Tensor, order: Tensor, kept: Tensor) -> Tensor:
+    """The distribution with only the values kept (..., K; given in ``order``), renormalised."""
+    kept = torch.zeros_like(kept).scatter(-1, order, kept)
+    return torch.where(kept, log_probs, -torch.inf).log_softmax(-1)
+
+
+def _refused(kind: str) -> ValueError:
+    return refuse(
+        "Draw", expected="discrete marginals for top_k, nucleus or typical", got=f"{kind} (set temperature only)"
+    )

@@ -1,0 +1,136 @@
+"""The sampling loop: tell, answer, draw, write (SFARM algorithm 2, with the policy in place of p(z_i | z_{i-1})).
+
+    x ~ p(x | told),   x_written <- x at the variables the policy writes,   until nothing is left to write
+
+``trace`` yields a ``State`` before the first step and after every step, so that a progress bar or a page can watch.
+Given values never change and ignored ones stay as they were, NaN included; nothing that stands in an unknown place is
+ever read. A one-pass network is told in the order in which values became known, the given block first: then
+``Follow(model.order)`` draws from exactly the chain whose log-probability ``anyfill.evaluation.log_prob`` computes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import torch
+from torch import Generator, Tensor
+
+from anyfill.checks import refuse, require_shape
+from anyfill.likelihoods.marginals import Marginals
+from anyfill.model import Model
+from anyfill.questions.licence import completed
+from anyfill.questions.question import Order, Question, chain_rank
+from anyfill.rank import NEVER
+from anyfill.samplers.draw import Draw
+from anyfill.samplers.policy import Answer, Policy, State
+
+
+def trace(
+    model: Model,
+    x: Tensor,
+    question: Question,
+    policy: Policy,
+    *,
+    draw: Draw | None = None,
+    context: Tensor | None = None,
+    generator: Generator,
+    unlicensed: bool = False,
+) -> Iterator[State]:
+    """Sample p(asked | given), a ``State`` at a time.
+
+    Args:
+        model: what answers.
+        x: values (B, N); read where given, kept where ignored.
+        question: B questions.
+        policy: what is told and what is written at each step.
+        draw: how a value is drawn from its distribution; default: as it is.
+        context: optional side information (B, ...).
+        generator: the source of all randomness.
+        unlicensed: True = use conditionals that the model was not trained on instead of raising ValueError.
+
+    A model trained for INPAINTING only, asked about a part of what is not given, samples all of it and returns the
+    part: the others are summed out exactly.
+    """
+    answered = prepare(model, x, question, order=policy.order, parallel=policy.parallel, unlicensed=unlicensed)
+    states = _states(model, x, answered, policy, Draw() if draw is None else draw, context, generator)
+    return (shown(state, x, question) for state in states)
+
+
+def prepare(
+    model: Model, x: Tensor, question: Question, *, order: Order | None, parallel: bool, unlicensed: bool
+) -> Question:
+    """The question to sample, once shapes, disjointness and the model's licence have been checked."""
+    model.check_rows(x)
+    require_shape("given", question.given, tuple(x.shape))
+    question = question.checked()
+    if unlicensed:
+        return question
+    return completed(model.readings, question, model.order, order=order, parallel=parallel)
+
+
+def start(model: Model, x: Tensor, question: Question, generator: Generator) -> State:
+    """The state before the first step: the given values, in the order of w, and the corruption's fill elsewhere."""
+    nothing = torch.zeros_like(question.asked)
+    return State(
+        x=model.corruption.fill(x, question.given, generator=generator),
+        rank=chain_rank(model.order, Question(question.given, nothing), generator=generator),
+        score=torch.zeros(x.shape, dtype=torch.float64, device=x.device),
+        plan=torch.full_like(question.asked, NEVER, dtype=torch.int64),
+        step=0,
+        passes=0,
+        row_passes=torch.zeros(len(x), dtype=torch.int64, device=x.device),
+    )
+
+
+def shown(state: State, x: Tensor, question: Question) -> State:
+    """The state as it looks from outside: ignored variables as they were, and not known."""
+    rank = torch.where(question.ignored, NEVER, state.rank)
+    return replace(state, x=torch.where(question.ignored, x, state.x), rank=rank)
+
+
+def as_values(drawn: Tensor, x: Tensor) -> Tensor:
+    """Drawn values in the dtype of the rows; ValueError where that would cut off fractions."""
+    if drawn.is_floating_point() and not x.is_floating_point():
+        raise refuse("dtype of x", expected="a floating-point type for this likelihood", got=x.dtype)
+    return drawn.to(x.dtype)
+
+
+def _states(
+    model: Model,
+    x: Tensor,
+    question: Question,
+    policy: Policy,
+    draw: Draw,
+    context: Tensor | None,
+    generator: Generator,
+) -> Iterator[State]:
+    state = start(model, x, question, generator)
+    yield state
+    for _ in range(policy.steps(question)):
+        if policy.done(state, question):
+            return
+        state = replace(state, plan=policy.plan(state, question, generator=generator))
+        told = policy.tell(state, question, generator=generator) & state.known
+        with model.evaluating():
+            marginals = _answers(model, state, told, question, context)
+            value = as_values(draw(marginals, generator=generator), x)
+            answer = Answer(told, marginals, value, marginals.log_prob(value).double())
+            written = policy.write(state, question, answer, generator=generator) & question.asked
+        state = replace(
+            state,
+            x=torch.where(written, answer.value, state.x),
+            rank=torch.where(written, state.step, state.rank),
+            score=torch.where(written, answer.score, state.score),
+            step=state.step + 1,
+            passes=state.passes + 1,
+            row_passes=state.row_passes + (question.asked & ~told).any(1),
+        )
+        yield state
+
+
+def _answers(model: Model, state: State, told: Tensor, question: Question, context: Tensor | None) -> Marginals:
+    """p(x_j | told) for every asked j."""
+    if not model.is_one_pass:
+        return model.marginals(state.x, told, context)
+    rank = torch.where(question.asked, state.step, NEVER)  # all tied: each is answered given what is told, no more
+    blank = torch.zeros_like(state.x)
+    return model.chain(torch.where(told, state.x, blank), torch.where(told, state.rank, rank), context)

@@ -1,0 +1,24 @@
+"""Training a model and keeping it: ``fit``, ``fit_steps``, ``save_model``, ``load_model``."""
+
+from anyfill.training.checkpoint import load_model, load_notes, save_model
+from anyfill.training.fit import fit, fit_steps
+from anyfill.training.folder import CheckpointError
+from anyfill.training.metrics import JsonLines, MetricSink, TensorBoard
+from anyfill.training.options import FitOptions
+from anyfill.training.reports import DivergedError, FitResult, StepReport
+
+__all__ = [
+    "CheckpointError",
+    "DivergedError",
+    "FitOptions",
+    "FitResult",
+    "JsonLines",
+    "MetricSink",
+    "StepReport",
+    "TensorBoard",
+    "fit",
+    "fit_steps",
+    "load_model",
+    "load_notes",
+    "save_model",
+]

@@ -1,0 +1,123 @@
+"""How to train: every setting of a run, checked when it is written down."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+from anyfill.checks import refuse, require_positive, require_probability
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitOptions:
+    """Settings of one training run.
+
+    Attributes:
+        steps: the most optimiser steps that are made.
+        seconds: optional wall-clock budget. Training stops at whichever of the two comes first, and the learning rate
+            follows max(step / steps, elapsed / seconds). How many steps fit into a budget depends on the machine, so
+            such a run is NOT reproducible.
+        batch_size: rows per optimiser step, over all processes and accumulated micro-batches together. A batch larger
+            than the data is legal: rows are read epoch after epoch, so some repeat within the batch.
+        accumulate: micro-batches per process and step; saves memory, changes nothing else.
+        learning_rate: its peak.
+        warmup_steps: steps over which the learning rate rises linearly; None = a tenth of the steps, at most 100.
+        schedule: how the learning rate falls from its peak at the start to ``final_fraction`` of it at the end.
+        final_fraction: see ``schedule``; "constant" does not use it.
+        optimiser: "muon" is Muon for the hidden matrices and AdamW for all else.
+        betas: of Adam and AdamW.
+        weight_decay: on matrices only, never on norms, biases, embeddings or positions.
+        clip_norm: longest gradient that is followed at its own length; None = no clipping.
+        ema: decay of the moving average of the weights; None = none is kept.
+        precision: "bf16-mixed" keeps 32-bit weights and computes in 16 bits where that is safe.
+        compile: compile the network (its repeated blocks, where it says how), or else the whole loss.
+        report_every: steps between reports; on an accelerator the host waits for it only then.
+        validate_every: steps between validations.
+        patience: stop after so many validations in a row without a new best; None = never.
+        save_every: steps between checkpoints.
+        seed: of everything random: data order, questions, noise and dropout.
+        device: "auto" takes the accelerator if there is one.
+    """
+
+    steps: int = 10_000
+    seconds: float | None = None
+    batch_size: int = 256
+    accumulate: int = 1
+    learning_rate: float = 1e-3
+    warmup_steps: int | None = None
+    schedule: Literal["cosine", "constant", "linear"] = "cosine"
+    final_fraction: float = 0.01
+    optimiser: Literal["adamw", "adam", "muon"] = "adamw"
+    betas: tuple[float, float] = (0.9, 0.99)
+    weight_decay: float = 0.01
+    clip_norm: float | None = 1.0
+    ema: float | None = None
+    precision: Literal["32-true", "bf16-mixed", "bf16-true"] = "32-true"
+    compile: bool = False
+    report_every: int = 10
+    validate_every: int = 500
+    patience: int | None = None
+    save_every: int = 1000
+    seed: int = 0
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "accumulate", "report_every", "validate_every", "save_every"):
+            _require_count(name, getattr(self, name), least=1)
+        _require_count("seed", self.seed, least=0)
+        if self.warmup_steps is not None:
+            _require_count("warmup_steps", self.warmup_steps, least=0)
+        if self.patience is not None:
+            _require_count("patience", self.patience, least=1)
+        if self.batch_size % self.accumulate:
+            raise refuse("accumulate", expected=f"a divisor of batch_size = {self.batch_size}", got=self.accumulate)
+        for name in ("seconds", "learning_rate", "clip_norm"):
+            if getattr(self, name) is not None:
+                _require_number(name, getattr(self, name))
+                require_positive(name, getattr(self, name))
+        _require_number("final_fraction", self.final_fraction)
+        require_probability("final_fraction", self.final_fraction)
+        _require_number("weight_decay", self.weight_decay)
+        if not self.weight_decay >= 0:
+            raise refuse("weight_decay", expected="a number from 0 up", got=self.weight_decay)
+        self._require_rates()
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise refuse(name, expected=" or ".join(map(repr, allowed)), got=repr(getattr(self, name)))
+        if self.compile not in (True, False):
+            raise refuse("compile", expected="True or False", got=repr(self.compile))
+
+    def _require_rates(self) -> None:
+        # A list (as JSON gives it) is turned into the tuple it stands for, so that equal settings compare equal.
+        object.__setattr__(self, "betas", tuple(self.betas))
+        if len(self.betas) != 2:
+            raise refuse("betas", expected="two numbers", got=self.betas)
+        for name, rate in (("betas", self.betas[0]), ("betas", self.betas[1]), ("ema", self.ema)):
+            if rate is not None and not (_is_number(rate) and 0.0 <= rate < 1.0):
+                raise refuse(name, expected="numbers from 0 up to but not 1", got=repr(getattr(self, name)))
+
+    @property
+    def warmup(self) -> int:
+        """The warm-up in steps, with its default worked out."""
+        return min(100, self.steps // 10) if self.warmup_steps is None else self.warmup_steps
+
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "schedule": ("cosine", "constant", "linear"),
+    "optimiser": ("adamw", "adam", "muon"),
+    "precision": ("32-true", "bf16-mixed", "bf16-true"),
+    "device": ("auto", "cpu", "cuda"),
+}
+
+
+def _require_count(name: str, value: object, *, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise refuse(name, expected=f"a whole number from {least} up", got=repr(value))
+
+
+def _require_number(name: str, value: object) -> None:
+    if not _is_number(value):
+        raise refuse(name, expected="a finite number", got=repr(value))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

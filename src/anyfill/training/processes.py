@@ -1,0 +1,117 @@
+"""The one place that knows Lightning Fabric: which device, which precision, how many processes.
+
+Under ``torchrun`` each process takes its place in the group (gloo on CPU, NCCL on CUDA); otherwise there is one.
+"""
+
+import inspect
+import os
+from collections.abc import Generator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import torch
+import torch.distributed
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from anyfill.checks import refuse
+from anyfill.training.options import FitOptions
+
+
+class Processes:
+    """This process among those of a run: its device, its precision, and what it tells the others.
+
+    Args:
+        options: device and precision.
+
+    Attributes:
+        device: where this process computes.
+        process, processes: its number, and how many there are.
+    """
+
+    def __init__(self, options: FitOptions) -> None:
+        self._fabric = _launch(options)
+        self.device: torch.device = self._fabric.device
+        self.process: int = self._fabric.global_rank
+        self.processes: int = self._fabric.world_size
+
+    @property
+    def is_first(self) -> bool:
+        """True in the one process that writes files."""
+        return self.process == 0
+
+    def set_up(self, module: nn.Module) -> nn.Module:
+        """The module on this device, in this precision, sharing its gradients with the other processes."""
+        return self._fabric.setup_module(module)
+
+    def unshared(self, module: nn.Module, enabled: bool) -> AbstractContextManager[None]:
+        """Inside (if ``enabled``), gradients are added up here only; the next one outside shares the sum."""
+        return self._fabric.no_backward_sync(module, enabled=enabled)
+
+    def backward(self, loss: Tensor) -> None:
+        """Gradients of a loss that came out of the set-up module."""
+        self._fabric.backward(loss)
+
+    def autocast(self) -> AbstractContextManager[None]:
+        """Inside, a module that is called without its wrapper computes in the run's precision."""
+        return self._fabric.autocast()
+
+    def mean(self, value: Tensor) -> Tensor:
+        """The mean over processes, in each of them."""
+        return self._fabric.all_reduce(value, reduce_op="mean") if self.processes > 1 else value
+
+    def sum(self, value: Tensor) -> Tensor:
+        """The sum over processes, in each of them."""
+        return self._fabric.all_reduce(value, reduce_op="sum") if self.processes > 1 else value
+
+    def agreed(self, value: float) -> float:
+        """The first process's value, in each of them."""
+        return float(self._fabric.broadcast(value)) if self.processes > 1 else value
+
+    def wait(self) -> None:
+        """Until all processes are here."""
+        self._fabric.barrier()
+
+
+@contextmanager
+def allow_tf32(device: torch.device) -> Generator[None]:
+    """Inside, 32-bit products on an accelerator may use its fast units; the caller's setting is untouched after."""
+    if device.type == "cpu":
+        yield
+        return
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def _launch(options: FitOptions) -> Any:
+    """A Fabric for these options, joined to the process group if there is one."""
+    # Imported here, not at the top: it takes seconds, and loading a model needs none of it.
+    try:
+        from lightning.fabric import Fabric
+        from lightning.fabric.strategies.ddp import DDPStrategy
+    except ImportError:
+        from lightning_fabric import Fabric
+        from lightning_fabric.strategies.ddp import DDPStrategy
+
+    device = options.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device == "cuda" and not torch.cuda.is_available():
+        raise refuse("device", expected="'cpu' (torch finds no CUDA device here)", got="'cuda'")
+    world = int(os.environ["WORLD_SIZE"]) if torch.distributed.is_torchelastic_launched() else 1
+    settings: dict[str, Any] = {"accelerator": device, "precision": options.precision}
+    if world == 1:
+        return Fabric(devices=[torch.cuda.current_device()] if device == "cuda" else 1, **settings)
+    local = int(os.environ["LOCAL_WORLD_SIZE"])
+    # Which parameters a loss uses may change with the question; and buffers are constants: no need to send them about.
+    known = inspect.signature(DistributedDataParallel.__init__).parameters
+    buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"  # its name before 2.13
+    sharing: dict[str, Any] = {"find_unused_parameters": True, buffers: False}
+    strategy: Any = DDPStrategy(**sharing)
+    fabric = Fabric(devices=local, num_nodes=world // local, strategy=strategy, **settings)
+    fabric.launch()
+    return fabric

@@ -1,0 +1,72 @@
+"""Validation: the same rows, the same questions, the same noise each time, so that numbers compare over time.
+
+Questions and noise are drawn from (seed, place in the validation rows). All processes share the work; each learns the
+sum, so all decide alike.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from anyfill.data.rows import Rows
+from anyfill.training.batches import fitting
+from anyfill.training.loss_module import LossModule
+from anyfill.training.options import FitOptions
+from anyfill.training.processes import Processes
+from anyfill.training.randomness import derive, global_seed, seeded
+
+
+@dataclass(slots=True)
+class Best:
+    """The best validation so far.
+
+    Attributes:
+        loss: its nats per row; infinite before the first.
+        step: after which step it was.
+        since: validations since then.
+        weights: what the model was then, on the CPU.
+    """
+
+    loss: float = float("inf")
+    step: int | None = None
+    since: int = 0
+    weights: dict[str, Tensor] | None = None
+
+    def take(self, loss: float, step: int) -> bool:
+        """Note a validation; True if it is the best so far."""
+        if loss < self.loss:
+            self.loss, self.step, self.since = loss, step, 0
+            return True
+        self.since += 1
+        return False
+
+
+@torch.no_grad()
+def validation_loss(loss: LossModule, rows: Rows, options: FitOptions, crew: Processes, dtype: torch.dtype) -> float:
+    """Nats per row over all validation rows, under fixed questions.
+
+    ``loss`` is called as it is, not through its distributed wrapper: processes may have different numbers of batches.
+    """
+    device = crew.device
+    micro = options.batch_size // (crew.processes * options.accumulate)
+    total = torch.zeros((), device=device, dtype=torch.float64)
+    training = loss.training
+    loss.eval()
+    try:
+        with global_seed(device, derive(options.seed, "validation")), crew.autocast():
+            for first in range(0, len(rows), options.batch_size):
+                count = min(options.batch_size, len(rows) - first)
+                generator = seeded(device, options.seed, "validation questions", first)
+                # Posed for a whole batch even if fewer rows are left: what a row is asked depends on its place only.
+                rank = loss.objective.pose(options.batch_size, generator=generator)
+                for chunk in range(crew.process * micro, count, crew.processes * micro):
+                    end = min(chunk + micro, count)
+                    index = torch.arange(first + chunk, first + end, device=rows.x.device)
+                    batch = fitting(rows.take(index), device, dtype)
+                    loss.generator.manual_seed(derive(options.seed, "validation noise", first + chunk))
+                    mean = loss(batch.x, batch.present, batch.context, rank[chunk:end].to(device))
+                    total += mean.double() * (end - chunk)
+    finally:
+        loss.train(training)
+    return float(crew.sum(total)) / len(rows)

@@ -1,0 +1,210 @@
+"""The one-pass transformer agrees with itself: chain == one by one == cached == ties, and nothing leaks."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Generator, Tensor
+
+from anyfill.networks import Discrete, Mixed, OnePassTransformer, Real
+from anyfill.networks.embed import Kind
+from anyfill.questions import Increasing, Question, Shuffled, chain_rank
+from anyfill.rank import NEVER, asked_in
+
+VARIABLES = 12
+SIZES = (3, 0, 4, 0, 2, 5, 0, 3, 3, 0, 2, 4)
+
+
+def network(kind: Kind, shape: tuple[int, ...] = (VARIABLES,), positions: str = "rotary") -> OnePassTransformer:
+    """A network with random weights everywhere, so that every input matters."""
+    torch.manual_seed(1)
+    net = OnePassTransformer(kind, shape, 5, width=48, depth=2, heads=3, positions=positions)  # type: ignore[arg-type]
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    return net.eval()
+
+
+def values(kind: Kind, rows: int, generator: Generator) -> Tensor:
+    if isinstance(kind, Discrete):
+        return torch.randint(kind.size, (rows, VARIABLES), generator=generator)
+    real = torch.randn(rows, VARIABLES, generator=generator)
+    if isinstance(kind, Real):
+        return real
+    codes = torch.stack([torch.randint(max(size, 1), (rows,), generator=generator) for size in kind.sizes], 1)
+    return torch.where(torch.tensor(kind.sizes) == 0, real, codes.float())
+
+
+def random_rank(rows: int, generator: Generator, order: Increasing | Shuffled | None = None) -> Tensor:
+    """Random questions with given, asked and ignored variables."""
+    part = torch.randint(3, (rows, VARIABLES), generator=generator)
+    return chain_rank(order or Increasing(), Question(part == 0, part == 1), generator=generator)
+
+
+def alone(rank: Tensor, row: int, variable: int) -> Tensor:
+    """The rank (1, N) that asks for one variable given all that rank strictly before it, in the same order."""
+    own = rank[row]
+    before = own < own[variable]
+    place = torch.where(before, own - VARIABLES - 1, NEVER)
+    return place.index_fill(0, torch.tensor([variable]), 0).unsqueeze(0)
+
+
+CASES = [
+    pytest.param(Discrete(5), (VARIABLES,), "rotary", id="codes"),
+    pytest.param(Discrete(5), (3, 4), "rotary", id="codes on a grid"),
+    pytest.param(Real(), (VARIABLES,), "learned", id="numbers"),
+    pytest.param(Mixed(SIZES), (VARIABLES,), "learned", id="mixed columns"),
+]
+
+
+@pytest.mark.parametrize(("kind", "shape", "positions"), CASES)
+@torch.no_grad()
+def test_chain_equals_the_same_terms_asked_one_by_one(kind, shape, positions, generator) -> None:
+    net = network(kind, shape, positions)
+    x, rank = values(kind, 6, generator), random_rank(6, generator, Shuffled())
+    params = net.chain(x, rank)
+    for row, variable in asked_in(rank).nonzero().tolist():
+        single = net.chain(x[row : row + 1], alone(rank, row, variable))[0, variable]
+        torch.testing.assert_close(params[row, variable], single, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("kind", "shape", "positions"), CASES)
+@torch.no_grad()
+def test_cached_steps_equal_the_chain(kind, shape, positions, generator) -> None:
+    net = network(kind, shape, positions)
+    x, rank = values(kind, 6, generator), random_rank(6, generator)
+    params = net.chain(x, rank)
+    step, cache = net.open(x, rank)
+    compared = 0
+    for asked in range(int(asked_in(rank).sum(1).max())):
+        for row in range(6):
+            if bool((rank[row] == asked).any()):
+                variable = int((rank[row] == asked).nonzero()[0])
+                torch.testing.assert_close(step[row], params[row, variable], atol=1e-5, rtol=0)
+                assert int(cache.order[row, cache.place[row]]) == variable
+                compared += 1
+        current = cache.order.gather(1, cache.place.clamp(max=VARIABLES - 1).unsqueeze(1))
+        step, cache = net.extend(x.gather(1, current).squeeze(1), cache)
+    assert compared == int(asked_in(rank).sum())
+
+
+@pytest.mark.parametrize(("kind", "shape", "positions"), CASES)
+@torch.no_grad()
+def test_ties_are_answered_in_parallel_without_seeing_each_other(kind, shape, positions, generator) -> None:
+    net = network(kind, shape, positions)
+    x, rank = values(kind, 6, generator), random_rank(6, generator)
+    grouped = torch.where(asked_in(rank), rank // 2, rank)
+    params = net.chain(x, grouped)
+    for row, variable in asked_in(rank).nonzero().tolist():
+        own = grouped[row]
+        before = own < own[variable]
+        single = torch.where(before, rank[row] - VARIABLES - 1, NEVER).index_fill(0, torch.tensor([variable]), 0)
+        expected = net.chain(x[row : row + 1], single.unsqueeze(0))[0, variable]
+        torch.testing.assert_close(params[row, variable], expected, atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_calling_answers_every_unknown_variable_given_the_known_ones(generator) -> None:
+    net = network(Discrete(5))
+    x, known = values(Discrete(5), 5, generator), torch.rand(5, VARIABLES, generator=generator) < 0.5
+    params = net(x, known)
+    for row, variable in (~known).nonzero().tolist():
+        rank = torch.where(known[row], -1, NEVER).index_fill(0, torch.tensor([variable]), 0).unsqueeze(0)
+        torch.testing.assert_close(
+            params[row, variable], net.chain(x[row : row + 1], rank)[0, variable], atol=1e-5, rtol=0
+        )
+
+
+@given(st.integers(0, 2**31), st.booleans())
+@torch.no_grad()
+def test_nan_in_unknown_places_changes_nothing(seed: int, ties: bool) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    net = network(Real(), positions="learned")
+    x, rank = values(Real(), 3, generator), random_rank(3, generator)
+    rank = torch.where(asked_in(rank), 0, rank) if ties else rank
+    last = torch.where(asked_in(rank), rank, -1).amax(1, keepdim=True)
+    spoilt = torch.where(rank >= last.clamp(min=0), torch.nan, x)  # nothing is answered after these
+    before, after = net.chain(x, rank), net.chain(spoilt, rank)
+    told = rank < NEVER
+    assert torch.equal(before[told], after[told])
+    assert torch.equal(net(x, rank < 0), net(torch.where(rank < 0, x, torch.nan), rank < 0))
+
+
+@torch.no_grad()
+def test_later_values_never_reach_earlier_terms(generator) -> None:
+    net = network(Discrete(5))
+    x, rank = (
+        values(Discrete(5), 4, generator),
+        chain_rank(
+            Increasing(),
+            Question(torch.zeros(4, VARIABLES, dtype=torch.bool), torch.ones(4, VARIABLES, dtype=torch.bool)),
+        ),
+    )
+    for variable in range(VARIABLES):
+        changed = x.clone()
+        changed[:, variable] = (x[:, variable] + 1) % 5
+        same = net.chain(x, rank)[:, : variable + 1] == net.chain(changed, rank)[:, : variable + 1]
+        assert bool(same.all())
+        if variable + 1 < VARIABLES:  # and the test has power: later terms do change
+            assert not torch.equal(net.chain(x, rank)[:, variable + 1], net.chain(changed, rank)[:, variable + 1])
+
+
+@torch.no_grad()
+def test_strict_is_the_same_chain_without_the_checks(generator) -> None:
+    net = network(Discrete(5))
+    x, rank = values(Discrete(5), 4, generator), random_rank(4, generator)
+    told = rank < NEVER
+    torch.testing.assert_close(net.chain(x, rank)[told], net.chain(x, rank, strict=True)[told], atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_the_given_block_is_scored_in_the_same_pass(generator) -> None:
+    net = network(Discrete(5))
+    x = values(Discrete(5), 4, generator)
+    given_ = torch.rand(4, VARIABLES, generator=generator) < 0.5
+    both = net.chain(x, chain_rank(Increasing(), Question(given_, ~given_)))
+    marginal = net.chain(x, chain_rank(Increasing(), Question(torch.zeros_like(given_), given_)))
+    torch.testing.assert_close(both[given_], marginal[given_], atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_one_variable_nothing_asked_everything_given_and_empty_batches_work() -> None:
+    net = OnePassTransformer(Discrete(3), (1,), 3, width=16, depth=1, heads=2)
+    one = torch.zeros(2, 1, dtype=torch.int64)
+    assert net(one, torch.zeros(2, 1, dtype=torch.bool)).shape == (2, 1, 3)
+    assert net(one, torch.ones(2, 1, dtype=torch.bool)).shape == (2, 1, 3)
+    assert net.chain(one, torch.full((2, 1), NEVER)).shape == (2, 1, 3)
+    assert net.chain(one[:0], one[:0]).shape == (0, 1, 3)
+    step, cache = net.open(one, torch.full((2, 1), -1))
+    assert step.shape == (2, 3)
+    assert net.extend(one[:, 0], cache)[0].shape == (2, 3)
+
+
+@torch.no_grad()
+def test_context_reaches_every_term(generator) -> None:
+    net = OnePassTransformer(Discrete(5), (VARIABLES,), 5, width=16, depth=1, heads=2, context_width=3)
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    x, rank = values(Discrete(5), 4, generator), random_rank(4, generator)
+    context = torch.randn(4, 3, generator=generator)
+    params = net.chain(x, rank, context)
+    assert not torch.equal(params, net.chain(x, rank, -context))
+    step, _ = net.open(x, rank, context)
+    row = int((rank == 0).any(1).nonzero()[0])
+    torch.testing.assert_close(step[row], params[row, int((rank[row] == 0).nonzero()[0])], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({"positions": "relative"}, "positions: expected 'learned' or 'rotary', got 'relative'"),
+        ({"shape": ()}, "shape: expected side lengths above 0"),
+        ({"width": 50}, "width: expected a multiple of heads"),
+        ({"depth": 0}, "depth: expected a number above 0, got 0"),
+        ({"kind": Mixed((2, 0))}, "Mixed sizes: expected 12 entries"),
+        ({"dropout": 1.5}, "dropout: expected a number from 0 to 1"),
+    ],
+)
+def test_bad_settings_are_refused_in_one_sentence(changed: dict[str, object], sentence: str) -> None:
+    settings: dict[str, object] = {"kind": Discrete(5), "shape": (VARIABLES,), "outputs": 5, "width": 48, "heads": 3}
+    with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
+        OnePassTransformer(**{**settings, **changed})  # type: ignore[arg-type]
