@@ -3,7 +3,7 @@
     python benchmarks/likelihood.py [--device cpu] [--rows 8] [--repeats 3] [--seed 0]
 
 one pass      log_prob(model, x, question): every term of the chain from one causal pass
-many passes   each term asked for on its own, as a masked network must: 125 passes. Each pass reads only what is known at
+many passes   each term asked for on its own, as a masked network must: 125 passes. Each reads only what is known at
               that step and nothing else, which is the cheapest that asking one by one can be.
 
 Both use the same weights and must agree; the largest difference in nats is written beside the ratio.
@@ -27,7 +27,7 @@ VARIABLES, SYMBOLS = 250, 27
 
 
 def random_model(width: int, depth: int, seed: int) -> Model:
-    """A one-pass model with random weights everywhere: speed does not depend on training, agreement is tested hardest."""
+    """A one-pass model with random weights everywhere: speed does not depend on them, and agreement is tested hardest."""
     torch.manual_seed(seed)
     network = OnePassTransformer(Discrete(SYMBOLS), (VARIABLES,), SYMBOLS, width, depth, heads=width // 32)
     for parameter in network.parameters():
