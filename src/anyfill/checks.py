@@ -11,6 +11,14 @@ def refuse(what: str, *, expected: str, got: object) -> ValueError:
     return ValueError(f"{what}: expected {expected}, got {got}")
 
 
+def require_count(name: str, value: object, *, least: int = 1, most: int | None = None) -> None:
+    """Refuse anything but a whole number from ``least`` up (to ``most``)."""
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        expected = f"a whole number from {least} " + ("up" if most is None else f"to {most}")
+        raise refuse(name, expected=expected, got=repr(value))
+
+
 def require_positive(name: str, value: int | float) -> None:
     """Refuse a number that is not above zero (booleans and NaN are not numbers here)."""
     if isinstance(value, bool) or not value > 0:

@@ -12,7 +12,7 @@ likeliest value and ``interval`` is made of codes. All of it is answered only as
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Literal
 
@@ -163,7 +163,7 @@ class Conditional:
         if values.dim() < 3:
             return answer
         shape = values.shape[:2]
-        return LogProb(answer.value.reshape(shape), answer.kind, answer.stderr.reshape(shape), answer.passes)
+        return replace(answer, value=answer.value.reshape(shape), stderr=answer.stderr.reshape(shape))
 
     def marginals(self) -> Marginals:
         """p(x_j | given) for every unknown j, each on its own, in one pass; meaningless at given variables."""

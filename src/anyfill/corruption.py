@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import require_positive
+from anyfill.checks import require_count
 
 
 @runtime_checkable
@@ -56,7 +56,7 @@ class Scramble:
     told: bool = True
 
     def __post_init__(self) -> None:
-        require_positive("Scramble size", self.size)
+        require_count("Scramble size", self.size)
 
     @property
     def shows_unknown(self) -> bool:

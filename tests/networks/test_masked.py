@@ -99,10 +99,10 @@ def test_dropout_acts_in_training_only(generator) -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: Discrete(0), "Discrete size: expected a number above 0, got 0"),
+        (lambda: Discrete(0), "Discrete size: expected a whole number from 1 up, got 0"),
         (lambda: Mixed(()), "Mixed sizes"),
         (lambda: Mixed((2, -1)), "Mixed sizes"),
-        (lambda: ResidualMLP(Real(), 0, 2), "variables: expected a number above 0"),
+        (lambda: ResidualMLP(Real(), 0, 2), "variables: expected a whole number from 1 up"),
         (lambda: Transformer(Real(), (4,), 2, positions="absolute"), "positions: expected 'learned', 'relative'"),  # type: ignore[arg-type]
         (lambda: Transformer(Real(), (2, 2), 2, width=24, heads=4), "head width"),
         (lambda: Transformer(Real(), (4, 0), 2), "shape: expected side lengths above 0"),

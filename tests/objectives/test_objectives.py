@@ -159,7 +159,7 @@ def test_unrolling_what_is_never_shown_is_refused(generator) -> None:
     model = Model(ResidualMLP(Discrete(3), N, 3, width=16, depth=1), Categorical(3), corruption=Absorb())
     with pytest.raises(ValueError, match="corruption with unroll > 1"):
         Unrolled(Bernoulli(N), unroll=2)(model, all_rows(), generator=generator)
-    with pytest.raises(ValueError, match="unroll: expected a number above 0"):
+    with pytest.raises(ValueError, match="unroll: expected a whole number from 1 up"):
         Unrolled(Bernoulli(N), unroll=0)
     scrambled = Model(model.network, Categorical(3), corruption=Scramble(3))  # type: ignore[arg-type]
     objective = Unrolled(Bernoulli(N))

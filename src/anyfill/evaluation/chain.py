@@ -14,7 +14,9 @@ sqrt(K)). With one order there is no telling: infinity.
 Readings, if none is named, in this order of preference: DIRECT or ANY_ORDER (the given block, then the asked variables
 in w's order); INPAINTING (the same, if no ignored variable comes in w before an asked one: always if everything that is
 not given is asked); DIFFERENCE, log p(given, asked) - log p(given). Where all given variables come first in w the
-difference is the same chain, and is computed as one.
+difference is the same chain, and is computed as one. Elsewhere it is the last choice for a reason: p(given, asked) and
+p(given) come from different chains, so their ratio is a distribution over the asked values only if the network is
+consistent. An inconsistent one can seem to predict better than any true conditional.
 """
 
 import math
@@ -45,12 +47,15 @@ class LogProb:
         kind: "exact" under the model in its order; "bound" = below the exact value in expectation; "estimate".
         stderr: float64 (B,), standard error over the orders drawn; 0 where exact.
         passes: network passes spent on a row, the most over rows (packing rows together does not change it).
+        reading: how it was read off the network. A DIFFERENCE is the exact difference of two exact marginals, but sums
+            to one over the asked values only as far as the network's conditionals fit together (see ``consistency``).
     """
 
     value: Tensor
     kind: Literal["exact", "bound", "estimate"]
     stderr: Tensor
     passes: int
+    reading: Reading
 
 
 def log_prob(
@@ -151,10 +156,10 @@ def _over_orders(
     if passes == 0:
         return draws[0]
     if estimator == "bound":
-        return LogProb(values.mean(0), "bound", _standard_error(values), passes)
+        return LogProb(values.mean(0), "bound", _standard_error(values), passes, Reading.ANY_ORDER)
     mean = values.logsumexp(0) - math.log(orders)
     relative = torch.where(mean.isneginf(), 1.0, (values - mean).exp())  # p_k / mean of p
-    return LogProb(mean, "estimate", _standard_error(relative), passes)
+    return LogProb(mean, "estimate", _standard_error(relative), passes, Reading.ANY_ORDER)
 
 
 def _standard_error(values: Tensor) -> Tensor:
@@ -191,7 +196,7 @@ class _Packed:
             part, passes_part = self.chain(chain_rank(order, alone, generator=self.generator))
             value = torch.where(both.isneginf(), both, both - part)  # impossible evidence: -inf, not NaN
             passes = passes_both + passes_part
-        return LogProb(value, "exact", torch.zeros_like(value), passes)
+        return LogProb(value, "exact", torch.zeros_like(value), passes, reading)
 
     def chain(self, rank: Tensor) -> tuple[Tensor, int]:
         """float64 (B,): the sum over asked variables of log p(x_j | all that rank before j), and the passes it took."""

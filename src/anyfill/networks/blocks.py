@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from anyfill.checks import refuse, require_positive
+from anyfill.checks import refuse, require_count
 
 
 def grid_coordinates(shape: tuple[int, ...]) -> Tensor:
@@ -60,7 +60,7 @@ class Block(nn.Module):
 
     def __init__(self, width: int, heads: int, dropout: float = 0.0, expansion: int = 4) -> None:
         super().__init__()
-        require_positive("heads", heads)
+        require_count("heads", heads)
         if width % heads:
             raise refuse("width", expected=f"a multiple of heads = {heads}", got=width)
         self.heads = heads

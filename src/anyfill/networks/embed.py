@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from anyfill.checks import refuse, require_positive
+from anyfill.checks import refuse, require_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Discrete:
     size: int
 
     def __post_init__(self) -> None:
-        require_positive("Discrete size", self.size)
+        require_count("Discrete size", self.size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from anyfill.checks import require_positive, require_probability
+from anyfill.checks import require_count, require_probability
 from anyfill.networks.embed import Kind, value_features
 
 
@@ -36,7 +36,7 @@ class ResidualMLP(nn.Module):
 
     def __post_init__(self) -> None:
         for name in ("variables", "outputs", "width", "depth"):
-            require_positive(name, getattr(self, name))
+            require_count(name, getattr(self, name))
         require_probability("dropout", self.dropout)
         super().__init__()
         features = value_features(self.kind, torch.zeros(1, self.variables)).shape[-1]

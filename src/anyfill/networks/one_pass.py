@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from anyfill.checks import refuse, require_positive, require_probability
+from anyfill.checks import refuse, require_count, require_probability
 from anyfill.networks.blocks import Block, Rotary, Turn
 from anyfill.networks.embed import Kind, ValueEmbedding
 from anyfill.rank import NEVER, asked_in
@@ -72,7 +72,7 @@ class OnePassTransformer(nn.Module):
 
     def __post_init__(self) -> None:
         for name in ("outputs", "width", "depth", "heads"):
-            require_positive(name, getattr(self, name))
+            require_count(name, getattr(self, name))
         require_probability("dropout", self.dropout)
         if self.positions not in ("learned", "rotary"):
             raise refuse("positions", expected="'learned' or 'rotary'", got=repr(self.positions))

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from anyfill.checks import refuse, require_positive, require_probability
+from anyfill.checks import refuse, require_count, require_probability
 from anyfill.networks.blocks import Block, Rotary, grid_coordinates
 from anyfill.networks.embed import Kind, ValueEmbedding
 
@@ -42,7 +42,7 @@ class Transformer(nn.Module):
 
     def __post_init__(self) -> None:
         for name in ("outputs", "width", "depth", "heads"):
-            require_positive(name, getattr(self, name))
+            require_count(name, getattr(self, name))
         require_probability("dropout", self.dropout)
         if self.positions not in ("learned", "relative", "rotary"):
             raise refuse("positions", expected="'learned', 'relative' or 'rotary'", got=repr(self.positions))

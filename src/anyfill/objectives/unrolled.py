@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_positive
+from anyfill.checks import refuse, require_count
 from anyfill.data.rows import Rows
 from anyfill.model import Model
 from anyfill.objectives.weights import Sum, Weights
@@ -38,7 +38,7 @@ class Unrolled:
     order: Order | None = None
 
     def __post_init__(self) -> None:
-        require_positive("unroll", self.unroll)
+        require_count("unroll", self.unroll)
 
     @property
     def readings(self) -> frozenset[Reading]:

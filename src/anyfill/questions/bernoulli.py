@@ -13,8 +13,8 @@ from math import comb
 
 from torch import Generator
 
-from anyfill.checks import require_probability
-from anyfill.questions.draws import require_count, uniforms
+from anyfill.checks import require_count, require_probability
+from anyfill.questions.draws import uniforms
 from anyfill.questions.enumerate import merged, require_listable, rest_of
 from anyfill.questions.question import Question, Reading, Weighted
 

@@ -21,8 +21,8 @@ from typing import Literal, get_args
 import torch
 from torch import Generator
 
-from anyfill.checks import refuse
-from anyfill.questions.draws import below, only, require_count, uniforms
+from anyfill.checks import refuse, require_count
+from anyfill.questions.draws import below, only, uniforms
 from anyfill.questions.enumerate import require_listable, rest_of
 from anyfill.questions.question import Question, Reading, Weighted
 

@@ -18,15 +18,6 @@ Uniforms are float64: a float32 uniform has 24 bits, and its grid would show in 
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse
-
-
-def require_count(name: str, value: object, *, most: int | None = None) -> None:
-    """Refuse anything but a whole number from 1 (to ``most``)."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1 or (most is not None and value > most):
-        limit = "" if most is None else f" to {most}"
-        raise refuse(name, expected=f"a whole number from 1{limit}", got=repr(value))
-
 
 def uniforms(rows: int, columns: int, generator: Generator) -> Tensor:
     """float64 (rows, columns) in [0, 1)."""

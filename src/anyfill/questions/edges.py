@@ -23,8 +23,8 @@ from typing import Literal, get_args
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse
-from anyfill.questions.draws import only, require_count, uniforms
+from anyfill.checks import refuse, require_count
+from anyfill.questions.draws import only, uniforms
 from anyfill.questions.enumerate import edges_by_definition
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order, Question, Questions, Reading, Weighted, path_readings_of

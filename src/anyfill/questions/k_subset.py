@@ -15,7 +15,8 @@ from math import comb
 import torch
 from torch import Generator
 
-from anyfill.questions.draws import require_count, uniforms
+from anyfill.checks import require_count
+from anyfill.questions.draws import uniforms
 from anyfill.questions.enumerate import require_listable, rest_of
 from anyfill.questions.question import Question, Reading, Weighted
 

@@ -29,7 +29,8 @@ from math import comb
 import torch
 from torch import Generator, Tensor
 
-from anyfill.questions.draws import below, require_count, uniforms
+from anyfill.checks import require_count
+from anyfill.questions.draws import below, uniforms
 from anyfill.questions.enumerate import enumerate_questions, in_order, merged, require_listable, rest_of
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order, Question, Questions, Reading, Weighted

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse
-from anyfill.questions.draws import require_count
+from anyfill.checks import refuse, require_count
 
 
 @dataclass(frozen=True, slots=True)

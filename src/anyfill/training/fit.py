@@ -2,10 +2,11 @@
 
 Guarantees:
 
-- The same seed, data and options give the same weights, bit for bit on a CPU; the number of processes and of
-  micro-batches changes them by rounding only (and by the noise that dropout and unrolled losses draw per process).
-- A run in a folder that is killed at any moment and resumed ends with the weights, bit for bit on a CPU, of the run
-  that was not. (A wall-clock budget is the exception: such a run is not reproducible.)
+- The same seed, data and options give the same weights; the number of processes and of micro-batches changes them by
+  rounding only (and by the noise that dropout and unrolled losses draw per process).
+- A run in a folder that is killed at any moment and resumed ends with the weights of the run that was not.
+- "The same" is bit for bit on a CPU, and on CUDA under ``torch.use_deterministic_algorithms(True)``; without it CUDA
+  adds up in changing orders. A run with a wall-clock budget is not reproducible at all.
 - The caller's random numbers are untouched.
 """
 

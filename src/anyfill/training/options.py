@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from anyfill.checks import refuse, require_positive, require_probability
+from anyfill.checks import refuse, require_count, require_positive, require_probability
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +62,12 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "accumulate", "report_every", "validate_every", "save_every"):
-            _require_count(name, getattr(self, name), least=1)
-        _require_count("seed", self.seed, least=0)
+            require_count(name, getattr(self, name), least=1)
+        require_count("seed", self.seed, least=0)
         if self.warmup_steps is not None:
-            _require_count("warmup_steps", self.warmup_steps, least=0)
+            require_count("warmup_steps", self.warmup_steps, least=0)
         if self.patience is not None:
-            _require_count("patience", self.patience, least=1)
+            require_count("patience", self.patience, least=1)
         if self.batch_size % self.accumulate:
             raise refuse("accumulate", expected=f"a divisor of batch_size = {self.batch_size}", got=self.accumulate)
         for name in ("seconds", "learning_rate", "clip_norm"):
@@ -107,11 +107,6 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "precision": ("32-true", "bf16-mixed", "bf16-true"),
     "device": ("auto", "cpu", "cuda"),
 }
-
-
-def _require_count(name: str, value: object, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise refuse(name, expected=f"a whole number from {least} up", got=repr(value))
 
 
 def _require_number(name: str, value: object) -> None:

@@ -4,6 +4,7 @@ Under ``torchrun`` each process takes its place in the group (gloo on CPU, NCCL 
 """
 
 import inspect
+import logging
 import os
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
@@ -30,7 +31,8 @@ class Processes:
     """
 
     def __init__(self, options: FitOptions) -> None:
-        self._fabric = _launch(options)
+        with allow_tf32(), _quiet("lightning.fabric"), _quiet("lightning_fabric"):
+            self._fabric = _launch(options)
         self.device: torch.device = self._fabric.device
         self.process: int = self._fabric.global_rank
         self.processes: int = self._fabric.world_size
@@ -74,9 +76,9 @@ class Processes:
 
 
 @contextmanager
-def allow_tf32(device: torch.device) -> Generator[None]:
-    """Inside, 32-bit products on an accelerator may use its fast units; the caller's setting is untouched after."""
-    if device.type == "cpu":
+def allow_tf32() -> Generator[None]:
+    """Inside, 32-bit products on CUDA may use its fast units; the caller's setting is untouched after."""
+    if not torch.cuda.is_available():
         yield
         return
     before = torch.get_float32_matmul_precision()
@@ -85,6 +87,18 @@ def allow_tf32(device: torch.device) -> Generator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+@contextmanager
+def _quiet(name: str) -> Generator[None]:
+    """Inside, this logger keeps its small talk (which precision, how many processes) to itself."""
+    logger = logging.getLogger(name)
+    before = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _launch(options: FitOptions) -> Any:

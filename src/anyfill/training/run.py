@@ -115,7 +115,7 @@ class Run:
     def reports(self) -> Generator[StepReport]:
         """Train; the reports as they come. Closing the iterator leaves a checkpoint and a usable model."""
         if self.progress.stopped is not None:
-            self._settle()
+            self._settle(self._kept())
             return
         try:
             for sink in self.metrics:
@@ -127,9 +127,10 @@ class Run:
                 if report is not None:
                     yield report
         except (KeyboardInterrupt, GeneratorExit):
-            if self._whole and self.progress.stopped is None:
-                self._save()
-            self._settle()
+            if self.progress.stopped is None:
+                if self._whole:
+                    self._save()
+                self._settle(self._kept())
             raise
         finally:
             for sink in self.metrics:
@@ -152,7 +153,7 @@ class Run:
 
     def _advance(self) -> StepReport | None:
         """One whole step and what is due after it."""
-        with allow_tf32(self.device):
+        with allow_tf32():
             self._update()
             step, options = self.progress.step, self.options
             stopped = self._over()
@@ -280,20 +281,20 @@ class Run:
         self._saved_step = self.progress.step
 
     def _finish(self, stopped: Stopped) -> None:
+        kept = self._kept()
         self.progress.stopped = stopped
         self.progress.seconds = time.monotonic() - self._started
         if self.crew.is_first:
-            self._write({"weights": self._kept()})
+            self._write({"weights": kept})
         self.crew.wait()  # the folder is whole before any process goes on
-        self._settle()
+        self._settle(kept)
 
     def _write(self, files: dict[str, dict[str, Tensor]]) -> None:
         if self.keeper is not None:
             self.keeper.write(files, self.conditions, self.progress.to_json(self.batches.stream))
 
-    def _settle(self) -> None:
+    def _settle(self, kept: dict[str, Tensor]) -> None:
         """Leave the model as it is promised: the kept weights, in the types they came in, ready to be asked."""
-        kept = self._kept()
         for parameter in self.model.parameters():
             parameter.grad = None
         self.types.give_back(self.model)

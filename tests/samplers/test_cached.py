@@ -1,0 +1,102 @@
+"""Sampling from the cache follows the chain. False alarms: p > 0.001 with fixed seeds."""
+
+import pytest
+import torch
+from torch import nn
+
+from anyfill.evaluation import log_prob
+from anyfill.likelihoods import Categorical, Gaussian, Mixed
+from anyfill.model import Model
+from anyfill.networks.embed import Mixed as MixedKind
+from anyfill.networks.exact import EnumeratedJoint
+from anyfill.networks.network import Cached
+from anyfill.networks.one_pass import OnePassTransformer
+from anyfill.questions import Decreasing, Increasing, Question, Reading, Shuffled
+from anyfill.samplers import CachedChain, Draw, Follow, Speculative, sample, watch
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("order", [Increasing(), Decreasing()])
+@pytest.mark.parametrize("draw", [Draw(), Draw(top_k=2)])
+def test_the_cache_draws_the_law_of_the_chain(kit, generator, own, order, draw):
+    model = kit.model(kit.transformer(4, 3), 3, order=order if own else None)
+    masks = kit.question(1, [2], [0, 1, 3], 4)
+    x = torch.tensor([0, 0, 2, 0])
+    rows = 8000
+    question = kit.question(rows, [2], [0, 1, 3], 4)
+    policy = CachedChain() if own else CachedChain(order)
+    out = sample(model, x.expand(rows, 4), question, policy=policy, draw=draw, generator=generator)
+    assert out.passes == 3
+    other = Decreasing() if order == Increasing() else Increasing()
+    with torch.no_grad():
+        law = kit.chain_law(model, (masks.given, masks.asked), x, order, draw)
+        swapped = kit.chain_law(model, (masks.given, masks.asked), x, other, draw)
+    assert kit.p_value(out.x, law) > 0.001
+    assert kit.p_value(out.x, swapped) < 1e-6
+
+
+def test_it_is_the_default_for_a_network_with_a_cache(kit):
+    model = kit.model(kit.transformer(4, 3), 3)
+    assert isinstance(model.network, Cached)
+    question = kit.question(20, [0], [1, 3], 4)
+    x = torch.ones(20, 4).long()
+    default = sample(model, x, question, generator=torch.Generator().manual_seed(1))
+    named = sample(model, x, question, policy=CachedChain(), generator=torch.Generator().manual_seed(1))
+    assert torch.equal(default.x, named.x)
+
+
+def test_rows_may_give_and_ask_different_numbers(kit, generator):
+    """Greedy answers are the same whether a row stands alone or beside longer and shorter ones."""
+    model = kit.model(kit.transformer(6, 3), 3)
+    part = torch.rand(40, 6, generator=generator)
+    question = Question(part < 0.35, part > 0.5)
+    x = torch.randint(3, (40, 6), generator=generator)
+    greedy = Draw(temperature=0.0)
+    together = sample(model, x, question, draw=greedy, generator=generator)
+    assert torch.equal(together.row_passes, question.asked.sum(1))
+    for row in range(40):
+        one = Question(question.given[row : row + 1], question.asked[row : row + 1])
+        alone = sample(model, x[row : row + 1], one, draw=greedy, generator=generator)
+        assert torch.equal(alone.x[0], together.x[row])
+        slow = sample(model, x[row : row + 1], one, draw=greedy, policy=Speculative(), generator=generator)
+        assert torch.equal(slow.x[0], together.x[row])
+
+
+def test_what_is_drawn_is_scored_the_same_by_evaluation(kit, generator):
+    """The sampler's own log-probabilities, one step at a time from the cache, are the chain's in one pass."""
+    model = kit.model(kit.transformer(6, 3), 3)
+    part = torch.rand(40, 6, generator=generator)
+    question = Question(part < 0.35, part > 0.5)
+    x = torch.randint(3, (40, 6), generator=generator)
+    for policy in (CachedChain(), Follow(), Speculative()):
+        *_, last = watch(model, x, question, policy=policy, generator=generator)
+        expected = log_prob(model, last.x, question).value
+        torch.testing.assert_close(last.score.sum(1), expected, atol=1e-5, rtol=0)
+
+
+def test_mixed_columns_are_drawn_each_by_its_own_kind(generator):
+    torch.manual_seed(0)
+    columns = (Categorical(3), Gaussian(), Categorical(2), Gaussian())
+    likelihood = Mixed(columns)
+    network = OnePassTransformer(MixedKind((3, 0, 2, 0)), (4,), likelihood.width, width=16, depth=1, heads=2)
+    nn.init.normal_(network.head.weight, std=0.5)
+    model = Model(network, likelihood, readings=[Reading.ANY_ORDER])
+    asked = torch.ones(200, 4).bool()
+    question = Question(~asked, asked)
+    out = sample(model, torch.zeros(200, 4), question, policy=CachedChain(Shuffled()), generator=generator).x
+    assert set(out[:, 0].tolist()) <= {0.0, 1.0, 2.0}
+    assert set(out[:, 2].tolist()) <= {0.0, 1.0}
+    assert out[:, 1].unique().numel() == 200
+    assert out[:, 3].unique().numel() == 200
+
+
+def test_a_network_without_a_cache_is_refused(kit, generator):
+    question = kit.question(3, [], [0, 1], 2)
+    with pytest.raises(ValueError, match="cached"):
+        sample(
+            kit.model(EnumeratedJoint(2, 2), 2),
+            torch.zeros(3, 2),
+            question,
+            policy=CachedChain(),
+            generator=generator,
+        )

@@ -1,0 +1,137 @@
+"""Confidence and entropy: which policies keep the law, and how many steps they take."""
+
+import itertools
+
+import pytest
+import torch
+from torch import Generator, nn
+
+from anyfill.likelihoods import Gaussian
+from anyfill.model import Model
+from anyfill.networks.exact import EnumeratedJoint
+from anyfill.questions import Question, Reading
+from anyfill.samplers import Confidence, EntropyBounded, Follow, Gibbs, Policy, sample, trace
+
+ROWS = 20_000
+
+
+@pytest.fixture
+def joint():
+    return EnumeratedJoint.random(4, 3, Generator().manual_seed(8), 0.4)
+
+
+def everything(rows, variables):
+    nothing = torch.zeros(rows, variables).bool()
+    return Question(nothing, ~nothing)
+
+
+@pytest.mark.parametrize("policy", [Follow(), Confidence(4), EntropyBounded(), Gibbs()])
+def test_every_policy_satisfies_the_protocol(policy):
+    assert isinstance(policy, Policy)
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_the_most_confident_first_one_by_one_keeps_the_law(kit, generator, joint, schedule):
+    model = kit.model(joint, 3)
+    policy = Confidence(4, schedule=schedule)
+    out = sample(model, torch.zeros(ROWS, 4).long(), everything(ROWS, 4), policy=policy, generator=generator)
+    assert out.passes == 4
+    assert kit.p_value(out.x, joint.probabilities.flatten()) > 0.001
+
+
+def test_ranking_by_the_drawn_value_narrows_the_law(kit, generator, joint):
+    model = kit.model(joint, 3)
+    policy = Confidence(4, by="value")
+    out = sample(model, torch.zeros(ROWS, 4).long(), everything(ROWS, 4), policy=policy, generator=generator).x
+    assert kit.p_value(out, joint.probabilities.flatten()) < 1e-6
+    seen = joint.log_prob(out, torch.ones(ROWS, 4).bool()).mean()
+    assert (
+        seen > (joint.probabilities * joint.probabilities.log()).sum() + 0.05
+    )  # more likely rows than the joint's own
+
+
+@pytest.mark.parametrize(("schedule", "sizes"), [("linear", [3, 2, 3, 2]), ("cosine", [1, 2, 4, 3])])
+def test_schedules_write_so_many_per_step(kit, generator, schedule, sizes):
+    model = kit.model(EnumeratedJoint.random(10, 2, generator), 2)
+    policy = Confidence(4, schedule=schedule)
+    states = list(trace(model, torch.zeros(2, 10).long(), everything(2, 10), policy, generator=generator))
+    written = [int((after.known & ~before.known).sum()) // 2 for before, after in itertools.pairwise(states)]
+    assert written == sizes
+
+
+def test_more_steps_than_variables_are_not_taken(kit, generator, joint):
+    model = kit.model(joint, 3)
+    question = Question(torch.zeros(2, 4).bool(), torch.tensor([[True, True, False, False], [True] * 3 + [False]]))
+    out = sample(model, torch.zeros(2, 4).long(), question, policy=Confidence(99), generator=generator)
+    assert out.passes == 3
+    assert out.row_passes.tolist() == [2, 3]
+
+
+def test_the_likeliest_answer_is_written_first(kit, generator):
+    probabilities = torch.einsum("a,b,c->abc", *(torch.tensor(p) for p in ([0.6, 0.4], [0.01, 0.99], [0.2, 0.8])))
+    model = kit.model(EnumeratedJoint.from_probabilities(probabilities), 2)
+    policy = Confidence(3)
+    *_, last = trace(model, torch.zeros(9, 3).long(), everything(9, 3), policy, generator=generator)
+    assert last.rank[0].tolist() == [2, 0, 1]
+
+
+def test_a_bound_of_zero_keeps_the_law(kit, generator, joint):
+    model = kit.model(joint, 3)
+    x = torch.zeros(ROWS, 4).long()
+    out = sample(model, x, everything(ROWS, 4), policy=EntropyBounded(0.0), generator=generator)
+    assert kit.p_value(out.x, joint.probabilities.flatten()) > 0.001
+
+
+def test_a_greater_bound_takes_fewer_passes_and_at_last_loses_the_law(kit, generator, joint):
+    model = kit.model(joint, 3)
+    x = torch.zeros(ROWS, 4).long()
+    outs = [
+        sample(model, x, everything(ROWS, 4), policy=EntropyBounded(bound), generator=generator)
+        for bound in (0.0, 1.0, 100.0)
+    ]
+    mean = [float(out.row_passes.double().mean()) for out in outs]
+    assert mean[0] > mean[1] > mean[2] == 1.0
+    assert kit.p_value(outs[2].x, joint.probabilities.flatten()) < 1e-6
+
+
+def test_as_many_are_accepted_as_the_bound_allows(kit, generator):
+    """Independent coins of entropy .056, .098, .325 and .693 nats: sums without the greatest 0, .056, .154, .479."""
+    coins = [0.01, 0.02, 0.1, 0.5]
+    table = torch.einsum("a,b,c,d->abcd", *(torch.tensor([1 - p, p]) for p in coins))
+    model = kit.model(EnumeratedJoint.from_probabilities(table), 2)
+    for bound, accepted in ((0.0, 1), (0.05, 1), (0.06, 2), (0.15, 2), (0.16, 3), (0.47, 3), (0.48, 4)):
+        policy = EntropyBounded(bound)
+        states = trace(model, torch.zeros(1, 4).long(), everything(1, 4), policy, generator=generator)
+        next(states)
+        first = next(states)
+        assert first.known[0].tolist() == [j < accepted for j in range(4)], bound
+
+
+def test_entropies_of_densities_are_refused(generator):
+    class Flat(nn.Module):
+        variables = 2
+
+        def forward(self, x, known, context=None):
+            return torch.zeros(len(x), 2, 2)
+
+    model = Model(Flat(), Gaussian(), readings=[Reading.ANY_ORDER])
+    with pytest.raises(ValueError, match="discrete"):
+        sample(model, torch.zeros(3, 2), everything(3, 2), policy=EntropyBounded(), generator=generator)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        lambda: Follow(groups=0),
+        lambda: Confidence(0),
+        lambda: Confidence(3, schedule="square"),
+        lambda: Confidence(3, by="luck"),
+        lambda: EntropyBounded(-0.1),
+        lambda: EntropyBounded(float("nan")),
+        lambda: Gibbs(k=0),
+        lambda: Gibbs(rounds=0),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(bad):
+    with pytest.raises(ValueError, match="expected"):
+        bad()
