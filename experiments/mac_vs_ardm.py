@@ -153,15 +153,17 @@ def draw(results: dict[str, dict[str, object]], seconds: float, path: Path) -> N
     for axis, question, column in zip(axes, ("joint", "marginal", "conditional"), range(3)):
         values = [results[name]["answers"][question]["bits"] for name in names]  # type: ignore[index]
         bars = axis.bar(names, values, color=["#1b6ca8", "#d1843a", "#e3b27a", "#8f8f8f"][: len(names)])
-        axis.bar_label(bars, fmt="%.2f", padding=2)
+        axis.bar_label(bars, fmt="%.2f", label_type="center", color="white", fontweight="bold")
         before = [BEFORE[name][column] for name in names]
         axis.scatter(names, before, marker="_", s=600, color="black", label="earlier measurement", zorder=3)
         axis.set_title(f"{question}, bits per character")
-        axis.tick_params(axis="x", labelrotation=20)
+        axis.set_xticks(range(len(names)), [name.replace(", ", ",\n") for name in names], fontsize=8)
         axis.set_ylim(0, 4.9)
         axis.spines[["top", "right"]].set_visible(False)
     axes[0].legend(frameon=False, loc="upper left", fontsize=8)
-    figure.suptitle(f"text8, {seconds:.0f} s of training each: lower is better")
+    figure.suptitle(
+        f"text8, {seconds:.0f} s of training each: lower is better (MAC's conditional: direct, not trained)"
+    )
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     plt.close(figure)
@@ -170,7 +172,7 @@ def draw(results: dict[str, dict[str, object]], seconds: float, path: Path) -> N
 def main() -> None:
     """Run the chosen methods, print them beside the earlier figures, write JSON and PNG."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--text8", type=Path, required=True, help="text8 prefix, plain or .gz")
+    parser.add_argument("--text8", type=Path, default=Path("text8_first12M.txt.gz"), help="text8 prefix, plain or .gz")
     parser.add_argument("--seconds", type=float, default=100.0)
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     parser.add_argument("--width", type=int, default=512)
@@ -181,7 +183,13 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--name", default="mac_vs_ardm")
     parser.add_argument("--keep", action="store_true", help="keep what the results file says of other methods")
+    parser.add_argument("--redraw", action="store_true", help="only draw the picture again from the results file")
     arguments = parser.parse_args()
+    path = RESULTS / f"{arguments.name}.json"
+    if arguments.redraw:
+        saved = json.loads(path.read_text())
+        draw(saved["results"], saved["arguments"]["seconds"], path.with_suffix(".png"))
+        return
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     raw = arguments.text8.read_bytes()
     text = (gzip.decompress(raw) if arguments.text8.suffix == ".gz" else raw).decode("ascii")
@@ -200,7 +208,6 @@ def main() -> None:
         report_every=50,
         seed=arguments.seed,
     )
-    path = RESULTS / f"{arguments.name}.json"
     known = json.loads(path.read_text())["results"] if arguments.keep and path.exists() else {}
     known |= {method: run(method, tokens, options, arguments) for method in arguments.methods}
     results = {method: known[method] for method in METHODS if method in known}

@@ -332,3 +332,24 @@ def test_context_goes_with_its_row():
     context = torch.tensor([0.3, -1.0, 2.0, 4.0]).double()
     answer = log_prob(model_of(Sided()), torch.ones(4, 3), Question(~asked, asked), context=context, rows_per_pass=2)
     torch.testing.assert_close(answer.value, nn.functional.logsigmoid(context) * asked.sum(1))
+
+
+@pytest.mark.parametrize("reading", [Reading.DIRECT, Reading.DIFFERENCE])
+@pytest.mark.parametrize("consistent", [True, False])
+def test_direct_readings_sum_to_one_and_differences_only_if_the_network_is_consistent(reading, consistent):
+    network = (
+        EnumeratedJoint.random(5, 2, Generator().manual_seed(3)) if consistent else RandomConditionals(5, 2, seed=3)
+    )
+    x = torch.tensor(list(itertools.product((0, 1), repeat=3)))  # every value of the asked ones
+    rows = torch.ones(8, 5, dtype=torch.int64)
+    asked = torch.tensor([False, True, False, True, True])
+    rows[:, asked] = x
+    given_ = torch.tensor([False, False, True, False, False])  # between the asked ones
+    question = Question(given_.expand(8, 5), asked.expand(8, 5))
+    answer = log_prob(model_of(network), rows, question, reading=reading)
+    assert answer.reading is reading
+    total = float(answer.value.exp().sum())
+    if consistent or reading is Reading.DIRECT:
+        assert total == pytest.approx(1.0, abs=1e-6)
+    else:
+        assert abs(total - 1.0) > 0.01

@@ -1,0 +1,178 @@
+"""Every part that a package exports satisfies its Protocol: same members, same parameters, same kinds of parameter.
+
+The examples below must be complete: a part that is exported and not listed fails the test, so nothing escapes it.
+"""
+
+import importlib
+import inspect
+from dataclasses import is_dataclass
+from enum import Enum
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import anyfill
+from anyfill import corruption, networks, objectives, questions, samplers, training
+from anyfill import likelihoods as likes
+from anyfill.likelihoods.marginals import DiscreteMarginals, Likelihood, Marginals
+from anyfill.networks.network import Cached, Network, OnePass
+from anyfill.training.describe import build, describe, exported_parts
+
+N = 4
+CODES = networks.Discrete(3)
+ORDERS = [
+    questions.Increasing(),
+    questions.Decreasing(),
+    questions.Shuffled(),
+    questions.Spaced(2),
+    questions.ByRegion((1, 0, 1, 0)),
+]
+FAMILIES = [
+    questions.UniformCardinality(N),
+    questions.UniformSplits(N),
+    questions.Bernoulli(N),
+    questions.KSubset(N, 2),
+    questions.MacEdges(N),
+    questions.InpaintingEdges(N),
+    questions.Edges(questions.UniformCardinality(N)),
+    questions.TheRest(questions.MacEdges(N)),
+    questions.Mixture((questions.MacEdges(N), questions.InpaintingEdges(N))),
+]
+LIKELIHOODS = [
+    likes.Bernoulli(),
+    likes.Categorical(3),
+    likes.Gaussian(),
+    likes.GaussianMixture(2),
+    likes.Mixed((likes.Categorical(3), likes.Gaussian(), likes.Bernoulli(), likes.GaussianMixture(2))),
+]
+PARAMS = [torch.randn(2, N, part.width, generator=torch.Generator().manual_seed(0)) for part in LIKELIHOODS]
+MARGINALS = [part(params) for part, params in zip(LIKELIHOODS, PARAMS)]
+NETWORKS = [
+    networks.ResidualMLP(CODES, N, 3, 8, 1),
+    networks.Transformer(CODES, (N,), 3, 8, 1, 2),
+    networks.OnePassTransformer(CODES, (N,), 3, 8, 1, 2),
+    networks.EnumeratedJoint(N, 3),
+    networks.RandomConditionals(N, 3, seed=1),
+]
+ONE_PASS = [net for net in NETWORKS if hasattr(net, "chain")]
+CACHED = [net for net in NETWORKS if hasattr(net, "extend")]
+OBJECTIVES = [objectives.Unrolled(FAMILIES[0]), objectives.Chain(FAMILIES[0])]
+WEIGHTS = [objectives.Sum(), objectives.Mean(), objectives.Rescaled(), objectives.Damped(), objectives.Everyone()]
+POLICIES = [samplers.Follow(), samplers.Confidence(3), samplers.EntropyBounded(), samplers.Gibbs(2)]
+DECODERS = [samplers.CachedChain(), samplers.Speculative()]
+CORRUPTIONS = [corruption.Absorb(), corruption.Scramble(3)]
+SINKS = [training.JsonLines, training.TensorBoard]  # classes: making one needs a folder
+
+CONTRACTS: list[tuple[list[Any], type]] = [
+    (ORDERS, questions.Order),
+    (FAMILIES, questions.Questions),
+    (FAMILIES, questions.Enumerable),
+    (LIKELIHOODS, Likelihood),
+    (MARGINALS, Marginals),
+    ([part for part in MARGINALS if hasattr(part, "log_probs")], DiscreteMarginals),
+    (NETWORKS, Network),
+    (ONE_PASS, OnePass),
+    (CACHED, Cached),
+    (OBJECTIVES, objectives.Objective),
+    (WEIGHTS, objectives.Weights),
+    (POLICIES, samplers.Policy),
+    (DECODERS, samplers.Decoder),
+    (CORRUPTIONS, corruption.Corruption),
+    (SINKS, training.MetricSink),
+]
+# Exported names that are vocabulary, results or settings, not parts with a Protocol of their own.
+PLAIN = {
+    *("Question", "Reading", "Weighted", "Discrete", "Real", "Mixed", "Answer", "Draw", "Sample", "State"),
+    *("ConsistencyReport", "Information", "LogProb", "CheckpointError", "DivergedError", "FitOptions", "FitResult"),
+    "StepReport",
+}
+
+
+def members(protocol: type) -> dict[str, Any]:
+    """What a Protocol asks for, inherited members included."""
+    found: dict[str, Any] = {}
+    for base in reversed(protocol.__mro__):
+        if getattr(base, "_is_protocol", False):
+            found |= {n: m for n, m in vars(base).items() if n == "__call__" or not n.startswith("_")}
+    return found
+
+
+def complaint(part: Any, protocol: type) -> str | None:
+    """Why a part (or a class of parts) does not satisfy a Protocol; None if it does."""
+    kind = part if isinstance(part, type) else type(part)
+    for name, wanted in members(protocol).items():
+        own = getattr(kind, name, getattr(part, name, None))
+        if name == "__call__" and issubclass(kind, nn.Module):
+            own = kind.forward
+        if own is None:
+            return f"{kind.__name__} has no {name}"
+        if not inspect.isfunction(wanted):
+            continue
+        have = inspect.signature(own).parameters
+        for parameter in inspect.signature(wanted).parameters.values():
+            mine = have.get(parameter.name)
+            if mine is None or mine.kind is not parameter.kind:
+                return f"{kind.__name__}.{name} does not take {parameter.name} as the protocol does"
+            if parameter.default is not parameter.empty and mine.default is mine.empty:
+                return f"{kind.__name__}.{name} asks for {parameter.name}, which may be left out"
+        extra = [p for n, p in have.items() if n not in inspect.signature(wanted).parameters]
+        if any(p.default is p.empty and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in extra):
+            return f"{kind.__name__}.{name} needs more than the protocol gives it"
+    return None
+
+
+@pytest.mark.parametrize(
+    ("part", "protocol"), [pytest.param(p, c, id=f"{p!r:.40}-{c.__name__}") for parts, c in CONTRACTS for p in parts]
+)
+def test_every_exported_part_satisfies_its_protocol(part: Any, protocol: type) -> None:
+    assert complaint(part, protocol) is None
+
+
+def test_the_conformance_check_can_fail() -> None:
+    class Backwards:
+        random = False
+
+        def priority(self, batch: int, variables: int, generator: object = None) -> None: ...
+
+    class Nothing:
+        pass
+
+    assert "generator" in (complaint(Backwards(), questions.Order) or "")
+    assert "has no" in (complaint(Nothing(), questions.Order) or "")
+
+
+@pytest.mark.parametrize(
+    "package", ["questions", "likelihoods", "networks", "objectives", "samplers", "evaluation", "training"]
+)
+def test_no_exported_class_escapes_the_walk(package: str) -> None:
+    module = importlib.import_module(f"anyfill.{package}")
+    shown = {type(part) for parts, _ in CONTRACTS for part in parts} | set(SINKS)
+    for name in module.__all__:
+        thing = getattr(module, name)
+        if isinstance(thing, type) and not getattr(thing, "_is_protocol", False):
+            assert thing in shown or name in PLAIN, f"{package}.{name} is exported but never checked"
+
+
+@pytest.mark.parametrize(
+    "part", [*ORDERS, *FAMILIES, *LIKELIHOODS, *NETWORKS, *CORRUPTIONS], ids=lambda p: f"{p!r:.40}"
+)
+def test_every_part_is_a_dataclass_that_survives_json(part: Any) -> None:
+    assert is_dataclass(part)
+    tensors: dict[str, torch.Tensor] = {}
+    table = {n: c for p in ("networks", "likelihoods", "corruption", "questions") for n, c in exported_parts(p).items()}
+    again = build(describe(part, "part", tensors), table, tensors)
+    assert type(again) is type(part)
+    if not isinstance(part, nn.Module):
+        assert again == part
+
+
+def test_the_front_door_lists_what_it_opens() -> None:
+    assert set(anyfill.__all__) - {"__version__"} == set(anyfill._HOME)
+    for name in anyfill.__all__:
+        assert getattr(anyfill, name) is not None
+    assert set(anyfill.__all__) <= set(dir(anyfill))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = anyfill.nothing
+    assert all(isinstance(reading, Enum) for reading in anyfill.Reading)
