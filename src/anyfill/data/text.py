@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from anyfill.checks import refuse, require_positive
+from anyfill.checks import refuse, require_count
 from anyfill.data.rows import Rows
 
 
@@ -53,8 +53,8 @@ class Windows:
     stride: int = 1
 
     def __post_init__(self) -> None:
-        require_positive("length", self.length)
-        require_positive("stride", self.stride)
+        require_count("length", self.length)
+        require_count("stride", self.stride)
         if self.tokens.dim() != 1 or len(self.tokens) < self.length:
             raise refuse("tokens", expected=f"one line of at least {self.length}", got=tuple(self.tokens.shape))
 
