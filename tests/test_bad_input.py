@@ -18,7 +18,7 @@ NOTHING, ALL = torch.zeros(2, N).bool(), torch.ones(2, N).bool()
 
 
 def codes() -> Model:
-    joint = EnumeratedJoint.random(N, 2, torch.Generator().manual_seed(0))
+    joint = EnumeratedJoint.random(N, 2, generator=torch.Generator().manual_seed(0))
     return Model(joint, Categorical(2), readings=Reading)
 
 
@@ -61,6 +61,32 @@ SENTENCES: dict[str, tuple[Callable[[], object], str]] = {
         "variables of rows: expected 3, as the model has, got 4",
     ),
     "infinite rows": (lambda: Rows.from_values(x(0.0, INF, 0.0)), "expected a finite number or NaN"),
+    "a bare tensor": (lambda: fit(numbers(), torch.zeros(4, N), recipes.one_pass(N)), "rows: expected Rows"),  # type: ignore[arg-type]
+    "codes out of range": (
+        lambda: fit(codes(), Rows.from_values(torch.tensor([[0, 1, 2]])), recipes.one_pass(N)),
+        "value of rows at row 0, variable 2: expected a code from 0 to 1, got 2",
+    ),
+    "masked loss, one-pass network": (
+        lambda: fit(numbers(), Rows.from_values(torch.zeros(4, N)), recipes.ardm(N)),
+        "objective: expected one for one-pass networks",
+    ),
+    "outputs": (
+        lambda: Model(OnePassTransformer(Discrete(3), (N,), 2, 8, 1, 2), Categorical(3)),
+        "outputs of the network: expected 3, as .* needs, got 2",
+    ),
+    "shape": (lambda: OnePassTransformer(Discrete(3), 3, 3), "shape: expected a tuple"),  # type: ignore[arg-type]
+    "contradiction": (
+        lambda: codes().given(x(0.0, NAN, NAN)).log_prob(x(1.0, 0.0, 0.0)),
+        "value at row 0, variable 0: expected the value that is given, or none, got 1.0",
+    ),
+    "unknown reading": (
+        lambda: log_prob(codes(), x(0, 1, 0), Question(NOTHING, ALL), reading="backwards"),
+        "reading: expected 'difference' or .*, got 'backwards'",
+    ),
+    "no such variable": (
+        lambda: Question.of(N, given=[3]),
+        "variable given: expected a whole number from 0 to 2, got 3",
+    ),
     "zero steps": (lambda: FitOptions(steps=0), "steps: expected a whole number from 1 up, got 0"),
     "NaN rate": (lambda: FitOptions(learning_rate=NAN), "learning_rate: expected"),
 }
@@ -95,6 +121,32 @@ def test_everything_given_and_nothing_asked_are_legal_and_certain() -> None:
     answer = log_prob(model, full, Question(ALL, NOTHING))
     assert answer.value.tolist() == [0.0, 0.0]
     assert (answer.kind, answer.passes) == ("exact", 0)
+
+
+@pytest.mark.parametrize("reading", list(Reading))
+def test_a_reading_may_be_named_by_its_word(reading: Reading) -> None:
+    torch.manual_seed(0)
+    net = OnePassTransformer(Discrete(2), (N,), 2, 16, 1, 2)
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.5)
+    model = Model(net, Categorical(2), readings=Reading)
+    question = Question.of(N, given=[2])
+    named = log_prob(model, torch.tensor([[0, 1, 0]]), question, reading=reading.value)
+    assert named.reading is reading
+    assert torch.equal(named.value, log_prob(model, torch.tensor([[0, 1, 0]]), question, reading=reading).value)
+    assert named.passes == (2 if reading is Reading.DIFFERENCE else 1)
+
+
+def test_a_question_by_numbers_is_the_question_by_masks() -> None:
+    question = Question.of(4, given=[0, 2], batch=2)
+    assert question.given.tolist() == [[True, False, True, False]] * 2
+    assert question.asked.tolist() == [[False, True, False, True]] * 2
+    assert Question.of(4, given=[0], asked=[3]).ignored.tolist() == [[False, True, True, False]]
+
+
+def test_repr_says_what_the_model_may_be_asked() -> None:
+    assert "readings: direct" in repr(numbers())
+    assert "not trained" in repr(Model(codes().network, Categorical(2)))  # type: ignore[arg-type]
 
 
 def test_one_variable_is_enough() -> None:

@@ -13,8 +13,8 @@ def refuse(what: str, *, expected: str, got: object) -> ValueError:
 
 def require_count(name: str, value: object, *, least: int = 1, most: int | None = None) -> None:
     """Refuse anything but a whole number from ``least`` up (to ``most``)."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
+    fits = isinstance(value, int) and value >= least and (most is None or value <= most)
+    if isinstance(value, bool) or not fits:
         expected = f"a whole number from {least} " + ("up" if most is None else f"to {most}")
         raise refuse(name, expected=expected, got=repr(value))
 

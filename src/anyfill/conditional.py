@@ -22,9 +22,8 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_bool, require_positive, require_shape
 from anyfill.evaluation.acquire import Information, information
 from anyfill.evaluation.chain import CELLS_PER_PASS, LogProb, log_prob
-from anyfill.likelihoods.discrete import Bernoulli, Categorical
-from anyfill.likelihoods.marginals import Likelihood, Marginals
-from anyfill.likelihoods.mixed import Mixed
+from anyfill.likelihoods.marginals import Marginals
+from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
 from anyfill.questions.licence import step_reading, unlicensed
 from anyfill.questions.question import Question, Reading, chain_rank
@@ -62,7 +61,7 @@ class Conditional:
         x, known = _one_or_more_rows(model, x, known)
         bad = known & ~x.isfinite()
         _refuse_cells(bad, x, "a finite number, or NaN and not known")
-        sizes = _sizes(model.likelihood, model.variables).to(x.device)
+        sizes = code_sizes(model.likelihood, model.variables).to(x.device)
         coded = known & (sizes > 0)
         _refuse_cells(
             coded & ((x < 0) | (x >= sizes) | (x != x.round())), x, "a code from 0 to its number of values - 1"
@@ -128,7 +127,7 @@ class Conditional:
         values: Tensor,
         asked: Tensor | None = None,
         *,
-        reading: Reading | None = None,
+        reading: Reading | str | None = None,
         orders: int | None = None,
         estimator: Literal["estimate", "bound"] = "estimate",
         seed: int | None = None,
@@ -138,20 +137,24 @@ class Conditional:
         """log p(asked values | given), each of (B,), or (n, B) for values (n, B, N) as ``sample`` returns them.
 
         Args:
-            values: (N,), (B, N) or (n, B, N), read where asked.
+            values: (N,), (B, N) or (n, B, N), read where asked. Without ``asked``, a value where one is given must be
+                the same.
             asked: bool (N,) or (B, N); by default everything unknown that has a value (not NaN, and not -1 for codes).
             reading, orders, estimator, rows_per_pass: as for ``anyfill.evaluation.log_prob``.
             seed, generator: for shuffled orders.
         """
         rows, times = self._rows_of(values)
         given, wanted = self.known.repeat(times, 1), self._asked(asked).repeat(times, 1)
+        told = self.x.repeat(times, 1)
         if asked is None:
-            wanted &= ~rows.isnan() if self.x.is_floating_point() else ~rows.isnan() & (rows >= 0)
+            named = ~rows.isnan() if self.x.is_floating_point() else ~rows.isnan() & (rows >= 0)
+            _refuse_cells(given & named & (rows.to(told.dtype) != told), rows, "the value that is given, or none")
+            wanted &= named
         _refuse_cells(wanted & ~rows.isfinite(), rows, "a finite number where asked")
         rows = torch.where(wanted, rows, torch.zeros_like(rows)).to(self.x.dtype)
         answer = log_prob(
             self.model,
-            torch.where(given, self.x.repeat(times, 1), rows),
+            torch.where(given, told, rows),
             Question(given, wanted),
             reading=reading,
             orders=orders,
@@ -279,19 +282,3 @@ def _refuse_cells(bad: Tensor, x: Tensor, expected: str) -> None:
     if bool(bad.any()):
         row, variable = (int(i) for i in bad.nonzero()[0])
         raise refuse(f"value at row {row}, variable {variable}", expected=expected, got=x[row, variable].item())
-
-
-def _sizes(likelihood: Likelihood, variables: int) -> Tensor:
-    """int64 (N,): how many codes each variable has; 0 = not discrete, or not known to be."""
-
-    def size(one: Likelihood) -> int:
-        match one:
-            case Bernoulli():
-                return 2
-            case Categorical():
-                return one.size
-            case _:
-                return 0
-
-    columns = likelihood.columns if isinstance(likelihood, Mixed) else [likelihood] * variables
-    return torch.tensor([size(column) for column in columns])

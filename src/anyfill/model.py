@@ -46,11 +46,19 @@ class Model(nn.Module):
         readings: Iterable[Reading] = (),
     ) -> None:
         super().__init__()
+        outputs = getattr(network, "outputs", likelihood.width)
+        if outputs != likelihood.width:
+            raise refuse("outputs of the network", expected=f"{likelihood.width}, as {likelihood} needs", got=outputs)
         self.network = cast(nn.Module, network)
         self.likelihood = likelihood
         self.corruption: Corruption = Absorb() if corruption is None else corruption
         self.order: Order = Increasing() if order is None else order
         self.readings = frozenset(Reading(reading) for reading in readings)
+
+    def extra_repr(self) -> str:
+        """What ``repr`` shows beside the network: above all what the model may be asked."""
+        readings = ", ".join(sorted(self.readings)) or "none: not trained"
+        return f"{self.likelihood}, {self.corruption}, {self.order}, readings: {readings}"
 
     @property
     def variables(self) -> int:

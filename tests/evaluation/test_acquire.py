@@ -34,7 +34,7 @@ def draws_given(joint, x, known, samples, generator):
     """(M, B, N) exact draws given the known values, by rejection from the joint's own sampler."""
     rows = []
     for b in range(len(x)):
-        pool = joint.sample(200_000, generator)
+        pool = joint.sample(200_000, generator=generator)
         keep = pool[((pool == x[b]) | ~known[b]).all(1)]
         rows.append(keep[:samples])
     return torch.stack(rows, 1)
@@ -43,7 +43,7 @@ def draws_given(joint, x, known, samples, generator):
 @pytest.mark.parametrize("target", [[2], [0, 4]])
 @pytest.mark.parametrize("order", [None, Shuffled()])
 def test_it_is_the_mutual_information(generator, target, order):
-    joint = EnumeratedJoint.random(5, 2, generator, 0.3)
+    joint = EnumeratedJoint.random(5, 2, generator=generator, concentration=0.3)
     model = Model(joint, Categorical(2), readings=[Reading.ANY_ORDER], order=order)
     known = torch.tensor([[False, True, False, False, False], [False] * 5])
     x = torch.tensor([[0, 1, 0, 0, 0], [0] * 5])
@@ -86,6 +86,6 @@ def test_a_copy_tells_all_and_a_stranger_nothing():
     probabilities[0, 0, :], probabilities[1, 1, :] = 0.25, 0.25
     joint = EnumeratedJoint.from_probabilities(probabilities)
     model = Model(joint, Categorical(2), readings=[Reading.DIRECT])
-    drawn = joint.sample(500, Generator().manual_seed(0)).unsqueeze(1)
+    drawn = joint.sample(500, generator=Generator().manual_seed(0)).unsqueeze(1)
     answer = information(model, drawn, torch.zeros(1, 3).bool(), torch.tensor([[True, False, False]]))
     torch.testing.assert_close(answer.value, torch.tensor([[0.0, 2.0, 1.0]]).log().nan_to_num(neginf=0.0).double())

@@ -45,7 +45,7 @@ def exactly(joint, x, question):
 
 @pytest.fixture
 def joint():
-    return EnumeratedJoint.random(6, 2, Generator().manual_seed(1), 0.5)
+    return EnumeratedJoint.random(6, 2, generator=Generator().manual_seed(1), concentration=0.5)
 
 
 @pytest.mark.parametrize("masked", [True, False])
@@ -53,7 +53,7 @@ def joint():
 def test_every_order_gives_the_exact_conditional_of_a_joint(joint, generator, masked, order):
     model = model_of(Masked(joint) if masked else joint)
     question = random_question(100, 6, generator)
-    x = joint.sample(100, generator)
+    x = joint.sample(100, generator=generator)
     answer = log_prob(model, x, question, order=order)
     torch.testing.assert_close(answer.value, exactly(joint, x, question))
     assert answer.kind == "exact"
@@ -68,7 +68,7 @@ def test_all_readings_agree_on_a_joint(joint, generator, masked, reading):
     model = model_of(Masked(joint) if masked else joint)
     told = torch.rand(100, 6, generator=generator) < 0.5
     question = Question(told, ~told)
-    x = joint.sample(100, generator)
+    x = joint.sample(100, generator=generator)
     answer = log_prob(model, x, question, reading=reading)
     torch.testing.assert_close(answer.value, exactly(joint, x, question))
 
@@ -85,7 +85,7 @@ def test_readings_differ_where_the_conditionals_do_not_fit_together(generator):
 
 
 def test_a_difference_is_two_chains_and_one_where_the_given_come_first(joint, generator):
-    x = joint.sample(30, generator)
+    x = joint.sample(30, generator=generator)
     for given_at, passes_masked, passes_one in (([2, 4], 5 + 2, 2), ([0, 1], 3, 1)):
         told = torch.zeros(30, 6).bool()
         told[:, given_at] = True
@@ -136,7 +136,7 @@ def test_bounds_lie_below_estimates_and_both_tend_to_their_limits():
 
 def test_orders_agree_on_a_joint(joint, generator):
     question = random_question(20, 6, generator)
-    x = joint.sample(20, generator)
+    x = joint.sample(20, generator=generator)
     for estimator in ("bound", "estimate"):
         answer = log_prob(model_of(joint), x, question, orders=4, estimator=estimator, generator=generator)
         torch.testing.assert_close(answer.value, exactly(joint, x, question))
@@ -154,7 +154,7 @@ def test_one_order_leaves_the_error_open(joint, generator):
 def test_packing_changes_no_value_and_bounds_every_call(joint, generator, rows_per_pass):
     network = Masked(joint)
     question = random_question(40, 6, generator)
-    x = joint.sample(40, generator)
+    x = joint.sample(40, generator=generator)
     answer = log_prob(model_of(network), x, question, rows_per_pass=rows_per_pass)
     torch.testing.assert_close(answer.value, exactly(joint, x, question))
     assert max(network.calls) <= (rows_per_pass or 2**16 // 6)
@@ -165,10 +165,10 @@ def test_packing_changes_no_value_and_bounds_every_call(joint, generator, rows_p
 @given(seed=st.integers(0, 9999), masked=st.booleans())
 def test_what_is_neither_given_nor_asked_never_matters(seed, masked):
     g = Generator().manual_seed(seed)
-    joint = EnumeratedJoint.random(5, 2, g)
+    joint = EnumeratedJoint.random(5, 2, generator=g)
     model = model_of(Masked(joint) if masked else joint)
     question = random_question(4, 5, g)
-    x = joint.sample(4, g).double()
+    x = joint.sample(4, generator=g).double()
     dirty = torch.where(question.ignored, torch.nan, x)
     assert torch.equal(log_prob(model, x, question).value, log_prob(model, dirty, question).value)
 
@@ -338,7 +338,9 @@ def test_context_goes_with_its_row():
 @pytest.mark.parametrize("consistent", [True, False])
 def test_direct_readings_sum_to_one_and_differences_only_if_the_network_is_consistent(reading, consistent):
     network = (
-        EnumeratedJoint.random(5, 2, Generator().manual_seed(3)) if consistent else RandomConditionals(5, 2, seed=3)
+        EnumeratedJoint.random(5, 2, generator=Generator().manual_seed(3))
+        if consistent
+        else RandomConditionals(5, 2, seed=3)
     )
     x = torch.tensor(list(itertools.product((0, 1), repeat=3)))  # every value of the asked ones
     rows = torch.ones(8, 5, dtype=torch.int64)

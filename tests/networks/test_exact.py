@@ -32,8 +32,8 @@ def test_it_satisfies_both_protocols():
 @given(seed=st.integers(0, 999), known=st.lists(st.booleans(), min_size=4, max_size=4))
 def test_every_conditional_is_the_ratio_of_two_sums(seed, known):
     g = torch.Generator().manual_seed(seed)
-    joint = EnumeratedJoint.random(4, 3, g, concentration=0.3)
-    x = joint.sample(1, g)
+    joint = EnumeratedJoint.random(4, 3, generator=g, concentration=0.3)
+    x = joint.sample(1, generator=g)
     answers = joint(x, torch.tensor([known])).exp()[0]
     for j in range(4):
         expected = by_hand(joint, x[0].tolist(), [i for i in range(4) if known[i]], j)
@@ -43,8 +43,8 @@ def test_every_conditional_is_the_ratio_of_two_sums(seed, known):
 @given(seed=st.integers(0, 999), ranks=st.lists(st.sampled_from([-2, -1, 0, 1, 2, NEVER]), min_size=4, max_size=4))
 def test_a_chain_term_is_the_conditional_on_all_that_rank_strictly_before(seed, ranks):
     g = torch.Generator().manual_seed(seed)
-    joint = EnumeratedJoint.random(4, 2, g)
-    x = joint.sample(1, g)
+    joint = EnumeratedJoint.random(4, 2, generator=g)
+    x = joint.sample(1, generator=g)
     answers = joint.chain(x, torch.tensor([ranks])).exp()[0]
     for j in range(4):
         if ranks[j] == NEVER:
@@ -56,8 +56,8 @@ def test_a_chain_term_is_the_conditional_on_all_that_rank_strictly_before(seed, 
 
 
 def test_the_chain_rule_gives_the_marginal(generator):
-    joint = EnumeratedJoint.random(5, 2, generator)
-    x = joint.sample(20, generator)
+    joint = EnumeratedJoint.random(5, 2, generator=generator)
+    x = joint.sample(20, generator=generator)
     rank = torch.tensor([3, NEVER, 0, 2, 1]).expand(20, 5)
     terms = joint.chain(x, rank).gather(2, x.unsqueeze(2)).squeeze(2)
     asked = (rank < NEVER) & (rank >= 0)
@@ -65,7 +65,7 @@ def test_the_chain_rule_gives_the_marginal(generator):
 
 
 def test_log_prob_of_nothing_is_zero_and_of_everything_is_the_joint(generator):
-    joint = EnumeratedJoint.random(3, 2, generator)
+    joint = EnumeratedJoint.random(3, 2, generator=generator)
     x = torch.tensor([[1, 0, 1]])
     nothing = torch.zeros(1, 3, dtype=torch.bool)
     assert joint.log_prob(x, nothing).item() == pytest.approx(0.0, abs=1e-12)
@@ -79,7 +79,7 @@ def test_impossible_evidence_gives_uniform_answers():
 
 
 def test_values_in_unknown_places_are_never_read(generator):
-    joint = EnumeratedJoint.random(3, 2, generator)
+    joint = EnumeratedJoint.random(3, 2, generator=generator)
     known = torch.tensor([[True, False, False]])
     clean = joint(torch.tensor([[1.0, 0.0, 0.0]]), known)
     dirty = joint(torch.tensor([[1.0, float("nan"), 77.0]]), known)
@@ -87,14 +87,14 @@ def test_values_in_unknown_places_are_never_read(generator):
 
 
 def test_rows_are_drawn_from_the_joint(generator):
-    joint = EnumeratedJoint.random(3, 3, generator)
-    drawn = joint.sample(20_000, generator)
+    joint = EnumeratedJoint.random(3, 3, generator=generator)
+    drawn = joint.sample(20_000, generator=generator)
     counts = torch.bincount(drawn @ torch.tensor([9, 3, 1]), minlength=27)
     assert chisquare(counts, joint.probabilities.flatten() * 20_000).pvalue > 0.001
 
 
 def test_the_joint_travels_in_the_state_dict(generator):
-    joint = EnumeratedJoint.random(3, 2, generator)
+    joint = EnumeratedJoint.random(3, 2, generator=generator)
     other = EnumeratedJoint(3, 2)
     assert list(joint.state_dict()) == ["log_joint"]
     other.load_state_dict(joint.state_dict())

@@ -105,7 +105,7 @@ def test_dropout_acts_in_training_only(generator) -> None:
         (lambda: ResidualMLP(Real(), 0, 2), "variables: expected a whole number from 1 up"),
         (lambda: Transformer(Real(), (4,), 2, positions="absolute"), "positions: expected 'learned', 'relative'"),  # type: ignore[arg-type]
         (lambda: Transformer(Real(), (2, 2), 2, width=24, heads=4), "head width"),
-        (lambda: Transformer(Real(), (4, 0), 2), "shape: expected side lengths above 0"),
+        (lambda: Transformer(Real(), (4, 0), 2), "shape: expected a tuple of side lengths above 0"),
     ],
 )
 def test_bad_settings_are_refused_in_one_sentence(make, sentence: str) -> None:

@@ -197,7 +197,7 @@ def test_context_reaches_every_term(generator) -> None:
     ("changed", "sentence"),
     [
         ({"positions": "relative"}, "positions: expected 'learned' or 'rotary', got 'relative'"),
-        ({"shape": ()}, "shape: expected side lengths above 0"),
+        ({"shape": ()}, "shape: expected a tuple of side lengths above 0"),
         ({"width": 50}, "width: expected a multiple of heads"),
         ({"depth": 0}, "depth: expected a whole number from 1 up, got 0"),
         ({"kind": Mixed((2, 0))}, "Mixed sizes: expected 12 entries"),

@@ -14,7 +14,7 @@ ROWS = 20_000
 
 @pytest.fixture
 def joint():
-    return EnumeratedJoint.random(4, 3, Generator().manual_seed(8), 1.0)
+    return EnumeratedJoint.random(4, 3, generator=Generator().manual_seed(8), concentration=1.0)
 
 
 @pytest.mark.parametrize("k", [1, 2, 4])

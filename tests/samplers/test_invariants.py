@@ -29,7 +29,7 @@ roles = st.lists(st.lists(st.integers(0, 2), min_size=VARIABLES, max_size=VARIAB
 
 @pytest.fixture(scope="module")
 def models(kit):
-    joint = EnumeratedJoint.random(VARIABLES, VALUES, Generator().manual_seed(0), 0.5)
+    joint = EnumeratedJoint.random(VARIABLES, VALUES, generator=Generator().manual_seed(0), concentration=0.5)
     one_pass = kit.model(kit.transformer(VARIABLES, VALUES), VALUES)
     masked = kit.model(kit.masked(joint), VALUES)
     exact = kit.model(joint, VALUES)

@@ -17,7 +17,9 @@ ROWS = 20_000
 
 
 def joint_of(variables, values, seed=3, concentration=0.5):
-    return EnumeratedJoint.random(variables, values, Generator().manual_seed(seed), concentration)
+    return EnumeratedJoint.random(
+        variables, values, generator=Generator().manual_seed(seed), concentration=concentration
+    )
 
 
 @pytest.mark.parametrize("masked", [True, False])
@@ -106,7 +108,7 @@ def test_the_score_is_the_log_probability_of_what_was_written(kit, generator):
     joint = joint_of(4, 3)
     model = kit.model(joint, 3)
     question = kit.question(20, [1], [0, 2], 4)
-    x = joint.sample(20, generator)
+    x = joint.sample(20, generator=generator)
     *_, last = trace(model, x, question, Follow(), generator=generator)
     together = joint.log_prob(last.x, question.given | question.asked) - joint.log_prob(x, question.given)
     torch.testing.assert_close(last.score.sum(1), together)

@@ -17,7 +17,7 @@ ROWS = 20_000
 
 @pytest.fixture
 def joint():
-    return EnumeratedJoint.random(4, 3, Generator().manual_seed(8), 0.4)
+    return EnumeratedJoint.random(4, 3, generator=Generator().manual_seed(8), concentration=0.4)
 
 
 def everything(rows, variables):
@@ -52,7 +52,7 @@ def test_ranking_by_the_drawn_value_narrows_the_law(kit, generator, joint):
 
 @pytest.mark.parametrize(("schedule", "sizes"), [("linear", [3, 2, 3, 2]), ("cosine", [1, 2, 4, 3])])
 def test_schedules_write_so_many_per_step(kit, generator, schedule, sizes):
-    model = kit.model(EnumeratedJoint.random(10, 2, generator), 2)
+    model = kit.model(EnumeratedJoint.random(10, 2, generator=generator), 2)
     policy = Confidence(4, schedule=schedule)
     states = list(trace(model, torch.zeros(2, 10).long(), everything(2, 10), policy, generator=generator))
     written = [int((after.known & ~before.known).sum()) // 2 for before, after in itertools.pairwise(states)]

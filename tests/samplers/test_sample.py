@@ -13,7 +13,7 @@ ROWS = 20_000
 
 @pytest.fixture
 def joint():
-    return EnumeratedJoint.random(4, 2, Generator().manual_seed(4), 0.5)
+    return EnumeratedJoint.random(4, 2, generator=Generator().manual_seed(4), concentration=0.5)
 
 
 def test_an_untrained_model_is_refused_by_name(kit, generator, joint):
@@ -26,7 +26,7 @@ def test_a_model_of_marginals_is_not_sampled_past_what_it_practised(kit, generat
     model = kit.model(joint, 2, readings=[Reading.DIFFERENCE])
     late = kit.question(5, [2], [0, 3], 4)  # a given variable after an asked one
     x = torch.zeros(5, 4).long()
-    with pytest.raises(ValueError, match="InpaintingEdges") as error:
+    with pytest.raises(ValueError, match="mac_inpainting") as error:
         sample(model, x, late, policy=policy, generator=generator)
     assert "difference" in str(error.value)
     assert sample(model, x, late, policy=policy, generator=generator, unlicensed=True).x.shape == (5, 4)

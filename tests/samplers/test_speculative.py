@@ -18,7 +18,7 @@ ROWS = 20_000
 @pytest.mark.parametrize(("variables", "values"), [(6, 2), (4, 3)])
 @pytest.mark.parametrize("concentration", [0.3, 5.0])
 def test_a_joint_is_drawn_exactly(kit, generator, variables, values, concentration):
-    joint = EnumeratedJoint.random(variables, values, generator, concentration)
+    joint = EnumeratedJoint.random(variables, values, generator=generator, concentration=concentration)
     model = kit.model(joint, values)
     question = kit.question(ROWS, [], range(variables), variables)
     x = torch.zeros(ROWS, variables).long()
@@ -27,7 +27,7 @@ def test_a_joint_is_drawn_exactly(kit, generator, variables, values, concentrati
 
 
 def test_a_conditional_is_drawn_exactly(kit, generator):
-    joint = EnumeratedJoint.random(6, 2, generator, 0.5)
+    joint = EnumeratedJoint.random(6, 2, generator=generator, concentration=0.5)
     model = kit.model(joint, 2)
     question = kit.question(ROWS, [1, 4], [0, 3, 5], 6)
     x = torch.tensor([0, 1, 0, 0, 1, 0]).expand(ROWS, 6)
@@ -83,7 +83,7 @@ def test_drafts_taken_for_answers_would_be_noticed(kit, generator):
 
 
 def test_weak_dependence_takes_fewer_passes_than_variables(kit, generator):
-    joint = EnumeratedJoint.random(10, 2, generator, 30.0)
+    joint = EnumeratedJoint.random(10, 2, generator=generator, concentration=30.0)
     model = kit.model(joint, 2)
     question = kit.question(200, [], range(10), 10)
     out = sample(model, torch.zeros(200, 10).long(), question, policy=Speculative(), generator=generator)
@@ -112,7 +112,7 @@ def test_a_pair_of_passes_answers_two_variables_at_least(kit, generator):
 
 
 def test_rows_advance_on_their_own(kit, generator):
-    model = kit.model(EnumeratedJoint.random(6, 2, generator, 0.2), 2)
+    model = kit.model(EnumeratedJoint.random(6, 2, generator=generator, concentration=0.2), 2)
     question = kit.question(100, [], range(6), 6)
     states = list(Speculative()(model, torch.zeros(100, 6).long(), question, generator=generator))
     middle = states[1].known.sum(1)
@@ -171,7 +171,7 @@ def test_only_one_pass_networks_with_discrete_values_can_speculate(kit, generato
 
 
 def test_a_sampler_traced_by_hand_and_by_sample_agree(kit):
-    model = kit.model(EnumeratedJoint.random(4, 2, Generator().manual_seed(1)), 2)
+    model = kit.model(EnumeratedJoint.random(4, 2, generator=Generator().manual_seed(1)), 2)
     question = kit.question(5, [0], [1, 3], 4)
     x = torch.ones(5, 4).long()
     *_, last = trace(model, x, question, Follow(), generator=Generator().manual_seed(2))

@@ -86,7 +86,7 @@ def test_real_parts_train_save_load_and_resume_bit_for_bit(name: str, tmp_path: 
 
 
 def test_an_enumerated_joint_is_saved_bit_for_bit(tmp_path: Path) -> None:
-    network = networks.EnumeratedJoint.random(3, 2, torch.Generator().manual_seed(1))
+    network = networks.EnumeratedJoint.random(3, 2, generator=torch.Generator().manual_seed(1))
     save_model(Model(network, likelihoods.Categorical(2)), tmp_path)
     back = load_model(tmp_path).network
     assert isinstance(back, nn.Module)

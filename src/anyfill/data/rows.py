@@ -4,7 +4,7 @@ A missing value never reaches a network: ``Rows.from_values`` replaces it by zer
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -62,6 +62,7 @@ class Rows:
         return Rows(self.x.to(device), self.present.to(device), context)
 
 
+@runtime_checkable
 class RowSource(Protocol):
     """Where training rows come from: anything with a length that yields rows by index.
 

@@ -63,7 +63,7 @@ def log_prob(
     x: Tensor,
     question: Question,
     *,
-    reading: Reading | None = None,
+    reading: Reading | str | None = None,
     order: Order | None = None,
     orders: int | None = None,
     estimator: Literal["estimate", "bound"] = "estimate",
@@ -93,6 +93,7 @@ def log_prob(
     used = question.given | question.asked
     if x.is_floating_point() and not bool(x.isfinite()[used].all()):
         raise refuse("x", expected="finite values wherever given or asked", got="NaN or inf")
+    reading = None if reading is None else _named(reading)
     rows = _Packed(model, torch.where(used, x, torch.zeros_like(x)), context, generator, rows_per_pass)
     if orders is not None:
         return _over_orders(rows, question, reading, order, orders, estimator)
@@ -102,10 +103,18 @@ def log_prob(
     return rows.answer(question, reading, order)
 
 
+def _named(reading: Reading | str) -> Reading:
+    """The reading of this name: a plain string equals its member but is not the same object."""
+    if reading not in tuple(Reading):
+        raise refuse("reading", expected=" or ".join(repr(one.value) for one in Reading), got=repr(reading))
+    return Reading(reading)
+
+
 def _reading(model: Model, question: Question, reading: Reading | None, order: Order | None) -> Reading:
     """The reading to use, licensed by what the model was trained for; else ValueError."""
     what = "log p(asked | given)"
     own = order is None or order == model.order
+    any_order = Reading.ANY_ORDER in model.readings
     if reading is None:
         found = step_reading(model.readings, question, model.order, order=model.order if own else order)
         if found is None and own and Reading.DIFFERENCE in model.readings:
@@ -113,7 +122,7 @@ def _reading(model: Model, question: Question, reading: Reading | None, order: O
         if found is None:
             raise unlicensed(model.readings, what)
         return found
-    if reading not in model.readings:
+    if reading not in model.readings and not (any_order and own):  # any order: w's own among them
         trained = ", ".join(one.value for one in PREFERENCE if one in model.readings) or "nothing (never trained)"
         raise refuse("reading", expected=f"what the model was trained for ({trained})", got=repr(reading.value))
     if not own and reading is not Reading.ANY_ORDER:

@@ -17,6 +17,7 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse
+from anyfill.likelihoods.discrete import Bernoulli, Categorical
 from anyfill.likelihoods.marginals import Likelihood, Marginals
 from anyfill.likelihoods.numerics import read_params, require_level, require_temperature
 
@@ -177,3 +178,10 @@ def marginals_at(likelihood: Likelihood, params: Tensor, variable: Tensor) -> Ma
     Only ``Mixed`` needs to know which variables they are.
     """
     return likelihood.at(params, variable) if isinstance(likelihood, Mixed) else likelihood(params)
+
+
+def code_sizes(likelihood: Likelihood, variables: int) -> Tensor:
+    """int64 (N,): how many codes each of N variables has; 0 = not discrete, or not known to be."""
+    columns = likelihood.columns if isinstance(likelihood, Mixed) else [likelihood] * variables
+    sizes = [2 if isinstance(one, Bernoulli) else one.size if isinstance(one, Categorical) else 0 for one in columns]
+    return torch.tensor(sizes)

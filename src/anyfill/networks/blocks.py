@@ -18,6 +18,12 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count
 
 
+def require_grid(shape: object) -> None:
+    """Refuse anything but a tuple of side lengths."""
+    if not isinstance(shape, tuple) or not shape or not all(isinstance(side, int) and side > 0 for side in shape):
+        raise refuse("shape", expected="a tuple of side lengths above 0, such as (8,) or (8, 8)", got=repr(shape))
+
+
 def grid_coordinates(shape: tuple[int, ...]) -> Tensor:
     """int64 (N + 1, d): the coordinates of each variable on the grid, row-major; the last row is "nowhere", all -1."""
     return torch.tensor([*product(*(range(side) for side in shape)), (-1,) * len(shape)])

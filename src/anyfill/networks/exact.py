@@ -64,13 +64,12 @@ class EnumeratedJoint(nn.Module):
 
     @classmethod
     def random(
-        cls, variables: int, values: int, generator: Generator | None = None, concentration: float = 1.0
+        cls, variables: int, values: int, *, generator: Generator, concentration: float = 1.0
     ) -> "EnumeratedJoint":
         """A joint drawn from the symmetric Dirichlet over all K^N rows; a small concentration makes it peaked."""
         require_positive("concentration", concentration)
         joint = cls(variables, values)
-        device = None if generator is None else generator.device
-        seed = int(torch.randint(2**62, (), generator=generator, device=device))
+        seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
         rows = values**variables
         drawn: list[float] = np.random.default_rng(seed).dirichlet([concentration] * rows).tolist()
         joint.get_buffer("log_joint").copy_(torch.tensor(drawn, dtype=torch.float64).log())
@@ -110,7 +109,7 @@ class EnumeratedJoint(nn.Module):
         """(B,) float64: the exact log p(x_asked), every other variable summed out."""
         return self._mass(x, asked).sum(1).log()
 
-    def sample(self, n: int, generator: Generator | None = None) -> Tensor:
+    def sample(self, n: int, *, generator: Generator) -> Tensor:
         """(n, N) int64: rows drawn from the joint itself."""
         rows = torch.multinomial(self.get_buffer("log_joint").exp(), n, replacement=True, generator=generator)
         return self.get_buffer("digits")[rows]

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from anyfill.checks import refuse, require_count, require_probability
-from anyfill.networks.blocks import Block, Rotary, Turn
+from anyfill.networks.blocks import Block, Rotary, Turn, require_grid
 from anyfill.networks.embed import Kind, ValueEmbedding
 from anyfill.rank import NEVER, asked_in
 
@@ -76,8 +76,7 @@ class OnePassTransformer(nn.Module):
         require_probability("dropout", self.dropout)
         if self.positions not in ("learned", "rotary"):
             raise refuse("positions", expected="'learned' or 'rotary'", got=repr(self.positions))
-        if not self.shape or min(self.shape) < 1:
-            raise refuse("shape", expected="side lengths above 0", got=self.shape)
+        require_grid(self.shape)
         super().__init__()
         self.value = ValueEmbedding(self.kind, self.variables, self.width)
         self.start = nn.Parameter(torch.randn(self.width) * 0.5)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from anyfill.checks import refuse, require_count, require_probability
-from anyfill.networks.blocks import Block, Rotary, grid_coordinates
+from anyfill.networks.blocks import Block, Rotary, grid_coordinates, require_grid
 from anyfill.networks.embed import Kind, ValueEmbedding
 
 
@@ -46,8 +46,7 @@ class Transformer(nn.Module):
         require_probability("dropout", self.dropout)
         if self.positions not in ("learned", "relative", "rotary"):
             raise refuse("positions", expected="'learned', 'relative' or 'rotary'", got=repr(self.positions))
-        if not self.shape or min(self.shape) < 1:
-            raise refuse("shape", expected="side lengths above 0", got=self.shape)
+        require_grid(self.shape)
         super().__init__()
         self.value = ValueEmbedding(self.kind, self.variables, self.width)
         self.known = nn.Embedding(2, self.width)

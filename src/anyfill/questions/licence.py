@@ -85,8 +85,8 @@ def unlicensed(readings: Collection[Reading], what: str, *, else_pass: str = "")
         expected = f"a trained model (fit sets model.readings{anyway})"
         return refuse(what, expected=expected, got="one whose readings are empty, that is, never trained")
     advice = (
-        "train on InpaintingEdges as well to complete rows in the model's order, "
-        f"on UniformCardinality for any part in any order{anyway}"
+        "train with recipes.mac_inpainting to complete rows in the model's order, "
+        f"with recipes.one_pass or recipes.ardm for any part{anyway}"
     )
     trained = ", ".join(reading.value for reading in PREFERENCE if reading in readings)
     return refuse(what, expected=f"a model trained on these conditionals ({advice})", got=f"one trained for: {trained}")

@@ -1,5 +1,6 @@
 """A question is the pair (given, asked); a rank (``anyfill.rank``) says in which order the asked are answered."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
@@ -8,7 +9,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_bool, require_shape
+from anyfill.checks import refuse, require_bool, require_count, require_shape
 from anyfill.rank import NEVER, asked_in
 
 
@@ -44,6 +45,21 @@ class Question:
         require_shape("asked", self.asked, tuple(self.given.shape))
         require_bool("given", self.given)
         require_bool("asked", self.asked)
+
+    @classmethod
+    def of(
+        cls, variables: int, *, given: Sequence[int] = (), asked: Sequence[int] | None = None, batch: int = 1
+    ) -> "Question":
+        """The same question for every row, by the numbers of its variables; what is not given is asked by default."""
+        masks: list[Tensor] = []
+        for name, members in (("given", given), ("asked", asked)):
+            mask = torch.zeros(variables, dtype=torch.bool)
+            for variable in () if members is None else members:
+                require_count(f"variable {name}", variable, least=0, most=variables - 1)
+                mask[variable] = True
+            masks.append(mask)
+        told, wanted = masks[0], ~masks[0] if asked is None else masks[1]
+        return cls(told.repeat(batch, 1), wanted.repeat(batch, 1)).checked()
 
     def checked(self) -> "Question":
         """Self, or ValueError if a variable is both given and asked (reads values: surfaces call it, loops do not)."""

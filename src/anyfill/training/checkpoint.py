@@ -30,7 +30,10 @@ def save_model(model: Model, folder: Path | str, *, notes: Mapping[str, Json] | 
         folder: made if it does not exist; a model already there is replaced as a whole.
         notes: anything else as JSON, such as the names of the columns; ``load_notes`` gives it back.
     """
-    description, tensors = describe_model(model, model.readings)
+    try:
+        description, tensors = describe_model(model, model.readings)
+    except ValueError as error:
+        raise CheckpointError(f"{folder}: the model cannot be saved: {error}") from error
     config = make_config(description, notes=notes, training=None)
     write_folder(Path(folder), config, {"weights": {**model.state_dict(), **tensors}})
 

@@ -75,7 +75,7 @@ def describe(value: object, path: str, tensors: dict[str, Tensor]) -> Json:
             }
             return {"part": part_name(type(value)), "options": options}
         case _:
-            raise refuse(f"{path} (to be saved)", expected="a dataclass or plain values", got=type(value).__name__)
+            raise refuse(path.lstrip("@"), expected="a dataclass or plain values", got=type(value).__name__)
 
 
 def build(description: Json, parts: Mapping[str, type], tensors: Mapping[str, Tensor]) -> Any:

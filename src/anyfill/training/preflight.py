@@ -4,8 +4,10 @@ from pathlib import Path
 
 from anyfill.checks import refuse
 from anyfill.data.rows import Rows, RowSource
+from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
 from anyfill.objectives.objective import Objective
+from anyfill.objectives.unrolled import Unrolled
 from anyfill.training.batches import check_rows
 from anyfill.training.checkpoint import Saved, has_checkpoint, load_saved
 from anyfill.training.options import FitOptions
@@ -20,14 +22,38 @@ def check_arguments(
     validation_objective: Objective | None,
 ) -> None:
     """ValueError unless model, rows and objectives fit together."""
+    if not isinstance(rows, RowSource):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refuse("rows", expected="Rows (Rows.from_values(x)) or another RowSource", got=type(rows).__name__)
     check_rows("rows", rows, model.variables)
+    _check_codes("rows", rows, model)
     if validation is not None:
         check_rows("validation", validation, model.variables)
+        _check_codes("validation", validation, model)
     elif options.patience is not None or validation_objective is not None:
         raise refuse("validation", expected="validation rows (patience or a validation objective is set)", got="none")
     for name, each in (("objective", objective), ("validation_objective", validation_objective)):
+        if isinstance(each, Unrolled) and model.is_one_pass:
+            # It would learn p(x_j | known) in one order of the known and be asked in another.
+            advice = "one for one-pass networks (recipes.one_pass)"
+            raise refuse(
+                name, expected=f"{advice}, as {type(model.network).__name__} is", got="Unrolled, for masked ones"
+            )
         if each is not None and each.order is not None and each.order != model.order:
             raise refuse(f"order of {name}", expected=f"the model's own, {model.order}", got=each.order)
+
+
+def _check_codes(name: str, rows: RowSource, model: Model) -> None:
+    """ValueError if rows that are at hand hold a value that their likelihood gives no probability."""
+    if not isinstance(rows, Rows):
+        return  # a source too large to look through
+    sizes = code_sizes(model.likelihood, model.variables).to(rows.x.device)
+    bad = rows.present & (sizes > 0) & ((rows.x < 0) | (rows.x >= sizes) | (rows.x != rows.x.round()))
+    if bool(bad.any()):
+        row, variable = (int(i) for i in bad.nonzero()[0])
+        expected = f"a code from 0 to {int(sizes[variable]) - 1}"
+        raise refuse(
+            f"value of {name} at row {row}, variable {variable}", expected=expected, got=rows.x[row, variable].item()
+        )
 
 
 def find_run(folder: Path | None, resume: bool) -> Saved | None:

@@ -31,7 +31,7 @@ class Processes:
     """
 
     def __init__(self, options: FitOptions) -> None:
-        with allow_tf32(), _quiet("lightning.fabric"), _quiet("lightning_fabric"):
+        with allow_tf32(), _quiet("lightning_fabric"):
             self._fabric = _launch(options)
         self.device: torch.device = self._fabric.device
         self.process: int = self._fabric.global_rank
@@ -104,12 +104,9 @@ def _quiet(name: str) -> Generator[None]:
 def _launch(options: FitOptions) -> Any:
     """A Fabric for these options, joined to the process group if there is one."""
     # Imported here, not at the top: it takes seconds, and loading a model needs none of it.
-    try:
-        from lightning.fabric import Fabric
-        from lightning.fabric.strategies.ddp import DDPStrategy
-    except ImportError:
-        from lightning_fabric import Fabric
-        from lightning_fabric.strategies.ddp import DDPStrategy
+    # The package of Fabric alone: ``lightning`` would bring in its trainer too, and two seconds more.
+    from lightning_fabric import Fabric
+    from lightning_fabric.strategies.ddp import DDPStrategy
 
     device = options.device
     if device == "auto":
