@@ -19,7 +19,7 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_bool, require_positive, require_shape
+from anyfill.checks import refuse, require_bool, require_count, require_shape
 from anyfill.evaluation.acquire import Information, information
 from anyfill.evaluation.chain import CELLS_PER_PASS, LogProb, log_prob
 from anyfill.likelihoods.marginals import Marginals
@@ -101,7 +101,9 @@ class Conditional:
             rows_per_pass: most rows in one call of the network.
             unlicensed: True = use conditionals that the model was not trained on.
         """
-        require_positive("n", n)
+        require_count("n", n)
+        if rows_per_pass is not None:
+            require_count("rows_per_pass", rows_per_pass)
         question = Question(self.known, self._asked(asked))
         rows = torch.arange(len(self.x), device=self.x.device).repeat(n)
         source = self._generator(seed, generator)
@@ -147,11 +149,14 @@ class Conditional:
         given, wanted = self.known.repeat(times, 1), self._asked(asked).repeat(times, 1)
         told = self.x.repeat(times, 1)
         if asked is None:
-            named = ~rows.isnan() if self.x.is_floating_point() else ~rows.isnan() & (rows >= 0)
+            named = ~rows.isnan() if self.x.is_floating_point() else ~rows.isnan() & (rows != -1)
             _refuse_cells(given & named & (rows.to(told.dtype) != told), rows, "the value that is given, or none")
             wanted &= named
         _refuse_cells(wanted & ~rows.isfinite(), rows, "a finite number where asked")
-        rows = torch.where(wanted, rows, torch.zeros_like(rows)).to(self.x.dtype)
+        rows = torch.where(wanted, rows, torch.zeros_like(rows))
+        if not self.x.is_floating_point():
+            rows = torch.where(rows == rows.round(), rows, -2)  # a fraction is no code: impossible, not rounded
+        rows = rows.to(self.x.dtype)
         answer = log_prob(
             self.model,
             torch.where(given, told, rows),

@@ -17,9 +17,11 @@ from torch import Tensor, nn
 from anyfill.checks import refuse, require_shape
 from anyfill.corruption import Absorb, Corruption
 from anyfill.likelihoods.marginals import Likelihood, Marginals
+from anyfill.likelihoods.mixed import code_sizes
+from anyfill.networks.embed import Discrete, Mixed
 from anyfill.networks.network import Cached, Network, OnePass
 from anyfill.questions.order import Increasing
-from anyfill.questions.question import Order, Reading
+from anyfill.questions.question import Order, Question, Reading, chain_rank
 
 if TYPE_CHECKING:
     from anyfill.conditional import Conditional
@@ -49,6 +51,7 @@ class Model(nn.Module):
         outputs = getattr(network, "outputs", likelihood.width)
         if outputs != likelihood.width:
             raise refuse("outputs of the network", expected=f"{likelihood.width}, as {likelihood} needs", got=outputs)
+        _check_kind(network, likelihood)
         self.network = cast(nn.Module, network)
         self.likelihood = likelihood
         self.corruption: Corruption = Absorb() if corruption is None else corruption
@@ -85,7 +88,15 @@ class Model(nn.Module):
         return self.network
 
     def marginals(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Marginals:
-        """p(x_j | known) for every j, from values (B, N) and known (B, N); unknown values are not read."""
+        """p(x_j | known) for every j, from values (B, N) and known (B, N); unknown values are not read.
+
+        A one-pass network reads the known block in the order w (by index, if w is random).
+        """
+        if self.is_one_pass:
+            w = Increasing() if self.order.random else self.order
+            block = chain_rank(w, Question(known, torch.zeros_like(known)))
+            return self.chain(x, torch.where(known, block, 0), context)
+        self._check_context(context)
         shown, told = self.corruption.show(x, known)
         return self.likelihood(self.network(shown, told, context))
 
@@ -94,6 +105,7 @@ class Model(nn.Module):
 
         ``strict=True`` promises that no two asked variables tie (see ``OnePass.chain``).
         """
+        self._check_context(context)
         return self.likelihood(self.one_pass.chain(x, rank, context, strict=strict))
 
     def given(self, x: Tensor, known: Tensor | None = None, context: Tensor | None = None) -> "Conditional":
@@ -112,7 +124,7 @@ class Model(nn.Module):
     @contextmanager
     def evaluating(self) -> Generator[None]:
         """Inside: no gradients, and no dropout; afterwards every part is in the mode it was in."""
-        was_training = [part for part in self.modules() if part.training] if self.training else []
+        was_training = [part for part in self.modules() if part.training]
         for part in was_training:
             part.training = False
         try:
@@ -122,6 +134,40 @@ class Model(nn.Module):
             for part in was_training:
                 part.training = True
 
+    def check_given(self, x: Tensor, given: Tensor) -> None:
+        """ValueError if a given value (B, N) is not finite, or no code of its variable: a network would not notice."""
+        sizes = code_sizes(self.likelihood, self.variables).to(x.device)
+        bad = given & (~x.isfinite() | ((sizes > 0) & ((x < 0) | (x >= sizes) | (x != x.round()))))
+        if bool(bad.any()):
+            row, variable = (int(i) for i in bad.nonzero()[0])
+            size = int(sizes[variable])
+            expected = f"a code from 0 to {size - 1}" if size else "a finite number"
+            raise refuse(
+                f"given value at row {row}, variable {variable}", expected=expected, got=x[row, variable].item()
+            )
+
+    def _check_context(self, context: Tensor | None) -> None:
+        """ValueError unless there is a context where, and only where, the network takes one."""
+        width = getattr(self.network, "context_width", None)
+        if width is None:
+            return
+        if (context is None) != (width == 0) or (context is not None and context.shape[-1] != width):
+            expected = "none (context_width=0)" if width == 0 else f"vectors of length {width}"
+            raise refuse("context", expected=expected, got="none" if context is None else tuple(context.shape))
+
     def check_rows(self, x: Tensor) -> None:
         """ValueError unless x is (B, N) for this model's N."""
         require_shape("x", x, (None, self.variables))
+
+
+def _check_kind(network: Network, likelihood: Likelihood) -> None:
+    """ValueError if the network has fewer codes for a variable than its likelihood: it would read some as others."""
+    kind = getattr(network, "kind", None)
+    if not isinstance(kind, Discrete | Mixed):
+        return
+    sizes = code_sizes(likelihood, network.variables).tolist()
+    codes = [kind.size] * network.variables if isinstance(kind, Discrete) else list(kind.sizes)
+    for variable, (have, need) in enumerate(zip(codes, sizes)):
+        if 0 < have < need:
+            what = f"kind of variable {variable}"
+            raise refuse(what, expected=f"{need} codes, as its likelihood has", got=f"{have} in {kind}")

@@ -30,6 +30,8 @@ class Rows:
         require_shape("x", self.x, (None, None))
         require_shape("present", self.present, tuple(self.x.shape))
         require_bool("present", self.present)
+        if self.context is not None and (self.context.dim() == 0 or len(self.context) != len(self.x)):
+            raise refuse("context", expected=f"one entry for each of {len(self.x)} rows", got=tuple(self.context.shape))
 
     @classmethod
     def from_values(cls, x: Tensor, context: Tensor | None = None) -> "Rows":

@@ -16,6 +16,7 @@ from torch import Tensor
 from anyfill.checks import refuse, require_shape
 from anyfill.evaluation.chain import log_prob
 from anyfill.model import Model
+from anyfill.questions.licence import step_reading, unlicensed
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Question
 
@@ -73,7 +74,13 @@ def information(
     def score(known: Tensor) -> Tensor:
         """float64 (M, B): log p(y_m | x_known)."""
         question = Question(known.repeat(samples, 1), target.repeat(samples, 1))
-        answer = log_prob(model, rows, question, order=order, context=side, rows_per_pass=rows_per_pass)
+        # Read step by step: differences of marginals that do not fit together are no information at all.
+        reading = step_reading(model.readings, question, model.order, order=model.order if order is None else order)
+        if reading is None:
+            raise unlicensed(model.readings, "information about the target")
+        answer = log_prob(
+            model, rows, question, reading=reading, order=order, context=side, rows_per_pass=rows_per_pass
+        )
         return answer.value.reshape(drawn.shape[:2])
 
     candidate = ~(given | target)

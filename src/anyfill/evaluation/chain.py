@@ -27,12 +27,12 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_positive, require_shape
+from anyfill.checks import refuse, require_count, require_shape
 from anyfill.model import Model
 from anyfill.questions.licence import PREFERENCE, covers, step_reading, unlicensed
 from anyfill.questions.order import Shuffled
 from anyfill.questions.question import Order, Question, Reading, chain_rank
-from anyfill.rank import asked_in
+from anyfill.rank import asked_in, known_before
 
 CELLS_PER_PASS = 2**16
 """Rows of a pass times N, where the caller does not say: bounds the memory of packed passes."""
@@ -90,6 +90,7 @@ def log_prob(
     question = question.checked()
     if estimator not in ("estimate", "bound"):
         raise refuse("estimator", expected="'estimate' or 'bound'", got=repr(estimator))
+    model.check_given(x, question.given)
     used = question.given | question.asked
     if x.is_floating_point() and not bool(x.isfinite()[used].all()):
         raise refuse("x", expected="finite values wherever given or asked", got="NaN or inf")
@@ -152,7 +153,7 @@ def _over_orders(
     estimator: Literal["estimate", "bound"],
 ) -> LogProb:
     """The bound or the estimate from K shuffled orders."""
-    require_positive("orders", orders)
+    require_count("orders", orders)
     if order is not None:
         raise refuse("order with orders=K", expected="none: K uniform orders are drawn", got=repr(order))
     if reading not in (None, Reading.ANY_ORDER) or Reading.ANY_ORDER not in rows.model.readings:
@@ -190,7 +191,7 @@ class _Packed:
 
     def __post_init__(self) -> None:
         if self.rows_per_pass is not None:
-            require_positive("rows_per_pass", self.rows_per_pass)
+            require_count("rows_per_pass", self.rows_per_pass)
 
     def answer(self, question: Question, reading: Reading, order: Order) -> LogProb:
         """log p(asked | given) under one reading, in one order."""
@@ -226,7 +227,7 @@ class _Packed:
         for asked in self._portions(asked_in(rank).nonzero()):
             rows, variable = asked[:, 0], asked[:, 1:]
             own = rank[rows]
-            known = own < own.gather(1, variable)
+            known = known_before(own, own.gather(1, variable))
             x = self.model.corruption.fill(self.x[rows], known, generator=self.generator)
             marginals = self.model.marginals(x, known, _take(self.context, rows))
             value.index_add_(0, rows, marginals.log_prob(self.x[rows]).gather(1, variable).squeeze(1).double())

@@ -1,6 +1,6 @@
 """A residual MLP over all variables at once: small, fast, right for narrow tables.
 
-h = W [known_j · features(x_j), known_j]_j,   h <- h + A relu(B norm h)  (depth times),   params = C norm h
+h = W [features of x_j as shown, known_j]_j,   h <- h + A relu(B norm h)  (depth times),   params = C norm h
 """
 
 from dataclasses import dataclass

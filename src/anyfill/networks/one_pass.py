@@ -202,7 +202,8 @@ class OnePassTransformer(nn.Module):
         """(B, N, P) with ties: the tokens read, then one aimed copy per asked variable."""
         batch = len(x)
         last = torch.where(asked, rank, -1).amax(1, keepdim=True)
-        length = min(int((rank < last).sum(1).max()) + 1, self.variables)
+        read = torch.maximum((rank < last).sum(1) + 1, (rank < 0).sum(1))
+        length = min(int(read.max()), self.variables)
         h, query_turn, key_turn = self._tokens(x, order, order[:, :length], context)
         # For each asked variable (in order of index): how many variables rank before it = the token it copies.
         wanted = asked.long().argsort(dim=1, descending=True, stable=True)[:, : int(asked.sum(1).max())]

@@ -40,6 +40,10 @@ class Chain:
 
     @property
     def readings(self) -> frozenset[Reading]:
+        if self.joint_share == 1.0:  # one chain only
+            return frozenset()
+        if self.order.random:  # blocks in random order are random orders
+            return frozenset({Reading.ANY_ORDER})
         # The blocks are paths of the questions, and the given block is a path of its own: a marginal. But the network
         # reads its tokens in w's order only, so whatever the paths would allow a masked network, not any order.
         paths = path_readings_of(self.questions)

@@ -5,7 +5,8 @@ For a question (given, asked) and weights w, with x^0 the corruption's fill and 
     loss = 1/U · sum_{u=0}^{U-1}  sum_j  w_j · ( - log p(x_j | shown(x^u, given)) )
 
 U = 1 is ARDM, MAC, SFARM, CMLM; U > 1 is step-unrolled denoising (SUNDAE eq. 3, SUNMASK), where no gradient flows
-through the samples. Which paper it is depends on the questions and weights that are passed in, on nothing else.
+through the samples. Given values stay what they are (SUNMASK's released code draws those anew as well). Which paper it
+is depends on the questions and weights that are passed in, on nothing else.
 """
 
 from dataclasses import dataclass, field
@@ -15,9 +16,10 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
 from anyfill.data.rows import Rows
+from anyfill.likelihoods.marginals import Marginals
 from anyfill.model import Model
 from anyfill.objectives.weights import Sum, Weights
-from anyfill.questions.question import Order, Question, Questions, Reading, question_of
+from anyfill.questions.question import Order, Question, Questions, Reading, order_of, question_of
 from anyfill.rank import NEVER
 
 
@@ -29,13 +31,11 @@ class Unrolled:
         questions: what is asked in training.
         weights: how much each asked variable counts.
         unroll: U >= 1; more than 1 needs a corruption that shows unknown places (Scramble).
-        order: the protocol w that the questions follow, if they follow one.
     """
 
     questions: Questions
     weights: Weights = field(default_factory=Sum)
     unroll: int = 1
-    order: Order | None = None
 
     def __post_init__(self) -> None:
         require_count("unroll", self.unroll)
@@ -43,6 +43,10 @@ class Unrolled:
     @property
     def readings(self) -> frozenset[Reading]:
         return self.questions.readings
+
+    @property
+    def order(self) -> Order | None:
+        return order_of(self.questions)
 
     def pose(self, batch: int, *, generator: Generator) -> Tensor:
         question = self.questions.sample(batch, generator=generator)
@@ -59,22 +63,21 @@ class Unrolled:
             raise refuse("generator", expected="one, for the noise in unknown places", got="none")
         x = model.corruption.fill(rows.x, question.given, generator=generator)
         total = torch.zeros(len(rows), device=rows.x.device)
-        for _ in range(self.unroll):
-            loss, answer = self._step(model, rows, question, x, generator)
+        for step in range(self.unroll):
+            loss, marginals = self._step(model, rows, question, x)
             total = total + loss
-            x = torch.where(question.given, x, answer.to(x.dtype))
+            if step + 1 < self.unroll:
+                with torch.no_grad():
+                    answer = marginals.sample(generator=generator).to(x.dtype)
+                x = torch.where(question.given, x, answer)
         return total / self.unroll
 
-    def _step(
-        self, model: Model, rows: Rows, question: Question, x: Tensor, generator: Generator | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Weighted nats (B,) of one answer, and the answer sampled (B, N) if there is a generator."""
+    def _step(self, model: Model, rows: Rows, question: Question, x: Tensor) -> tuple[Tensor, Marginals]:
+        """Weighted nats (B,) of one answer, and the answer itself."""
         marginals = model.marginals(x, question.given, rows.context)
         weights = self.weights(question)
         nats = torch.where(weights > 0, -marginals.log_prob(rows.x), 0.0)
-        with torch.no_grad():
-            answer = x if generator is None else marginals.sample(generator=generator)
-        return (weights * nats).sum(1), answer
+        return (weights * nats).sum(1), marginals
 
     def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
         return self.loss(model, rows, self.pose(len(rows), generator=generator), generator=generator)

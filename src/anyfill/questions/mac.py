@@ -33,7 +33,7 @@ from anyfill.checks import require_count
 from anyfill.questions.draws import below, uniforms
 from anyfill.questions.enumerate import enumerate_questions, in_order, merged, require_listable, rest_of
 from anyfill.questions.order import Increasing
-from anyfill.questions.question import Order, Question, Questions, Reading, Weighted
+from anyfill.questions.question import Order, Question, Questions, Reading, Weighted, order_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,11 @@ class MacEdges:
 
     @property
     def readings(self) -> frozenset[Reading]:
-        """Every marginal in the order's own path, hence every conditional as a difference of two marginals."""
-        return frozenset({Reading.DIFFERENCE})
+        """Every marginal in the order's own path, hence every conditional as a difference of two marginals.
+
+        Under a random order every (known set, variable) is an edge of some path: any order is trained.
+        """
+        return frozenset({Reading.ANY_ORDER if self.order.random else Reading.DIFFERENCE})
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         """``batch`` edges, tensors (B, N)."""
@@ -116,8 +119,8 @@ class InpaintingEdges:
 
     @property
     def readings(self) -> frozenset[Reading]:
-        """Every completion: the given block, then everything else in the order."""
-        return frozenset({Reading.INPAINTING})
+        """Every completion: the given block, then everything else in the order (any order, if it is random)."""
+        return frozenset({Reading.ANY_ORDER if self.order.random else Reading.INPAINTING})
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         """``batch`` edges, tensors (B, N)."""
@@ -157,6 +160,11 @@ class TheRest:
     def variables(self) -> int:
         """N, the number of variables of the edges."""
         return self.edges.variables
+
+    @property
+    def order(self) -> Order | None:
+        """The protocol w of the edges, if they follow one."""
+        return order_of(self.edges)
 
     @property
     def readings(self) -> frozenset[Reading]:

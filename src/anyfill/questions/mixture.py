@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse
 from anyfill.questions.draws import below
 from anyfill.questions.enumerate import enumerate_questions, merged
-from anyfill.questions.question import Question, Questions, Reading, Weighted, path_readings_of
+from anyfill.questions.question import Order, Question, Questions, Reading, Weighted, order_of, path_readings_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +32,19 @@ class Mixture:
         counts = [part.variables for part in self.parts]
         if len(set(counts)) > 1:
             raise refuse("variables of Mixture parts", expected="the same number in each part", got=counts)
+        orders = [order for order in map(order_of, self.parts) if order is not None]
+        if any(order != orders[0] for order in orders):
+            raise refuse("orders of Mixture parts", expected="the same wherever there is one", got=orders)
 
     @property
     def variables(self) -> int:
         """N, the number of variables of every part."""
         return self.parts[0].variables
+
+    @property
+    def order(self) -> Order | None:
+        """The protocol w of the parts that follow one."""
+        return next((order for order in map(order_of, self.parts) if order is not None), None)
 
     @property
     def readings(self) -> frozenset[Reading]:

@@ -132,6 +132,11 @@ def path_readings_of(questions: Questions) -> frozenset[Reading]:
     return questions.path_readings if isinstance(questions, Decomposable) else frozenset()
 
 
+def order_of(questions: Questions) -> "Order | None":
+    """The protocol w that a family's questions follow, if they follow one."""
+    return getattr(questions, "order", None)
+
+
 class Order(Protocol):
     """MAC's decomposition protocol w; data-independent, so log-probabilities stay exact.
 

@@ -10,5 +10,8 @@ from anyfill.questions.cardinality import UniformCardinality
 
 
 def ardm(variables: int) -> Unrolled:
-    """Uniform size, uniform subset; mean over the unknown variables, times N: an unbiased bound in nats per row."""
+    """Uniform size, uniform subset; mean over the unknown variables, times N: an unbiased bound in nats per row.
+
+    A row with n of N values present counts n (N + 1) / (N (n + 1)) as much: sometimes all that is asked is missing.
+    """
     return Unrolled(UniformCardinality(variables), weights=Rescaled())

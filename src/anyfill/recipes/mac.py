@@ -23,17 +23,17 @@ from anyfill.questions.question import Order
 def mac_next(variables: int, order: Order | None = None) -> Unrolled:
     """The next variable of a random edge: one term per row and pass."""
     w = Increasing() if order is None else order
-    return Unrolled(MacEdges(variables, w), weights=Sum(), order=w)
+    return Unrolled(MacEdges(variables, w), weights=Sum())
 
 
 def mac_rest(variables: int, order: Order | None = None) -> Unrolled:
     """All unknown variables of a random edge, averaged: the same known sets, many terms per row and pass."""
     w = Increasing() if order is None else order
-    return Unrolled(TheRest(MacEdges(variables, w)), weights=Mean(), order=w)
+    return Unrolled(TheRest(MacEdges(variables, w)), weights=Mean())
 
 
 def mac_inpainting(variables: int, order: Order | None = None) -> Unrolled:
     """As ``mac_rest``, on marginal and inpainting edges in equal parts."""
     w = Increasing() if order is None else order
     edges = Mixture((MacEdges(variables, w), InpaintingEdges(variables, w)))
-    return Unrolled(TheRest(edges), weights=Mean(), order=w)
+    return Unrolled(TheRest(edges), weights=Mean())

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import require_positive
+from anyfill.checks import require_count
 from anyfill.questions.order import Shuffled
 from anyfill.questions.question import Order, Question, rank_of
 from anyfill.samplers.policy import Answer, Follow, State, most
@@ -35,8 +35,8 @@ class Gibbs:
     first: Follow = field(default_factory=Follow)
 
     def __post_init__(self) -> None:
-        require_positive("k", self.k)
-        require_positive("rounds", self.rounds)
+        require_count("k", self.k)
+        require_count("rounds", self.rounds)
 
     @property
     def order(self) -> Order | None:

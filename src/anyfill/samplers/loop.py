@@ -62,6 +62,7 @@ def prepare(
     model.check_rows(x)
     require_shape("given", question.given, tuple(x.shape))
     question = question.checked()
+    model.check_given(x, question.given)
     if unlicensed:
         return question
     return completed(model.readings, question, model.order, order=order, parallel=parallel)

@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_positive
+from anyfill.checks import refuse, require_count
 from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order, Question, rank_of
@@ -129,7 +129,7 @@ class Follow:
 
     def __post_init__(self) -> None:
         if self.groups is not None:
-            require_positive("groups", self.groups)
+            require_count("groups", self.groups)
 
     @property
     def parallel(self) -> bool:
@@ -176,7 +176,7 @@ class Confidence:
     by: Literal["mode", "value"] = "mode"
 
     def __post_init__(self) -> None:
-        require_positive("steps_at_most", self.steps_at_most)
+        require_count("steps_at_most", self.steps_at_most)
         if self.schedule not in ("linear", "cosine"):
             raise refuse("schedule", expected="'linear' or 'cosine'", got=repr(self.schedule))
         if self.by not in ("mode", "value"):
