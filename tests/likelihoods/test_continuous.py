@@ -198,7 +198,7 @@ def test_wrong_arguments_are_refused_with_a_sentence() -> None:
         with pytest.raises(ValueError, match="min_scale: expected a number above 0"):
             GaussianMixture(2, min_scale=bad)
     for count in (0, -3, 1.5):
-        with pytest.raises(ValueError, match="GaussianMixture components: expected a whole number of at least 1"):
+        with pytest.raises(ValueError, match="GaussianMixture components: expected a whole number from 1 up"):
             GaussianMixture(count)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="parameters of Gaussian: expected a last dimension of 2"):
         Gaussian()(torch.zeros(2, 2, 3))

@@ -190,7 +190,7 @@ def test_a_constant_column_is_legal_and_says_nothing(generator: Generator) -> No
 
 @pytest.mark.parametrize("size", [0, -2, 2.5, True])
 def test_a_size_that_is_not_a_count_is_refused(size: int) -> None:
-    with pytest.raises(ValueError, match="Categorical size: expected a whole number of at least 1"):
+    with pytest.raises(ValueError, match="Categorical size: expected a whole number from 1 up"):
         Categorical(size)
 
 

@@ -219,8 +219,8 @@ def test_a_filter_on_continuous_marginals_is_refused(generator: Generator, draw:
     [
         ({"temperature": -1.0}, "temperature: expected a finite number of at least 0"),
         ({"temperature": math.nan}, "temperature: expected a finite number of at least 0"),
-        ({"top_k": 0}, "top_k: expected a whole number of at least 1"),
-        ({"top_k": 2.0}, "top_k: expected a whole number of at least 1"),
+        ({"top_k": 0}, "top_k: expected a whole number from 1 up"),
+        ({"top_k": 2.0}, "top_k: expected a whole number from 1 up"),
         ({"nucleus": 0.0}, "nucleus: expected a mass above 0 and up to 1"),
         ({"nucleus": 1.1}, "nucleus: expected a mass above 0 and up to 1"),
         ({"typical": 0}, "typical: expected a mass above 0 and up to 1"),

@@ -170,6 +170,8 @@ def test_resuming_with_anything_else_different_is_refused_by_name(tmp_path: Path
     refused("learning_rate", options=replace(OPTIONS, learning_rate=0.5))
     refused("seed", options=replace(OPTIONS, seed=1))
     refused("rows: expected 40.*got 39", rows=tiny_rows(39))
+    refused("^rows_content: expected '.*as in the run that is to be resumed", rows=tiny_rows(seed=2))
+    refused("validation_rows_content", validation=tiny_rows(9, seed=6))
     refused("objective.options.noise", objective=AskOne(noise=0.25))
     refused("validation_rows", validation=tiny_rows(8, seed=5))
     refused("model.network.options.width: expected 16.*got 8", model=tiny_model(width=8))

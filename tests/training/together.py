@@ -7,28 +7,30 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from training_standin import TOGETHER, AskOne, tiny_model, tiny_rows
+from training_standin import TOGETHER, VARIABLES, AskOne, one_pass_model, tiny_model, tiny_rows
 
+from anyfill.recipes import one_pass
 from anyfill.training import FitOptions, JsonLines, fit, fit_steps
 
 torch.set_num_threads(1)
 folder = Path(sys.argv[1])
 # Each process starts from weights of its own; those of the first must win.
 rank = int(os.environ["RANK"])
-model = tiny_model(seed=0 if rank == 0 else 7, dropout=0.0)
+model = one_pass_model(seed=0 if rank == 0 else 7)
+objective = one_pass(VARIABLES)
 sink = JsonLines(folder / "metrics.jsonl")
 reports = fit_steps(
-    model, tiny_rows(), AskOne(), TOGETHER, validation=tiny_rows(13, seed=5), folder=folder / "run", metrics=[sink]
+    model, tiny_rows(), objective, TOGETHER, validation=tiny_rows(13, seed=5), folder=folder / "run", metrics=[sink]
 )
 first = [asdict(next(reports)) for _ in range(5)]
 reports.close()
-model = tiny_model(seed=5, dropout=0.0)
+model = one_pass_model(seed=5)
 rest = [
     asdict(report)
     for report in fit_steps(
         model,
         tiny_rows(),
-        AskOne(),
+        objective,
         TOGETHER,
         validation=tiny_rows(13, seed=5),
         folder=folder / "run",

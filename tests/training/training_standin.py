@@ -8,6 +8,7 @@ from torch import Generator, Tensor, nn
 from anyfill.data.rows import Rows
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
+from anyfill.networks import Discrete, OnePassTransformer
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order, Reading
 from anyfill.training import FitOptions
@@ -87,6 +88,16 @@ def tiny_model(seed: int = 0, **options: object) -> Model:
     state = torch.get_rng_state()
     torch.manual_seed(seed)
     model = Model(TinyNetwork(**options), Categorical(VALUES), order=Increasing())
+    torch.set_rng_state(state)
+    return model
+
+
+def one_pass_model(seed: int = 0) -> Model:
+    """A small model of the package's own parts, the same for the same seed."""
+    state = torch.get_rng_state()
+    torch.manual_seed(seed)
+    network = OnePassTransformer(Discrete(VALUES), (VARIABLES,), VALUES, width=16, depth=2, heads=2)
+    model = Model(network, Categorical(VALUES), order=Increasing())
     torch.set_rng_state(state)
     return model
 

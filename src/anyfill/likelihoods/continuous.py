@@ -26,7 +26,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.functional import softplus
 
-from anyfill.checks import require_positive
+from anyfill.checks import require_count, require_positive
 from anyfill.likelihoods.discrete import sample_codes, tempered
 from anyfill.likelihoods.mixture import (
     LOG_SQRT_TWO_PI,
@@ -40,7 +40,7 @@ from anyfill.likelihoods.mixture import (
     normal_cdf,
     standard_quantile,
 )
-from anyfill.likelihoods.numerics import normal, read_params, require_count, require_level, require_temperature
+from anyfill.likelihoods.numerics import normal, read_params, require_level, require_temperature
 
 _UNIT = math.log(math.e - 1)  # softplus(_UNIT) = 1
 

@@ -17,7 +17,8 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.functional import logsigmoid
 
-from anyfill.likelihoods.numerics import read_params, require_count, require_level, require_temperature, uniform
+from anyfill.checks import require_count
+from anyfill.likelihoods.numerics import read_params, require_level, require_temperature, uniform
 
 
 def tempered(log_probs: Tensor, temperature: float) -> Tensor:

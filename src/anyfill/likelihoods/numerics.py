@@ -13,12 +13,6 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse
 
 
-def require_count(name: str, value: int) -> None:
-    """Refuse anything but an integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise refuse(name, expected="a whole number of at least 1", got=repr(value))
-
-
 def require_temperature(value: float) -> None:
     """Refuse a temperature that is negative, infinite or NaN."""
     if isinstance(value, bool) or not 0.0 <= value < math.inf:

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse
+from anyfill.checks import refuse, require_count
 from anyfill.likelihoods.discrete import sample_codes, tempered
 from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
 from anyfill.likelihoods.mixed import MixedMarginals
-from anyfill.likelihoods.numerics import require_count, require_temperature
+from anyfill.likelihoods.numerics import require_temperature
 
 _ROUNDING = 1e-6
 

@@ -3,7 +3,7 @@
 from anyfill.training.checkpoint import load_model, load_notes, save_model
 from anyfill.training.fit import fit, fit_steps
 from anyfill.training.folder import CheckpointError
-from anyfill.training.metrics import JsonLines, MetricSink, TensorBoard
+from anyfill.training.metrics import JsonLines, MetricsError, MetricSink, TensorBoard
 from anyfill.training.options import FitOptions
 from anyfill.training.reports import DivergedError, FitResult, StepReport
 
@@ -14,6 +14,7 @@ __all__ = [
     "FitResult",
     "JsonLines",
     "MetricSink",
+    "MetricsError",
     "StepReport",
     "TensorBoard",
     "fit",

@@ -41,7 +41,11 @@ def check_rows(name: str, rows: RowSource, variables: int) -> None:
 
 
 def fitting(rows: Rows, device: torch.device, dtype: torch.dtype) -> Rows:
-    """The same rows on ``device``, whole numbers as int64 and floats in the model's own ``dtype``."""
+    """The same rows on ``device``, whole numbers as int64 and floats in the model's own ``dtype``.
+
+    Floats have 32 bits even if the model has 16, for the loss must score the values that were given, not rounded ones.
+    """
+    dtype = torch.promote_types(dtype, torch.float32)
     wanted = dtype if rows.x.dtype.is_floating_point else torch.int64
     context = None if rows.context is None else moved(rows.context, device)
     if context is not None and context.dtype.is_floating_point:

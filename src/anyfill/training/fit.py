@@ -61,6 +61,7 @@ def fit_steps(
         ValueError: something does not fit together; at once, not at the first report.
         DivergedError: a loss or gradient is no longer a finite number. The last checkpoint is kept.
         CheckpointError: the folder cannot be read or written.
+        MetricsError: the reports cannot be written. The last checkpoint is kept.
     """
     run = _run(model, rows, objective, options, validation, validation_objective, folder, resume, metrics, notes)
     return run.reports()

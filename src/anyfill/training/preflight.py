@@ -7,6 +7,7 @@ from anyfill.data.rows import Rows, RowSource
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
 from anyfill.objectives.objective import Objective
+from anyfill.objectives.one_pass import Chain
 from anyfill.objectives.unrolled import Unrolled
 from anyfill.training.batches import check_rows
 from anyfill.training.checkpoint import Saved, has_checkpoint, load_saved
@@ -32,14 +33,25 @@ def check_arguments(
     elif options.patience is not None or validation_objective is not None:
         raise refuse("validation", expected="validation rows (patience or a validation objective is set)", got="none")
     for name, each in (("objective", objective), ("validation_objective", validation_objective)):
-        if isinstance(each, Unrolled) and model.is_one_pass:
-            # It would learn p(x_j | known) in one order of the known and be asked in another.
-            advice = "one for one-pass networks (recipes.one_pass)"
-            raise refuse(
-                name, expected=f"{advice}, as {type(model.network).__name__} is", got="Unrolled, for masked ones"
-            )
-        if each is not None and each.order is not None and each.order != model.order:
-            raise refuse(f"order of {name}", expected=f"the model's own, {model.order}", got=each.order)
+        if each is not None:
+            _check_objective(name, each, model)
+
+
+def _check_objective(name: str, objective: Objective, model: Model) -> None:
+    """ValueError unless this objective can train this model."""
+    network = type(model.network).__name__
+    if isinstance(objective, Unrolled) and model.is_one_pass:
+        # It would learn p(x_j | known) in one order of the known and be asked in another.
+        expected = f"one for one-pass networks (recipes.one_pass), as {network} is"
+        raise refuse(name, expected=expected, got="Unrolled, for masked ones")
+    if isinstance(objective, Chain) and not model.is_one_pass:
+        expected = f"one for masked networks (recipes.mac_rest), as {network} is"
+        raise refuse(name, expected=expected, got="Chain, for one-pass ones")
+    asked: object = getattr(getattr(objective, "questions", None), "variables", model.variables)
+    if asked != model.variables:
+        raise refuse(f"variables of {name}", expected=f"{model.variables}, as the model has", got=asked)
+    if objective.order is not None and objective.order != model.order:
+        raise refuse(f"order of {name}", expected=f"the model's own, {model.order}", got=objective.order)
 
 
 def _check_codes(name: str, rows: RowSource, model: Model) -> None:

@@ -114,7 +114,7 @@ def _launch(options: FitOptions) -> Any:
     if device == "cuda" and not torch.cuda.is_available():
         raise refuse("device", expected="'cpu' (torch finds no CUDA device here)", got="'cuda'")
     world = int(os.environ["WORLD_SIZE"]) if torch.distributed.is_torchelastic_launched() else 1
-    settings: dict[str, Any] = {"accelerator": device, "precision": options.precision}
+    settings: dict[str, Any] = {"accelerator": device, "plugins": [_precision(options.precision, device)]}
     if world == 1:
         return Fabric(devices=[torch.cuda.current_device()] if device == "cuda" else 1, **settings)
     local = int(os.environ["LOCAL_WORLD_SIZE"])
@@ -126,3 +126,24 @@ def _launch(options: FitOptions) -> Any:
     fabric = Fabric(devices=local, num_nodes=world // local, strategy=strategy, **settings)
     fabric.launch()
     return fabric
+
+
+def _precision(precision: str, device: str) -> Any:
+    """Fabric's plugin of this name, except that the data pass it as they are.
+
+    It would round every float argument of the module, so that the loss would score rounded values: in bf16 a code 257
+    is 256. What a network computes in 16 bits it casts itself, or autocast does.
+    """
+    from lightning_fabric.plugins import HalfPrecision, MixedPrecision, Precision
+
+    plugin: Any = Precision()
+    if precision == "bf16-mixed":
+        plugin = MixedPrecision("bf16-mixed", device)
+    elif precision == "bf16-true":
+        plugin = HalfPrecision("bf16-true")
+    plugin.convert_input = _unchanged
+    return plugin
+
+
+def _unchanged(data: Any) -> Any:
+    return data

@@ -24,6 +24,7 @@ from anyfill.training.averaging import Average
 from anyfill.training.batches import Batches, resident
 from anyfill.training.checkpoint import load_weights
 from anyfill.training.describe import Json
+from anyfill.training.fingerprint import fingerprint
 from anyfill.training.interrupts import Uninterrupted
 from anyfill.training.keeper import Keeper
 from anyfill.training.ledger import Ledger
@@ -35,8 +36,9 @@ from anyfill.training.precision import GivenTypes
 from anyfill.training.preflight import check_arguments, find_run
 from anyfill.training.processes import Processes, allow_tf32
 from anyfill.training.randomness import derive, global_seed
+from anyfill.training.reporter import Reporter
 from anyfill.training.reports import FitResult, StepReport, Stopped
-from anyfill.training.schedule import learning_rate_at, progress_at
+from anyfill.training.schedule import learning_rate_at
 from anyfill.training.state import Progress, capture, conditions, restore
 from anyfill.training.validation import validation_loss
 
@@ -72,7 +74,7 @@ class Run:
         saved = find_run(folder, resume)
 
         self.device = self.crew.device
-        self.metrics = list(metrics) if self.crew.is_first else []
+        self.reporter = Reporter(options, metrics if self.crew.is_first else [])
         self.types = GivenTypes(model, rounded=options.precision == "bf16-true")
         self.loss = LossModule(model, objective, self.device)
         self.module = self.crew.set_up(self.loss)
@@ -90,9 +92,11 @@ class Run:
         self.conditions = conditions(
             options,
             rows=len(rows),
+            rows_content=fingerprint(rows),
             variables=rows.variables,
             objective=objective,
             validation_rows=0 if validation is None else len(validation),
+            validation_rows_content=None if validation is None else fingerprint(validation),
             validation_objective=validation_objective,
         )
         if saved is not None and self.keeper is not None:
@@ -110,7 +114,6 @@ class Run:
         self._rate = 0.0
         self._started = 0.0
         self._now = self.progress.seconds
-        self._reported = (self.progress.step, self.progress.seconds)
 
     def reports(self) -> Generator[StepReport]:
         """Train; the reports as they come. Closing the iterator leaves a checkpoint and a usable model."""
@@ -118,8 +121,7 @@ class Run:
             self._settle(self._kept())
             return
         try:
-            for sink in self.metrics:
-                sink.start(self.progress.step)
+            self.reporter.start(self.progress)
             self._started = time.monotonic() - self.progress.seconds
             while self.progress.stopped is None:
                 with Uninterrupted():
@@ -133,8 +135,7 @@ class Run:
                 self._settle(self._kept())
             raise
         finally:
-            for sink in self.metrics:
-                sink.close()
+            self.reporter.close()
 
     def result(self) -> FitResult:
         """How the run ended; ValueError before that."""
@@ -217,28 +218,10 @@ class Run:
 
     def _report(self, validation: float | None) -> StepReport:
         self._fetch()
-        progress, now = self.progress, time.monotonic() - self._started
-        step, seconds = self._reported
-        self._reported = (progress.step, now)
-        progress.loss = math.fsum(progress.pending) / len(progress.pending)
-        progress.pending = []
-        progress.seconds = now
-        share = progress_at(self.options, progress.step, now)
-        report = StepReport(
-            step=progress.step,
-            loss=progress.loss,
-            learning_rate=self._rate,
-            gradient_norm=self.ledger.norm,
-            validation_loss=validation,
-            seconds=now,
-            rows_per_second=(progress.step - step) * self.options.batch_size / max(now - seconds, 1e-9),
-            eta=now * (1 - share) / share,
-            progress=share,
+        now = time.monotonic() - self._started
+        return self.reporter.report(
+            self.progress, now=now, rate=self._rate, norm=self.ledger.norm, validation=validation
         )
-        _log.info("step %d: loss %.4f, validation %s", report.step, report.loss, validation)
-        for sink in self.metrics:
-            sink.write(report)
-        return report
 
     def _over(self) -> Stopped | None:
         if self.progress.step >= self.options.steps:

@@ -1,7 +1,8 @@
 """All that a run must remember to continue exactly: tensors, and numbers as JSON.
 
 Randomness is a function of (seed, step), so the step stands for the state of every generator and for the place in the
-data. Both are written down anyway, and checked: resuming with other options or other data is refused by name.
+data. Both are written down anyway, and checked: resuming with other options or other data (as far as ``fingerprint``
+looks) is refused by name.
 """
 
 from collections.abc import Mapping, Sequence
