@@ -10,6 +10,7 @@ ever read. A one-pass network is told in the order in which values became known,
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Protocol
 
 import torch
 from torch import Generator, Tensor
@@ -66,6 +67,40 @@ def prepare(
     if unlicensed:
         return question
     return completed(model.readings, question, model.order, order=order, parallel=parallel)
+
+
+class Steps(Protocol):
+    """The states of a decoder on a question that has been prepared."""
+
+    def __call__(
+        self,
+        model: Model,
+        x: Tensor,
+        question: Question,
+        order: Order,
+        draw: Draw,
+        context: Tensor | None,
+        generator: Generator,
+    ) -> Iterator[State]: ...
+
+
+def decode(
+    steps: Steps,
+    model: Model,
+    x: Tensor,
+    question: Question,
+    *,
+    order: Order | None,
+    draw: Draw | None,
+    context: Tensor | None,
+    generator: Generator,
+    unlicensed: bool,
+) -> Iterator[State]:
+    """What every one-by-one decoder does around its own steps: check, fill in defaults, show what was asked."""
+    order = model.order if order is None else order
+    answered = prepare(model, x, question, order=order, parallel=False, unlicensed=unlicensed)
+    states = steps(model, x, answered, order, Draw() if draw is None else draw, context, generator)
+    return (shown(state, x, question) for state in states)
 
 
 def start(model: Model, x: Tensor, question: Question, generator: Generator) -> State:

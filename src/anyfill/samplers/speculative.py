@@ -29,7 +29,7 @@ from anyfill.model import Model
 from anyfill.questions.question import Order, Question, chain_rank
 from anyfill.rank import asked_in
 from anyfill.samplers.draw import Draw, reshape_log_probs
-from anyfill.samplers.loop import as_values, prepare, shown, start
+from anyfill.samplers.loop import as_values, decode, start
 from anyfill.samplers.policy import State
 
 
@@ -52,10 +52,17 @@ class Speculative:
     ) -> Iterator[State]:
         """As ``anyfill.samplers.trace``; ValueError unless the network is ``OnePass`` and the likelihood discrete."""
         _ = model.one_pass  # refuse before the first state is asked for
-        order = model.order if self.order is None else self.order
-        answered = prepare(model, x, question, order=order, parallel=False, unlicensed=unlicensed)
-        states = _states(model, x, answered, order, Draw() if draw is None else draw, context, generator)
-        return (shown(state, x, question) for state in states)
+        return decode(
+            _states,
+            model,
+            x,
+            question,
+            order=self.order,
+            draw=draw,
+            context=context,
+            generator=generator,
+            unlicensed=unlicensed,
+        )
 
 
 def _states(
