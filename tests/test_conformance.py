@@ -86,7 +86,7 @@ CONTRACTS: list[tuple[list[Any], type]] = [
 PLAIN = {
     *("Question", "Reading", "Weighted", "Discrete", "Real", "Mixed", "Answer", "Draw", "Sample", "State"),
     *("ConsistencyReport", "Information", "LogProb", "CheckpointError", "DivergedError", "FitOptions", "FitResult"),
-    "StepReport",
+    *("StepReport", "MetricsError"),
 }
 
 
