@@ -219,7 +219,7 @@ def main() -> None:
     }
     path = write_result(arguments.name, payload, device=device)
     draw(results, arguments.seconds, path.with_suffix(".png"))
-    print(f"wrote {path} and {path.with_suffix('.png')}")
+    print(f"wrote {path.name} and {path.with_suffix('.png').name} to {path.parent.name}/")
 
 
 if __name__ == "__main__":

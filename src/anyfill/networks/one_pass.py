@@ -79,7 +79,7 @@ class OnePassTransformer(nn.Module):
         require_grid(self.shape)
         super().__init__()
         self.value = ValueEmbedding(self.kind, self.variables, self.width)
-        self.start = nn.Parameter(torch.randn(self.width) * 0.5)
+        self.start = nn.Parameter(nn.init.normal_(torch.empty(self.width), std=0.5))
         self.own = nn.Embedding(self.variables + 1, self.width)  # the last entry: the start token's place, nowhere
         self.target = nn.Embedding(self.variables, self.width)
         nn.init.normal_(self.own.weight, std=0.1)
