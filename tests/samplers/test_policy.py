@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import Generator, nn
 
-from anyfill.likelihoods import Gaussian
+from anyfill.likelihoods import Categorical, Gaussian
+from anyfill.likelihoods import Mixed as MixedLikelihood
 from anyfill.model import Model
+from anyfill.networks import Mixed, ResidualMLP
 from anyfill.networks.exact import EnumeratedJoint
 from anyfill.questions import Question, Reading
 from anyfill.samplers import Confidence, EntropyBounded, Follow, Gibbs, Policy, sample, trace
@@ -135,3 +137,13 @@ def test_entropies_of_densities_are_refused(generator):
 def test_settings_that_mean_nothing_are_refused(bad):
     with pytest.raises(ValueError, match="expected"):
         bad()
+
+
+def test_confidence_does_not_rank_probabilities_against_densities(generator):
+    model = Model(
+        ResidualMLP(Mixed((3, 0)), 2, 3, 8, 1),
+        MixedLikelihood((Categorical(3), Gaussian())),
+        readings=[Reading.ANY_ORDER],
+    )
+    with pytest.raises(ValueError, match="Confidence: expected probabilities or densities, not both"):
+        sample(model, torch.zeros(2, 2), Question.of(2, batch=2), policy=Confidence(2), generator=generator)

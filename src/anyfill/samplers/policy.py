@@ -21,6 +21,7 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
 from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
+from anyfill.likelihoods.mixed import MixedMarginals
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order, Question, rank_of
 from anyfill.rank import NEVER
@@ -168,7 +169,8 @@ class Confidence:
 
     ``by="mode"`` ranks by the probability of the likeliest value, which looks at nothing drawn: one variable per step
     is then still an exact sampler of a consistent model. ``by="value"`` ranks by the probability of the value just
-    drawn, as MaskGIT and mask-predict do; it prefers likely values and so narrows the law at any number of steps.
+    drawn, as MaskGIT and mask-predict do; it prefers likely values and so narrows the law at any number of steps. Columns
+    with probabilities and columns with densities cannot be ranked together and are refused.
     """
 
     steps_at_most: int
@@ -200,6 +202,10 @@ class Confidence:
         return state.known
 
     def write(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
+        if isinstance(answer.marginals, MixedMarginals):
+            kinds = {isinstance(part, DiscreteMarginals) for part in answer.marginals.parts}
+            if len(kinds) == 2:
+                raise refuse("Confidence", expected="probabilities or densities, not both", got="columns of both kinds")
         waiting = question.asked & ~state.known
         score = answer.marginals.log_prob(answer.marginals.mode()) if self.by == "mode" else answer.score
         asked = question.asked.sum(1, keepdim=True)
