@@ -169,8 +169,8 @@ class Confidence:
 
     ``by="mode"`` ranks by the probability of the likeliest value, which looks at nothing drawn: one variable per step
     is then still an exact sampler of a consistent model. ``by="value"`` ranks by the probability of the value just
-    drawn, as MaskGIT and mask-predict do; it prefers likely values and so narrows the law at any number of steps. Columns
-    with probabilities and columns with densities cannot be ranked together and are refused.
+    drawn, as MaskGIT and mask-predict do; it prefers likely values and so narrows the law at any number of steps.
+    Columns with probabilities and columns with densities cannot be ranked together and are refused.
     """
 
     steps_at_most: int
