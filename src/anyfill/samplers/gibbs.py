@@ -9,7 +9,7 @@ every round whatever the block, and the first fill is already an exact draw. If 
 law of its own, in which every variable has seen every other: that is what Gibbs repairs in parallel or early answers.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Generator, Tensor
@@ -45,6 +45,9 @@ class Gibbs:
     @property
     def parallel(self) -> bool:
         return self.first.parallel
+
+    def along(self, w: Order) -> "Gibbs":
+        return replace(self, first=self.first.along(w))
 
     def steps(self, question: Question) -> int:
         return self.first.steps(question) + self.rounds * self._block(question)

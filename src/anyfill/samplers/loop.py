@@ -51,6 +51,7 @@ def trace(
     A model trained for INPAINTING only, asked about a part of what is not given, samples all of it and returns the
     part: the others are summed out exactly.
     """
+    policy = policy.along(model.order)
     answered = prepare(model, x, question, order=policy.order, parallel=policy.parallel, unlicensed=unlicensed)
     states = _states(model, x, answered, policy, Draw() if draw is None else draw, context, generator)
     return (shown(state, x, question) for state in states)

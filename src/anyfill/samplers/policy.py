@@ -13,7 +13,7 @@ Policies are frozen: what one must remember from step to step stands in ``State.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -22,7 +22,6 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_count
 from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
 from anyfill.likelihoods.mixed import MixedMarginals
-from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order, Question, rank_of
 from anyfill.rank import NEVER
 
@@ -85,6 +84,10 @@ class Policy(Protocol):
         """True if two variables of one row may be answered in the same step."""
         ...
 
+    def along(self, w: Order) -> "Policy":
+        """The same policy for a model whose own order is ``w``: whoever left the order open follows that one."""
+        ...
+
     def steps(self, question: Question) -> int:
         """The most steps it will take."""
         ...
@@ -121,11 +124,11 @@ class Follow:
     """The asked variables in an order that does not look at values, one by one or in parallel groups.
 
     Attributes:
-        order: whose priorities are followed; a random order is drawn once per row.
+        order: whose priorities are followed; None = the model's own. A random order is drawn once per row.
         groups: S', the number of nearly equal groups answered in parallel; None (or S' >= asked) = one by one.
     """
 
-    order: Order = field(default_factory=Increasing)
+    order: Order | None = None
     groups: int | None = None
 
     def __post_init__(self) -> None:
@@ -136,6 +139,9 @@ class Follow:
     def parallel(self) -> bool:
         return self.groups is not None
 
+    def along(self, w: Order) -> "Follow":
+        return replace(self, order=w) if self.order is None else self
+
     def steps(self, question: Question) -> int:
         longest = most(question.asked)
         return longest if self.groups is None else min(self.groups, longest)
@@ -143,6 +149,8 @@ class Follow:
     def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
         if state.step > 0:
             return state.plan
+        if self.order is None:
+            raise refuse("Follow order", expected="one (trace and sample fill in the model's: along(w))", got="none")
         rank = rank_of(self.order, question, generator=generator)
         if self.groups is None:
             return rank
@@ -191,6 +199,9 @@ class Confidence:
     @property
     def parallel(self) -> bool:
         return True
+
+    def along(self, w: Order) -> "Confidence":
+        return self
 
     def steps(self, question: Question) -> int:
         return min(self.steps_at_most, most(question.asked))
@@ -244,6 +255,9 @@ class EntropyBounded:
     @property
     def parallel(self) -> bool:
         return True
+
+    def along(self, w: Order) -> "EntropyBounded":
+        return self
 
     def steps(self, question: Question) -> int:
         return most(question.asked)

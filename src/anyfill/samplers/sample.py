@@ -84,7 +84,7 @@ def watch(
 ) -> Iterator[State]:
     """The states ``sample`` goes through, for whoever wants to look on."""
     if policy is None:
-        policy = CachedChain() if isinstance(model.network, Cached) else Follow(model.order)
+        policy = CachedChain() if isinstance(model.network, Cached) else Follow()
     if isinstance(policy, Policy):
         return trace(model, x, question, policy, draw=draw, context=context, generator=generator, unlicensed=unlicensed)
     return policy(model, x, question, draw=draw, context=context, generator=generator, unlicensed=unlicensed)
