@@ -178,3 +178,13 @@ def test_wrong_arguments_are_refused_with_a_sentence(generator: Generator) -> No
 
 def test_a_list_of_columns_is_as_good_as_a_tuple() -> None:
     assert Mixed(list(COLUMNS)) == MIXED  # type: ignore[arg-type]
+
+
+def test_a_layout_first_used_in_inference_mode_still_trains() -> None:
+    columns = (Categorical(5), Gaussian(min_scale=0.0123))  # a combination no other test has made
+    with torch.inference_mode():
+        Mixed(columns)(torch.zeros(2, 2, 5)).log_prob(torch.zeros(2, 2))
+    params = torch.zeros(2, 2, 5, requires_grad=True)
+    Mixed(columns)(params).log_prob(torch.zeros(2, 2)).sum().backward()
+    assert params.grad is not None
+    assert bool((params.grad != 0).any())

@@ -119,6 +119,14 @@ def _grouped(columns: tuple[Likelihood, ...]) -> tuple[tuple[Likelihood, tuple[i
     return tuple((column, tuple(members)) for column, members in groups.items())
 
 
+@lru_cache(maxsize=64)
+def _by_variable(columns: tuple[Likelihood, ...], device: torch.device) -> _ByVariable:
+    """The layout of the columns on a device: kept, because sending it there makes an accelerator wait."""
+    with torch.inference_mode(False):  # made while a model is only asked, it must still serve when one is trained
+        members = tuple(torch.tensor(index, device=device) for _, index in _grouped(columns))
+        return _ByVariable(members, torch.cat(members).argsort())
+
+
 @dataclass(frozen=True, slots=True)
 class Mixed:
     """Variable j uses ``columns[j]``."""
@@ -143,17 +151,17 @@ class Mixed:
         params = read_params(params, self.width, "Mixed")
         if params.dim() < 2 or params.shape[-2] != len(self.columns):
             raise refuse("parameters of Mixed", expected=f"{len(self.columns)} variables", got=tuple(params.shape))
-        groups = _grouped(self.columns)
-        members = tuple(torch.tensor(index, device=params.device) for _, index in groups)
+        layout = _by_variable(self.columns, params.device)
         parts = tuple(
-            column(params.index_select(-2, index)[..., : column.width]) for (column, _), index in zip(groups, members)
+            column(params.index_select(-2, index)[..., : column.width])
+            for (column, _), index in zip(_grouped(self.columns), layout.members)
         )
 
         def alone(j: int) -> Marginals:
             j = range(len(self.columns))[j]  # IndexError beyond the last column, and -1 is the last
             return self.columns[j](params[..., j : j + 1, : self.columns[j].width])
 
-        return MixedMarginals(parts, _ByVariable(members, torch.cat(members).argsort()), alone, params.dtype)
+        return MixedMarginals(parts, layout, alone, params.dtype)
 
     def at(self, params: Tensor, variable: Tensor) -> MixedMarginals:
         """Distributions of the variables ``variable`` (B, M, int), one parameter row (B, M, P) for each."""
