@@ -14,6 +14,10 @@ the given block, then the rest, a normalised distribution over the rest. MAC is 
 is marked untrained; ``difference`` is log p(all) - log p(given), which MAC is trained for. The difference is normalised
 over the rest only as far as the network's marginals fit together, so it may look better than any true conditional.
 
+Settings were chosen with the one-pass model alone, on the same validation chunks (results/mac_vs_ardm/tuning.json); the
+others took them over. The earlier figures in the picture are quoted, not run again: that their marginals and
+conditionals were averaged over chunks as here is our reading of them.
+
     python experiments/mac_vs_ardm.py --text8 text8_first12M.txt.gz --seconds 100
 """
 

@@ -74,8 +74,7 @@ class ValueEmbedding(nn.Module):
             self.slope = nn.Embedding(variables, width)
             nn.init.normal_(self.slope.weight, std=0.5)
             self.waves = nn.Linear(2 * frequencies, width, bias=False)
-            # Geometric, periods from 16 to 1.6 standard deviations: finer ones overfit small tables (penguins:
-            # 6.1 nats per row with periods down to 0.16, 5.5 with these).
+            # Geometric, periods from 16 to 1.6 standard deviations: finer ones overfit small tables.
             steps = torch.arange(frequencies) / max(frequencies - 1, 1)
             self.register_buffer("frequency", 2 * math.pi / 16 * 10**steps, persistent=False)
         if isinstance(kind, Mixed):

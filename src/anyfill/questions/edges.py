@@ -10,9 +10,9 @@ exact      rejection: a candidate is kept with probability (|a| + 1) / N. The ke
            is; about N / E[|a| + 1] candidates are drawn for each kept one, 4 for uniform cardinality. Not in the paper.
 resample   the paper's sampling-importance-resampling: ``oversample`` candidates for each edge to keep, of which B are
            drawn by weight. The paper draws them without replacement; here it is with replacement. Without, a heavy
-           candidate that was taken cannot be taken again, which flattens the weights: for uniform cardinality and 100
-           candidates for one, the largest known sets come 1.1 % too rarely and the smallest 0.9 % too often, however
-           large the batch. With replacement the law of each row is off by O(1 / (oversample · B)) only; the price is
+           candidate that was taken cannot be taken again, which flattens the weights: for uniform cardinality, N =
+           250 and 100 candidates for one, the largest known sets come 1.1 % too rarely and the smallest 0.9 % too
+           often, however large the batch. With replacement the law of each row is off by O(1 / (oversample · B)) only; the price is
            that about one row in a hundred repeats another one's candidate.
 """
 
