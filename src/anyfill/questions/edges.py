@@ -12,8 +12,8 @@ resample   the paper's sampling-importance-resampling: ``oversample`` candidates
            drawn by weight. The paper draws them without replacement; here it is with replacement. Without, a heavy
            candidate that was taken cannot be taken again, which flattens the weights: for uniform cardinality, N =
            250 and 100 candidates for one, the largest known sets come 1.1 % too rarely and the smallest 0.9 % too
-           often, however large the batch. With replacement the law of each row is off by O(1 / (oversample · B)) only; the price is
-           that about one row in a hundred repeats another one's candidate.
+           often, however large the batch. With replacement the law of each row is off by O(1 / (oversample · B))
+           only; the price is that about one row in a hundred repeats another one's candidate.
 """
 
 from dataclasses import dataclass, field
