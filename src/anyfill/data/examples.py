@@ -65,7 +65,7 @@ def penguins(test_share: float = 0.2) -> Penguins:
     train, test = _split(len(frame), test_share)
     train_frame, test_frame = (frame.iloc[part.numpy()].reset_index(drop=True) for part in (train, test))
     # The year is a number with three values: a density would have nothing between them to be dense on.
-    table = Table.of(train_frame, categories=("year",))
+    table = Table.of(train_frame, overrides={"year": "category"})
     return Penguins(table, table.encode(train_frame), table.encode(test_frame), train_frame, test_frame)
 
 

@@ -1,98 +1,30 @@
-"""A table with columns of different kinds as rows, and back.
+"""A table with columns of different kinds as rows of numbers, and back.
 
-    number    x -> (x - location) / scale,  mean and standard deviation over what is present
-    category  a value -> its code 0, 1, …
+    Number, Datetime   x -> z = (warp(x) - location) / scale
+    Category           a level -> its code 0, 1, …
+    Ignored            missing in every row
 
-NaN, None and the empty string are missing. A model of standardised numbers gives densities per standard deviation; in
-the table's own units the density of z = (x - location) / scale is p(x) = p(z) / scale, so
-
-    log p(x) = log p(z) - sum over asked numbers of log scale.
+Everything goes by whole columns; columns are matched by name, in any order. A model of the rows gives densities of z
+(probabilities on a grid); ``in_own_units`` turns them into densities per unit of the table.
 """
 
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from anyfill.checks import refuse, require_shape
+from anyfill.data import kinds
+from anyfill.data.frames import Frame
+from anyfill.data.overrides import told
 from anyfill.data.rows import Rows
+from anyfill.data.schema import Category, Datetime, Ignored, Number, Unknown, Value, Variable, infer
 
-Value = str | int | float | bool
-"""What a category may be: anything JSON can keep."""
-
-
-@dataclass(frozen=True, slots=True)
-class Number:
-    """A column of real numbers.
-
-    Attributes:
-        name: of the column.
-        location: the mean of the values present.
-        scale: their standard deviation; 1 if they are all equal.
-    """
-
-    name: str
-    location: float
-    scale: float
-
-    @property
-    def size(self) -> int:
-        """0: a number has no codes."""
-        return 0
-
-    def encode(self, values: pd.Series) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Standardised values (B,); NaN = missing."""
-        return (_numbers(self.name, values) - self.location) / self.scale
-
-    def decode(self, code: float) -> float:
-        """The value that a standardised one stands for, to a hundred-thousandth of the scale: rows are 32 bits wide."""
-        return round(code * self.scale + self.location, 5 - math.floor(math.log10(self.scale)))
-
-
-@dataclass(frozen=True, slots=True)
-class Category:
-    """A column of finitely many values.
-
-    Attributes:
-        name: of the column.
-        values: what each code stands for.
-    """
-
-    name: str
-    values: tuple[Value, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(self.values))  # a list, as JSON gives it, will do
-
-    @property
-    def size(self) -> int:
-        """The number of codes."""
-        return len(self.values)
-
-    def encode(self, values: pd.Series) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Codes (B,) as floats; NaN = missing; ValueError for a value that has no code."""
-        code = {value: number for number, value in enumerate(self.values)}
-        plain = [_plain(value) for value in values.tolist()]
-        for row, value in enumerate(plain):
-            if value is not None and value not in code:
-                known = ", ".join(map(repr, self.values[:10])) + (", …" if self.size > 10 else "")
-                raise refuse(f"column {self.name!r}, row {row}", expected=f"one of {known}", got=repr(value))
-        return np.array([math.nan if value is None else code[value] for value in plain], dtype=np.float64)
-
-    def decode(self, code: float) -> Value:
-        """The value that a code stands for."""
-        number = round(code)
-        if not 0 <= number < self.size:
-            raise refuse(f"code of column {self.name!r}", expected=f"0 to {self.size - 1}", got=code)
-        return self.values[number]
-
-
-Column = Number | Category
+__all__ = ["Category", "Datetime", "Ignored", "Number", "Table", "Value", "Variable"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,33 +33,43 @@ class Table:
 
     Attributes:
         columns: in the order of the variables.
+        missing: for each column the share of cells that were missing in training; empty = not known.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[Variable, ...]
+    missing: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "missing", tuple(self.missing))
         if not self.columns:
             raise refuse("table", expected="at least one column", got="none")
         if len(set(self.names)) != len(self.names):
             twice = next(name for name in self.names if self.names.count(name) > 1)
             raise refuse("names of columns", expected="each of them once", got=f"{twice!r} twice")
+        if self.missing and len(self.missing) != len(self.columns):
+            raise refuse("missing", expected=f"a share for each of {len(self.columns)} columns", got=len(self.missing))
 
     @classmethod
-    def of(cls, data: "pd.DataFrame | Mapping[str, Sequence[Any]]", *, categories: Collection[str] = ()) -> "Table":
-        """Look at a table: numbers are numbers, text and booleans are categories.
+    def of(cls, data: Any, overrides: Mapping[str, str] | None = None) -> "Table":
+        """Look at a table.
 
         Args:
-            data: a data frame, or names with their values.
-            categories: columns of numbers to treat as categories all the same.
+            data: a Frame, or anything that Frame.of takes.
+            overrides: for names of columns, what they are whatever they look like: number, int, number[0,1], bool,
+                category, ordinal:low<mid<high, datetime, ignore.
         """
-        frame = pd.DataFrame(data)
-        unknown = sorted(set(categories) - set(map(str, frame.columns)))
-        if unknown:
-            raise refuse("categories", expected=f"names of columns ({_listed(frame.columns)})", got=unknown[0])
-        if len(frame) == 0:
+        frame = Frame.of(data)
+        said = dict(overrides or {})
+        for name in said:
+            if name not in frame.names:
+                raise refuse("overrides", expected=f"names of columns ({', '.join(frame.names)})", got=repr(name))
+        if frame.rows == 0:
             raise refuse("table", expected="at least one row", got="none")
-        return cls(tuple(_look(str(name), _series(frame, name), str(name) in categories) for name in frame.columns))
+        return cls(
+            tuple(told(one, said[one.name]) if one.name in said else infer(one) for one in frame.columns),
+            tuple(1 - float(kinds.exists(one.values).mean()) for one in frame.columns),
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -136,7 +78,7 @@ class Table:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """For each column its number of codes, 0 for numbers: what networks and likelihoods are built from."""
+        """For each column its number of codes, 0 for numbers and times: what networks and likelihoods need."""
         return tuple(column.size for column in self.columns)
 
     def index(self, name: str) -> int:
@@ -152,106 +94,97 @@ class Table:
             chosen[self.index(name)] = True
         return chosen
 
-    def encode(self, data: "pd.DataFrame | Mapping[str, Sequence[Any]]") -> Rows:
-        """Rows (B, N) of float32 from data with these columns; columns it does not have are missing in every row.
+    def number(self, j: int) -> Number | None:
+        """Column j as a number (a time is one of seconds); None if it has codes."""
+        column = self.columns[j]
+        if isinstance(column, Datetime):
+            return column.number
+        return column if isinstance(column, Number) else None
 
-        Columns that this table does not know are refused: a misspelt name must not turn into a missing value.
+    def encode(self, data: Any, *, unknown: Unknown = "error", absent: Literal["error", "missing"] = "error") -> Rows:
+        """Rows (B, N) of float32 from data with these columns, in any order.
+
+        Args:
+            data: a Frame, or anything that Frame.of takes.
+            unknown: what happens to a level that was never seen, and to text where there should be a number or a date:
+                a ValueError, or the cell is missing.
+            absent: what happens if data lacks a column: a ValueError, or it is missing in every row. Ignored columns
+                may always be absent. A column that the table does not know is an error: it may be a misspelt one.
         """
-        frame = pd.DataFrame(data)
-        for name in frame.columns:
-            self.index(str(name))
-        missing = np.full(len(frame), math.nan)
-        encoded = [
-            column.encode(_series(frame, column.name)) if column.name in frame.columns else missing
-            for column in self.columns
-        ]
-        return Rows.from_values(torch.from_numpy(np.stack(encoded, 1)).float())
+        frame = Frame.of(data)
+        found = {column.name: column for column in frame.columns}
+        extra = [repr(name) for name in found if name not in self.names]
+        if extra:
+            raise refuse("columns", expected=f"only {', '.join(self.names)}", got=f"also {', '.join(extra)}")
+        lacking = [c.name for c in self.columns if c.name not in found and not isinstance(c, Ignored)]
+        if lacking and absent == "error":
+            got = f"none named {', '.join(map(repr, lacking))}"
+            raise refuse("columns", expected=f"{', '.join(self.names)}", got=got)
+        x = np.full((frame.rows, len(self.columns)), np.nan, dtype=np.float32)
+        for j, column in enumerate(self.columns):
+            if column.name in found:
+                x[:, j] = kinds.encode(column, found[column.name], unknown=unknown)
+        return Rows.from_values(torch.from_numpy(x))
 
-    def decode(self, x: Tensor, present: Tensor | None = None) -> pd.DataFrame:
-        """The table that values (B, N) stand for; None where they are NaN or not ``present`` (B, N)."""
+    def decode(self, x: Tensor, present: Tensor | None = None, *, rounded: bool = True) -> dict[str, NDArray[Any]]:
+        """What values (B, N) stand for: for each column that is not ignored, cells (B,) as ``Frame.filled`` takes them.
+
+        Numbers and times are float64 (NaN = missing), text where the column is; levels are objects (None = missing),
+        float64 where the column is one of numbers or booleans.
+
+        Args:
+            x: values; NaN = missing.
+            present: optional bool (B, N); False = missing.
+            rounded: numbers onto their grid, spikes and decimals; see ``Number.decode``.
+        """
         require_shape("x", x, (None, len(self.columns)))
-        shown = ~x.isnan() if present is None else present & ~x.isnan()
-        rows, there = x.double().tolist(), shown.tolist()
-        return pd.DataFrame(
-            {
-                column.name: [column.decode(row[j]) if exists[j] else None for row, exists in zip(rows, there)]
-                for j, column in enumerate(self.columns)
-            }
-        )
+        z = (x if present is None else torch.where(present, x, torch.nan)).detach().double().cpu().numpy()
+        return {
+            column.name: kinds.decode(column, z[:, j], rounded=rounded)
+            for j, column in enumerate(self.columns)
+            if not isinstance(column, Ignored)
+        }
 
-    def in_own_units(self, log_prob: Tensor, asked: Tensor) -> Tensor:
-        """Log-densities (B,) of the asked columns (N,) or (B, N), per unit of the table instead of standardised."""
-        scales = [column.scale if isinstance(column, Number) else 1.0 for column in self.columns]
-        log_scale = torch.tensor(scales, dtype=torch.float64, device=asked.device).log()
-        return log_prob - torch.where(asked, log_scale, 0.0).sum(-1)
+    def decode_column(self, j: int, z: Tensor | NDArray[Any], *, rounded: bool = True) -> NDArray[Any]:
+        """The same for values of column j alone, of any shape: draws (n, B), say."""
+        values = z.detach().double().cpu().numpy() if isinstance(z, Tensor) else np.asarray(z, dtype=np.float64)
+        return kinds.decode(self.columns[j], values, rounded=rounded)
+
+    def log_units(self, x: Tensor) -> Tensor:
+        """float64 (B, N): what added to a model's log_prob of each value of x (B, N) makes it one per own unit.
+
+        log |dz/dx| for densities, - log step for probabilities of whole numbers, 0 for codes.
+        """
+        require_shape("x", x, (None, len(self.columns)))
+        z = x.detach().double().cpu().numpy()
+        units = np.zeros(z.shape)
+        for j in range(len(self.columns)):
+            number = self.number(j)
+            if number is not None:
+                units[:, j] = number.log_units(z[:, j])
+        return torch.from_numpy(units).to(x.device)
+
+    def in_own_units(self, log_prob: Tensor, x: Tensor, asked: Tensor) -> Tensor:
+        """Log-densities (B,) of the asked columns (N,) or (B, N) of x (B, N), per unit of the table."""
+        return log_prob + torch.where(asked, self.log_units(x), 0.0).sum(-1)
+
+    def describe(self) -> str:
+        """The columns for people, as an aligned table of text: name, kind, what is known of it, share missing."""
+        lines = [("column", "kind", "missing", "what is known of it")]
+        for j, column in enumerate(self.columns):
+            share = f"{self.missing[j]:.1%}" if self.missing else ""
+            lines.append((column.name, column.label, share, kinds.details(column)))
+        wide = [max(len(line[k]) for line in lines) for k in range(3)]
+        return "\n".join(f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c:>{wide[2]}}  {d}".rstrip() for a, b, c, d in lines)
 
     def to_json(self) -> list[dict[str, Any]]:
         """The columns as JSON, to be kept beside a model."""
-        return [
-            {"name": column.name, "location": column.location, "scale": column.scale}
-            if isinstance(column, Number)
-            else {"name": column.name, "values": list(column.values)}
-            for column in self.columns
-        ]
+        shares = [{"missing": share} for share in self.missing] or [{}] * len(self.columns)
+        return [{**kinds.to_json(column), **share} for column, share in zip(self.columns, shares)]
 
     @classmethod
     def from_json(cls, columns: Sequence[Mapping[str, Any]]) -> "Table":
         """The table that ``to_json`` described."""
-        return cls(tuple(Category(**one) if "values" in one else Number(**one) for one in columns))
-
-
-def _look(name: str, values: pd.Series, as_category: bool) -> Column:
-    """What a column is, from its values."""
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        return Category(name, tuple(cast(Value, _plain(value)) for value in values.dtype.categories))
-    there = [value for value in map(_plain, values.tolist()) if value is not None]
-    if not there:
-        raise refuse(f"column {name!r}", expected="at least one value", got="none (drop the column)")
-    if not as_category and all(isinstance(value, int | float) and not isinstance(value, bool) for value in there):
-        numbers = _numbers(name, values)
-        spread = float(np.nanstd(numbers))
-        # Equal values may differ by rounding after the mean is taken away: that is no spread.
-        constant = spread <= 1e-12 * float(np.nanmax(np.abs(numbers)))
-        return Number(name, float(np.nanmean(numbers)), 1.0 if constant else spread)
-    for value in there:
-        if not isinstance(value, str | int | float):  # pyright: ignore[reportUnnecessaryIsInstance]
-            got = f"{value!r} ({type(value).__name__})"
-            raise refuse(f"column {name!r}", expected="numbers, text or booleans", got=got)
-    return Category(name, tuple(sorted(set(there), key=lambda value: (isinstance(value, str), value))))
-
-
-def _series(frame: pd.DataFrame, name: Any) -> pd.Series:
-    column = frame[name]
-    if isinstance(column, pd.DataFrame):
-        raise refuse("names of columns", expected="each of them once", got=f"{name!r} twice")
-    return column
-
-
-def _plain(value: Any) -> Value | None:
-    """A cell as a plain Python value; None if it is missing."""
-    if value is None or value is pd.NA or value is pd.NaT or (isinstance(value, float) and math.isnan(value)):
-        return None
-    value = value.item() if isinstance(value, np.generic) else value
-    return None if isinstance(value, str) and not value.strip() else value
-
-
-def _numbers(name: str, values: pd.Series) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Values (B,) as float64; NaN = missing; ValueError for text and for infinite numbers."""
-    numbers = np.full(len(values), math.nan)
-    for row, cell in enumerate(values.tolist()):
-        value = _plain(cell)
-        if value is None:
-            continue
-        if isinstance(value, str):
-            try:
-                value = float(value)
-            except ValueError:
-                raise refuse(f"column {name!r}, row {row}", expected="a number", got=repr(value)) from None
-        numbers[row] = value
-        if not math.isfinite(numbers[row]):
-            raise refuse(f"column {name!r}, row {row}", expected="a finite number", got=repr(value))
-    return numbers
-
-
-def _listed(names: Iterable[Any]) -> str:
-    return ", ".join(map(str, names))
+        shares = tuple(float(one["missing"]) for one in columns if "missing" in one)
+        bare = ({key: value for key, value in one.items() if key != "missing"} for one in columns)
+        return cls(tuple(map(kinds.from_json, bare)), shares)
