@@ -12,6 +12,7 @@ from anyfill.likelihoods import (
     Bernoulli,
     Categorical,
     DiscreteMarginals,
+    EnergyMixture,
     FiniteMarginals,
     Gaussian,
     GaussianMarginals,
@@ -20,6 +21,7 @@ from anyfill.likelihoods import (
     Mixed,
     marginals_at,
 )
+from anyfill.likelihoods.mixed import code_sizes
 
 FALSE_ALARM = 1e-6  # per statistical test, at a fixed seed
 
@@ -174,6 +176,13 @@ def test_wrong_arguments_are_refused_with_a_sentence(generator: Generator) -> No
         whole.sample(generator=generator, temperature=-1.0)
     with pytest.raises(ValueError, match="quantile level q"):
         whole.quantile(2.0)
+
+
+def test_a_likelihood_of_several_variables_says_its_sizes_and_is_no_column() -> None:
+    energies = EnergyMixture(3, (0, 4, 2), components=2, latent=2, units=4, blocks=1)
+    assert code_sizes(energies, 3).tolist() == [0, 4, 2]
+    with pytest.raises(ValueError, match="Mixed column 0: expected a likelihood of one variable"):
+        Mixed((energies,))
 
 
 def test_a_list_of_columns_is_as_good_as_a_tuple() -> None:

@@ -127,6 +127,13 @@ def test_no_component_mean_or_grid_point_of_many_random_mixtures_is_denser_than_
         assert (marginals.log_prob(points) <= marginals.log_prob(marginals.mode()) + 1e-9).all()
 
 
+def test_the_mode_of_many_components_is_found_though_only_some_of_them_climb(generator: Generator) -> None:
+    raw = torch.randn(3, 20, 1, 100, generator=generator, dtype=torch.float64)
+    marginals = GaussianMixtureMarginals(raw[0].log_softmax(-1), 2 * raw[1], (0.5 * raw[2] - 2).exp())
+    points = torch.linspace(-7, 7, 4001).double().view(-1, 1, 1)
+    assert (marginals.log_prob(points) <= marginals.log_prob(marginals.mode()) + 1e-9).all()
+
+
 def test_a_top_as_flat_as_it_gets_is_found_to_a_millionth() -> None:
     critical = mixture_of([(0.5, -1.0, 1.0), (0.5, 1.0, 1.0)])  # log p = c - x^4/12 + ...
     top = critical.log_prob(torch.zeros(1, 1)).item()

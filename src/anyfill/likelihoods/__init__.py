@@ -2,21 +2,33 @@
 
 from anyfill.likelihoods.continuous import Gaussian, GaussianMarginals, GaussianMixture, GaussianMixtureMarginals
 from anyfill.likelihoods.discrete import Bernoulli, Categorical, FiniteMarginals
-from anyfill.likelihoods.marginals import DiscreteMarginals, Likelihood, Marginals
+from anyfill.likelihoods.energy import EnergyMarginals, EnergyMixture
+from anyfill.likelihoods.grid import GridMixtureMarginals
+from anyfill.likelihoods.marginals import DiscreteMarginals, Likelihood, Marginals, Poolable
 from anyfill.likelihoods.mixed import Mixed, MixedMarginals, marginals_at
+from anyfill.likelihoods.pooled import Pooled
+from anyfill.likelihoods.spiked import SpikedMixture
+from anyfill.likelihoods.tilted import TiltedMarginals
 
 __all__ = [
     "Bernoulli",
     "Categorical",
     "DiscreteMarginals",
+    "EnergyMarginals",
+    "EnergyMixture",
     "FiniteMarginals",
     "Gaussian",
     "GaussianMarginals",
     "GaussianMixture",
     "GaussianMixtureMarginals",
+    "GridMixtureMarginals",
     "Likelihood",
     "Marginals",
     "Mixed",
     "MixedMarginals",
+    "Poolable",
+    "Pooled",
+    "SpikedMixture",
+    "TiltedMarginals",
     "marginals_at",
 ]

@@ -23,7 +23,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 from torch.nn.functional import softplus
 
 from anyfill.checks import require_count, require_positive
@@ -40,12 +40,21 @@ from anyfill.likelihoods.mixture import (
     normal_cdf,
     standard_quantile,
 )
-from anyfill.likelihoods.numerics import normal, read_params, require_level, require_temperature
+from anyfill.likelihoods.numerics import (
+    Source,
+    log_mean,
+    log_sum,
+    normal,
+    read_params,
+    require_level,
+    require_temperature,
+    where_finite,
+)
 
 _UNIT = math.log(math.e - 1)  # softplus(_UNIT) = 1
 
 
-def scale_of(raw: Tensor, min_scale: float) -> Tensor:
+def scale_of(raw: Tensor, min_scale: float | Tensor) -> Tensor:
     """The scale a raw parameter stands for."""
     return min_scale + softplus(raw + _UNIT)
 
@@ -56,9 +65,9 @@ def raw_of(scale: Tensor, min_scale: float) -> Tensor:
     return above + torch.log(-torch.expm1(-above)) - _UNIT
 
 
-def _where_finite(x: Tensor, value: Tensor) -> Tensor:
-    """``value``, but NaN where x is NaN and -inf where x is infinite."""
-    return torch.where(x.isfinite(), value, torch.where(x.isnan(), torch.nan, -torch.inf).to(value.dtype))
+def spread(components: int) -> tuple[float, ...]:
+    """Where the means of K components stand before the network moves them."""
+    return tuple(standard_quantile((k + 0.5) / components) for k in range(components))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,14 +81,14 @@ class GaussianMarginals:
         """log-density at x, (B, N)."""
         x = x.to(self.center.dtype)
         z = (torch.where(x.isfinite(), x, 0.0) - self.center) / self.scale
-        return _where_finite(x, -0.5 * z * z - self.scale.log() - LOG_SQRT_TWO_PI)
+        return where_finite(x, -0.5 * z * z - self.scale.log() - LOG_SQRT_TWO_PI)
 
     def cdf(self, x: Tensor) -> Tensor:
         """P(X <= x), (B, N): uniform over the data if the model is calibrated."""
         return normal_cdf((x.to(self.center.dtype) - self.center) / self.scale)
 
     @torch.no_grad()
-    def sample(self, *, generator: Generator, temperature: float = 1.0) -> Tensor:
+    def sample(self, *, generator: Source, temperature: float = 1.0) -> Tensor:
         """One draw per variable, (B, N), from N(center, scale sqrt(T))."""
         require_temperature(temperature)
         if temperature == 0.0:
@@ -104,14 +113,24 @@ class GaussianMarginals:
         """Differential entropy in nats, (B, N)."""
         return self.scale.log() + LOG_SQRT_TWO_PI + 0.5
 
+    def pooled(self, log_weights: Tensor) -> "GaussianMixtureMarginals":
+        """The mixture of members (M, B, N) with log-weights (M, B, N): one component each."""
+        weights, centers, scales = (part.movedim(0, -1) for part in (log_weights, self.center, self.scale))
+        return GaussianMixtureMarginals(weights, centers, scales)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GaussianMixtureMarginals:
-    """A mixture for each variable: log-weights (normalised), centers and scales, all (B, N, K)."""
+    """A mixture for each variable: log-weights (normalised), centers and scales, all (B, N, K).
+
+    The first ``shared`` components have a center and a scale that no parameter moves (spikes): members of a pool have
+    them in common, so there they stay one component each.
+    """
 
     log_weights: Tensor
     centers: Tensor
     scales: Tensor
+    shared: int = 0
 
     @property
     def _mixture(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -121,14 +140,14 @@ class GaussianMixtureMarginals:
         """log-density at x, (B, N)."""
         x = x.to(self.centers.dtype)
         safe = torch.where(x.isfinite(), x, 0.0)
-        return _where_finite(x, component_log_probs(*self._mixture, safe).logsumexp(-1))
+        return where_finite(x, log_sum(component_log_probs(*self._mixture, safe)).squeeze(-1))
 
     def cdf(self, x: Tensor) -> Tensor:
         """P(X <= x), (B, N): uniform over the data if the model is calibrated."""
         return mixture_cdf(*self._mixture, x.to(self.centers.dtype))
 
     @torch.no_grad()
-    def sample(self, *, generator: Generator, temperature: float = 1.0) -> Tensor:
+    def sample(self, *, generator: Source, temperature: float = 1.0) -> Tensor:
         """One draw per variable, (B, N): a component from w^(1/T), then a normal with scale s sqrt(T)."""
         require_temperature(temperature)
         if temperature == 0.0:
@@ -164,6 +183,21 @@ class GaussianMixtureMarginals:
         """Differential entropy in nats, (B, N), by quadrature: absolute error below 2e-6 before rounding."""
         cost = entropy_cost(self.centers.shape[-1])
         return in_chunks(mixture_entropy, self._mixture, cost).to(self.centers.dtype)
+
+    def pooled(self, log_weights: Tensor) -> "GaussianMixtureMarginals":
+        """The mixture of members (M, B, N) with log-weights (M, B, N): M times the components that are not shared."""
+        same = self.shared
+
+        def own(part: Tensor) -> Tensor:
+            return part[..., same:].movedim(0, -2).flatten(-2)
+
+        member = log_weights.unsqueeze(-1)
+        return GaussianMixtureMarginals(
+            torch.cat([log_mean(self.log_weights[..., :same], member), own(self.log_weights + member)], -1),
+            torch.cat([self.centers[0, ..., :same], own(self.centers)], -1),
+            torch.cat([self.scales[0, ..., :same], own(self.scales)], -1),
+            same,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +242,7 @@ class GaussianMixture:
         return 3 * self.components
 
     def _spread(self, like: Tensor) -> Tensor:
-        return like.new_tensor([standard_quantile((k + 0.5) / self.components) for k in range(self.components)])
+        return like.new_tensor(spread(self.components))
 
     def __call__(self, params: Tensor) -> GaussianMixtureMarginals:
         """(B, N, 3K) -> distributions."""

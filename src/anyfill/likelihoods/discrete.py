@@ -14,11 +14,11 @@ variable whatever K is. A logit of -inf makes a value impossible; one logit per 
 from dataclasses import dataclass
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from anyfill.checks import require_count
-from anyfill.likelihoods.numerics import read_params, require_level, require_temperature, uniform
+from anyfill.likelihoods.numerics import Source, log_mean, read_params, require_level, require_temperature, uniform
 
 
 def tempered(log_probs: Tensor, temperature: float) -> Tensor:
@@ -35,7 +35,7 @@ def tempered(log_probs: Tensor, temperature: float) -> Tensor:
 
 
 @torch.no_grad()
-def sample_codes(log_probs: Tensor, *, generator: Generator) -> Tensor:
+def sample_codes(log_probs: Tensor, *, generator: Source) -> Tensor:
     """One code per variable, int64 (...), from log-probabilities (..., K)."""
     cdf = log_probs.exp().cumsum(-1, dtype=torch.float64).contiguous()
     # u < 1 times the total keeps below the last step of F, so a value without mass is never drawn.
@@ -60,10 +60,10 @@ class FiniteMarginals:
         codes = torch.where(inside, x, torch.zeros_like(x)).long()
         table = self.log_probs[(None,) * (codes.dim() + 1 - self.log_probs.dim())]
         found = torch.take_along_dim(table, codes.unsqueeze(-1), dim=-1).squeeze(-1)
-        value = torch.where(inside & (codes == x), found, -torch.inf)
+        value = torch.where(inside & (codes == x) & ~found.isneginf(), found, -torch.inf)
         return torch.where(torch.isnan(x), torch.nan, value) if x.is_floating_point() else value
 
-    def sample(self, *, generator: Generator, temperature: float = 1.0) -> Tensor:
+    def sample(self, *, generator: Source, temperature: float = 1.0) -> Tensor:
         """One draw per variable, int64 (B, N), from p^(1/T) renormalised; T = 0 is the mode."""
         require_temperature(temperature)
         if temperature == 0.0:
@@ -99,6 +99,15 @@ class FiniteMarginals:
         # exp(-inf) = 0 times a finite number, so impossible values add nothing, also to the gradient.
         finite = torch.where(torch.isneginf(self.log_probs), 0.0, self.log_probs)
         return -(self.log_probs.exp() * finite).sum(-1)
+
+    def pooled(self, log_weights: Tensor) -> "FiniteMarginals":
+        """The average over members (M, B, N) with log-weights (M, B, N); T then sharpens the average."""
+        return FiniteMarginals(log_mean(self.log_probs, log_weights.unsqueeze(-1)))
+
+
+def codes_of(logits: Tensor, possible: Tensor) -> FiniteMarginals:
+    """Logits (..., K) as distributions over the codes that are ``possible`` (..., K); the other logits are not read."""
+    return FiniteMarginals(torch.where(possible, logits, -torch.inf).log_softmax(-1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from typing import Protocol, runtime_checkable
 
-from torch import Generator, Tensor
+from torch import Tensor
+
+from anyfill.likelihoods.numerics import Source
 
 
 @runtime_checkable
@@ -13,7 +15,7 @@ class Marginals(Protocol):
         """log p(x) per variable, (B, N)."""
         ...
 
-    def sample(self, *, generator: Generator, temperature: float = 1.0) -> Tensor:
+    def sample(self, *, generator: Source, temperature: float = 1.0) -> Tensor:
         """One draw per variable, (B, N). Temperature 0 is the mode."""
         ...
 
@@ -45,6 +47,15 @@ class DiscreteMarginals(Marginals, Protocol):
 
 
 @runtime_checkable
+class Poolable(Marginals, Protocol):
+    """Marginals of several members, (M, B, N), that can be mixed into one distribution per variable."""
+
+    def pooled(self, log_weights: Tensor) -> Marginals:
+        """sum_m w_m p_m over the first dimension, exactly: log-weights (M, B, N), normalised -> marginals (B, N)."""
+        ...
+
+
+@runtime_checkable
 class Likelihood(Protocol):
     """Reads network outputs as distributions."""
 
@@ -54,3 +65,12 @@ class Likelihood(Protocol):
         ...
 
     def __call__(self, params: Tensor) -> Marginals: ...
+
+
+@runtime_checkable
+class PerVariable(Likelihood, Protocol):
+    """A likelihood that may differ from variable to variable, so it must be told whose parameters it reads."""
+
+    def at(self, params: Tensor, variable: Tensor) -> Marginals:
+        """Distributions of the variables ``variable`` (B, M, int), one parameter row (B, M, P) for each."""
+        ...

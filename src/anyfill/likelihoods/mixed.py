@@ -1,25 +1,26 @@
 """Heterogeneous columns: variable j has its own likelihood columns[j].
 
 The network gives every variable the same number of parameters, the widest column's; column j reads the first
-columns[j].width of them. Equal columns form one group, and work is done once per group, never per column. Values and
-results are floats; discrete columns use their codes as floats.
+columns[j].width of them. Work is done once per *family* of columns (``anyfill.likelihoods.families``), never per
+column. Values and results are floats; discrete columns use their codes as floats.
 
 ``Mixed.at`` answers for positions whose variable differs from row to row (a sampler that asks every row for its own
-next variable): each distinct column reads all positions and ``variable`` picks the answer.
+next variable): each family reads all positions and ``variable`` picks the answer.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Protocol
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from anyfill.checks import refuse
 from anyfill.likelihoods.discrete import Bernoulli, Categorical
-from anyfill.likelihoods.marginals import Likelihood, Marginals
-from anyfill.likelihoods.numerics import read_params, require_level, require_temperature
+from anyfill.likelihoods.families import families_of
+from anyfill.likelihoods.marginals import Likelihood, Marginals, PerVariable, Poolable
+from anyfill.likelihoods.numerics import Source, read_params, require_level, require_temperature
+from anyfill.likelihoods.pooled import Pooled
 
 
 class _Layout(Protocol):
@@ -63,7 +64,7 @@ class MixedMarginals:
     """Distributions of different kinds side by side.
 
     Attributes:
-        parts: the marginals of each group of equal columns.
+        parts: the marginals of each family of columns.
         layout: which part answers where.
         alone: the marginals (B, 1) of one position.
         dtype: of all results.
@@ -87,7 +88,7 @@ class MixedMarginals:
         pieces = self.layout.split(x)
         return self.layout.join([part.log_prob(piece).to(self.dtype) for part, piece in zip(self.parts, pieces)])
 
-    def sample(self, *, generator: Generator, temperature: float = 1.0) -> Tensor:
+    def sample(self, *, generator: Source, temperature: float = 1.0) -> Tensor:
         """One draw per variable, (B, N) float; each column reads the temperature in its own way."""
         require_temperature(temperature)
         return self.map(lambda part: part.sample(generator=generator, temperature=temperature))
@@ -109,22 +110,22 @@ class MixedMarginals:
         """Nats, (B, N): of the codes in discrete columns, differential in continuous ones; not to be compared."""
         return self.map(lambda part: part.entropy())
 
+    def pooled(self, log_weights: Tensor) -> "MixedMarginals":
+        """Each variable's mixture over members (M, B, N) with log-weights (M, B, N)."""
+        pieces = self.layout.split(log_weights)
+        parts = tuple(_poolable(part).pooled(piece) for part, piece in zip(self.parts, pieces))
 
-@lru_cache(maxsize=64)
-def _grouped(columns: tuple[Likelihood, ...]) -> tuple[tuple[Likelihood, tuple[int, ...]], ...]:
-    """The distinct columns, each with the variables it serves, in order of first appearance."""
-    groups: dict[Likelihood, list[int]] = {}
-    for variable, column in enumerate(columns):
-        groups.setdefault(column, []).append(variable)
-    return tuple((column, tuple(members)) for column, members in groups.items())
+        def alone(j: int) -> Marginals:
+            j = range(log_weights.shape[-1])[j]
+            return _poolable(self.alone(j)).pooled(log_weights[..., j : j + 1])
+
+        return MixedMarginals(parts, self.layout, alone, self.dtype)
 
 
-@lru_cache(maxsize=64)
-def _by_variable(columns: tuple[Likelihood, ...], device: torch.device) -> _ByVariable:
-    """The layout of the columns on a device: kept, because sending it there makes an accelerator wait."""
-    with torch.inference_mode(False):  # made while a model is only asked, it must still serve when one is trained
-        members = tuple(torch.tensor(index, device=device) for _, index in _grouped(columns))
-        return _ByVariable(members, torch.cat(members).argsort())
+def _poolable(part: Marginals) -> Poolable:
+    if not isinstance(part, Poolable):
+        raise refuse("Pooled columns", expected="marginals that can be pooled", got=type(part).__name__)
+    return part
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +140,8 @@ class Mixed:
             raise refuse("Mixed columns", expected="at least one likelihood", got="none")
         for j, column in enumerate(self.columns):
             # A class satisfies the protocol as its instances do; a Mixed column would hide several columns in one.
-            if isinstance(column, (type, Mixed)) or not isinstance(column, Likelihood):  # pyright: ignore[reportUnnecessaryIsInstance]
+            is_one = not isinstance(column, type) and isinstance(column, Likelihood)  # pyright: ignore[reportUnnecessaryIsInstance]
+            if not is_one or isinstance(_member(column), PerVariable):
                 raise refuse(f"Mixed column {j}", expected="a likelihood of one variable", got=repr(column))
 
     @property
@@ -151,11 +153,9 @@ class Mixed:
         params = read_params(params, self.width, "Mixed")
         if params.dim() < 2 or params.shape[-2] != len(self.columns):
             raise refuse("parameters of Mixed", expected=f"{len(self.columns)} variables", got=tuple(params.shape))
-        layout = _by_variable(self.columns, params.device)
-        parts = tuple(
-            column(params.index_select(-2, index)[..., : column.width])
-            for (column, _), index in zip(_grouped(self.columns), layout.members)
-        )
+        families = families_of(self.columns, params.device)
+        parts = tuple(family(params) for family in families.each)
+        layout = _ByVariable(tuple(family.members for family in families.each), families.place)
 
         def alone(j: int) -> Marginals:
             j = range(len(self.columns))[j]  # IndexError beyond the last column, and -1 is the last
@@ -166,30 +166,44 @@ class Mixed:
     def at(self, params: Tensor, variable: Tensor) -> MixedMarginals:
         """Distributions of the variables ``variable`` (B, M, int), one parameter row (B, M, P) for each."""
         params = read_params(params, self.width, "Mixed")
-        groups = _grouped(self.columns)
-        group_of = torch.empty(len(self.columns), dtype=torch.long)
-        for number, (_, index) in enumerate(groups):
-            group_of[list(index)] = number
-        parts = tuple(column(params[..., : column.width]) for column, _ in groups)
-        chosen = group_of.to(params.device)[variable]
+        families = families_of(self.columns, params.device)
+        chosen, row = families.number[variable], families.row[variable]
+        # Where another family is asked, the first member answers, and nobody listens.
+        parts = tuple(
+            family.at(params, torch.where(chosen == number, row, 0)) for number, family in enumerate(families.each)
+        )
 
         def alone(j: int) -> Marginals:
             j = range(params.shape[-2])[j]
             return self.at(params[..., j : j + 1, :], variable[..., j : j + 1])
 
-        return MixedMarginals(parts, _ByPosition(chosen, len(groups)), alone, params.dtype)
+        return MixedMarginals(parts, _ByPosition(chosen, len(parts)), alone, params.dtype)
 
 
 def marginals_at(likelihood: Likelihood, params: Tensor, variable: Tensor) -> Marginals:
     """Read parameters (B, M, P) as distributions of the variables ``variable`` (B, M), whatever the likelihood.
 
-    Only ``Mixed`` needs to know which variables they are.
+    Only ``Mixed``, and a pool of it, needs to know which variables they are.
     """
-    return likelihood.at(params, variable) if isinstance(likelihood, Mixed) else likelihood(params)
+    return likelihood.at(params, variable) if isinstance(likelihood, PerVariable) else likelihood(params)
 
 
 def code_sizes(likelihood: Likelihood, variables: int) -> Tensor:
     """int64 (N,): how many codes each of N variables has; 0 = not discrete, or not known to be."""
+    likelihood = _member(likelihood)
+    stated: tuple[int, ...] = getattr(likelihood, "sizes", ())  # a likelihood that is itself one of several variables
+    if stated:
+        return torch.tensor(stated)
     columns = likelihood.columns if isinstance(likelihood, Mixed) else [likelihood] * variables
-    sizes = [2 if isinstance(one, Bernoulli) else one.size if isinstance(one, Categorical) else 0 for one in columns]
-    return torch.tensor(sizes)
+    return torch.tensor([_size(_member(column)) for column in columns])
+
+
+def _size(column: Likelihood) -> int:
+    return 2 if isinstance(column, Bernoulli) else column.size if isinstance(column, Categorical) else 0
+
+
+def _member(likelihood: Likelihood) -> Likelihood:
+    """What each member of a pool is; the likelihood itself if it is none."""
+    while isinstance(likelihood, Pooled):
+        likelihood = likelihood.base
+    return likelihood
