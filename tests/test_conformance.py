@@ -14,9 +14,9 @@ import torch
 from torch import nn
 
 import anyfill
-from anyfill import corruption, networks, objectives, questions, samplers, training
+from anyfill import corruption, evaluation, networks, objectives, questions, samplers, training
 from anyfill import likelihoods as likes
-from anyfill.likelihoods.marginals import DiscreteMarginals, Likelihood, Marginals
+from anyfill.likelihoods.marginals import DiscreteMarginals, Likelihood, Marginals, PerVariable, Poolable
 from anyfill.networks.network import Cached, Network, OnePass
 from anyfill.training.describe import build, describe, exported_parts
 
@@ -28,6 +28,7 @@ ORDERS = [
     questions.Shuffled(),
     questions.Spaced(2),
     questions.ByRegion((1, 0, 1, 0)),
+    questions.InStages((True, False, True, False)),
 ]
 FAMILIES = [
     questions.UniformCardinality(N),
@@ -39,6 +40,7 @@ FAMILIES = [
     questions.Edges(questions.UniformCardinality(N)),
     questions.TheRest(questions.MacEdges(N)),
     questions.Mixture((questions.MacEdges(N), questions.InpaintingEdges(N))),
+    questions.Staged((True, False, True, False)),
 ]
 LIKELIHOODS = [
     likes.Bernoulli(),
@@ -46,6 +48,12 @@ LIKELIHOODS = [
     likes.Gaussian(),
     likes.GaussianMixture(2),
     likes.Mixed((likes.Categorical(3), likes.Gaussian(), likes.Bernoulli(), likes.GaussianMixture(2))),
+    likes.EnergyMixture(N, components=2, latent=2, units=4, blocks=1),
+    likes.EnergyMixture(N, (0, 3, 0, 2), components=2, latent=2, units=4, blocks=1),
+    likes.SpikedMixture(2, spikes=(0.0, 1.5)),
+    likes.SpikedMixture(2, spikes=(0.0,), step=0.5, offset=0.25),
+    likes.Pooled(likes.SpikedMixture(1, spikes=(0.0,)), 3, weighted=True),
+    likes.Pooled(likes.Mixed((likes.Categorical(3), likes.Gaussian(), likes.Bernoulli(), likes.SpikedMixture(1))), 2),
 ]
 PARAMS = [torch.randn(2, N, part.width, generator=torch.Generator().manual_seed(0)) for part in LIKELIHOODS]
 MARGINALS = [part(params) for part, params in zip(LIKELIHOODS, PARAMS)]
@@ -55,13 +63,30 @@ NETWORKS = [
     networks.OnePassTransformer(CODES, (N,), 3, 8, 1, 2),
     networks.EnumeratedJoint(N, 3),
     networks.RandomConditionals(N, 3, seed=1),
+    networks.GaussianJoint(CODES, N, 3),
+    networks.LatentVariable(CODES, N, likes.Categorical(3), 2, 3, 8, 1),
+    networks.PlainMLP(CODES, N, 3, 8, 1),
+    networks.GuidedMLP((3,) * N, ((),) * N, ((0.5, 0.3, 0.2),) * N, (1.0,) * N, 1, 3, (1,), 2, 4, 8, 1),
+    networks.WithCounts(networks.PlainMLP(CODES, N, 3, 8, 1, context_width=17), ((True, False, True, False),)),
 ]
 ONE_PASS = [net for net in NETWORKS if hasattr(net, "chain")]
 CACHED = [net for net in NETWORKS if hasattr(net, "extend")]
-OBJECTIVES = [objectives.Unrolled(FAMILIES[0]), objectives.Chain(FAMILIES[0])]
-WEIGHTS = [objectives.Sum(), objectives.Mean(), objectives.Rescaled(), objectives.Damped(), objectives.Everyone()]
+OBJECTIVES = [
+    objectives.Unrolled(FAMILIES[0]),
+    objectives.Chain(FAMILIES[0]),
+    objectives.EvidenceBound(N),
+    objectives.SampledNormaliser(FAMILIES[0]),
+    objectives.Taught(FAMILIES[0], (0, 1)),
+    objectives.Judged(N, (0, 1)),
+]
+WEIGHTS = [
+    *(objectives.Sum(), objectives.Mean(), objectives.Rescaled(), objectives.Stepwise(), objectives.Damped()),
+    objectives.Everyone(),
+]
 POLICIES = [samplers.Follow(), samplers.Confidence(3), samplers.EntropyBounded(), samplers.Gibbs(2)]
 DECODERS = [samplers.CachedChain(), samplers.Speculative()]
+REWARDING = [evaluation.Informed(10), evaluation.Latent(10)]
+CHOOSERS = [*REWARDING, evaluation.AtRandom(), evaluation.InOrder((1, 0)), evaluation.Oracle()]
 CORRUPTIONS = [corruption.Absorb(), corruption.Scramble(3)]
 SINKS = [training.JsonLines, training.TensorBoard]  # classes: making one needs a folder
 
@@ -72,6 +97,8 @@ CONTRACTS: list[tuple[list[Any], type]] = [
     (LIKELIHOODS, Likelihood),
     (MARGINALS, Marginals),
     ([part for part in MARGINALS if hasattr(part, "log_probs")], DiscreteMarginals),
+    ([part for part in MARGINALS if hasattr(part, "pooled")], Poolable),
+    ([part for part in LIKELIHOODS if hasattr(part, "at")], PerVariable),
     (NETWORKS, Network),
     (ONE_PASS, OnePass),
     (CACHED, Cached),
@@ -79,6 +106,8 @@ CONTRACTS: list[tuple[list[Any], type]] = [
     (WEIGHTS, objectives.Weights),
     (POLICIES, samplers.Policy),
     (DECODERS, samplers.Decoder),
+    (CHOOSERS, evaluation.Chooser),
+    (REWARDING, evaluation.Rewarding),
     (CORRUPTIONS, corruption.Corruption),
     (SINKS, training.MetricSink),
 ]
@@ -87,6 +116,7 @@ PLAIN = {
     *("Question", "Reading", "Weighted", "Discrete", "Real", "Mixed", "Answer", "Draw", "Sample", "State"),
     *("ConsistencyReport", "Information", "LogProb", "CheckpointError", "DivergedError", "FitOptions", "FitResult"),
     *("StepReport", "MetricsError"),
+    *("Acquired", "Choice", "Curves", "Difference", "Standing"),
 }
 
 

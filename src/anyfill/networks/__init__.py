@@ -1,22 +1,33 @@
 """Networks: parameters of every variable given the known ones; one-pass networks answer whole chains."""
 
+from anyfill.networks.counts import WithCounts, count_features
 from anyfill.networks.embed import Discrete, Mixed, Real
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
+from anyfill.networks.gaussian import GaussianJoint
+from anyfill.networks.guided import GuidedMLP
+from anyfill.networks.latent import LatentVariable
 from anyfill.networks.mlp import ResidualMLP
 from anyfill.networks.network import Cached, Network, OnePass
 from anyfill.networks.one_pass import OnePassTransformer
+from anyfill.networks.plain_mlp import PlainMLP
 from anyfill.networks.transformer import Transformer
 
 __all__ = [
     "Cached",
     "Discrete",
     "EnumeratedJoint",
+    "GaussianJoint",
+    "GuidedMLP",
+    "LatentVariable",
     "Mixed",
     "Network",
     "OnePass",
     "OnePassTransformer",
+    "PlainMLP",
     "RandomConditionals",
     "Real",
     "ResidualMLP",
     "Transformer",
+    "WithCounts",
+    "count_features",
 ]

@@ -5,6 +5,7 @@ With a asked variables out of n in play (given or asked):
     Sum       1               nats of the asked variables
     Mean      1 / a           MAC's released code: mean over all unknown variables
     Rescaled  n / a           ARDM eq. 7, Coconet: an unbiased estimate of the whole chain's nats
+    Stepwise  N / a           SFARM eq. 8 to 10: as Rescaled, where a stage leaves variables out of play
     Damped    1 / (1 + a)     SUNMASK's released code
     Everyone  1, given too    SUNDAE: the network must also keep what is right
 """
@@ -51,6 +52,18 @@ class Rescaled:
     def __call__(self, question: Question) -> Tensor:
         in_play = (question.given | question.asked).sum(1, keepdim=True)
         return question.asked * (in_play / _asked_count(question).clamp(min=1))
+
+
+@dataclass(frozen=True, slots=True)
+class Stepwise:
+    """N / a for each asked variable: one of N steps was drawn, each of a variables could be next.
+
+    N counts missing values too (a question does not tell them from ignored ones), so that a row with n values present
+    counts about N / n as much as under ``Rescaled``.
+    """
+
+    def __call__(self, question: Question) -> Tensor:
+        return question.asked * (question.asked.shape[1] / _asked_count(question).clamp(min=1))
 
 
 @dataclass(frozen=True, slots=True)

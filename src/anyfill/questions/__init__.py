@@ -1,8 +1,8 @@
 """Questions (given, asked), the orders in which asked variables are answered, and distributions over questions.
 
-Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, Mixture
+Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, Staged, Mixture
 MAC's edges   MacEdges and InpaintingEdges (closed form), Edges (any test distribution), TheRest (all unknown asked)
-Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion
+Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion, InStages
 """
 
 from anyfill.questions.bernoulli import Bernoulli
@@ -25,6 +25,7 @@ from anyfill.questions.question import (
     question_of,
     rank_of,
 )
+from anyfill.questions.staged import InStages, Staged, directions, patches
 
 __all__ = [
     "Bernoulli",
@@ -33,6 +34,7 @@ __all__ = [
     "Decreasing",
     "Edges",
     "Enumerable",
+    "InStages",
     "Increasing",
     "InpaintingEdges",
     "KSubset",
@@ -44,13 +46,16 @@ __all__ = [
     "Reading",
     "Shuffled",
     "Spaced",
+    "Staged",
     "TheRest",
     "UniformCardinality",
     "UniformSplits",
     "Weighted",
     "chain_rank",
+    "directions",
     "edges_by_definition",
     "enumerate_questions",
+    "patches",
     "question_of",
     "rank_of",
 ]

@@ -1,0 +1,352 @@
+"""An ensemble of MLPs that start from closed-form conditionals: the network for tables of up to some ten thousand rows.
+
+On a few hundred rows a network alone loses to a joint Gaussian, and the Gaussian loses wherever relations bend. So each
+member m begins where a joint fitted beforehand (``networks.joint``) already is, with center c_j and spread s_j of every
+unknown variable j given the known ones, and learns only the rest, h = MLP_m(known values, c, s):
+
+    numbers   weights of the spikes     log share_a - (v_a - c_j)^2 / 2 (s_j^2 + 0.05^2)  + h
+              weights of K components   log share of the rest - log K                     + h
+              centers                   c_j + s_j (spread_k + h)
+              scales                    0.7 s_j e^h widen
+    codes     logits                    log p_j(code) of the joint                        + h
+
+which a ``SpikedMixture`` or ``Categorical`` reads. At h = 0 a member *is* its joint. Numbers enter as themselves and as
+T piecewise-linear bins between quantiles (a step at any threshold costs one weight, as in a tree). The answer is the
+pool of all members and, with h = 0, of the joints themselves, with weights for each variable that a recipe sets
+(``set_weights``), and so is ``widen``, a factor on its scales. All members are computed in one batched product.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from anyfill.checks import refuse, require_count, require_probability
+from anyfill.networks.expansion import Expansion
+from anyfill.networks.joint import Joint, condition
+
+_UNIT = math.log(math.e - 1)
+_NARROW = 0.7  # scale of a component, in units of the starting spread
+_LEAST = 1e-3  # least share that a code or the rest of a spiked column starts with
+
+
+@dataclass(eq=False, repr=False)
+class GuidedMLP(nn.Module):
+    """(B, N, outputs) from N variables: the pool of M members and J joints, for ``Pooled(Mixed(...), M + J, True)``.
+
+    Attributes:
+        sizes: number of codes of each variable, 0 = a number.
+        spikes: for each variable where its values repeat (own likelihood's spikes); empty for codes.
+        shares: for each variable how often each spike, or each code, is seen.
+        min_scales: for each variable the floor of its likelihood's scales.
+        components: K Gaussians of each number.
+        member_outputs: P, the width of the ``Mixed`` that reads one member.
+        joints: for each joint its number of Gaussians; 0 = the marginals only, for tables too wide or large for one.
+        members: M, spread evenly over the joints.
+        bins: T.
+        width, depth, dropout: of each member.
+    """
+
+    sizes: tuple[int, ...]
+    spikes: tuple[tuple[float, ...], ...]
+    shares: tuple[tuple[float, ...], ...]
+    min_scales: tuple[float, ...]
+    components: int
+    member_outputs: int
+    joints: tuple[int, ...] = (1,)
+    members: int = 8
+    bins: int = 12
+    width: int = 64
+    depth: int = 2
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        self.sizes, self.joints = tuple(self.sizes), tuple(self.joints)
+        self.spikes, self.shares = (tuple(map(tuple, part)) for part in (self.spikes, self.shares))
+        for name in ("components", "member_outputs", "members", "width", "depth"):
+            require_count(name, getattr(self, name))
+        require_count("bins", self.bins, least=0)
+        require_probability("dropout", self.dropout)
+        if not self.joints or self.members % len(self.joints):
+            raise refuse("members", expected=f"a multiple of the {len(self.joints)} joints", got=self.members)
+        if 0 in self.joints and len(self.joints) > 1:
+            raise refuse("joints", expected="(0,) alone, or numbers of Gaussians", got=self.joints)
+        super().__init__()
+        self.expansion = Expansion(self.sizes)
+        features, numbers = self.expansion.features, self.expansion.numbers
+        for number, count in enumerate(self.joints):
+            self._keep(f"log_weights_{number}", torch.zeros(count))
+            self._keep(f"means_{number}", torch.zeros(count, features))
+            self._keep(f"covariances_{number}", torch.eye(features).repeat(count, 1, 1))
+        self._keep("edges", torch.zeros(numbers, self.bins))
+        self._keep("reach", torch.ones(numbers, self.bins))
+        self._keep("pool", torch.zeros(self.variables, self.candidates))
+        self._keep("widen", torch.zeros(self.variables, 1))
+        self._head()
+        inputs = features + self.variables + numbers * self.bins
+        if self.has_joints:
+            inputs += features + numbers + max(self.joints)
+        self.enter = _Batched(self.members, inputs, self.width)
+        self.up = nn.ModuleList(_Batched(self.members, self.width, self.width) for _ in range(self.depth))
+        self.down = nn.ModuleList(_Batched(self.members, self.width, self.width, zero=True) for _ in range(self.depth))
+        self.leave = _Batched(self.members, self.width, self.variables * self.member_outputs, zero=True)
+
+    @property
+    def variables(self) -> int:
+        """N."""
+        return len(self.sizes)
+
+    @property
+    def has_joints(self) -> bool:
+        """False if the members start from the marginals only."""
+        return self.joints != (0,)
+
+    @property
+    def candidates(self) -> int:
+        """How many answers are pooled: M + J, or M without joints."""
+        return self.members + (len(self.joints) if self.has_joints else 0)
+
+    @property
+    def outputs(self) -> int:
+        """(M + J) (P + 1): the members' parameters, then the joints' own, then the log-weights."""
+        return self.candidates * (self.member_outputs + 1)
+
+    @property
+    def context_width(self) -> int:
+        """0: none is taken."""
+        return 0
+
+    def set_joint(self, number: int, joint: Joint) -> None:
+        """Start members of group ``number`` from this joint."""
+        for name, part in zip(("log_weights", "means", "covariances"), joint):
+            self.get_buffer(f"{name}_{number}").copy_(part)
+
+    def set_bins(self, x: Tensor, present: Tensor) -> None:
+        """Put the bins of each number between quantiles of its present values (B, N)."""
+        real = [j for j, size in enumerate(self.sizes) if size == 0]
+        if not self.bins:
+            return
+        level = torch.linspace(0, 1, self.bins + 1, dtype=torch.float64, device=x.device)
+        for number, j in enumerate(real):
+            values = x[present[:, j], j].double()
+            if len(values) == 0:
+                continue
+            edges = torch.unique(torch.quantile(values[:: max(1, len(values) // 100_000)], level))
+            reach = edges.diff().clamp(min=1e-3)
+            self.get_buffer("edges")[number].fill_(float(edges[-1]) + 1e6)  # a bin that nothing reaches
+            self.get_buffer("edges")[number, : len(reach)] = edges[:-1].float()
+            self.get_buffer("reach")[number, : len(reach)] = reach.float()
+
+    def set_weights(self, log_weights: Tensor, widen: Tensor) -> None:
+        """For each variable the weights (N, M + J) of members and joints in its pool, the factor (N,) on its scales."""
+        self.get_buffer("pool").copy_(log_weights)
+        self.get_buffer("widen").copy_(widen.log().unsqueeze(1))
+
+    def joint(self, number: int) -> Joint:
+        """The joint of a group, as it is kept."""
+        return Joint(*(self.get_buffer(f"{name}_{number}") for name in ("log_weights", "means", "covariances")))
+
+    def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
+        """(B, N, outputs): every variable given the known ones (B, N)."""
+        x = torch.where(known, x, torch.zeros_like(x))
+        starts = [self.start(x, known, self.joint(number)) for number in range(len(self.joints))]
+        each = self.members // len(self.joints)
+        inputs = torch.stack([self.told(x, known, start) for start in starts]).repeat_interleave(each, 0)
+        learned = self.learned(inputs)
+        member = torch.arange(len(self.joints)).repeat_interleave(each).tolist()
+        answers = [self.read(starts[group], learned[m]) for m, group in enumerate(member)]
+        if self.has_joints:
+            answers += [self.read(start, None) for start in starts]
+        weights = self.get_buffer("pool").expand(len(x), -1, -1)
+        return torch.cat([*answers, weights], -1)
+
+    def start(self, x: Tensor, known: Tensor, joint: Joint) -> "Start":
+        """Where a joint (one, or one for each row) says the variables are, given the known ones of x (B, N)."""
+        features, told = self.expansion.expand(x), self.expansion.spread(known)
+        if joint.log_weights.shape[-1] == 0:
+            center, variance = self.get_buffer("plain_center"), self.get_buffer("plain_variance")
+            center, variance = torch.where(told, features, center), torch.where(told, 0.0, variance)
+            share = features.new_zeros(len(x), 0)
+        else:
+            center, variance, log_share, _ = condition(joint, features, told)
+            share = log_share.exp()
+        real = self.expansion.real
+        scale = variance[:, real].clamp(min=1e-4).sqrt()
+        return Start(center[:, real], scale, self._log_chances(center), share, center, told)
+
+    def told(self, x: Tensor, known: Tensor, start: "Start") -> Tensor:
+        """(B, F): what the members are told."""
+        values = torch.where(start.told, start.features, torch.zeros_like(start.features))
+        told = [values, known.to(values.dtype)]
+        is_known = known[:, self.expansion.number_index]
+        if self.bins:
+            real = x[:, self.expansion.number_index].unsqueeze(-1)
+            steps = (real - self.get_buffer("edges")) / self.get_buffer("reach")
+            told.append(torch.where(is_known.unsqueeze(-1), steps.clamp(0.0, 1.0) - 0.5, 0.0).flatten(1))
+        if self.has_joints:
+            told.append(torch.where(start.told, torch.zeros_like(values), start.features))
+            told.append(torch.where(is_known, 0.0, start.scale.log()))
+            told.append(functional.pad(start.share, (0, max(self.joints) - start.share.shape[1])))
+        return torch.cat(told, -1)
+
+    def learned(self, inputs: Tensor) -> Tensor:
+        """(M, b, N, P): what each member adds, from inputs (M, b, F)."""
+        h = self.enter(inputs)
+        for up, down in zip(self._layers(self.up), self._layers(self.down)):
+            inner = functional.silu(up(functional.rms_norm(h, (self.width,))))
+            h = h + down(functional.dropout(inner, self.dropout, self.training))
+        h = functional.dropout(functional.rms_norm(h, (self.width,)), self.dropout, self.training)
+        return self.leave(h).unflatten(-1, (self.variables, self.member_outputs))
+
+    def read(self, start: "Start", learned: Tensor | None) -> Tensor:
+        """(b, N, P): parameters for the likelihood, from a start and what was learned beyond it (b, N, P)."""
+        place = self.expansion.place  # (N,), the number among the numbers; 0 for codes, whose answer is not used
+        rows = len(start.center)
+        if self.expansion.numbers:
+            center, scale = start.center[:, place].unsqueeze(-1), start.scale[:, place].unsqueeze(-1)
+        else:
+            center = scale = start.features.new_ones(rows, self.variables, 1)
+        learned = center.new_zeros(()) if learned is None else learned
+        value, role = self.get_buffer("value"), self.get_buffer("role")
+        near = ((value - center).square() / (2 * (scale.square() + 0.05**2))).clamp(max=20.0)
+        logits = self.get_buffer("log_start") + learned - torch.where(role == _SPIKE, near, 0.0)
+        means = center + scale * (_NARROW * value + learned) - value
+        above = _NARROW * scale * (learned.clamp(-6.0, 3.0) + self.get_buffer("widen")).exp()
+        raw = above + torch.log(-torch.expm1(-above)) - _UNIT
+        answer = torch.where(role == _MEAN, means, torch.where(role == _SCALE, raw, logits))
+        return torch.where(role == _CODE, start.log_chances + learned, answer)
+
+    def _log_chances(self, center: Tensor) -> Tensor:
+        """(B, N, P): log-probabilities of the codes by the joint's conditional mean of their one-hot features."""
+        index, valid = self.get_buffer("code_feature"), self.get_buffer("role") == _CODE
+        least = self.get_buffer("least")
+        chance = torch.where(valid, center[:, index].clamp(min=0.0) + least, 1.0)
+        total = torch.where(valid, chance, 0.0).sum(-1, keepdim=True).clamp(min=1e-9)
+        return torch.where(valid, (chance / total).log(), 0.0)
+
+    def _head(self) -> None:
+        """Which parameter of a variable is what: the layout of SpikedMixture and Categorical."""
+        shape = (self.variables, self.member_outputs)
+        role = torch.full(shape, _UNUSED)
+        value, log_start, least = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape)
+        code_feature = torch.zeros(shape, dtype=torch.long)
+        spread = [NormalDist().inv_cdf((k + 0.5) / self.components) for k in range(self.components)]
+        center, variance = torch.zeros(self.expansion.features), torch.ones(self.expansion.features)
+        for j, size in enumerate(self.sizes):
+            if size:
+                first = int(self.expansion.first[j])
+                role[j, :size] = _CODE
+                code_feature[j, :size] = torch.arange(first, first + size)
+                chance = torch.tensor(self.shares[j], dtype=torch.float32).clamp(min=_LEAST)
+                chance = chance / chance.sum()
+                least[j, :size] = 0.02 * chance
+                center[first : first + size], variance[first : first + size] = chance, chance * (1 - chance)
+                continue
+            spikes, count = len(self.spikes[j]), self.components
+            role[j, :spikes], role[j, spikes : spikes + count] = _SPIKE, _LOGIT
+            role[j, spikes + count : spikes + 2 * count] = _MEAN
+            role[j, spikes + 2 * count : spikes + 3 * count] = _SCALE
+            value[j, :spikes] = torch.tensor(self.spikes[j])
+            value[j, spikes + count : spikes + 2 * count] = torch.tensor(spread)
+            rest = max(1.0 - sum(self.shares[j]), 0.02)
+            log_start[j, :spikes] = torch.tensor(self.shares[j], dtype=torch.float32).clamp(min=_LEAST).log()
+            log_start[j, spikes : spikes + count] = math.log(rest / count)
+        layout = (("role", role), ("value", value), ("log_start", log_start), ("least", least))
+        for name, buffer in (*layout, ("code_feature", code_feature)):
+            self._keep(name, buffer, persistent=False)
+        self._keep("plain_center", center, persistent=False)
+        self._keep("plain_variance", variance, persistent=False)
+
+    def _keep(self, name: str, value: Tensor, persistent: bool = True) -> None:
+        self.register_buffer(name, value, persistent=persistent)
+
+    @staticmethod
+    def _layers(layers: nn.ModuleList) -> Sequence[Any]:
+        return list(layers)
+
+
+_SPIKE, _LOGIT, _MEAN, _SCALE, _CODE, _UNUSED = range(6)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Where a joint says the variables are.
+
+    Attributes:
+        center, scale: (B, R) of the R numbers.
+        log_chances: (B, N, P) of the codes.
+        share: (B, K) of the joint's Gaussians.
+        features: (B, D): known features as they are, unknown ones as expected.
+        told: bool (B, D), the known features.
+    """
+
+    center: Tensor
+    scale: Tensor
+    log_chances: Tensor
+    share: Tensor
+    features: Tensor
+    told: Tensor
+
+
+class _Batched(nn.Module):
+    """M linear maps at once: (M, b, inputs) -> (M, b, outputs)."""
+
+    def __init__(self, members: int, inputs: int, outputs: int, zero: bool = False) -> None:
+        super().__init__()
+        weight = torch.zeros(members, inputs, outputs)
+        self.weight = nn.Parameter(weight if zero else nn.init.normal_(weight, std=1 / math.sqrt(inputs)))
+        self.bias = nn.Parameter(torch.zeros(members, 1, outputs))
+
+    def forward(self, h: Tensor) -> Tensor:
+        return torch.baddbmm(self.bias, h, self.weight)
+
+
+class Apart(nn.Module):
+    """A ``GuidedMLP`` while it learns: each row is answered by one member, (B, N, P), as if there were no other.
+
+    Rows are dealt to the members in equal consecutive parts, so B must be a multiple of M. ``joints`` may hold a stack
+    of joints for each group, and ``which`` (M,) says from which of its stack each member starts: so a member need not
+    have seen, not even through its joint, the cells it is later judged by. The context is what the objective needs.
+    """
+
+    def __init__(self, network: GuidedMLP, joints: Sequence[Joint], which: Tensor) -> None:
+        super().__init__()
+        self.network = network
+        self.joints = tuple(joints)
+        self.which = which
+
+    @property
+    def variables(self) -> int:
+        return self.network.variables
+
+    @property
+    def outputs(self) -> int:
+        return self.network.member_outputs
+
+    @property
+    def context_width(self) -> int:
+        """N: the fold of each cell."""
+        return self.network.variables
+
+    def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
+        net = self.network
+        if len(x) % net.members:
+            raise refuse("rows of a batch", expected=f"a multiple of the {net.members} members", got=len(x))
+        x = torch.where(known, x, torch.zeros_like(x))
+        rows = len(x) // len(net.joints)
+        member = self.which.to(x.device).repeat_interleave(len(x) // net.members)
+        told: list[Tensor] = []
+        starts: list[Start] = []
+        for group, joint in enumerate(self.joints):
+            part = slice(group * rows, (group + 1) * rows)
+            own = joint.take(member[part]) if joint.log_weights.shape[-1] else net.joint(group)
+            starts.append(net.start(x[part], known[part], own))
+            told.append(net.told(x[part], known[part], starts[-1]))
+        learned = net.learned(torch.cat(told).unflatten(0, (net.members, -1))).flatten(0, 1)
+        answers = [net.read(start, part) for start, part in zip(starts, learned.split(rows))]
+        return torch.cat(answers)

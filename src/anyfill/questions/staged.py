@@ -1,0 +1,154 @@
+"""SFARM's masking modes (Flexible Conditional Generation with Stochastically Factorized Autoregressive Models, 3.5).
+
+A mode has a region A. Stage (a) activates the variables of A one by one, each time a uniform one of those left; stage
+(b) then does the same with the complement B (eq. 12). With |A| + |B| = N steps in all, at a uniform step (eq. 8)
+
+    stage (a)   known = a part of A             asked = the rest of A,   P(known, asked) = 1 / [N C(|A|, |asked|)]
+    stage (b)   known = A and a part of B       asked = the rest of B,   P(known, asked) = 1 / [N C(|B|, |asked|)]
+
+``asked`` is every variable that could be next. Each of them is next with probability 1 / |asked|, so the weights of
+eq. 8 to 10 are N / |asked| (``anyfill.objectives.Stepwise``). A region that is everything, or nothing, is the random
+mode: then this is ``UniformCardinality`` and the loss is ARDM's (eq. 11). Several modes are a ``Mixture`` (eq. 2).
+
+Drawn without a sort: one variable is asked for certain, and whether it lies in A decides the stage, with probability
+|A| / N; the others of its region are asked with a uniform probability (see ``draws``).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations
+from math import comb
+
+import torch
+from torch import Generator, Tensor
+
+from anyfill.checks import refuse
+from anyfill.questions.draws import below, only, uniforms
+from anyfill.questions.enumerate import require_listable
+from anyfill.questions.question import Question, Reading, Weighted
+
+Region = tuple[bool, ...]
+"""For each of the N variables whether it belongs to the region."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """A uniform step of a two-stage activation: what is known, and all that may come next.
+
+    Args:
+        region: for each of the N variables whether stage (a) activates it.
+    """
+
+    region: Region
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "region", _checked("Staged region", self.region))
+
+    @property
+    def variables(self) -> int:
+        """N."""
+        return len(self.region)
+
+    @property
+    def readings(self) -> frozenset[Reading]:
+        """Any order if there is one stage only; with two, no chain but the mode's own is trained whole."""
+        return frozenset({Reading.ANY_ORDER}) if self._one_stage else frozenset()
+
+    @property
+    def path_readings(self) -> frozenset[Reading]:
+        """Every completion if there is one stage only."""
+        return frozenset({Reading.INPAINTING}) if self._one_stage else frozenset()
+
+    @property
+    def _one_stage(self) -> bool:
+        return len(set(self.region)) == 1
+
+    def sample(self, batch: int, *, generator: Generator) -> Question:
+        """``batch`` questions, tensors (B, N)."""
+        region = torch.tensor(self.region, device=generator.device)
+        certain = only(below(self.variables, batch, generator), self.variables)
+        second = ~(certain & region).any(1, keepdim=True)
+        stage = region != second  # the variables of the stage: A in stage (a), B in stage (b)
+        rate = uniforms(batch, 1, generator)
+        asked = stage & ((uniforms(batch, self.variables, generator) < rate) | certain)
+        return Question((stage & ~asked) | (second & region), asked)
+
+    def support(self) -> list[Weighted]:
+        """All 2^|A| - 1 questions of stage (a) and 2^|B| - 1 of stage (b)."""
+        first = [i for i, inside in enumerate(self.region) if inside]
+        second = [i for i, inside in enumerate(self.region) if not inside]
+        count = 2 ** len(first) + 2 ** len(second) - 2
+        require_listable("Staged", self.variables, count)
+        return [
+            Weighted(
+                tuple(sorted({*before, *stage}.difference(asked))),
+                asked,
+                Fraction(1, self.variables * comb(len(stage), size)),
+            )
+            for before, stage in (([], first), (first, second))
+            for size in range(1, len(stage) + 1)
+            for asked in combinations(stage, size)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class InStages:
+    """A fresh uniform order for every row in which the variables of the region come first: to sample a mode's way.
+
+    Args:
+        region: for each of the N variables whether it belongs to the first stage.
+    """
+
+    region: Region
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "region", _checked("InStages region", self.region))
+
+    @property
+    def random(self) -> bool:
+        return True
+
+    def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
+        """(B, N) int64: the stage, random bits, and the position, so that keys are distinct with certainty."""
+        if generator is None:
+            raise refuse("InStages.priority", expected="a generator to draw the order from", got="none")
+        if variables != len(self.region):
+            raise refuse("variables", expected=f"{len(self.region)}, as the region has", got=variables)
+        low_bits = max(variables - 1, 1).bit_length()
+        bits = torch.randint(2 ** (61 - low_bits), (batch, variables), generator=generator, device=generator.device)
+        second = ~torch.tensor(self.region, device=generator.device)
+        return (second.long() << 61) | (bits << low_bits) | torch.arange(variables, device=generator.device)
+
+
+def directions(shape: tuple[int, int]) -> tuple[Region, Region, Region, Region]:
+    """The left, right, top and bottom half of an image (height, width), each the first stage of one mode.
+
+    The middle row or column of an odd side belongs to the right or bottom half.
+    """
+    height, width = shape
+    left = [x < width // 2 for _ in range(height) for x in range(width)]
+    top = [y < height // 2 for y in range(height) for _ in range(width)]
+    return tuple(left), tuple(not inside for inside in left), tuple(top), tuple(not inside for inside in top)
+
+
+def patches(shape: tuple[int, int]) -> tuple[Region, Region]:
+    """The inner and the outer part of an image (height, width), each the first stage of one mode.
+
+    The inner part is the middle half of either side (the paper does not say how large its patches are).
+    """
+    height, width = shape
+    inner = [
+        height // 4 <= y < height - height // 4 and width // 4 <= x < width - width // 4
+        for y in range(height)
+        for x in range(width)
+    ]
+    return tuple(inner), tuple(not inside for inside in inner)
+
+
+def _checked(name: str, region: Sequence[bool] | Tensor) -> Region:
+    """The region as a tuple; ValueError unless it is one bool for each of at least one variable."""
+    values = region.tolist() if isinstance(region, Tensor) else list(region)
+    if not values or any(not isinstance(inside, bool) for inside in values):
+        raise refuse(name, expected="True or False for each variable", got=str(region)[:60])
+    return tuple(values)

@@ -1,0 +1,86 @@
+"""ACE (Strauss and Oliva: Arbitrary Conditional Distributions with Energy), and ACE with MAC's masks (MAC, appendix D).
+
+    ace        a uniform number of variables is asked, the rest is given (as in ARDM); the sum over the asked ones
+    ace_mac    the same loss on the known sets of MAC's edges; inference then follows w, and answers conditionals as
+               differences of marginals. Only the masks and the protocol differ, as in MAC's comparison.
+    ace_model  proposal and energy networks in the paper's sizes
+
+The released code's settings (lupalab/ace, configs): Adam; POWER batch 512, rate 1e-4, dropout 0.2, regularisation 1,
+noise of scale 0.005 on the data; BSDS batch 2048, rate 1e-3, dropout 0.2, a proposal network of width 1024.
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from anyfill.likelihoods.energy import EnergyMixture
+from anyfill.model import Model
+from anyfill.networks.embed import Mixed, Real
+from anyfill.networks.mlp import ResidualMLP
+from anyfill.objectives.ace import SampledNormaliser
+from anyfill.questions.cardinality import UniformCardinality
+from anyfill.questions.mac import MacEdges, TheRest
+from anyfill.questions.order import Increasing
+from anyfill.questions.question import Order
+
+
+def ace(variables: int, *, samples: int = 20, regularisation: float = 0.0) -> SampledNormaliser:
+    """For any order: uniform size, uniform subset."""
+    questions = UniformCardinality(variables)
+    return SampledNormaliser(questions, samples=samples, regularisation=regularisation)
+
+
+def ace_mac(
+    variables: int, order: Order | None = None, *, samples: int = 20, regularisation: float = 0.0
+) -> SampledNormaliser:
+    """For marginals in the order w (by position): all unknown variables of a random edge, summed as ACE does."""
+    questions = TheRest(MacEdges(variables, Increasing() if order is None else order))
+    return SampledNormaliser(questions, samples=samples, regularisation=regularisation)
+
+
+def ace_model(
+    sizes: Sequence[int],
+    *,
+    width: int = 512,
+    depth: int = 4,
+    components: int = 10,
+    latent: int = 64,
+    units: int = 128,
+    blocks: int = 4,
+    dropout: float = 0.0,
+    points: int = 32,
+    min_scale: float = 1e-3,
+    order: Order | None = None,
+    seed: int = 0,
+) -> Model:
+    """An untrained ACE model.
+
+    Args:
+        sizes: how many codes each variable has, 0 = a number.
+        width, depth: hidden units and residual blocks of the proposal network.
+        components: Gaussians in a number's proposal.
+        latent: length of the vector each variable hands to the energy network.
+        units, blocks: hidden units and residual blocks of the energy network.
+        dropout: rate in both networks.
+        points: points of the proposal that a normaliser is made of, where nothing is trained.
+        min_scale: the narrowest a Gaussian may be.
+        order: the protocol w.
+        seed: of the first weights.
+    """
+    codes = tuple(sizes)
+    kind = Mixed(codes) if any(codes) else Real()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        likelihood = EnergyMixture(
+            len(codes),
+            codes if any(codes) else (),
+            components=components,
+            latent=latent,
+            units=units,
+            blocks=blocks,
+            dropout=dropout,
+            points=points,
+            min_scale=min_scale,
+        )
+        network = ResidualMLP(kind, len(codes), likelihood.width, width=width, depth=depth, dropout=dropout)
+    return Model(network, likelihood, order=order)

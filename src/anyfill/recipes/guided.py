@@ -1,0 +1,351 @@
+"""The default for tables: members that start from joint Gaussians, judged and weighed by cells they have not seen.
+
+    1  every present cell gets one of G folds at random; member m of each group leaves out fold m
+    2  for each group of members a mixture of joint Gaussians (one Gaussian; several), fitted once per fold without it
+    3  all members learn together (``objectives.held_out``), a moving average of the weights is kept, and learning stops
+       when the cells that were left out are no longer answered better
+    4  for each variable a factor on its scales, and the weights of the groups and of the joints themselves in its pool,
+       are those that make its left-out cells most probable
+    5  the final answer starts every member from the joint of *all* cells
+
+Nothing is decided on a cell that had a part in the answer to it, so the intervals are as wide as errors on new cells.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from anyfill.checks import refuse
+from anyfill.data.rows import Rows
+from anyfill.likelihoods import Categorical, Mixed, Pooled, SpikedMixture
+from anyfill.model import Model
+from anyfill.networks.expansion import Expansion
+from anyfill.networks.guided import Apart, GuidedMLP
+from anyfill.networks.joint import Joint
+from anyfill.objectives.held_out import Judged, Taught, held_question
+from anyfill.questions.bernoulli import Bernoulli
+from anyfill.questions.mixture import Mixture
+from anyfill.recipes.joint_em import MOST_ROWS, choose_components, fit_joint
+from anyfill.training import FitOptions, StepReport, fit_steps
+
+FOLDS = 6
+WIDENINGS = (0.85, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5)
+PRIOR_CELLS = 10.0
+"""So many cells count what all variables say together about the weights and scales of one."""
+MOST_FEATURES = 64
+"""The most features for which joint Gaussians are worth their cubic cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuidedOptions:
+    """Settings of the default recipe; None = by the size of the table.
+
+    Attributes:
+        steps: the most optimiser steps.
+        members: networks in the ensemble.
+        joints: Gaussians in the joint of each group of members.
+        width, depth, dropout, bins: of each network, see ``GuidedMLP``.
+        learning_rate, weight_decay, ema: of the optimiser and the moving average.
+        patience: judgements in a row without a new best after which learning stops.
+        judge_every: steps between judgements.
+        rows_per_member: of a batch.
+        seed: of everything random.
+    """
+
+    steps: int | None = None
+    members: int | None = None
+    joints: tuple[int, ...] | None = None
+    width: int | None = None
+    depth: int = 2
+    dropout: float = 0.1
+    bins: int = 12
+    learning_rate: float = 3e-3
+    weight_decay: float = 0.05
+    ema: float = 0.98
+    patience: int = 8
+    judge_every: int = 50
+    rows_per_member: int | None = None
+    seed: int = 0
+
+
+FAST = GuidedOptions(joints=(0,), members=1, width=64, depth=1, dropout=0.0, bins=0, rows_per_member=256)
+"""One small network and no joint: worse answers than the default, many times as many of them in a second."""
+
+
+def guided_steps(
+    rows: Rows, likelihood: Mixed, options: GuidedOptions | None = None, *, device: str = "cpu"
+) -> Iterator[StepReport | Model]:
+    """Train; reports on the way, and last the model.
+
+    Args:
+        rows: the table; what is missing is never told and never asked.
+        likelihood: for each variable a ``SpikedMixture`` or a ``Categorical``.
+        options: settings.
+        device: "cpu", "cuda" or "auto".
+    """
+    options = GuidedOptions() if options is None else options
+    generator = torch.Generator().manual_seed(options.seed)
+    network = _network(rows, likelihood, options, generator)
+    held = tuple(range(network.members // len(network.joints))) * len(network.joints)
+    folds = torch.randint(FOLDS, rows.x.shape, generator=generator)
+    stacks = _joints(network, rows, folds, generator)
+    view = Apart(network, stacks, torch.tensor(held))
+    student = Model(view, likelihood)
+    taught = Rows(rows.x, rows.present, folds)
+    judged = _dealt(taught, network.members, FOLDS, generator)
+    batch = network.members * _rows_per_member(options, len(rows))
+    settings = FitOptions(
+        steps=_steps(options, rows),
+        batch_size=batch,
+        learning_rate=options.learning_rate,
+        schedule="cosine",
+        weight_decay=options.weight_decay,
+        ema=options.ema,
+        clip_norm=math.sqrt(network.members),
+        validate_every=options.judge_every,
+        patience=options.patience,
+        report_every=10,
+        seed=options.seed,
+        device=device,  # pyright: ignore[reportArgumentType]
+    )
+    hidden = 1.0 - float(rows.present.float().mean())
+    usual = Bernoulli(rows.variables, min(max(hidden, 0.15), 0.85))
+    questions = Mixture((usual, Bernoulli(rows.variables)))
+    judge = Judged(rows.variables, held)
+    yield from fit_steps(
+        student, taught, Taught(questions, held), settings, validation=judged, validation_objective=judge
+    )
+    network.cpu()
+    _weigh(view, likelihood, judged, held)
+    pooled = Pooled(likelihood, network.candidates, weighted=True)
+    yield Model(network, pooled, readings=student.readings).eval()
+
+
+def _network(rows: Rows, likelihood: Mixed, options: GuidedOptions, generator: Generator) -> GuidedMLP:
+    """An untrained network for these rows."""
+    sizes = [column.size if isinstance(column, Categorical) else 0 for column in likelihood.columns]
+    spikes: list[tuple[float, ...]] = []
+    shares: list[tuple[float, ...]] = []
+    floors: list[float] = []
+    components = 1
+    for j, column in enumerate(likelihood.columns):
+        values = rows.x[rows.present[:, j], j]
+        if isinstance(column, SpikedMixture):
+            marks = torch.tensor(column.spikes, dtype=torch.float64)
+            spikes.append(column.spikes)
+            close = (values.double().unsqueeze(1) - marks).abs() <= max(6 * column.spike_scale, 1e-6)
+            shares.append(tuple((close.double().sum(0) / max(len(values), 1)).tolist()))
+            floors.append(column.min_scale)
+            components = column.components
+        elif isinstance(column, Categorical):
+            count = torch.bincount(values.long(), minlength=column.size).double() + 0.5
+            spikes.append(())
+            shares.append(tuple((count / count.sum()).tolist()))
+            floors.append(1.0)
+        else:
+            raise refuse(f"likelihood of variable {j}", expected="SpikedMixture or Categorical", got=repr(column))
+    joints = _joint_counts(rows, sizes, generator) if options.joints is None else options.joints
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(options.seed)
+        network = GuidedMLP(
+            tuple(sizes),
+            tuple(spikes),
+            tuple(shares),
+            tuple(floors),
+            components,
+            likelihood.width,
+            joints,
+            _members(options, len(rows), len(joints)),
+            options.bins,
+            _width(options, len(rows)),
+            options.depth,
+            options.dropout,
+        )
+    network.set_bins(rows.x, rows.present)
+    return network
+
+
+def _joint_counts(rows: Rows, sizes: list[int], generator: Generator) -> tuple[int, ...]:
+    """One Gaussian for half of the members; for the others as many as predict held-out cells best."""
+    features = sum(size or 1 for size in sizes)
+    if features > MOST_FEATURES or len(rows) > 20_000:
+        return (0,)
+    most = min(round(len(rows) / 50), max(2, 150 // features))
+    counts = [count for count in (2, 3, 5, 9) if count <= most]
+    if not counts:
+        return (1,)
+    used = _spaced(rows)
+    expansion = Expansion(sizes)
+    told = expansion.spread(used.present)
+    return (1, choose_components(expansion.expand(used.x).double(), told, counts, generator=generator))
+
+
+def _spaced(rows: Rows) -> Rows:
+    """At most ``MOST_ROWS`` rows, evenly spaced: more would not change a joint Gaussian."""
+    return rows.take(torch.arange(0, len(rows), max(1, len(rows) // MOST_ROWS)))
+
+
+def _members(options: GuidedOptions, rows: int, groups: int) -> int:
+    if options.members is not None:
+        return options.members
+    return FOLDS * groups if rows <= 700 else FOLDS // 2 * groups if rows <= 20_000 else 2
+
+
+def _width(options: GuidedOptions, rows: int) -> int:
+    if options.width is not None:
+        return options.width
+    return 64 if rows <= 5000 else 128 if rows <= 50_000 else 256
+
+
+def _rows_per_member(options: GuidedOptions, rows: int) -> int:
+    if options.rows_per_member is not None:
+        return options.rows_per_member
+    return 48 if rows <= 5000 else 64 if rows <= 50_000 else 256
+
+
+def _steps(options: GuidedOptions, rows: Rows) -> int:
+    return min(max(2 * len(rows), 600), 2500) if options.steps is None else options.steps
+
+
+def _joints(network: GuidedMLP, rows: Rows, folds: Tensor, generator: Generator) -> list[Joint]:
+    """For each group the joints without each fold, stacked; the network keeps the joint of all cells."""
+    used = _spaced(Rows(rows.x, rows.present, folds))
+    x, present, folds = used.x, used.present, folds if used.context is None else used.context
+    expansion: Expansion = network.expansion
+    features = expansion.expand(x).double()
+    stacks: list[Joint] = []
+    for number, components in enumerate(network.joints):
+        if components == 0:
+            stacks.append(network.joint(number))
+            continue
+        whole = fit_joint(features, expansion.spread(present), components, generator=generator)
+        network.set_joint(number, whole)
+        parts = [
+            fit_joint(
+                features,
+                expansion.spread(present & (folds != fold)),
+                components,
+                start=whole if components > 1 else None,
+                steps=12,
+                generator=generator,
+            )
+            for fold in range(network.members // len(network.joints))
+        ]
+        stacks.append(Joint(*(torch.stack(part).float() for part in zip(*parts))))
+    return stacks
+
+
+def _dealt(rows: Rows, members: int, most: int, generator: Generator) -> Rows:
+    """Rows repeated so that each of them is met by every member: M copies of each block, padded with empty rows."""
+    chosen = rows
+    if len(rows) > 2000:
+        chosen = rows.take(torch.randperm(len(rows), generator=generator)[:2000])
+    block = 64
+    pieces: list[Rows] = []
+    for i in range(0, len(chosen), block):
+        index = torch.arange(i, min(i + block, len(chosen)))
+        piece = chosen.take(index)
+        context = piece.context if piece.context is not None else torch.zeros_like(piece.x)
+        missing = block - len(index)
+        pad = torch.nn.functional.pad
+        pieces += [
+            Rows(
+                pad(piece.x, (0, 0, 0, missing)),
+                pad(piece.present, (0, 0, 0, missing)),
+                pad(context, (0, 0, 0, missing)),
+            )
+        ] * members
+    return Rows(
+        torch.cat([one.x for one in pieces]),
+        torch.cat([one.present for one in pieces]),
+        torch.cat([one.context for one in pieces if one.context is not None]),
+    )
+
+
+@torch.no_grad()
+def _weigh(view: Apart, likelihood: Mixed, judged: Rows, held: tuple[int, ...]) -> None:
+    """Set each variable's weights in the pool and the factor on its scales by the cells that were left out."""
+    network = view.network.eval()
+    groups, variables = len(network.joints), network.variables
+    block = 64 * network.members
+    found: list[Tensor] = []
+    owners: list[Tensor] = []
+    for i in range(0, len(judged), block):
+        part = judged.take(torch.arange(i, min(i + block, len(judged))))
+        question = held_question(part, held)
+        # The members of every group leave out the same folds, so one group's questions are all groups' questions.
+        asked = question.asked.unflatten(0, (groups, -1))[0]
+        found.append(_scores(view, likelihood, part, question.given)[:, :, asked])
+        owners.append(asked.nonzero()[:, 1])
+    cells, owner = torch.cat(found, 2), torch.cat(owners)  # (widenings, 2 groups, cells), (cells,)
+    member = torch.nn.functional.one_hot(owner, variables).double()  # (cells, N)
+    weights, scores = zip(*(_mixture_weights(one, member) for one in cells))
+    common = torch.stack([score.sum(0) for score in scores]) / max(len(owner), 1)
+    total = torch.stack(list(scores)) + PRIOR_CELLS * common.unsqueeze(1)  # (widenings, N)
+    best = total.argmax(0)
+    chosen = torch.stack(weights)[best, torch.arange(variables)]  # (N, 2 groups)
+    each = network.members // groups
+    pool = torch.cat([(chosen[:, :groups] / each).repeat_interleave(each, 1), chosen[:, groups:]], 1)
+    network.set_weights(pool.log().float(), torch.tensor(WIDENINGS)[best])
+
+
+def _scores(view: Apart, likelihood: Mixed, part: Rows, given: Tensor) -> Tensor:
+    """(widenings, 2 groups, b, N): log p of every cell by each group's member and by each joint alone."""
+    network = view.network
+    groups = len(network.joints)
+    rows = len(part) // groups
+    x = torch.where(given, part.x, torch.zeros_like(part.x))
+    member = view.which.repeat_interleave(len(part) // network.members)
+    starts, told = [], []
+    for group, joint in enumerate(view.joints):
+        span = slice(group * rows, (group + 1) * rows)
+        own = joint.take(member[span]) if joint.log_weights.shape[-1] else network.joint(group)
+        starts.append(network.start(x[span], given[span], own))
+        told.append(network.told(x[span], given[span], starts[-1]))
+    learned = network.learned(torch.cat(told).unflatten(0, (network.members, -1))).flatten(0, 1).split(rows)
+    values = part.x.split(rows)
+    found: list[Tensor] = []
+    for widen in WIDENINGS:
+        network.set_weights(network.get_buffer("pool"), torch.full((network.variables,), widen))
+        found.append(
+            torch.stack(
+                [likelihood(network.read(start, h)).log_prob(v) for start, h, v in zip(starts, learned, values)]
+                + [likelihood(network.read(start, None)).log_prob(v) for start, v in zip(starts, values)][
+                    : _joined(network)
+                ]
+            ).double()
+        )
+    return torch.stack(found)
+
+
+def _joined(network: GuidedMLP) -> int:
+    """How many joints have a part of their own in the pool."""
+    return len(network.joints) if network.has_joints else 0
+
+
+def _mixture_weights(log_probs: Tensor, member: Tensor) -> tuple[Tensor, Tensor]:
+    """For each of N variables the weights (N, C) of C candidates that make its cells most probable, by EM.
+
+    Args:
+        log_probs: (C, n) of n cells.
+        member: (n, N), 1 where a cell is a variable's.
+
+    Returns:
+        The weights, drawn towards those of all cells together as if ``PRIOR_CELLS`` more cells had been seen, and (N,)
+        the log-probability of each variable's cells under them.
+    """
+    count = len(log_probs)
+    common = torch.full((count,), 1.0 / count, dtype=torch.float64)
+    for _ in range(40):
+        share = (log_probs + common.log().unsqueeze(1)).softmax(0)
+        common = (share.sum(1) + 1.0) / (share.sum() + count)
+    weights = common.repeat(member.shape[1], 1)
+    for _ in range(40):
+        share = (log_probs + (member @ weights.log()).T).softmax(0)
+        amount = (share @ member).T + PRIOR_CELLS * common
+        weights = amount / amount.sum(1, keepdim=True)
+    mixed = (log_probs + (member @ weights.log()).T).logsumexp(0)
+    return weights, mixed @ member

@@ -1,0 +1,147 @@
+"""A mixture of joint Gaussians of a table with holes, by expectation-maximisation; how many, by held-out cells.
+
+One step, with r_ik = p(k | known features of row i) and f^_ik, C_ik mean and covariance of the features given them:
+
+    W        = sum_ik r_ik [ (f^_ik - mu_k)(f^_ik - mu_k)' + C_ik ] / rows        what all components have in common
+    Sigma_k  = (scatter_k + prior (W + floor I)) / (rows_k + prior)               each is drawn towards it
+    mu_k     = (sum_i r_ik f^_ik + mu / 2) / (rows_k + 1/2)
+
+``prior`` rows of the common shape keep a component with few rows well conditioned (an inverse-Wishart prior); on small
+tables that shrinkage is what makes more than one component pay. The first shares come from k-means on a single
+Gaussian's filled-in rows.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Generator, Tensor
+
+from anyfill.networks.joint import Joint, condition, per_component
+
+PRIOR = 30.0
+FLOOR = 1e-3
+MOST_ROWS = 3000
+_STEPS = 25
+
+
+def fit_joint(
+    features: Tensor,
+    known: Tensor,
+    components: int,
+    *,
+    start: Joint | None = None,
+    steps: int = _STEPS,
+    generator: Generator,
+) -> Joint:
+    """K Gaussians (float64) over D features.
+
+    Args:
+        features: (B, D), read where known.
+        known: bool (B, D).
+        components: K.
+        start: a joint with K components to go on from.
+        steps: of EM.
+        generator: of the first centers.
+    """
+    features = torch.where(known, features, 0.0).double()
+    joint = start
+    if joint is None:
+        joint = _independent(features, known)
+        if components > 1:
+            joint = _split(_improved(joint, features, known, steps), features, known, components, generator)
+    return _improved(joint, features, known, steps)
+
+
+def choose_components(features: Tensor, known: Tensor, counts: Sequence[int], *, generator: Generator) -> int:
+    """Which of some numbers of Gaussians predicts held-out features best, by squared error.
+
+    The centers are what a network starts from; the shape around them it learns itself.
+
+    Args:
+        features: (B, D).
+        known: bool (B, D).
+        counts: the numbers to choose from.
+        generator: of the held-out features and the first centers.
+    """
+    if len(counts) < 2:
+        return counts[0]
+    splits = 3 if int(known.sum()) < 4000 else 1
+    errors = dict.fromkeys(counts, 0.0)
+    for _ in range(splits):
+        hidden = known & (torch.rand(known.shape, generator=generator).to(known.device) < 0.15)
+        for count in counts:
+            joint = fit_joint(features, known & ~hidden, count, steps=15, generator=generator)
+            answer = condition(joint, features.double(), known & ~hidden)
+            errors[count] += float((features - answer.center)[hidden].square().clamp(max=25.0).sum())
+    return min(counts, key=lambda count: errors[count])
+
+
+def _independent(features: Tensor, known: Tensor) -> Joint:
+    count = known.sum(0).clamp(min=1)
+    mean = features.sum(0) / count
+    variance = torch.where(known, (features - mean).square(), 0.0).sum(0) / count
+    return Joint(features.new_zeros(1), mean.unsqueeze(0), torch.diag(variance.clamp(min=FLOOR)).unsqueeze(0))
+
+
+def _improved(joint: Joint, features: Tensor, known: Tensor, steps: int) -> Joint:
+    """The joint after some steps of EM."""
+    size, rows = features.shape[1], len(features)
+    identity = torch.eye(size, dtype=features.dtype, device=features.device)
+    overall = features.sum(0) / known.sum(0).clamp(min=1)
+    unknown = ~known
+    block = unknown.unsqueeze(-1) & unknown.unsqueeze(-2)
+    for _ in range(steps):
+        answer = per_component(joint, features, known)
+        share = answer.log_density.softmax(1)
+        amount = share.sum(0)
+        filled = torch.where(known.unsqueeze(1), features.unsqueeze(1), answer.mean)  # (B, K, D)
+        means = ((share.unsqueeze(-1) * filled).sum(0) + 0.5 * overall) / (amount + 0.5).unsqueeze(-1)
+        scatters: list[Tensor] = []
+        for k in range(len(amount)):
+            centred = filled[:, k] - means[k]
+            left = joint.covariances[k] - answer.explained[:, k].mT @ answer.explained[:, k]
+            spread = torch.where(block, left, 0.0).flatten(1).T @ share[:, k]
+            scatters.append((share[:, k, None] * centred).T @ centred + spread.view(size, size))
+        scatter = torch.stack(scatters)
+        common = scatter.sum(0) / rows + FLOOR * identity
+        # One component alone needs no company, only enough to be positive definite.
+        prior = PRIOR if len(amount) > 1 else max(1.0, size**2 / rows)
+        target = common if len(amount) > 1 else torch.diag(common.diagonal())
+        covariances = (scatter + prior * target) / (amount + prior)[:, None, None] + 1e-6 * identity
+        weights = (amount + 1.0) / (rows + len(amount))
+        joint = Joint(weights.log(), means, (covariances + covariances.mT) / 2)
+    return joint
+
+
+def _split(joint: Joint, features: Tensor, known: Tensor, components: int, generator: Generator) -> Joint:
+    """K components from k-means (several starts, Lloyd's steps) on the rows filled in by a single Gaussian."""
+    filled = condition(joint, features, known).center
+    best: tuple[float, Tensor] | None = None
+    for _ in range(4):
+        centers = filled[_far_apart(filled, components, generator)]
+        for _ in range(15):
+            nearest = torch.cdist(filled, centers).argmin(1)
+            member = torch.nn.functional.one_hot(nearest, components).to(filled)
+            amount = member.sum(0).unsqueeze(1)
+            centers = torch.where(amount > 0, member.T @ filled / amount.clamp(min=1), centers)
+        distance = float(torch.cdist(filled, centers).amin(1).square().sum())
+        if best is None or distance < best[0]:
+            best = (distance, centers)
+    centers = joint.means if best is None else best[1]
+    member = torch.nn.functional.one_hot(torch.cdist(filled, centers).argmin(1), components).to(filled)
+    away = filled - member @ centers
+    common = away.T @ away / len(filled)
+    common = common + 0.1 * torch.diag(common.diagonal()) + FLOOR * torch.eye(len(common)).to(common)
+    weights = (member.sum(0) + 1.0) / (len(filled) + components)
+    return Joint(weights.log(), centers, common.expand(components, -1, -1))
+
+
+def _far_apart(rows: Tensor, count: int, generator: Generator) -> list[int]:
+    """k-means++: each next center is drawn in proportion to its squared distance from those so far."""
+    chosen = [int(torch.randint(len(rows), (), generator=generator))]
+    for _ in range(1, count):
+        distance = torch.cdist(rows, rows[chosen]).amin(1).square().cpu()
+        if float(distance.sum()) == 0.0:
+            distance = torch.ones_like(distance)
+        chosen.append(int(torch.multinomial(distance, 1, generator=generator)))
+    return chosen

@@ -1,0 +1,107 @@
+"""The ensemble that starts from joint Gaussians."""
+
+import math
+
+import pytest
+import torch
+
+from anyfill.likelihoods import Categorical, Mixed, Pooled, SpikedMixture
+from anyfill.model import Model
+from anyfill.networks.guided import Apart, GuidedMLP
+from anyfill.networks.joint import Joint, condition
+
+SPIKED = SpikedMixture(1, spikes=(0.0,), min_scale=1e-6)
+PLAIN = SpikedMixture(1, min_scale=1e-6)
+MIXED = Mixed((PLAIN, SPIKED, Categorical(3)))
+
+
+def network(joints: tuple[int, ...] = (1,), members: int = 2, seed: int = 0) -> GuidedMLP:
+    torch.manual_seed(seed)
+    shares = ((), (0.3,), (0.5, 0.3, 0.2))
+    net = GuidedMLP((0, 0, 3), ((), (0.0,), ()), shares, (1e-6,) * 3, 1, MIXED.width, joints, members, 4, 8, 1)
+    generator = torch.Generator().manual_seed(seed)
+    for number, count in enumerate(joints):
+        root = torch.randn(count, 5, 10, generator=generator)
+        net.set_joint(
+            number, Joint(torch.zeros(count).log_softmax(0), torch.zeros(count, 5), root @ root.mT / 10 + torch.eye(5))
+        )
+    return net.eval()
+
+
+X = torch.tensor([[0.5, math.nan, 1.0], [math.nan, math.nan, math.nan], [0.1, -0.3, 2.0]])
+KNOWN = ~X.isnan()
+
+
+def test_untrained_members_are_their_joint_exactly() -> None:
+    net = network()
+    model = Model(net, Pooled(MIXED, 3, weighted=True))
+    marginals = model.marginals(X, KNOWN)
+    answer = condition(net.joint(0), net.expansion.expand(X.nan_to_num()), net.expansion.spread(KNOWN))
+    # The first number has no spikes: one Gaussian at the joint's center, 0.7 of its spread wide.
+    torch.testing.assert_close(marginals.mean()[1, 0], answer.center[1, 0], atol=1e-5, rtol=1e-5)
+    low, high = marginals.quantile(0.5 - 0.3413447), marginals.quantile(0.5 + 0.3413447)
+    spread = 0.7 * answer.variance[1, 0].sqrt()
+    torch.testing.assert_close((high - low)[1, 0], 2 * spread, atol=1e-4, rtol=1e-3)
+
+
+def test_unknown_values_are_never_read() -> None:
+    net = network((1, 2), 4)
+    torch.testing.assert_close(net(X, KNOWN), net(X.nan_to_num(7.0), KNOWN))
+    assert bool(net(X, KNOWN).isfinite().all())
+
+
+def test_a_row_does_not_depend_on_its_neighbours() -> None:
+    net = network((1, 2), 4)
+    together = net(X, KNOWN)
+    for i in range(len(X)):
+        torch.testing.assert_close(net(X[i : i + 1], KNOWN[i : i + 1])[0], together[i], atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("joints", [(1,), (1, 2), (0,)])
+def test_members_apart_are_the_blocks_of_the_whole(joints: tuple[int, ...]) -> None:
+    members = 2 * len(joints)
+    net = network(joints, members)
+    for weight in net.leave.parameters():
+        torch.nn.init.normal_(weight, generator=torch.Generator().manual_seed(1))
+    stacks = [Joint(*(part.unsqueeze(0) for part in net.joint(number))) for number in range(len(joints))]
+    apart = Apart(net, stacks, torch.zeros(members, dtype=torch.long))
+    rows = X.repeat(members, 1)
+    dealt = apart(rows, ~rows.isnan(), torch.zeros_like(rows))
+    whole = net(X, KNOWN)
+    width = MIXED.width
+    for m in range(members):
+        own = dealt[m * len(X) : (m + 1) * len(X)]
+        torch.testing.assert_close(own, whole[..., m * width : (m + 1) * width], atol=1e-4, rtol=1e-4)
+
+
+def test_a_batch_that_cannot_be_dealt_is_refused() -> None:
+    net = network()
+    apart = Apart(net, [Joint(*(part.unsqueeze(0) for part in net.joint(0)))], torch.zeros(2, dtype=torch.long))
+    with pytest.raises(ValueError, match="multiple of the 2 members"):
+        apart(X, KNOWN, torch.zeros_like(X))
+
+
+def test_widening_widens_numbers_and_leaves_codes_alone() -> None:
+    net = network()
+    model = Model(net, Pooled(MIXED, 3, weighted=True))
+    before = model.marginals(X, KNOWN)
+    narrow, codes = before.quantile(0.9) - before.quantile(0.1), before.mean()[:, 2]
+    net.set_weights(net.get_buffer("pool"), torch.tensor([2.0, 2.0, 2.0]))
+    after = model.marginals(X, KNOWN)
+    torch.testing.assert_close((after.quantile(0.9) - after.quantile(0.1))[1, 0], 2 * narrow[1, 0], rtol=1e-3, atol=0)
+    torch.testing.assert_close(after.mean()[:, 2], codes)
+
+
+def test_bins_rise_from_the_least_to_the_greatest_value() -> None:
+    net = network()
+    values = torch.linspace(-2, 2, 101)
+    x = torch.stack([values, values**3, torch.zeros(101)], 1)
+    net.set_bins(x, torch.ones_like(x, dtype=torch.bool))
+    edges = net.get_buffer("edges")[0]
+    torch.testing.assert_close(edges, torch.tensor([-2.0, -1.0, 0.0, 1.0]))
+    start = net.start(x, torch.ones_like(x, dtype=torch.bool), net.joint(0))
+    told = net.told(x, torch.ones_like(x, dtype=torch.bool), start)
+    steps = told[:, 8:12].sum(1)  # 5 features, 3 flags, then the bins of the first number
+    assert bool((steps.diff() > 0).all())
+    assert float(steps[0]) == -2.0
+    assert float(steps[-1]) == 2.0
