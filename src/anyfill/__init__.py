@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from anyfill.model import Model
     from anyfill.questions import Question, Reading
     from anyfill.samplers import Draw, sample
+    from anyfill.surfaces.estimator import TableModel
     from anyfill.training import FitOptions, fit, load_model, save_model
 
 __version__ = "0.1.0"
@@ -30,6 +31,7 @@ __all__ = [
     "Question",
     "Reading",
     "Rows",
+    "TableModel",
     "__version__",
     "consistency",
     "fit",
@@ -48,6 +50,7 @@ _HOME = {
     "Question": "questions",
     "Reading": "questions",
     "Rows": "data.rows",
+    "TableModel": "surfaces.estimator",
     "consistency": "evaluation",
     "fit": "training",
     "load_model": "training",

@@ -20,6 +20,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from anyfill.surfaces import table_commands
+
 DEBUG = "ANYFILL_DEBUG"
 FAULT, REFUSED, INTERRUPTED = 1, 2, 130
 
@@ -74,6 +76,9 @@ def demo(
     from anyfill.surfaces.demo import run_demo
 
     run_demo(folder, seconds=seconds, seed=seed)
+
+
+table_commands.register(app)
 
 
 def _versions() -> str:

@@ -86,7 +86,7 @@ def held_out_nats(model: Model, penguins: Penguins) -> tuple[float, float]:
     """- log p of a held-out row in nats (own units), everything that is present asked: mean and standard error."""
     rows = penguins.test
     answer = log_prob(model, rows.x, Question(torch.zeros_like(rows.present), rows.present))
-    nats = -penguins.table.in_own_units(answer.value, rows.present)
+    nats = -penguins.table.in_own_units(answer.value, rows.x, rows.present)
     return float(nats.mean()), float(nats.std() / math.sqrt(len(nats)))
 
 
@@ -112,10 +112,10 @@ def ask_penguin(model: Model, penguins: Penguins, seed: int, *, draws: int = 200
 
 def shown_row(penguins: Penguins) -> dict[str, str]:
     """The row that is asked about, for people."""
-    x, present = penguins.test.x[ROW].tolist(), penguins.test.present[ROW].tolist()
+    table, x, present = penguins.table, penguins.test.x[ROW], penguins.test.present[ROW].tolist()
     return {
-        plain(column.name): _words(column.name, column.decode(x[j]) if present[j] else None)
-        for j, column in enumerate(penguins.table.columns)
+        plain(name): _words(name, table.decode_column(j, x[j]).item() if present[j] else None)
+        for j, name in enumerate(table.names)
     }
 
 
@@ -136,7 +136,7 @@ class _Penguin:
 
     def truth(self, name: str) -> str:
         j = self.penguins.table.index(name)
-        return _words(name, self.penguins.table.columns[j].decode(float(self.x[j])))
+        return _words(name, self.penguins.table.decode_column(j, self.x[j]).item())
 
     def distribution(self, name: str, given: tuple[str, ...]) -> Answer:
         """p(name | given) for each category."""
@@ -157,7 +157,7 @@ class _Penguin:
             raise TypeError(f"{name} is not a number")
         marginals = self._column(name, given)
         low, middle, high = (
-            column.decode(float(marginals.quantile(q)[0, 0])) for q in ((1 - level) / 2, 0.5, (1 + level) / 2)
+            column.decode(marginals.quantile(q)[0, 0].double().numpy()) for q in ((1 - level) / 2, 0.5, (1 + level) / 2)
         )
         unit = UNITS.get(name, "")
         words = f"{middle:,.0f} {unit}; {level:.0%} between {low:,.0f} and {high:,.0f} {unit}"
@@ -174,7 +174,7 @@ class _Penguin:
             answer = conditional.log_prob(self.x, members, orders=over.orders, estimator=over.estimator, seed=over.seed)
             how = f", {over.orders} random orders"
             note = f" ± {float(answer.stderr[0]):.2f}"
-        nats = float(table.in_own_units(answer.value, members)[0])
+        nats = float(table.in_own_units(answer.value, self.x[None], members)[0])
         name = "the whole row" if len(asked) == len(table.names) else ", ".join(_plain(asked))
         passes = f"{answer.passes} pass" + ("" if answer.passes == 1 else "es")
         return Answer(
@@ -217,4 +217,6 @@ def _words(name: str, value: Value | None) -> str:
     if value is None:
         return "missing"
     unit = UNITS.get(name)
-    return str(value) if unit is None else f"{value:,g} {unit}"
+    if unit is None:
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:,g} {unit}"

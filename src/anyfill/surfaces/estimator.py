@@ -1,0 +1,414 @@
+"""``TableModel``: one model of a table with holes, as a scikit-learn estimator.
+
+    model = TableModel().fit(frame)
+    model.transform(frame)                          # every hole filled; type, dtypes and all other cells as they were
+    model.sample(frame, 20)                         # twenty tables, drawn jointly over the holes
+    model.interval(frame, 0.9)                      # two tables, the ends of 90 % intervals
+    model.ask({"age": 40, "smoker": "yes"}, ["bmi"])
+    model.next_feature(frame, "outcome")            # which missing cell to measure next
+    model.score_samples(frame)                      # log p of what is there
+
+A missing value is never told and never asked; what is filled is what the model says of it given the present values of
+its own row. A row's answer depends on these values and its seed alone, not on the rows that come with it: to that end
+rows are computed in blocks of one size, on one thread (see ``anyfill.samplers.rowwise``).
+
+Columns are taken by position, as scikit-learn does, and must have the names and order of ``fit`` where they have names.
+"""
+
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from anyfill.checks import refuse, require_count
+from anyfill.data.frames import Frame
+from anyfill.data.rows import Rows
+from anyfill.data.table import Ignored, Table
+from anyfill.evaluation import LogProb
+from anyfill.likelihoods.marginals import Marginals
+from anyfill.model import Model
+from anyfill.questions.question import Question
+from anyfill.surfaces.pooling import PooledEstimate, pool
+from anyfill.surfaces.progress import watch
+from anyfill.surfaces.table_answers import Statistic
+from anyfill.surfaces.table_ask import ask_row, names_of, next_features
+from anyfill.surfaces.table_filling import Filler
+from anyfill.surfaces.table_questions import Answer, NextFeature
+from anyfill.surfaces.table_recipes import NAMES, fit_recipe
+from anyfill.surfaces.table_scores import log_units, score, score_cells
+from anyfill.surfaces.threads import threads
+from anyfill.training import CheckpointError, StepReport, load_model, save_model
+from anyfill.training.checkpoint import load_notes
+
+_MADE_BY = "anyfill.TableModel"
+_LARGE = 20_000
+"""With more rows networks are large enough for several threads."""
+_SETTINGS = ("recipe", "columns", "statistic", "unknown", "steps", "random_state")
+_CHOICES = {
+    "recipe": NAMES,
+    "statistic": ("mean", "median", "mode"),
+    "unknown": ("error", "missing"),
+    "device": ("cpu", "cuda", "auto"),
+}
+
+
+class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """A model of the rows of a table: fills, samples, scores, and says what to measure next.
+
+    Takes data frames of pandas, polars and pyarrow, arrays, and lists; gives back what it was given. The kinds of
+    columns (numbers, whole numbers, booleans, categories, dates) are inferred in ``fit``, and
+    ``print(model.table_.describe())`` shows them.
+
+    Example::
+
+        filled = TableModel(random_state=0).fit_transform(frame)
+
+    Args:
+        recipe: how to model it: auto, fast, gaussian, one-pass, mlp-ardm, mlp-mac, sfarm, ace, ace-mac, vae or miwae
+            (see ``anyfill.surfaces.table_recipes``).
+        columns: for names of columns what they are, whatever they look like: number, int, number[0,1], bool, category,
+            ordinal:low<mid<high, datetime, ignore. The columns of an array are called x0, x1, …
+        statistic: what ``transform`` puts into holes of numbers: "mean", "median" or "mode". Categories always get
+            their likeliest level. A mean is rounded where the column holds whole numbers (by its dtype, or in a data
+            frame by its values); an array of floats keeps it as it is.
+        unknown: what happens in later tables to a level that ``fit`` has not seen, and to text where there should be a
+            number: "error", or "missing" (the cell is not told to the model, and stays as it is).
+        steps: the most optimiser steps; None = by the size of the table.
+        random_state: of training and of draws.
+        device: "cpu", "cuda" or "auto".
+        on_report: called with each ``StepReport`` while training.
+        verbose: show a progress bar.
+
+    Attributes:
+        model_: the trained ``anyfill.Model`` of standardised rows.
+        table_: the columns, an ``anyfill.data.table.Table``.
+        recipe_: the recipe that was fitted.
+        n_iter_: optimiser steps that were made.
+        n_features_in_: the number of columns.
+        feature_names_in_: their names, if all were text.
+    """
+
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+
+    def __init__(
+        self,
+        *,
+        recipe: str = "auto",
+        columns: Mapping[str, str] | None = None,
+        statistic: Statistic = "mean",
+        unknown: Literal["error", "missing"] = "error",
+        steps: int | None = None,
+        random_state: Any = None,
+        device: str = "cpu",
+        on_report: Callable[[StepReport], object] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.recipe = recipe
+        self.columns = columns
+        self.statistic: Statistic = statistic
+        self.unknown: Literal["error", "missing"] = unknown
+        self.steps = steps
+        self.random_state = random_state
+        self.device = device
+        self.on_report = on_report
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> "TableModel":
+        """Learn the table X, holes and all; ``y`` is not used (a target to predict is one more column of X)."""
+        self._check_settings()
+        frame = self._frame(X, reset=True)
+        if not frame.rows:
+            shape = (0, len(frame.columns))
+            raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
+        table = Table.of(frame, self.columns)
+        ignored = [column for column in table.columns if isinstance(column, Ignored)]
+        reasons = "; ".join(f"column {column.name!r} ({column.reason})" for column in ignored)
+        if len(ignored) == len(table.columns):
+            raise refuse("table", expected="a column that can be modelled", got=reasons)
+        if ignored:
+            warnings.warn(f"not modelled, their holes stay: {reasons}", UserWarning, stacklevel=2)
+        rows = table.encode(frame)
+        found: list[Model] = []
+        items = fit_recipe(self.recipe, table, rows, seed=self._seed(None), steps=self.steps, device=self.device)
+        steps = 0
+        # Small networks gain nothing from a second thread and lose a lot where the machine is busy.
+        with threads(1 if frame.rows <= _LARGE else torch.get_num_threads()):
+            for report in self._watched(items, found):
+                steps = report.step
+                if self.on_report is not None:
+                    self.on_report(report)
+        self.model_ = found[0].to(_device(self.device)).eval()
+        self.table_, self.recipe_, self.n_iter_ = table, self.recipe, steps
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """X with every hole filled by the mean, median or mode (see ``statistic``) given the rest of its row.
+
+        Holes of columns that are not modelled stay.
+        """
+        self._check_settings()
+        filled = self._filler.fill(*self._rows(X), self.statistic)
+        # scikit-learn's set_output can wrap arrays and data frames of its own kinds, not Arrow tables.
+        wanted = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
+        frame: Any = nw.from_native(filled, pass_through=True)
+        if wanted in ("pandas", "polars") and isinstance(frame, nw.DataFrame):
+            return frame.to_pandas() if wanted == "pandas" else frame.to_polars()
+        return filled
+
+    def sample(
+        self, X: Any, n: int = 1, *, seed: int | None = None, row_seeds: Sequence[int] | NDArray[Any] | None = None
+    ) -> list[Any]:
+        """n tables like X, each with its holes drawn, jointly over the holes of a row (multiple imputation).
+
+        A row's draws follow from the seed, its values and its holes alone. So rows that are equal in all of that get
+        equal draws; give each its own number in ``row_seeds`` where that must not be (``range(len(X))``).
+
+        Args:
+            X: a table.
+            n: how many.
+            seed: of the draws; by default that of ``random_state``, new draws each time if that is None.
+            row_seeds: a whole number for each row, in place of its values.
+        """
+        require_count("n", n)
+        return self._filler.draw(*self._rows(X), n, self._seed(seed), row_seeds)
+
+    def sample_rows(self, n: int, seed: int | None = None) -> pd.DataFrame:
+        """n new rows as a pandas data frame; row i depends on the seed and i alone. Ignored columns are empty."""
+        require_count("n", n)
+        return self._filler.new_rows(n, self._seed(seed))
+
+    def interval(self, X: Any, level: float = 0.9) -> tuple[Any, Any]:
+        """Two tables like X: in the holes the ends of central intervals, elsewhere X itself.
+
+        Each interval is of its own hole given the present values of the row. Categories without an order have no
+        interval: both tables hold the likeliest level.
+        """
+        _require_level(level)
+        return self._filler.interval(*self._rows(X), level)
+
+    def marginals(self, X: Any) -> Marginals:
+        """p(z_j | present values of the row) for every hole, standardised: the distributions behind the answers.
+
+        They mean nothing at present cells. ``table_.decode_column(j, z)`` turns values into own units. Unlike all else
+        here, all rows are computed in one pass of their own size.
+        """
+        filler = self._filler
+        return self.model_.given(*filler.told(self._rows(X)[1])).marginals()
+
+    def log_prob(
+        self,
+        X: Any,
+        asked: Sequence[str] | str | None = None,
+        given: Sequence[str] | str | None = None,
+        own_units: bool = True,
+    ) -> LogProb:
+        """log p(asked | given) of each row, in nats; missing cells are neither asked nor given.
+
+        Args:
+            X: a table.
+            asked: names of columns, scored jointly; by default all that are not given.
+            given: names of columns; by default none.
+            own_units: densities per unit of the table; False = per standard unit of the model.
+        """
+        filler, rows = self._filler, self._rows(X)[1]
+        told = self.table_.members(names_of(given))
+        wanted = ~told if asked is None else self.table_.members(names_of(asked))
+        if bool((told & wanted).any()):
+            both = self.table_.names[int((told & wanted).nonzero()[0])]
+            raise refuse("asked and given", expected="different columns", got=f"{both!r} in both")
+        x, present = filler.told(rows)
+        told, wanted = (part.to(x.device).expand(x.shape) for part in (told, wanted))
+        with threads(1):
+            answer = score(self.model_, x, Question(told, wanted).within(present))
+        value = answer.value.cpu()
+        if own_units:
+            units = log_units(self.model_, self.table_, rows.x)
+            value = value + torch.where((wanted & present).cpu(), units, 0.0).sum(1)
+        return replace(answer, value=value, stderr=answer.stderr.cpu())
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """(B,): log p of all present cells of each row, in nats and own units; low = surprising."""
+        return self.log_prob(X).value.numpy()
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of ``score_samples``: what grid search makes greatest by default."""
+        return float(np.mean(self.score_samples(X)))
+
+    def cell_log_prob(self, X: Any, own_units: bool = True) -> NDArray[np.float64]:
+        """(B, N): log p of each present cell given all other present cells of its row; NaN where there is none."""
+        filler, rows = self._filler, self._rows(X)[1]
+        with threads(1):
+            value = score_cells(self.model_, *filler.told(rows)).cpu()
+        units = log_units(self.model_, self.table_, rows.x) if own_units else torch.zeros_like(value)
+        return (value + units).numpy()
+
+    def ask(
+        self,
+        given: Mapping[str, Any] | None = None,
+        want: Sequence[str] | str | None = None,
+        *,
+        level: float = 0.9,
+        draws: int = 0,
+        seed: int | None = None,
+    ) -> Answer:
+        """What is likely, given some values: ``print(model.ask({"age": 40}, ["bmi"]))``.
+
+        Args:
+            given: for names of columns their values; a missing one is not told.
+            want: names of columns; by default all that are not given.
+            level: of intervals.
+            draws: how many joint draws of the wanted columns to add.
+            seed: of these draws.
+        """
+        _require_level(level)
+        require_count("draws", draws, least=0)
+        return ask_row(
+            self._filler, given or {}, want, level=level, draws=draws, seed=self._seed(seed), unknown=self.unknown
+        )
+
+    def next_feature(
+        self,
+        X: Any,
+        target: str | Sequence[str],
+        *,
+        costs: Mapping[str, float] | None = None,
+        samples: int = 100,
+        least_gain: float = 0.0,
+        seed: int | None = None,
+    ) -> NextFeature:
+        """Which missing cell of each row is expected to tell most about the target, per unit of its cost.
+
+        The expected gain is the mutual information I(target; x_j | present cells of the row), by Monte Carlo
+        (``anyfill.evaluation.information``). Values of the target that X may hold are not looked at.
+
+        Args:
+            X: a table.
+            target: names of one or several columns to learn about.
+            costs: for names of columns what measuring them costs; 1 where none is named.
+            samples: joint draws that an estimate is made of.
+            least_gain: nats per cost below which (with one standard error to spare) nothing is worth measuring.
+            seed: of the draws.
+        """
+        require_count("samples", samples, least=2)
+        filler, rows, seed = self._filler, self._rows(X)[1], self._seed(seed)
+        return next_features(filler, rows, target, costs=costs or {}, samples=samples, least_gain=least_gain, seed=seed)
+
+    @staticmethod
+    def pool(estimates: ArrayLike, variances: ArrayLike, *, complete_degrees: float | None = None) -> PooledEstimate:
+        """Rubin's rules for estimates from several filled tables: see ``anyfill.surfaces.pooling.pool``."""
+        return pool(estimates, variances, complete_degrees=complete_degrees)
+
+    def save(self, folder: Path | str) -> None:
+        """Save in a folder (JSON and safetensors, nothing pickled); ``load`` gives the same answers bit for bit.
+
+        ``on_report`` and a ``random_state`` that is no number are not kept. For joblib the estimator can be pickled as
+        well, by its plain attributes.
+        """
+        check_is_fitted(self)
+        settings: dict[str, Any] = {name: getattr(self, name) for name in _SETTINGS}
+        settings["columns"] = None if self.columns is None else dict(self.columns)
+        settings["random_state"] = self.random_state if isinstance(self.random_state, int) else None
+        names = getattr(self, "feature_names_in_", None)
+        notes: dict[str, Any] = {
+            "made_by": _MADE_BY,
+            "table": self.table_.to_json(),
+            "settings": settings,
+            "recipe": self.recipe_,
+            "n_iter": self.n_iter_,
+            "feature_names": None if names is None else [str(name) for name in names],
+        }
+        save_model(self.model_, folder, notes=notes)
+
+    @classmethod
+    def load(cls, folder: Path | str, *, device: str = "cpu") -> "TableModel":
+        """The model that ``save`` kept in a folder; CheckpointError (a ValueError) if there is none."""
+        notes: dict[str, Any] = load_notes(folder)
+        if notes.get("made_by") != _MADE_BY:
+            raise CheckpointError(f"{folder}: holds a model, but not one of a table (TableModel.save)")
+        try:
+            model = cls(device=device, **notes["settings"])
+            model.table_ = Table.from_json(notes["table"])
+            model.recipe_, model.n_iter_, names = notes["recipe"], notes["n_iter"], notes["feature_names"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{folder}: describes no table that can be read here ({error})") from error
+        model.model_ = load_model(folder).to(_device(device))
+        model.n_features_in_ = len(model.table_.columns)
+        if names is not None:
+            model.feature_names_in_ = np.array(names, dtype=object)
+        return model
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        if tags.transformer_tags is not None:
+            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    @property
+    def _filler(self) -> Filler:
+        check_is_fitted(self)
+        return Filler(self.model_, self.table_)
+
+    def _rows(self, X: Any) -> tuple[Frame, Rows]:
+        """X as columns under the names of ``table_``, and encoded."""
+        frame = self._frame(X, reset=False)
+        named = tuple(replace(column, name=name) for column, name in zip(frame.columns, self.table_.names))
+        frame = replace(frame, columns=named)
+        return frame, self.table_.encode(frame, unknown=self.unknown)
+
+    def _frame(self, X: Any, *, reset: bool) -> Frame:
+        """X as columns, once scikit-learn has found the number and the names of its columns right."""
+        if issparse(X):  # some sparse matrices are mappings, too
+            raise refuse("table", expected="a dense array (call .toarray() first)", got="a sparse one")
+        shape = getattr(X, "shape", None)
+        if isinstance(shape, tuple) and len(shape) == 2 and shape[1] == 0:
+            raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+        frame = Frame.of(X)
+        validate_data(self, nw.to_native(frame.native, pass_through=True), reset=reset, skip_check_array=True)
+        return frame
+
+    def _watched(self, items: Iterator[StepReport | Model], found: list[Model]) -> Iterator[StepReport]:
+        """The reports among the items; models are put into ``found``."""
+
+        def reports() -> Generator[StepReport]:
+            for item in items:
+                if isinstance(item, Model):
+                    found.append(item)
+                else:
+                    yield item
+
+        return watch(reports(), self.steps, self.recipe) if self.verbose else reports()
+
+    def _check_settings(self) -> None:
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise refuse(name, expected=f"one of {', '.join(allowed)}", got=repr(getattr(self, name)))
+        if self.steps is not None:
+            require_count("steps", self.steps)
+
+    def _seed(self, seed: int | None) -> int:
+        """The seed itself, or one from what scikit-learn calls a random state."""
+        return int(check_random_state(self.random_state).randint(2**31 - 1)) if seed is None else seed
+
+
+def _device(name: str) -> torch.device:
+    return torch.device("cuda" if name == "cuda" or (name == "auto" and torch.cuda.is_available()) else "cpu")
+
+
+def _require_level(level: float) -> None:
+    if isinstance(level, bool) or not 0.0 < level < 1.0:
+        raise refuse("level", expected="a number between 0 and 1", got=repr(level))
