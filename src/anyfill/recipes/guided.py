@@ -28,7 +28,7 @@ from anyfill.networks.joint import Joint
 from anyfill.objectives.held_out import Judged, Taught, held_question
 from anyfill.questions.bernoulli import Bernoulli
 from anyfill.questions.mixture import Mixture
-from anyfill.recipes.joint_em import MOST_ROWS, choose_components, fit_joint
+from anyfill.recipes.joint_em import choose_components, enough_rows, fit_joint
 from anyfill.training import FitOptions, StepReport, fit_steps
 
 FOLDS = 6
@@ -177,15 +177,16 @@ def _joint_counts(rows: Rows, sizes: list[int], generator: Generator) -> tuple[i
     counts = [count for count in (2, 3, 5, 9) if count <= most]
     if not counts:
         return (1,)
-    used = _spaced(rows)
+    used = _spaced(rows, min(enough_rows(features), 1000))
     expansion = Expansion(sizes)
     told = expansion.spread(used.present)
     return (1, choose_components(expansion.expand(used.x).double(), told, counts, generator=generator))
 
 
-def _spaced(rows: Rows) -> Rows:
-    """At most ``MOST_ROWS`` rows, evenly spaced: more would not change a joint Gaussian."""
-    return rows.take(torch.arange(0, len(rows), max(1, len(rows) // MOST_ROWS)))
+def _spaced(rows: Rows, most: int) -> Rows:
+    """At most so many rows, evenly spaced."""
+    count = min(len(rows), most)
+    return rows.take(torch.arange(count) * len(rows) // max(count, 1))
 
 
 def _members(options: GuidedOptions, rows: int, groups: int) -> int:
@@ -212,7 +213,7 @@ def _steps(options: GuidedOptions, rows: Rows) -> int:
 
 def _joints(network: GuidedMLP, rows: Rows, folds: Tensor, generator: Generator) -> list[Joint]:
     """For each group the joints without each fold, stacked; the network keeps the joint of all cells."""
-    used = _spaced(Rows(rows.x, rows.present, folds))
+    used = _spaced(Rows(rows.x, rows.present, folds), enough_rows(network.expansion.features))
     x, present, folds = used.x, used.present, folds if used.context is None else used.context
     expansion: Expansion = network.expansion
     features = expansion.expand(x).double()

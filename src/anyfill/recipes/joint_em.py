@@ -20,8 +20,13 @@ from anyfill.networks.joint import Joint, condition, per_component
 
 PRIOR = 30.0
 FLOOR = 1e-3
-MOST_ROWS = 3000
+_MOST_NUMBERS = 600_000
 _STEPS = 25
+
+
+def enough_rows(features: int) -> int:
+    """How many rows a joint of so many features needs: more would cost much and change little."""
+    return max(min(3000, _MOST_NUMBERS // features**2), 10 * features)
 
 
 def fit_joint(

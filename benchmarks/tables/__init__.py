@@ -1,0 +1,1 @@
+"""Tables, holes, methods and scores of the imputation benchmark (``benchmarks/imputation.py``)."""
