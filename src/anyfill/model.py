@@ -69,6 +69,12 @@ class Model(nn.Module):
         return cast(Network, self.network).variables
 
     @property
+    def is_exact(self) -> bool:
+        """False if its conditionals are themselves estimates: of a normaliser (energies) or of a latent variable."""
+        parts = (self.network, self.likelihood)
+        return all(bool(getattr(part, "exact", True)) for part in parts)
+
+    @property
     def is_one_pass(self) -> bool:
         """True if the network answers a whole chain in one pass."""
         return isinstance(self.network, OnePass)

@@ -8,6 +8,7 @@ import torch
 from anyfill.likelihoods import Categorical, Mixed, Pooled, SpikedMixture
 from anyfill.model import Model
 from anyfill.networks.guided import Apart, GuidedMLP
+from anyfill.networks.guided_head import read_head
 from anyfill.networks.joint import Joint, condition
 
 SPIKED = SpikedMixture(1, spikes=(0.0,), min_scale=1e-6)
@@ -105,3 +106,40 @@ def test_bins_rise_from_the_least_to_the_greatest_value() -> None:
     assert bool((steps.diff() > 0).all())
     assert float(steps[0]) == -2.0
     assert float(steps[-1]) == 2.0
+
+
+def numbers(spikes: tuple[float, ...], joints: tuple[int, ...]) -> GuidedMLP:
+    """Four numbers with equally many spikes, so that all have the same head; random weights."""
+    torch.manual_seed(3)
+    marks = tuple(tuple(spike + j for spike in spikes) for j in range(4))
+    shares = ((0.2,) * len(spikes),) * 4
+    width = len(spikes) + 6
+    net = GuidedMLP((0,) * 4, marks, shares, (1e-6,) * 4, 2, width, joints, 2 * len(joints), 4, 8, 1)
+    for weight in net.leave.parameters():
+        torch.nn.init.normal_(weight)
+    return net.eval()
+
+
+@pytest.mark.parametrize("joints", [(1,), (1, 2), (0,)])
+@pytest.mark.parametrize("spikes", [(), (0.5,), None])
+def test_cells_asked_alone_are_those_of_the_whole(joints: tuple[int, ...], spikes: tuple[float, ...] | None) -> None:
+    net = network(joints, 2 * len(joints)) if spikes is None else numbers(spikes, joints)
+    for weight in net.leave.parameters():
+        torch.nn.init.normal_(weight, generator=torch.Generator().manual_seed(1))
+    net.set_weights(torch.randn(net.variables, net.candidates), torch.rand(net.variables) + 0.5)
+    x = torch.randint(3, (64, net.variables), generator=torch.Generator().manual_seed(2)).float()
+    known = torch.rand(x.shape, generator=torch.Generator().manual_seed(3)) < 0.5
+    row, variable = (~known).nonzero()[:64].unbind(1)
+    torch.testing.assert_close(net.at(x, known, row, variable), net(x, known)[row, variable], atol=0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("spikes", [(), (0.5,)])
+def test_a_head_that_all_variables_share_gives_the_numbers_of_the_general_one(spikes: tuple[float, ...]) -> None:
+    net = numbers(spikes, (0,))
+    head = net._head_of(None)  # pyright: ignore[reportPrivateUsage]
+    assert head.shared is not None
+    generator = torch.Generator().manual_seed(0)
+    center, scale = torch.randn(16, 4, 1, generator=generator), torch.rand(16, 4, 1, generator=generator) + 0.1
+    for learned in (None, torch.randn(16, 4, net.member_outputs, generator=generator)):
+        found, wanted = (read_head(center, scale, None, learned, one) for one in (head, head._replace(shared=None)))
+        torch.testing.assert_close(found, wanted, atol=0, rtol=1e-6)

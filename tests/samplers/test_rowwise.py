@@ -12,12 +12,15 @@ from anyfill.samplers.rowwise import (
     SPARE,
     RowStreams,
     block_size,
+    cell_parameters,
     draw_keys,
+    given_rank,
     mix,
     parameters,
     row_keys,
     sample_rowwise,
     seed_keys,
+    told_apart,
 )
 
 CPU = torch.device("cpu")
@@ -289,3 +292,42 @@ def test_a_question_is_answered_given_exactly_what_is_known(kit, generator):
     params = parameters(model, x, question.given, question.given.long(), 8)
     wanted = joint(x, question.given)
     assert torch.equal(params[:2, 1], wanted[:, 1])
+
+
+@pytest.mark.parametrize("one_pass", [False, True])
+def test_parameters_of_cells_are_those_of_the_block_there(one_pass, generator):
+    model = mixed_model(one_pass)
+    x, known = mixed_rows(20, generator)
+    row, variable = (~known).nonzero().unbind(1)
+    with model.evaluating():
+        found = cell_parameters(model, x, known, None, 32, row, variable)
+        wanted = parameters(model, x, known, given_rank(model, known), 32)
+    assert torch.equal(found, wanted[row, variable])
+
+
+def test_a_network_that_answers_cells_is_asked_for_these_alone(generator):
+    class OnlyCells(ResidualMLP):
+        def forward(self, x, known, context=None):
+            raise AssertionError("asked for all cells")
+
+        def at(self, x, known, row, variable):
+            return super().forward(x, known)[row, variable]
+
+    torch.manual_seed(0)
+    network = OnlyCells(embed.Mixed(SIZES), 5, COLUMNS.width, width=16, depth=2)
+    for weights in network.parameters():
+        torch.nn.init.normal_(weights, std=0.3)
+    whole = mixed_model(False)
+    x, known = mixed_rows(20, generator)
+    alone = Model(network, COLUMNS, readings=list(Reading)).eval()
+    drawn = [sample_rowwise(one, x, known, ~known, keys=torch.arange(20)) for one in (alone, whole)]
+    assert torch.equal(*drawn)
+
+
+def test_equal_rows_get_keys_of_their_own_and_a_row_that_is_alone_keeps_its_key() -> None:
+    keys = torch.tensor([7, 3, 7, 7, 5, 3])
+    apart = told_apart(keys)
+    assert len(set(apart.tolist())) == 6
+    assert torch.equal(apart[[0, 1, 4]], keys[[0, 1, 4]])
+    assert torch.equal(told_apart(keys[[0, 2]]), apart[[0, 2]])  # the second of two, wherever it stands
+    assert torch.equal(told_apart(keys[:0]), keys[:0])

@@ -206,7 +206,7 @@ def test_wrong_columns_at_use_are_one_sentence(fitted):
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ({"recipe": "magic"}, "recipe: expected one of auto, gaussian"),
+        ({"recipe": "magic"}, "recipe: expected one of auto, fast, gaussian"),
         ({"statistic": "max"}, "statistic: expected one of mean, median, mode"),
         ({"unknown": "guess"}, "unknown: expected one of error, missing"),
         ({"device": "tpu"}, "device"),

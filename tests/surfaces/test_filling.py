@@ -193,6 +193,33 @@ def test_what_cannot_be_filled_leaves_nothing_behind(place: Path, tmp_path: Path
     assert (tmp_path / "target.csv").read_text() == "earlier"
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("gone", ["a", "smoker"])
+def test_a_typed_model_fills_files_that_lack_a_column(tmp_path: Path, kind: str, gone: str) -> None:
+    typed = make_table(60, 4).astype({"a": float, "b": float, "count": "Int64", "smoker": "string"})
+    save_table_model(TableModel(recipe="gaussian").fit(typed), tmp_path / "model", MISSING_TOKENS)
+    source, target = tmp_path / f"data.{kind}", tmp_path / f"filled.{kind}"
+    for data in (typed.drop(columns=gone), typed.assign(**{gone: None})):
+        data.to_csv(source, index=False) if kind == "csv" else data.to_parquet(source)
+        fill_file(Filler(str(tmp_path / "model"), draws=2), source, target, engine="none")
+        filled = pd.read_csv(target) if kind == "csv" else pd.read_parquet(target)
+        assert list(filled) == [*data, "draw"]
+        assert not filled.isna().to_numpy().any()
+
+
+def test_a_refusal_counts_rows_from_1_over_the_whole_file(place: Path, tmp_path: Path) -> None:
+    data = make_table(BLOCK + 5, 1).astype(object)
+    data.loc[BLOCK + 2, "a"] = "much"
+    data.to_csv(tmp_path / "long.csv", index=False)
+    words = f"^column 'a', row {BLOCK + 3} of long.csv: expected a number, got 'much'$"
+    with pytest.raises(ValueError, match=words):
+        fill_file(filler(place), tmp_path / "long.csv", tmp_path / "f.csv", engine="none", chunk=BLOCK)
+
+
+def test_the_names_of_a_file_are_read_without_the_rest_of_it(place: Path) -> None:
+    assert filling.names_of(place / "data.csv") == ("a", "b", "count", "smoker")
+
+
 def test_a_column_that_is_called_like_an_added_one_is_refused(tmp_path: Path) -> None:
     data = pd.DataFrame({"x": [1.0, 2.0, 3.5, np.nan], "draw": [1.0, 2.0, 4.0, 5.0], "x_low": [0.5, 1.5, 2.5, 1.0]})
     save_table_model(TableModel(recipe="gaussian").fit(data), tmp_path / "model", MISSING_TOKENS)

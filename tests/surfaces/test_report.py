@@ -7,12 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from scipy import stats
 
 from anyfill.data.frames import MISSING_TOKENS, Frame
 from anyfill.surfaces import report_figures as figures
 from anyfill.surfaces.estimator import TableModel
-from anyfill.surfaces.report import write_report
+from anyfill.surfaces.report import curve_rows, write_report
 from anyfill.surfaces.report_checks import check_hidden, coverage, crps
 
 
@@ -111,6 +112,41 @@ def test_the_page_is_one_file_that_says_what_it_should(model: TableModel, tmp_pa
     assert ("most telling first" in checker.text) == (target is not None)
     assert "nan" not in re.sub(r"[a-z]nan|nan[a-z]", "", checker.text)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data.csv", "report.html"]
+
+
+def test_the_curve_takes_some_rows_evenly() -> None:
+    present = torch.arange(1000) % 2 == 0
+    chosen = curve_rows(present, 3)
+    assert len(chosen) == len(set(chosen.tolist())) == 40
+    assert present[chosen].all()
+    assert (chosen > 500).sum() > 8
+    assert torch.equal(chosen, curve_rows(present, 3))
+    assert not torch.equal(chosen, curve_rows(present, 4))
+    assert curve_rows(present[:9], 0).tolist() == [0, 2, 4, 6, 8]
+
+
+def test_a_warped_scale_is_told_and_zero_has_no_sign(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    data = pd.DataFrame({"income": np.exp(generator.normal(8, 1.5, 300)), "even": generator.random(300)})
+    data["near"] = np.where(generator.random(300) < 0.1, -0.0, generator.random(300))
+    own = TableModel(recipe="gaussian").fit(data)
+    assert [own.table_.columns[j].warp for j in (0, 1)] == ["log", "none"]
+    data.to_parquet(tmp_path / "data.parquet")
+    options = {"missing": MISSING_TOKENS, "rows": 100, "target_column": None, "seed": 0}
+    write_report(own, tmp_path / "data.parquet", tmp_path / "r.html", **options)
+    words = (tmp_path / "r.html").read_text(encoding="utf-8")
+    captions = re.findall("<figcaption>(.*?)</figcaption>", words)
+    assert ["log scale" in caption for caption in captions[:2]] == [True, False]
+    assert ">-0<" not in words
+
+
+@pytest.mark.parametrize("ends", [(0.2, 0.2), (0.2, 0.21), (0.0, 0.0), (1.0, 1.0), (0.9, 0.1)])
+def test_labels_of_curves_stand_apart_in_the_order_of_the_curves(ends: tuple[float, float]) -> None:
+    drawing = figures.line_curves({"one": [1.0, ends[0]], "two": [1.0, ends[1]]}, "steps")
+    one, two = (float(re.search(rf'y="([\d.]+)"[^>]*>{name}<', drawing)[1]) for name in ("one", "two"))
+    assert abs(one - two) >= 13
+    assert ends[0] == ends[1] or (one < two) == (ends[0] > ends[1])
+    assert 8 < min(one, two) < max(one, two) <= 250
 
 
 def test_a_table_without_holes_is_said_to_have_none(model: TableModel, tmp_path: Path) -> None:

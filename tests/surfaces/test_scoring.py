@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from anyfill.data.frames import MISSING_TOKENS, Frame
+from anyfill.surfaces import scoring
 from anyfill.surfaces.estimator import TableModel
 from anyfill.surfaces.scoring import blanked, learn_usual, present_cells, score_file
 
@@ -59,6 +60,26 @@ def test_wrong_rows_and_cells_come_first(model: TableModel, tmp_path: Path) -> N
     assert scores["row"].tolist() == list(range(1, 201))
     assert scores["surprise"].nlargest(2).index.tolist() == [one.row - 1 for one in found[:2]]
     np.testing.assert_allclose(scores["nats"], -model.score_samples(rows), rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_file_that_lacks_a_column_is_scored(model: TableModel, tmp_path: Path, kind: str) -> None:
+    rows, source = make_table(30, 3), tmp_path / f"data.{kind}"
+    for data in (rows.drop(columns="noise"), rows.assign(noise=None)):
+        data.to_csv(source, index=False) if kind == "csv" else data.to_parquet(source)
+        found = score_file(model, source, missing=MISSING_TOKENS, top=2, seed=0)
+        assert all({cell.column for cell in one.cells} == {"metres", "microns"} for one in found)
+
+
+def test_a_refusal_counts_rows_from_1_over_the_whole_file(
+    model: TableModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scoring, "CHUNK", 10)
+    rows = make_table(25, 3).astype(object)
+    rows.loc[21, "noise"] = "loud"
+    rows.to_csv(tmp_path / "data.csv", index=False)
+    with pytest.raises(ValueError, match=r"^column 'noise', row 22 of data.csv: expected a number, got 'loud'$"):
+        score_file(model, tmp_path / "data.csv", missing=MISSING_TOKENS, top=2, seed=0)
 
 
 def test_blanking_hides_exactly_what_it_is_told() -> None:

@@ -166,9 +166,15 @@ def test_every_command_explains_itself(run, command: str) -> None:
         (("fit", "data.csv"), "--output"),
         (("fit", "absent.csv", "-o", "m"), "absent.csv: No such file"),
         (("fit", "data.doc", "-o", "m"), "data.doc"),
-        (("fit", "data.csv", "-o", "m", "--recipe", "magic"), "recipe: expected one of"),
+        (("fit", "data.csv", "-o", "m", "--recipe", "magic"), "--recipe: expected one of"),
+        (("fit", "absent.csv", "-o", "m", "--recipe", "magic"), "--recipe"),
+        (("fill", "absent.csv", "-o", "f.csv", "--recipe", "magic"), "--recipe"),
+        (("fit", "absent.csv", "-o", "m", "--column", "age=big"), "--column: kind of column 'age'"),
         (("fit", "data.csv", "-o", "m", "--column", "age"), "NAME=KIND"),
-        (("fit", "data.csv", "-o", "m", "--column", "old=int"), "'old'"),
+        (
+            ("fit", "data.csv", "-o", "m", "--column", "old=int"),
+            "--column: expected names of columns (age, bmi, smoker), got 'old'",
+        ),
         (("fit", "data.csv", "-o", "m", "--column", "age=big"), "age"),
         (("fit", "data.csv", "-o", "keep", "--recipe", "gaussian"), "other things"),
         (("fill", "model", "-o", "f.csv"), "alone"),
@@ -180,7 +186,10 @@ def test_every_command_explains_itself(run, command: str) -> None:
         (("fill", "model", "data.csv", "-o", "f.csv", "--intervals", "1.5"), "between 0 and 1"),
         (("fill", "model", "data.csv", "-o", "f.csv", "--engine", "spark"), "spark"),
         (("fill", "model", "data.csv", "-o", "f.csv", "--address", "x:1"), "dask or ray"),
+        (("fill", "data.csv", "model", "-o", "f.csv"), "the folder of the model first"),
+        (("score", "data.csv", "model"), "the folder of a model, which comes first"),
         (("ask", "model", "--want", "weight"), "'weight'"),
+        (("ask", "model", "--want", " ,"), "--want"),
         (("ask", "model", "--want", "bmi", "--given", "age"), "NAME=VALUE"),
         (("ask", "model", "--want", "bmi", "--given", "age=old"), "old"),
         (("ask", "model", "--want", "bmi", "--given", "smoker=perhaps"), "perhaps"),
@@ -205,6 +214,56 @@ def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(
     assert "Traceback" not in error
     assert words in last
     assert [path.name for path in tmp_path.rglob("*")] == ["keep", "mine.txt"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--draws", "2"), "--draws: expected a table without a column 'draw'"),
+        (("--intervals", "0.9"), "--intervals: expected a table without a column 'x_high'"),
+    ],
+)
+def test_a_clash_of_names_is_refused_before_training(run, tmp_path: Path, options: tuple[str, str], words: str) -> None:
+    (tmp_path / "d.csv").write_text("x,draw,x_high,t\n" + "1.5,2,3,a\n2.5,7,1,b\n,4,1,a\n" * 10)
+    arguments = ("d.csv", "-o", "f.csv", "--recipe", "mlp-ardm", "--steps", "1000000", *options)
+    code, out, error = run("fill", *arguments)
+    assert (code, out) == (2, "")
+    assert words in error
+    assert "levels" not in error  # the schema
+
+
+def test_a_misspelt_column_is_refused_before_anything_is_printed(run) -> None:
+    code, out, error = run("fit", "data.csv", "-o", "m", "--column", "agee=int")
+    assert (code, out) == (2, "")
+    assert "'agee'" in error
+
+
+def test_numbers_are_numbers_in_json(run) -> None:
+    """The model was trained on text."""
+    code, out, _ = run("ask", "model", "--given", "age=70", "--want", "bmi,smoker", "--json")
+    found = json.loads(out)
+    assert code == 0
+    assert found["given"] == {"age": 70.0}
+    bmi = found["answers"]["bmi"]
+    assert all(isinstance(bmi[key], float) for key in ("value", "median", "low", "high"))
+    assert bmi["low"] < bmi["median"] < bmi["high"]
+
+
+@pytest.mark.parametrize("command", ["fit", "fill"])
+def test_row_numbers_are_warned_of(run, tmp_path: Path, command: str) -> None:
+    generator = np.random.default_rng(0)
+    data = make_table(40, 0).assign(
+        id=np.arange(7, 47), shuffled=generator.permutation(40), rising=np.arange(40) ** 2, known=np.arange(40)
+    )
+    data = data.assign(half=np.arange(40) / 2, twice=np.arange(40) // 2, count=generator.poisson(3, 40))
+    data.to_csv(tmp_path / "d.csv", index=False)
+    arguments = (command, "d.csv", "-o", "m" if command == "fit" else "f.csv", "--recipe", "gaussian")
+    code, out, error = run(*arguments, "--rows", "40", "--column", "known=int")
+    assert code == 0
+    assert "looks like" not in out
+    for name in ("id", "shuffled", "rising"):
+        assert f"column '{name}' looks like a row number: --column {name}=ignore leaves it alone\n" in error
+    assert error.count("looks like a row number") == 3
 
 
 def interrupt(arguments: list[str], folder: Path, sign: str) -> tuple[int, str]:

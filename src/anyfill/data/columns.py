@@ -15,6 +15,7 @@ codes and levels before anything is looked at, so the work per cell is an index.
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import narwhals as nw
@@ -60,7 +61,7 @@ class Column:
     levels: tuple[Value, ...] | None = None
     ordered: bool = False
 
-    @property
+    @cached_property
     def present(self) -> Array:
         """bool (rows,), True = the value exists."""
         return present(self.values)
@@ -68,7 +69,7 @@ class Column:
 
 def present(values: Array) -> Array:
     """bool, the shape of ``values``: True where they are neither None nor NaN."""
-    return np.asarray(pd.notna(values), dtype=bool)
+    return ~np.isnan(values) if values.dtype.kind == "f" else np.asarray(pd.notna(values), dtype=bool)
 
 
 def read_series(name: str, series: nw.Series[Any], missing: Collection[str]) -> Column:

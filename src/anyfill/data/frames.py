@@ -55,7 +55,8 @@ class Frame:
         native = _table(data, names)
         if isinstance(native, np.ndarray):
             given = _names(names, native.shape[1])
-            columns = [read_array(name, native[:, j], tokens) for j, name in enumerate(given)]
+            apart = np.ascontiguousarray(native.T)  # columns are gone through many times, across the rows only once
+            columns = [read_array(name, values, tokens) for name, values in zip(given, apart)]
             return cls(tuple(columns), native.shape[0], native, tokens)
         wrapped = _wrapped(native)
         columns = [read_series(str(name), wrapped[:, j], tokens) for j, name in enumerate(wrapped.columns)]

@@ -14,8 +14,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from anyfill.checks import refuse
+from anyfill.data import columns
 from anyfill.data.categories import Category, Unknown, listed
-from anyfill.data.frames import Column
+from anyfill.data.columns import Column
 from anyfill.data.moments import Datetime, format_of, parse_times
 from anyfill.data.numbers import Floats, Number
 
@@ -56,7 +57,7 @@ def encode(variable: Variable, column: Column, *, unknown: Unknown = "error") ->
         unknown: what happens to a level without a code, or to text where there should be a number or a date: a
             ValueError, or it is missing.
     """
-    if isinstance(variable, Ignored) or not exists(column.values).any():
+    if isinstance(variable, Ignored) or not column.present.any():
         return np.full(len(column.values), math.nan)
     if isinstance(variable, Number):
         return variable.encode(read_numbers(column, unknown=unknown))
@@ -84,7 +85,7 @@ def decode(variable: Variable, z: Floats, *, rounded: bool = True) -> NDArray[An
 
 def exists(values: NDArray[Any]) -> NDArray[np.bool_]:
     """bool (B,): which cells are present."""
-    return np.asarray(pd.notna(values), dtype=np.bool_)
+    return columns.present(values)
 
 
 def read_numbers(column: Column, *, unknown: Unknown = "error") -> Floats:
@@ -96,7 +97,7 @@ def read_numbers(column: Column, *, unknown: Unknown = "error") -> Floats:
         row = int(bad.argmax())
         expected = "a number" if np.isnan(numbers[row]) else "a finite number"
         raise refuse(f"column {column.name!r}, row {row}", expected=expected, got=repr(column.values[row]))
-    return np.where(bad, math.nan, numbers)
+    return np.where(bad, math.nan, numbers) if bad.any() else numbers
 
 
 def parse_numbers(values: NDArray[Any]) -> tuple[Floats, NDArray[np.bool_]]:

@@ -35,6 +35,8 @@ SMALLEST = 1e-300
 """No scale or spread is smaller: dividing by it must not overflow where the data does not."""
 _LARGEST = float(np.finfo(np.float64).max)
 _ROUNDING = 2.0**-24  # of a 32-bit number, relative
+_MOST_TENS = 300
+_TENS = np.array([float(f"1e{power}") for power in range(_MOST_TENS + 1)])
 _SNAP = 6.0  # spike scales around an anchor that decode to it: a draw from the spike misses it twice in 10^9
 
 
@@ -123,8 +125,8 @@ class Number:
         """Standardised values z, any shape; NaN = missing."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
             z = (self.warped(values) - self.location) / self.scale
-        # Below the center of a log there is no number; NaN in means NaN out.
-        z = np.where(np.isnan(z) & ~np.isnan(values), -FARTHEST, z)
+        if self.warp == "log":  # below its center there is no number; NaN in means NaN out
+            z = np.where(np.isnan(z) & ~np.isnan(values), -FARTHEST, z)
         return np.clip(z, LOG_FLOOR if self.warp == "log" else -FARTHEST, FARTHEST)
 
     def decode(self, z: Floats, *, rounded: bool = True) -> Floats:
@@ -192,10 +194,10 @@ class Number:
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             log_error = np.log(_ROUNDING * np.maximum(np.abs(z), 1.0)) - self.log_slope_at(z)
             power = np.ceil((log_error + math.log(2.5)) / math.log(10))
-            fits = np.abs(power) <= 300
-            power = np.where(fits, power, 0.0)
+            fits = np.abs(power) <= _MOST_TENS
+            power = np.where(fits, power, 0.0).astype(np.int64)
             # Powers of ten above 1 are exact, those below are not: divide by the former.
-            up, down = 10.0 ** np.maximum(power, 0), 10.0 ** np.maximum(-power, 0)
+            up, down = _TENS[np.maximum(power, 0)], _TENS[np.maximum(-power, 0)]
             return np.where(fits, np.round(x / up * down) / down * up, x)
 
     def _snapped(self, z: Floats, x: Floats) -> Floats:

@@ -44,8 +44,9 @@ class LogProb:
 
     Attributes:
         value: float64 (B,), nats.
-        kind: "exact" under the model in its order; "bound" = below the exact value in expectation; "estimate".
-        stderr: float64 (B,), standard error over the orders drawn; 0 where exact.
+        kind: "exact" under the model in its order; "bound" = below the exact value in expectation; "estimate", also
+            where the model's conditionals are estimates themselves (energies, latent variables).
+        stderr: float64 (B,), standard error over the orders drawn; 0 where exact, infinite where not known.
         passes: network passes spent on a row, the most over rows (packing rows together does not change it).
         reading: how it was read off the network. A DIFFERENCE is the exact difference of two exact marginals, but sums
             to one over the asked values only as far as the network's conditionals fit together (see ``consistency``).
@@ -102,6 +103,13 @@ def log_prob(
     order = model.order if order is None else order
     _refuse_chance(model, question, reading, order)
     return rows.answer(question, reading, order)
+
+
+def of_one_order(model: Model, value: Tensor, passes: int, reading: Reading) -> LogProb:
+    """A log-probability from one order: exact, unless the model's conditionals are estimates (error not known)."""
+    if model.is_exact:
+        return LogProb(value, "exact", torch.zeros_like(value), passes, reading)
+    return LogProb(value, "estimate", torch.full_like(value, torch.inf), passes, reading)
 
 
 def _named(reading: Reading | str) -> Reading:
@@ -206,7 +214,7 @@ class _Packed:
             part, passes_part = self.chain(chain_rank(order, alone, generator=self.generator))
             value = torch.where(both.isneginf(), both, both - part)  # impossible evidence: -inf, not NaN
             passes = passes_both + passes_part
-        return LogProb(value, "exact", torch.zeros_like(value), passes, reading)
+        return of_one_order(model, value, passes, reading)
 
     def chain(self, rank: Tensor) -> tuple[Tensor, int]:
         """float64 (B,): the sum over asked variables of log p(x_j | all that rank before j), and the passes it took."""

@@ -28,10 +28,9 @@ from torch.nn import functional
 
 from anyfill.checks import refuse, require_count, require_probability
 from anyfill.networks.expansion import Expansion
+from anyfill.networks.guided_head import CODE, LOGIT, MEAN, SCALE, SPIKE, UNUSED, Head, read_head
 from anyfill.networks.joint import Joint, condition
 
-_UNIT = math.log(math.e - 1)
-_NARROW = 0.7  # scale of a component, in units of the starting spread
 _LEAST = 1e-3  # least share that a code or the rest of a spiked column starts with
 
 
@@ -87,6 +86,11 @@ class GuidedMLP(nn.Module):
         self._keep("reach", torch.ones(numbers, self.bins))
         self._keep("pool", torch.zeros(self.variables, self.candidates))
         self._keep("widen", torch.zeros(self.variables, 1))
+        self._has_spikes = any(self.spikes)
+        logits, other = max(map(len, self.spikes)) + self.components, 2 * self.components
+        alike = not self.has_codes and len({len(some) for some in self.spikes}) == 1
+        has_room = logits + other < self.member_outputs
+        self._shared = [logits, self.components, self.components] if alike and not has_room else None
         self._head()
         inputs = features + self.variables + numbers * self.bins
         if self.has_joints:
@@ -105,6 +109,11 @@ class GuidedMLP(nn.Module):
     def has_joints(self) -> bool:
         """False if the members start from the marginals only."""
         return self.joints != (0,)
+
+    @property
+    def has_codes(self) -> bool:
+        """True if a variable is no number."""
+        return self.expansion.numbers < self.variables
 
     @property
     def candidates(self) -> int:
@@ -153,35 +162,59 @@ class GuidedMLP(nn.Module):
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
         """(B, N, outputs): every variable given the known ones (B, N)."""
+        starts, learned = self._heard(x, known)
+        each = self.members // len(self.joints)
+        answers = [self.read(start, part) for start, part in zip(starts, learned.split(each))]
+        if self.has_joints:
+            answers += [self.read(start, None).unsqueeze(0) for start in starts]
+        members = torch.cat(answers).movedim(0, 2).flatten(2)
+        return torch.cat([members, self.get_buffer("pool").expand(len(x), -1, -1)], -1)
+
+    def at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> Tensor:
+        """(H, outputs): what ``forward`` says of the variables ``variable`` (H,) of the rows ``row`` (H,) alone."""
+        starts, learned = self._heard(x, known)
+        each = self.members // len(self.joints)
+        wanted = learned.flatten(1, 2).index_select(1, row * self.variables + variable)  # (M, H, P)
+        head = self._head_of(variable)
+        answers: list[Tensor] = []
+        for start, part in zip(starts, wanted.split(each)):
+            answers.append(read_head(*self._begun(start, row, variable), part, head))
+        if self.has_joints:
+            answers += [read_head(*self._begun(start, row, variable), None, head).unsqueeze(0) for start in starts]
+        members = torch.cat(answers).movedim(0, 1).flatten(1)
+        return torch.cat([members, self.get_buffer("pool").index_select(0, variable)], -1)
+
+    def _heard(self, x: Tensor, known: Tensor) -> "tuple[list[Start], Tensor]":
+        """Each joint's start, and what each member adds, (M, B, N, P)."""
         x = torch.where(known, x, torch.zeros_like(x))
         starts = [self.start(x, known, self.joint(number)) for number in range(len(self.joints))]
         each = self.members // len(self.joints)
-        inputs = torch.stack([self.told(x, known, start) for start in starts]).repeat_interleave(each, 0)
-        learned = self.learned(inputs)
-        member = torch.arange(len(self.joints)).repeat_interleave(each).tolist()
-        answers = [self.read(starts[group], learned[m]) for m, group in enumerate(member)]
-        if self.has_joints:
-            answers += [self.read(start, None) for start in starts]
-        weights = self.get_buffer("pool").expand(len(x), -1, -1)
-        return torch.cat([*answers, weights], -1)
+        inputs = torch.stack([self.told(x, known, start) for start in starts])
+        return starts, self.learned(inputs if each == 1 else inputs.repeat_interleave(each, 0))
 
     def start(self, x: Tensor, known: Tensor, joint: Joint) -> "Start":
         """Where a joint (one, or one for each row) says the variables are, given the known ones of x (B, N)."""
-        features, told = self.expansion.expand(x), self.expansion.spread(known)
+        features, told = (
+            (self.expansion.expand(x), self.expansion.spread(known)) if self.has_codes else (x.float(), known)
+        )
         if joint.log_weights.shape[-1] == 0:
-            center, variance = self.get_buffer("plain_center"), self.get_buffer("plain_variance")
-            center, variance = torch.where(told, features, center), torch.where(told, 0.0, variance)
+            center, variance = (self.get_buffer(f"plain_{name}").expand(len(x), -1) for name in ("center", "variance"))
+            features = torch.where(told, features, center) if self.has_codes else features
             share = features.new_zeros(len(x), 0)
         else:
             center, variance, log_share, _ = condition(joint, features, told)
-            share = log_share.exp()
+            features, share = center, log_share.exp()
         real = self.expansion.real
-        scale = variance[:, real].clamp(min=1e-4).sqrt()
-        return Start(center[:, real], scale, self._log_chances(center), share, center, told)
+        own, variance = (center[:, real], variance[:, real]) if self.has_codes else (center, variance)
+        chances = self._log_chances(center) if self.has_codes else None
+        return Start(own, variance.clamp(min=1e-4).sqrt(), chances, share, features, told)
 
     def told(self, x: Tensor, known: Tensor, start: "Start") -> Tensor:
-        """(B, F): what the members are told."""
-        values = torch.where(start.told, start.features, torch.zeros_like(start.features))
+        """(B, F): what the members are told of values x (B, N), 0 where not known."""
+        # x is 0 where it is not known, but a code of 0 is a feature of 1.
+        values = (
+            torch.where(start.told, start.features, torch.zeros_like(start.features)) if self.has_codes else x.float()
+        )
         told = [values, known.to(values.dtype)]
         is_known = known[:, self.expansion.number_index]
         if self.bins:
@@ -204,26 +237,37 @@ class GuidedMLP(nn.Module):
         return self.leave(h).unflatten(-1, (self.variables, self.member_outputs))
 
     def read(self, start: "Start", learned: Tensor | None) -> Tensor:
-        """(b, N, P): parameters for the likelihood, from a start and what was learned beyond it (b, N, P)."""
+        """(..., b, N, P): parameters for the likelihood, from a start and what was learned beyond it (..., b, N, P)."""
         place = self.expansion.place  # (N,), the number among the numbers; 0 for codes, whose answer is not used
-        rows = len(start.center)
         if self.expansion.numbers:
             center, scale = start.center[:, place].unsqueeze(-1), start.scale[:, place].unsqueeze(-1)
         else:
-            center = scale = start.features.new_ones(rows, self.variables, 1)
-        learned = center.new_zeros(()) if learned is None else learned
-        value, role = self.get_buffer("value"), self.get_buffer("role")
-        near = ((value - center).square() / (2 * (scale.square() + 0.05**2))).clamp(max=20.0)
-        logits = self.get_buffer("log_start") + learned - torch.where(role == _SPIKE, near, 0.0)
-        means = center + scale * (_NARROW * value + learned) - value
-        above = _NARROW * scale * (learned.clamp(-6.0, 3.0) + self.get_buffer("widen")).exp()
-        raw = above + torch.log(-torch.expm1(-above)) - _UNIT
-        answer = torch.where(role == _MEAN, means, torch.where(role == _SCALE, raw, logits))
-        return torch.where(role == _CODE, start.log_chances + learned, answer)
+            center = scale = start.features.new_ones(len(start.features), self.variables, 1)
+        return read_head(center, scale, start.log_chances, learned, self._head_of(None))
+
+    def _begun(self, start: "Start", row: Tensor, variable: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Center and scale (H, 1) and log-chances (H, P) of the variables ``variable`` (H,) of the rows ``row``."""
+        chances = None if start.log_chances is None else start.log_chances[row, variable]
+        if not self.expansion.numbers:
+            ones = start.features.new_ones(len(row), 1)
+            return ones, ones, chances
+        cell = row * self.expansion.numbers + self.expansion.place.index_select(0, variable)
+        center, scale = (part.flatten().index_select(0, cell).unsqueeze(1) for part in (start.center, start.scale))
+        return center, scale, chances
+
+    def _head_of(self, variable: Tensor | None) -> Head:
+        """The head of all variables (N, P), or of the variables ``variable`` (H, P)."""
+        role, value, log_start, widen = (self.get_buffer(name) for name in ("role", "value", "log_start", "widen"))
+        if variable is not None:
+            # Where all variables have the same head, the first stands for all.
+            role = role[:1] if self._shared else role.index_select(0, variable)
+            value = value[:1] if self._shared and not self._has_spikes else value.index_select(0, variable)
+            log_start, widen = log_start.index_select(0, variable), widen.index_select(0, variable)
+        return Head(role, value, log_start, widen, self._has_spikes, self._shared)
 
     def _log_chances(self, center: Tensor) -> Tensor:
         """(B, N, P): log-probabilities of the codes by the joint's conditional mean of their one-hot features."""
-        index, valid = self.get_buffer("code_feature"), self.get_buffer("role") == _CODE
+        index, valid = self.get_buffer("code_feature"), self.get_buffer("role") == CODE
         least = self.get_buffer("least")
         chance = torch.where(valid, center[:, index].clamp(min=0.0) + least, 1.0)
         total = torch.where(valid, chance, 0.0).sum(-1, keepdim=True).clamp(min=1e-9)
@@ -232,7 +276,7 @@ class GuidedMLP(nn.Module):
     def _head(self) -> None:
         """Which parameter of a variable is what: the layout of SpikedMixture and Categorical."""
         shape = (self.variables, self.member_outputs)
-        role = torch.full(shape, _UNUSED)
+        role = torch.full(shape, UNUSED)
         value, log_start, least = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape)
         code_feature = torch.zeros(shape, dtype=torch.long)
         spread = [NormalDist().inv_cdf((k + 0.5) / self.components) for k in range(self.components)]
@@ -240,7 +284,7 @@ class GuidedMLP(nn.Module):
         for j, size in enumerate(self.sizes):
             if size:
                 first = int(self.expansion.first[j])
-                role[j, :size] = _CODE
+                role[j, :size] = CODE
                 code_feature[j, :size] = torch.arange(first, first + size)
                 chance = torch.tensor(self.shares[j], dtype=torch.float32).clamp(min=_LEAST)
                 chance = chance / chance.sum()
@@ -248,9 +292,9 @@ class GuidedMLP(nn.Module):
                 center[first : first + size], variance[first : first + size] = chance, chance * (1 - chance)
                 continue
             spikes, count = len(self.spikes[j]), self.components
-            role[j, :spikes], role[j, spikes : spikes + count] = _SPIKE, _LOGIT
-            role[j, spikes + count : spikes + 2 * count] = _MEAN
-            role[j, spikes + 2 * count : spikes + 3 * count] = _SCALE
+            role[j, :spikes], role[j, spikes : spikes + count] = SPIKE, LOGIT
+            role[j, spikes + count : spikes + 2 * count] = MEAN
+            role[j, spikes + 2 * count : spikes + 3 * count] = SCALE
             value[j, :spikes] = torch.tensor(self.spikes[j])
             value[j, spikes + count : spikes + 2 * count] = torch.tensor(spread)
             rest = max(1.0 - sum(self.shares[j]), 0.02)
@@ -270,24 +314,21 @@ class GuidedMLP(nn.Module):
         return list(layers)
 
 
-_SPIKE, _LOGIT, _MEAN, _SCALE, _CODE, _UNUSED = range(6)
-
-
 @dataclass(frozen=True, slots=True)
 class Start:
     """Where a joint says the variables are.
 
     Attributes:
-        center, scale: (B, R) of the R numbers.
-        log_chances: (B, N, P) of the codes.
+        center, scale: (B, R) of the R numbers that are not known.
+        log_chances: (B, N, P) of the codes; None if there are none.
         share: (B, K) of the joint's Gaussians.
-        features: (B, D): known features as they are, unknown ones as expected.
+        features: (B, D): known features as they are, unknown ones as expected (0 where nobody asks: numbers, no joint).
         told: bool (B, D), the known features.
     """
 
     center: Tensor
     scale: Tensor
-    log_chances: Tensor
+    log_chances: Tensor | None
     share: Tensor
     features: Tensor
     told: Tensor

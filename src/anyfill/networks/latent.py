@@ -109,6 +109,11 @@ class LatentVariable(nn.Module):
         return nn.Sequential(*layers, nn.Linear(widths[-1], outputs))
 
     @property
+    def exact(self) -> bool:
+        """False: its conditionals are averages over a few draws of the latent variable."""
+        return False
+
+    @property
     def outputs(self) -> int:
         """L P + L, the width of ``Pooled(likelihood, draws, weighted=True)``."""
         return self.draws * (self.likelihood.width + 1)

@@ -20,6 +20,7 @@ random): the law of ``samplers.Follow`` and of ``evaluation.log_prob``.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -35,6 +36,8 @@ from anyfill.samplers.loop import as_values
 
 SPARE = 2
 """Rows of every block that are nobody's."""
+LANES = 64
+"""No processor computes more numbers at once."""
 _CELLS = 2**19  # parameters of one block
 _GOLDEN = -7046029254386353131  # 0x9E3779B97F4A7C15
 _FIRST, _SECOND = -4658895280553007687, -7723592293110705685  # 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -95,17 +98,28 @@ def seed_keys(row_seeds: Tensor, seed: int) -> Tensor:
     return mix(mix(start + _GOLDEN) ^ mix(row_seeds))
 
 
+def told_apart(keys: Tensor) -> Tensor:
+    """int64 (B,): the same keys, but of equal ones each after the first gets its own, by how many came before."""
+    order = keys.argsort(stable=True)
+    place = torch.arange(len(keys), device=keys.device)
+    fresh = torch.ones_like(place, dtype=torch.bool)
+    fresh[1:] = keys[order][1:] != keys[order][:-1]
+    number = torch.empty_like(place)
+    number[order] = place - torch.where(fresh, place, 0).cummax(0).values
+    return torch.where(number == 0, keys, mix(keys ^ mix(number * _GOLDEN)))
+
+
 def draw_keys(keys: Tensor, draws: int) -> Tensor:
     """int64 (draws, B): one key for each draw of each row."""
     number = torch.arange(1, draws + 1, device=keys.device).unsqueeze(1)
     return mix(keys ^ mix(number * _FIRST))
 
 
-def block_size(model: Model) -> int:
-    """Rows of a block, a power of two by the size of the model alone: 32 to 1024."""
+def block_size(model: Model, most: int = 1024) -> int:
+    """Rows of a block, a power of two by the size of the model alone: 32 to ``most``, itself one."""
     outputs = int(getattr(model.network, "outputs", model.likelihood.width))
     wanted = _CELLS / max(1, model.variables * outputs)
-    return 2 ** min(max(round(math.log2(max(wanted, 1))), 5), 10)
+    return min(2 ** max(round(math.log2(max(wanted, 1))), 5), most)
 
 
 def portions(rows: Tensor, size: int) -> Iterator[Tensor]:
@@ -124,27 +138,57 @@ def given_rank(model: Model, known: Tensor) -> Tensor:
     return chain_rank(fixed_order(model), Question(known, torch.zeros_like(known)))
 
 
-def parameters(model: Model, x: Tensor, known: Tensor, rank: Tensor, size: int) -> Tensor:
+@runtime_checkable
+class AnswersCells(Protocol):
+    """A network that can be asked for some cells alone, which is cheaper than for all."""
+
+    def at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> Tensor:
+        """(H, P): the parameters of the variables ``variable`` (H,) of the rows ``row`` (H,), given what is known."""
+        ...
+
+
+def parameters(model: Model, x: Tensor, known: Tensor, rank: Tensor | None, size: int) -> Tensor:
     """(size, N, P): what the likelihood reads as p(x_j | known) for every unknown j, in a block of fixed size.
 
     Args:
         model: what is asked; call it inside ``model.evaluating()``.
         x: values of the first rows of the block (b, N), b at most size - 2; read where known.
         known: bool (b, N).
-        rank: int64 (b, N), in which order known variables became known; matters to one-pass networks only.
+        rank: int64 (b, N), in which order known variables became known; matters to one-pass networks only. None: as
+            ``given_rank`` says.
         size: rows of the block.
     """
+    shown, told = _block(x, known, size)
+    if not model.is_one_pass:
+        return model.network(*model.corruption.show(shown, told))
+    when = torch.arange(x.shape[1], device=x.device).repeat(size, 1)
+    when[: len(x)] = given_rank(model, known) if rank is None else rank
+    return model.one_pass.chain(shown, torch.where(told, when, x.shape[1]))
+
+
+def cell_parameters(
+    model: Model, x: Tensor, known: Tensor, rank: Tensor | None, size: int, row: Tensor, variable: Tensor
+) -> Tensor:
+    """(H, P): of these ``parameters`` those of the variables ``variable`` (H,) of the rows ``row`` (H,).
+
+    Cells are independent once the network has computed its rows. Give a multiple of ``LANES`` of them where their
+    number may vary: what is left over in a vector of the processor may be rounded differently.
+    """
+    network = model.network
+    if model.is_one_pass or not isinstance(network, AnswersCells):
+        return parameters(model, x, known, rank, size)[row, variable]
+    return network.at(*model.corruption.show(*_block(x, known, size)), row, variable)
+
+
+def _block(x: Tensor, known: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Values and what is known (size, N): the rows (b, N), then those that are nobody's."""
     _require_room(x, size)
     told = torch.zeros(size, x.shape[1], dtype=torch.bool, device=x.device)
     told[: len(x)] = known
     told[-1, :-1] = True
     shown = torch.zeros(size, x.shape[1], dtype=x.dtype, device=x.device)
     shown[: len(x)] = torch.where(known, x, torch.zeros_like(x))
-    if not model.is_one_pass:
-        return model.network(*model.corruption.show(shown, told))
-    when = torch.arange(x.shape[1], device=x.device).repeat(size, 1)
-    when[: len(x)] = rank
-    return model.one_pass.chain(shown, torch.where(told, when, x.shape[1]))
+    return shown, told
 
 
 def chain_parameters(model: Model, x: Tensor, rank: Tensor, size: int) -> Tensor:
@@ -230,14 +274,14 @@ def _draw_block(model: Model, rows: _Everyone, keys: Tensor, size: int) -> Tenso
     """(b, N): one draw of everything that has a rank."""
     x, known, read = rows.x, rows.known, rows.read
     noise = RowStreams(torch.cat([keys, keys.new_zeros(size - len(keys))]))
+    everyone = torch.arange(size, device=x.device)
     steps = int(torch.where(rows.rank < NEVER, rows.rank, -1).max()) + 1
     for step in range(steps):
         due = rows.rank == step
         variable = due.to(torch.uint8).argmax(1, keepdim=True)  # (b, 1); rows that are finished: any
-        params = parameters(model, x, known, read, size)
         wanted = torch.zeros(size, 1, dtype=torch.int64, device=x.device)
         wanted[: len(x)] = variable
-        own = params.gather(1, wanted.unsqueeze(-1).expand(-1, 1, params.shape[2]))
+        own = cell_parameters(model, x, known, read, size, everyone, wanted[:, 0]).unsqueeze(1)
         value = as_values(marginals_at(model.likelihood, own, wanted).sample(generator=noise), x)[: len(x)]
         x = torch.where(due, value, x)
         read = torch.where(due, step, read)

@@ -18,6 +18,7 @@ Columns are taken by position, as scikit-learn does, and must have the names and
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -172,8 +173,9 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ) -> list[Any]:
         """n tables like X, each with its holes drawn, jointly over the holes of a row (multiple imputation).
 
-        A row's draws follow from the seed, its values and its holes alone. So rows that are equal in all of that get
-        equal draws; give each its own number in ``row_seeds`` where that must not be (``range(len(X))``).
+        A row's draws follow from the seed, its values and its holes; of rows that are equal in all of that, from how
+        many came before it as well, or they would all be filled alike. Draws are of one fitted model, so what is not
+        known about the model itself is not in them: standard errors by ``pool`` are a little too small.
 
         Args:
             X: a table.
@@ -319,7 +321,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         settings: dict[str, Any] = {name: getattr(self, name) for name in _SETTINGS}
         settings["columns"] = None if self.columns is None else dict(self.columns)
-        settings["random_state"] = self.random_state if isinstance(self.random_state, int) else None
+        settings["random_state"] = int(self.random_state) if isinstance(self.random_state, Integral) else None
         names = getattr(self, "feature_names_in_", None)
         notes: dict[str, Any] = {
             "made_by": _MADE_BY,
@@ -402,7 +404,11 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _seed(self, seed: int | None) -> int:
         """The seed itself, or one from what scikit-learn calls a random state."""
-        return int(check_random_state(self.random_state).randint(2**31 - 1)) if seed is None else seed
+        if seed is None:
+            return int(check_random_state(self.random_state).randint(2**31 - 1))
+        if isinstance(seed, bool) or not isinstance(seed, Integral):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise refuse("seed", expected="a whole number", got=repr(seed))
+        return int(seed)
 
 
 def _device(name: str) -> torch.device:

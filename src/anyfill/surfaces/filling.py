@@ -14,7 +14,7 @@ Three forms of answer:
 """
 
 import functools
-from collections.abc import Generator
+from collections.abc import Collection, Generator, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -28,7 +28,7 @@ from anyfill.data.files import format_of, open_writer, read_chunks
 from anyfill.data.frames import MISSING_TOKENS, Frame, append_columns
 from anyfill.data.kinds import Ignored
 from anyfill.data.table import Table
-from anyfill.surfaces.aligned import aligned, writing_like
+from anyfill.surfaces.aligned import aligned, rows_of, writing_like
 from anyfill.surfaces.engines import Engine, Work, in_order
 from anyfill.surfaces.meter import metered
 from anyfill.surfaces.table_folder import load_table_model
@@ -52,6 +52,7 @@ class Filler:
         bounded: the columns that get intervals.
         seed: of the draws.
         missing: what stands for a missing value in columns of text.
+        source: the name of the file, for refusals.
     """
 
     folder: str
@@ -61,6 +62,7 @@ class Filler:
     bounded: tuple[str, ...] = ()
     seed: int = 0
     missing: tuple[str, ...] = MISSING_TOKENS
+    source: str = ""
 
     def __post_init__(self) -> None:
         if self.draws and self.level is not None:
@@ -80,7 +82,7 @@ class Filler:
     def counted(self, part: Any, start: int = 0) -> "Part":
         """The filled part, with how many rows came in and how many of their cells were missing."""
         model = loaded(self.folder)
-        try:
+        with rows_of(self.source, lambda row: start + row):
             own = Frame.of(part, missing=self.missing)
             frame = aligned(own, model.table_)
             model = writing_like(model, frame)
@@ -90,8 +92,6 @@ class Filler:
                 return Part(self._drawn(model, frame, start, own.names), len(own), count)
             filled = _columns(model.set_params(statistic=self.statistic).transform(frame), own.names)
             return Part(self._bounded(model, frame, filled, holes), len(own), count)
-        except ValueError as error:
-            raise ValueError(f"rows from {start + 1:,} on: {error}") from error
 
     def _drawn(self, model: Any, frame: Frame, start: int, names: tuple[str, ...]) -> Any:
         """Every row so many times in a row, with the number of its draw behind it."""
@@ -173,8 +173,10 @@ def fill_file(
     """
     format_of(target)
     chunk = -(-chunk // BLOCK) * BLOCK
+    filler = replace(filler, source=source.name)
     if filler.level is not None:
         filler = replace(filler, bounded=_with_holes(filler, source, chunk))
+    require_names(filler, names_of(source), filler.bounded)
     rows = cells = 0
     with open_writer(target, like=source) as writer:
         done = in_order(engine, filler.counted, _parts(source, chunk), workers=workers, address=address)
@@ -182,6 +184,26 @@ def fill_file(
             writer.write(part.frame)
             rows, cells = rows + part.rows, cells + part.cells
     return rows, cells
+
+
+def names_of(source: Path) -> tuple[str, ...]:
+    """The names of a file's columns."""
+    chunks = read_chunks(source, 1)
+    try:
+        part = next(chunks, None)
+        return () if part is None else tuple(map(str, nw.from_native(part, eager_only=True).columns))
+    finally:
+        chunks.close()
+
+
+def require_names(filler: Filler, names: Collection[str], bounded: Iterable[str]) -> None:
+    """ValueError if a table with columns of these names has one that would be added; ``bounded`` get intervals."""
+    if filler.draws and "draw" in names:
+        raise refuse("--draws", expected="a table without a column 'draw', which is added", got="one with it")
+    ends = [f"{name}_{word}" for name in bounded for word in ("low", "high")] if filler.level is not None else []
+    for end in ends:
+        if end in names:
+            raise refuse("--intervals", expected=f"a table without a column {end!r}, which is added", got="one with it")
 
 
 def _parts(source: Path, chunk: int) -> Generator[Work]:
@@ -192,12 +214,22 @@ def _parts(source: Path, chunk: int) -> Generator[Work]:
         start += len(frame)
 
 
+def numbers_with_holes(table: Table) -> list[str]:
+    """The columns of numbers and dates that had holes in training."""
+    return [
+        name
+        for j, (name, share) in enumerate(zip(table.names, table.missing))
+        if share > 0 and table.number(j) is not None
+    ]
+
+
 def _with_holes(filler: Filler, source: Path, chunk: int) -> tuple[str, ...]:
     """The columns of numbers and dates with holes anywhere in the file, which is read once for this."""
     table = loaded(filler.folder).table_
     names = [name for j, name in enumerate(table.names) if table.number(j) is not None]
     found: set[str] = set()
     for part in metered(((part, part.share) for part in _parts(source, chunk)), f"looking for holes in {source.name}"):
-        frame = Frame.of(part.frame, missing=filler.missing)
+        with rows_of(source.name, lambda row, start=part.start: start + row):
+            frame = Frame.of(part.frame, missing=filler.missing)
         found |= {name for name in names if name in frame.names and not frame[name].present.all()}
     return tuple(name for name in names if name in found)

@@ -6,6 +6,9 @@ With estimates q_i and their variances u_i, i = 1 … m (Rubin 1987, section 3.1
     total     T = W + (1 + 1/m) B      share of the total that is due to holes  λ = (1 + 1/m) B / T
     degrees of freedom  v = (m - 1) / λ²; with v0 of the complete table also  v' = (v0 + 1) / (v0 + 3) · v0 (1 - λ),
     then 1 / (1/v + 1/v')
+
+The rules assume draws from a posterior that knows its own uncertainty. Draws of one fitted model leave out how far the
+model itself may be off, so B, and with it T, is a little too small.
 """
 
 from dataclasses import dataclass

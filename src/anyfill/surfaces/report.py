@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from anyfill.checks import refuse
 from anyfill.data import kinds
@@ -20,7 +21,7 @@ from anyfill.data.table import Category, Datetime, Ignored
 from anyfill.evaluation import AtRandom, Informed, acquire_steps
 from anyfill.surfaces import page
 from anyfill.surfaces import report_figures as figures
-from anyfill.surfaces.aligned import aligned, writing_like
+from anyfill.surfaces.aligned import aligned, rows_of, writing_like
 from anyfill.surfaces.meter import metered
 from anyfill.surfaces.report_checks import SHARE, Check, check_hidden, coverage
 from anyfill.surfaces.reservoir import sample_file
@@ -29,7 +30,8 @@ from anyfill.surfaces.threads import threads
 
 MOST_COLUMNS = 60
 """Columns whose values are drawn."""
-CURVE_ROWS, CURVE_SAMPLES = 64, 50
+CURVE_ROWS, CURVE_SAMPLES = 40, 20
+"""Rows of an acquisition curve, and the draws behind each choice in it."""
 Piece = tuple[list[str], float]
 
 
@@ -48,7 +50,9 @@ def write_report(
         seed: of everything random.
     """
     sampled = sample_file(source, rows, seed=seed)
-    frame = aligned(Frame.of(sampled.frame, missing=missing), model.table_)
+    with rows_of(source.name, lambda row: int(sampled.rows[row])):
+        frame = aligned(Frame.of(sampled.frame, missing=missing), model.table_)
+        model.table_.encode(frame, unknown=model.unknown)  # refuses what cannot be read
     model = writing_like(model, frame)
     goal = None if target_column is None else model.table_.index(target_column)
     if goal is not None and (
@@ -63,9 +67,7 @@ def write_report(
     ]
     sections = metered(_sections(model, frame, goal, seed), f"report on {source.name}")
     pieces = [*top, *(piece for section in sections for piece in section)]
-    pieces.append(
-        page.footer(f"anyfill, recipe {model.recipe_}, seed {seed}. Everything here was computed on one machine.")
-    )
+    pieces.append(page.footer(f"anyfill, recipe {model.recipe_}, seed {seed}."))
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
@@ -144,6 +146,8 @@ def _values(model: Any, frame: Frame, seed: int) -> list[str]:
             _shares(column, seen_z, made_z) if isinstance(column, Category) else _densities(table, j, seen_z, made_z)
         )
         note = f"{made.sum():,} filled" if made.any() else "no holes"
+        number = table.number(j)
+        note += f", {number.warp} scale" if number is not None and number.warp != "none" else ""
         shown.append(f"<figure><figcaption>{page.text(column.name, note)}</figcaption>{drawing}</figure>")
     return [
         page.heading("Observed and filled values"),
@@ -162,6 +166,7 @@ def _densities(table: Any, j: int, seen: Any, made: Any) -> str:
         return ""
     number, column = table.number(j), table.columns[j]
     ends = number.decode(np.quantile(seen, (0.002, 0.998)))
+    ends = np.where(np.abs(ends) < 1e-6 * np.abs(ends).max(), 0.0, ends) + 0.0  # no minus zero
     words = [
         str(column.written(ends[k : k + 1])[0]) if isinstance(column, Datetime) else f"{ends[k]:.4g}" for k in (0, 1)
     ]
@@ -249,10 +254,17 @@ def _answers(checks: list[Check]) -> list[str]:
     return pieces
 
 
+def curve_rows(present: Tensor, seed: int) -> Tensor:
+    """At most ``CURVE_ROWS`` of the rows that are True in ``present`` (B,), each with the same chance, in order."""
+    index = present.nonzero()[:, 0]
+    order = torch.randperm(len(index), generator=torch.Generator().manual_seed(seed))
+    return index[order[:CURVE_ROWS].sort().values]
+
+
 def _acquisition(model: Any, frame: Frame, goal: int, seed: int) -> list[str]:
     table = model.table_
     rows = table.encode(frame, unknown="missing")
-    index = rows.present[:, goal].nonzero()[:, 0][:CURVE_ROWS]
+    index = curve_rows(rows.present[:, goal], seed)
     some = rows.take(index)
     number = table.number(goal) is not None
     curves: dict[str, list[float]] = {}

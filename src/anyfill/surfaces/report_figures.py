@@ -153,7 +153,7 @@ def line_curves(curves: Mapping[str, Sequence[float]], x_label: str) -> str:
         f'<line class="axis" x1="{left}" x2="{right}" y1="{bottom}" y2="{bottom}"/>',
         f'<line class="axis" x1="{left}" x2="{left}" y1="{top}" y2="{bottom}"/>',
     ]
-    ends: list[float] = []
+    ends: list[tuple[float, str]] = []
     for i, (name, curve) in enumerate(curves.items()):
         at = [
             (left + (right - left) * t / max(steps, 1), bottom - (bottom - top) * v / (1.05 * most))
@@ -161,10 +161,9 @@ def line_curves(curves: Mapping[str, Sequence[float]], x_label: str) -> str:
         ]
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
         pieces.append(f'<polyline class="{"line" if i == 0 else "other"}" points="{points}"/>')
-        y = at[-1][1] + 4
-        while any(abs(y - other) < 13 for other in ends):
-            y -= 13
-        ends.append(y)
+        ends.append((at[-1][1] + 4, name))
+    ends.sort()
+    for y, (_, name) in zip(_apart([y for y, _ in ends], bottom + 4), ends):
         pieces.append(_label(right + 8, y, name, "start"))
     pieces += [
         _label(left + (right - left) * t / max(steps, 1), bottom + 16, str(t), "middle")
@@ -173,6 +172,16 @@ def line_curves(curves: Mapping[str, Sequence[float]], x_label: str) -> str:
     pieces.append(_label((left + right) / 2, bottom + 32, x_label, "middle"))
     pieces += [_label(left - 6, bottom - (bottom - top) / 1.05 + 4, f"{most:.2g}"), _label(left - 6, bottom + 4, "0")]
     return _svg(640, bottom + 40, pieces, "Curves")
+
+
+def _apart(places: Sequence[float], most: float, gap: float = 15.0) -> list[float]:
+    """Rising places moved so that neighbours are ``gap`` apart, in the same order, and none is beyond ``most``."""
+    moved: list[float] = []
+    for place in places:
+        moved.append(max(place, moved[-1] + gap) if moved else place)
+    for i in reversed(range(len(moved))):
+        moved[i] = min(moved[i], most - gap * (len(moved) - 1 - i))
+    return moved
 
 
 def _svg(width: float, height: float, pieces: Sequence[str], title: str) -> str:

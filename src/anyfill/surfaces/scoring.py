@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from anyfill.data.files import open_writer, read_chunks
 from anyfill.data.frames import Frame
-from anyfill.surfaces.aligned import aligned, writing_like
+from anyfill.surfaces.aligned import aligned, rows_of, writing_like
 from anyfill.surfaces.meter import metered
 
 REFERENCE = 512
@@ -114,10 +114,11 @@ def score_file(
     with ExitStack() as stack:
         writer = stack.enter_context(open_writer(target)) if target is not None else None
         for part, start in metered(_parts(source), f"scoring {source.name}"):
-            frame = aligned(Frame.of(part, missing=missing), model.table_)
+            with rows_of(source.name, lambda row, start=start: start + row):
+                frame = aligned(Frame.of(part, missing=missing), model.table_)
+                nats = -np.asarray(model.score_samples(frame), dtype=np.float64)
             present = present_cells(frame, names)
             usual = learn_usual(model, present, seed=seed) if usual is None else usual
-            nats = -np.asarray(model.score_samples(frame), dtype=np.float64)
             surprise = nats - usual.of_rows(present)
             for i in np.argsort(-surprise, kind="stable")[:top].tolist():
                 one = (float(surprise[i]), -(start + i), float(nats[i]), frame.take(slice(i, i + 1)))

@@ -7,8 +7,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from anyfill.checks import refuse
+from anyfill.data.overrides import Override
 from anyfill.data.table import Category, Number, Table
-from anyfill.surfaces.table_questions import NextFeature
+from anyfill.surfaces.table_questions import Answer, NextFeature
+
+_FIGURES = ("value", "median", "low", "high")
 
 
 def overrides(columns: Sequence[str]) -> dict[str, str]:
@@ -17,9 +20,13 @@ def overrides(columns: Sequence[str]) -> dict[str, str]:
     for one in columns:
         name, equals, kind = one.rpartition("=") if "ordinal:" not in one else one.partition("=")
         if not equals or not name or not kind:
-            raise refuse("column", expected="NAME=KIND, such as age=int", got=repr(one))
+            raise refuse("--column", expected="NAME=KIND, such as age=int", got=repr(one))
         if name in said:
-            raise refuse("column", expected="each name once", got=f"{name!r} twice")
+            raise refuse("--column", expected="each name once", got=f"{name!r} twice")
+        try:
+            Override.of(name, kind)
+        except ValueError as error:
+            raise ValueError(f"--column: {error}") from error
         said[name] = kind
     return said
 
@@ -45,6 +52,15 @@ def read_given(table: Table, said: list[str]) -> dict[str, Any]:
         else:
             given[name] = value
     return given
+
+
+def answer_json(answer: Answer, table: Table) -> dict[str, Any]:
+    """An answer as JSON can keep it: numbers are numbers, also where the table has them as text."""
+    found = answer.to_dict()
+    for name in (column.name for column in table.columns if isinstance(column, Number) and column.text):
+        for fields, keys in ((found["given"], (name,)), (found["answers"].get(name, {}), _FIGURES)):
+            fields |= {key: float(fields[key]) for key in keys if fields.get(key) is not None}
+    return found
 
 
 def read_costs(path: Path, table: Table) -> dict[str, float]:

@@ -1,9 +1,11 @@
 """Questions to a table's model that are not about holes of a frame: ask about one row, and what to measure next."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -41,10 +43,11 @@ def ask_row(
     said: dict[str, Plain] = {}
     for name, value in given.items():
         table.index(name)
-        if plain(value) is not None:
+        if not (pd.api.types.is_scalar(value) and pd.isna(value)):
             said[name] = plain(value)
     if said:
         told = table.encode({n: [v] for n, v in said.items()}, unknown=unknown, absent="missing")
+        said = {name: value for name, value in said.items() if bool(told.present[0, table.index(name)])}
         x, known = filler.told(told)
     else:
         x, known = filler.nothing(1)
@@ -54,7 +57,7 @@ def ask_row(
     if bool(closed.any()):
         name = table.names[int(closed.nonzero()[0])]
         raise refuse("want", expected="columns that are modelled and not given", got=repr(name))
-    chosen = wanted.nonzero()[:, 0].tolist()
+    chosen = wanted.nonzero()[:, 0].tolist() if want is None else [table.index(name) for name in names_of(want)]
     with threads(1):
         mean = summary(filler.model, table, x, known, "mean")[0].cpu()
         levels = (0.5, (1 - level) / 2, (1 + level) / 2)
@@ -104,9 +107,11 @@ def next_features(
         raise refuse("target", expected="names of columns that are modelled", got=names)
     price = torch.ones(len(table.columns), dtype=torch.float64)
     for name, cost in costs.items():
-        if isinstance(cost, bool) or not 0 < cost < float("inf"):
+        if isinstance(cost, bool) or not isinstance(cost, Real) or not 0 < cost < float("inf"):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise refuse(f"cost of column {name!r}", expected="a finite number above 0", got=repr(cost))
         price[table.index(name)] = cost
+    if isinstance(least_gain, bool) or not isinstance(least_gain, Real):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refuse("least_gain", expected="a number of nats", got=repr(least_gain))
     gain, stderr = (np.full(tuple(rows.x.shape), np.nan) for _ in range(2))
     best = np.full(len(rows), -1)
     for part in torch.arange(len(rows)).split(_ROWS_AT_ONCE):

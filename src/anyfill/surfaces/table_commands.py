@@ -109,6 +109,7 @@ def fit(
         unknown=unknown.value,
         rows=rows,
         say=typer.echo,
+        warn=_warn,
     )
     typer.echo(f"model saved in {output}")
 
@@ -152,13 +153,15 @@ def fill(
     """
     from anyfill.checks import refuse
     from anyfill.surfaces.engines import require_engine
-    from anyfill.surfaces.filling import Filler, fill_file
+    from anyfill.surfaces.filling import Filler, fill_file, names_of, numbers_with_holes, require_names
     from anyfill.surfaces.table_arguments import overrides
-    from anyfill.surfaces.table_fit import fit_file
+    from anyfill.surfaces.table_fit import fit_file, require_recipe
     from anyfill.surfaces.table_folder import missing_tokens
 
     if len(sources) > 2:
         raise refuse("arguments", expected="MODEL and DATA, or DATA alone", got=len(sources))
+    if len(sources) == 2 and sources[0].is_file() and sources[1].is_dir():
+        raise refuse("arguments", expected="the folder of the model first, MODEL DATA", got="the table first")
     require_engine(engine.value, address)
     data = sources[-1]
     with tempfile.TemporaryDirectory(prefix="anyfill-") as made:
@@ -170,6 +173,8 @@ def fill(
             if data.is_dir():
                 raise refuse("arguments", expected="MODEL and DATA, or DATA alone", got=f"the folder {data} alone")
             columns = overrides(column or [])
+            require_recipe(recipe)
+            require_names(filler, names_of(data), ())
             fit_file(
                 data,
                 folder,
@@ -180,7 +185,9 @@ def fill(
                 missing=missing or [],
                 unknown="missing",  # rare values that the sample for training did not hold
                 rows=rows,
-                say=lambda words: typer.echo(words, err=True),
+                say=_warn,
+                warn=_warn,
+                check=lambda table: require_names(filler, table.names, numbers_with_holes(table)),
             )
         tokens = missing_tokens(folder, missing or [])
         filler = Filler(filler.folder, statistic.value, draws, intervals, seed=seed, missing=tokens)
@@ -199,13 +206,16 @@ def ask(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Ask for some columns of one row, given others: values with intervals, levels with probabilities."""
-    from anyfill.surfaces.table_arguments import read_given
+    from anyfill.checks import refuse
+    from anyfill.surfaces.table_arguments import answer_json, read_given
     from anyfill.surfaces.table_folder import load_table_model
 
     fitted = load_table_model(model)
     wanted = [name.strip() for name in want.split(",") if name.strip()]
+    if not wanted:
+        raise refuse("--want", expected="names of columns, such as bmi,glucose", got="none")
     answer = fitted.ask(read_given(fitted.table_, given or []), wanted, level=level)
-    typer.echo(json.dumps(answer.to_dict(), indent=2) if as_json else str(answer))
+    typer.echo(json.dumps(answer_json(answer, fitted.table_), indent=2) if as_json else str(answer))
 
 
 def next_(
@@ -228,17 +238,19 @@ def next_(
     from anyfill.checks import refuse
     from anyfill.data.files import read_table
     from anyfill.data.frames import Frame
-    from anyfill.surfaces.aligned import aligned
+    from anyfill.surfaces.aligned import aligned, rows_of
     from anyfill.surfaces.table_arguments import rankings, read_costs
     from anyfill.surfaces.table_folder import load_table_model, missing_tokens
 
     fitted = load_table_model(model)
-    frame = aligned(Frame.of(read_table(row), missing=missing_tokens(model, missing or [])), fitted.table_)
+    with rows_of(row.name, int):
+        frame = aligned(Frame.of(read_table(row), missing=missing_tokens(model, missing or [])), fitted.table_)
     if len(frame) > MOST_ROWS:
         raise refuse(f"rows of {row}", expected=f"at most {MOST_ROWS}", got=len(frame))
     names = [name.strip() for name in target.split(",") if name.strip()]
     price = None if costs is None else read_costs(costs, fitted.table_)
-    found = fitted.next_feature(frame, names, costs=price, samples=samples, least_gain=least_gain, seed=seed)
+    with rows_of(row.name, int):
+        found = fitted.next_feature(frame, names, costs=price, samples=samples, least_gain=least_gain, seed=seed)
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else rankings(found))
 
 
@@ -310,6 +322,10 @@ def report(
     tokens = missing_tokens(model, missing or [])
     write_report(load_table_model(model), data, output, missing=tokens, rows=rows, target_column=target, seed=seed)
     typer.echo(f"report: {output}")
+
+
+def _warn(words: str) -> None:
+    typer.echo(words, err=True)
 
 
 def _require_target(path: Path) -> None:

@@ -15,7 +15,7 @@ from anyfill.data.frames import Frame
 from anyfill.data.rows import Rows
 from anyfill.data.table import Category, Datetime, Ignored, Table
 from anyfill.model import Model
-from anyfill.samplers.rowwise import row_keys, sample_rowwise, seed_keys
+from anyfill.samplers.rowwise import row_keys, sample_rowwise, seed_keys, told_apart
 from anyfill.surfaces.table_answers import Statistic, decoded, open_cells, quantiles, summary, whole_columns
 from anyfill.surfaces.threads import threads
 
@@ -53,7 +53,7 @@ class Filler:
             z = summary(self.model, self.table, *self.told(rows.take(index)), statistic).cpu()
         whole = whole_columns(self.table, frame)
         return self._filled(
-            frame, index, lambda j: decoded(self.table, j, z[:, j], statistic=statistic, whole=whole[j])
+            frame, index, z, lambda j, some: decoded(self.table, j, some, statistic=statistic, whole=whole[j])
         )
 
     def draw(
@@ -63,7 +63,7 @@ class Filler:
         index = self._holed(frame)
         x, known = self.told(rows.take(index))
         if row_seeds is None:
-            keys = row_keys(x, known, seed)
+            keys = told_apart(row_keys(x, known, seed))
         else:
             own = np.asarray(row_seeds)
             if own.shape != (frame.rows,) or own.dtype.kind not in "iu":
@@ -72,7 +72,7 @@ class Filler:
             keys = seed_keys(torch.from_numpy(own.astype(np.int64))[index].to(x.device), seed)
         with threads(1):
             drawn = sample_rowwise(self.model, x, known, open_cells(self.table, known), keys=keys, draws=n).cpu()
-        return [self._filled(frame, index, lambda j, one=one: decoded(self.table, j, one[:, j])) for one in drawn]
+        return [self._filled(frame, index, one, self._decoded) for one in drawn]
 
     def interval(self, frame: Frame, rows: Rows, level: float) -> tuple[Any, Any]:
         """Two frames with the ends of central intervals in the holes."""
@@ -80,7 +80,7 @@ class Filler:
         with threads(1):
             levels = ((1 - level) / 2, (1 + level) / 2)
             ends = quantiles(self.model, self.table, *self.told(rows.take(index)), levels)
-        low, high = (self._filled(frame, index, lambda j, z=end.cpu(): decoded(self.table, j, z[:, j])) for end in ends)
+        low, high = (self._filled(frame, index, end.cpu(), self._decoded) for end in ends)
         return low, high
 
     def new_rows(self, n: int, seed: int) -> pd.DataFrame:
@@ -101,16 +101,23 @@ class Filler:
         holes = [~one.present for _, one in self._modelled(frame)]
         return torch.from_numpy(np.flatnonzero(np.any(holes, axis=0)))
 
-    def _filled(self, frame: Frame, index: Tensor, cells: Callable[[int], NDArray[Any]]) -> Any:
-        """The caller's table with answers in its holes: ``cells(j)`` are those of column j at the rows ``index``."""
+    def _decoded(self, j: int, z: Tensor) -> NDArray[Any]:
+        return decoded(self.table, j, z)
+
+    def _filled(self, frame: Frame, index: Tensor, z: Tensor, cells: Callable[[int, Tensor], NDArray[Any]]) -> Any:
+        """The caller's table with answers in its holes: ``cells(j, z)`` are what z (M,) mean in column j.
+
+        ``z`` (B, N) are of the rows ``index``; only those in holes are looked at.
+        """
         answers: dict[str, NDArray[Any]] = {}
         holes: dict[str, NDArray[Any]] = {}
+        columns = z.T.contiguous()
         for j, column in self._modelled(frame):
             hole = ~column.present
             if hole.any():
-                some = cells(j)
+                some = cells(j, columns[j, torch.from_numpy(np.flatnonzero(hole[index.numpy()]))])
                 whole = np.full(frame.rows, np.nan if some.dtype.kind == "f" else None, dtype=some.dtype)
-                whole[index.numpy()] = some
+                whole[hole] = some
                 answers[column.name], holes[column.name] = whole, hole
         return frame.filled(answers, holes)
 

@@ -5,13 +5,20 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
+from anyfill.checks import refuse
 from anyfill.data.frames import MISSING_TOKENS, Frame
-from anyfill.data.table import Table
+from anyfill.data.kinds import read_numbers
+from anyfill.data.table import Number, Table
+from anyfill.surfaces.aligned import rows_of
 from anyfill.surfaces.reservoir import sample_file
 from anyfill.surfaces.table_folder import require_place, save_table_model
 
 ROWS = 200_000
 """The most rows a model is trained on by default."""
+FEW = 10
+"""With fewer values than this a column that rises is no sign of anything."""
 
 
 def fit_file(
@@ -26,6 +33,8 @@ def fit_file(
     unknown: Literal["error", "missing"] = "error",
     rows: int = ROWS,
     say: Callable[[str], None],
+    warn: Callable[[str], None],
+    check: Callable[[Table], None] | None = None,
 ) -> Any:
     """Train on a file and save the model; the fitted ``TableModel``.
 
@@ -40,16 +49,29 @@ def fit_file(
         unknown: what happens later to a value that training never saw: an error, or it counts as missing.
         rows: the most rows to train on, chosen evenly.
         say: takes what is worth telling.
+        warn: takes what may be a mistake in the data.
+        check: called with what the columns are, before anything is trained; may raise.
     """
     from anyfill.surfaces.estimator import TableModel
 
+    require_recipe(recipe)
     require_place(folder)
     tokens = tuple(dict.fromkeys([*MISSING_TOKENS, *missing]))
     sampled = sample_file(source, rows, seed=seed)
-    frame = Frame.of(sampled.frame, missing=tokens)
+    with rows_of(source.name, lambda row: int(sampled.rows[row])):
+        frame = Frame.of(sampled.frame, missing=tokens)
+        for name in columns or {}:
+            if name not in frame.names:
+                raise refuse("--column", expected=f"names of columns ({', '.join(frame.names)})", got=repr(name))
+        table = Table.of(frame, columns)
+    if check is not None:
+        check(table)
     some = f"{len(frame):,} of {sampled.total:,} rows" if len(frame) < sampled.total else f"{len(frame):,} rows"
     say(f"{source}: {some}, {len(frame.columns)} columns\n")
-    say(Table.of(frame, columns).describe() + "\n")
+    say(table.describe() + "\n")
+    for name in row_numbers(frame, table):
+        if name not in (columns or {}):
+            warn(f"column {name!r} looks like a row number: --column {name}=ignore leaves it alone")
     model = TableModel(
         recipe=recipe,
         columns=None if columns is None else dict(columns),
@@ -63,3 +85,26 @@ def fit_file(
         model.fit(frame)
     save_table_model(model, folder, tokens)
     return model
+
+
+def require_recipe(name: str) -> None:
+    """ValueError if there is no recipe of this name."""
+    from anyfill.surfaces.table_recipes import NAMES
+
+    if name not in NAMES:
+        raise refuse("--recipe", expected=f"one of {', '.join(NAMES)}", got=repr(name))
+
+
+def row_numbers(frame: Frame, table: Table) -> list[str]:
+    """The columns of whole numbers that rise from row to row, or are 1 to n, say, in any order."""
+    found: list[str] = []
+    for cells, column in zip(frame.columns, table.columns):
+        if not isinstance(column, Number):
+            continue
+        values = read_numbers(cells)
+        values = values[~np.isnan(values)]
+        if len(values) < FEW or (values % 1 != 0).any():
+            continue
+        if (np.diff(values) > 0).all() or (np.diff(np.sort(values)) == 1).all():
+            found.append(column.name)
+    return found

@@ -22,6 +22,8 @@ def load_table_model(folder: str | Path) -> Any:
     """The ``TableModel`` in a folder; ValueError if there is none."""
     from anyfill.surfaces.estimator import TableModel
 
+    if Path(folder).is_file():
+        raise refuse(f"{folder}", expected="the folder of a model, which comes first", got="a file")
     return TableModel.load(Path(folder))
 
 

@@ -87,7 +87,7 @@ def _fit(parts: _Parts, rows: Rows, seed: int, steps: int | None, device: str) -
         weight_decay=0.05,
         ema=0.99 if steps is None or steps >= 500 else 0.9,
         validate_every=every,
-        patience=10,
+        patience=None if validation is None else 10,
         seed=seed,
         device=chosen,
     )

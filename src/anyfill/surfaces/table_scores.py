@@ -12,6 +12,7 @@ from torch import Tensor
 from anyfill.checks import refuse
 from anyfill.data.table import Table
 from anyfill.evaluation import LogProb
+from anyfill.evaluation.chain import of_one_order
 from anyfill.likelihoods import Mixed, Pooled, SpikedMixture
 from anyfill.likelihoods.marginals import Likelihood
 from anyfill.likelihoods.mixed import marginals_at
@@ -43,7 +44,7 @@ def score(model: Model, x: Tensor, question: Question) -> LogProb:
         value[other] = torch.where(both.isneginf(), both, both - part)
     reading = Reading.DIFFERENCE if len(other) else _reading(model, question)
     passes = 1 if model.is_one_pass else int(question.asked.sum(1).max()) if len(x) else 0
-    return LogProb(value, "exact", torch.zeros_like(value), passes, reading)
+    return of_one_order(model, value, passes, reading)
 
 
 def score_cells(model: Model, x: Tensor, present: Tensor) -> Tensor:
