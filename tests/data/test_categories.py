@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyfill.data.categories import MOST_LEVELS, Category, infer_category, truth
+from anyfill.data.categories import MOST_IN_REST, MOST_LEVELS, SPREAD, Category, infer_category, truth
 
 Level = str | int | float | bool
 
@@ -125,3 +125,64 @@ def test_what_is_no_category_is_refused(options: dict[str, object], message: str
 def test_truth() -> None:
     assert [truth(v) for v in (True, 0, 1.0, "Yes", "f", " true ")] == [True, False, True, True, False, True]
     assert [truth(v) for v in (2, "maybe", "", 0.5)] == [None] * 4
+
+
+def with_rest() -> tuple[Category, dict[str, int]]:
+    """99 levels seen 9 times, and a rest: 5, 3 and 1 of 9 cells."""
+    common = {f"c{k:02}": 9 for k in range(MOST_LEVELS - 1)}
+    rare = {"y": 3, "x": 5, "z": 1}
+    return infer_category("a", cells(*(level for level, n in {**common, **rare}.items() for _ in range(n)))), rare
+
+
+def test_levels_in_the_rest_keep_their_shares_and_something_is_left_over() -> None:
+    column, rare = with_rest()
+    assert column.rest_values == ("x", "y", "z")
+    assert column.rest_shares == pytest.approx((0.5, 0.3, 0.1))
+    assert column.weights.tolist() == [1.0] * (MOST_LEVELS - 1) + [0.5]
+    logs = column.log_shares(cells(*rare, "c05", None, "never seen"))
+    assert np.exp(logs) == pytest.approx([0.3, 0.5, 0.1, 1.0, 1.0, 0.1])
+    assert Category("a", ("x", "y"), rest=1).log_shares(cells("x", "q")).tolist() == [0.0, 0.0], "shares not known"
+
+
+def test_only_so_many_levels_of_the_rest_have_a_share() -> None:
+    levels = [f"{k:04}" for k in range(MOST_LEVELS + MOST_IN_REST + 8)]
+    column = infer_category("a", cells(*levels))
+    assert len(column.rest_values) == MOST_IN_REST
+    total = len(levels) - (MOST_LEVELS - 1) + 1
+    assert np.exp(column.log_shares(cells(levels[-1], "new"))) == pytest.approx([1 - MOST_IN_REST / total] * 2)
+
+
+def test_uniform_places_above_the_code_of_the_rest_decode_to_its_levels_by_share() -> None:
+    column, _ = with_rest()
+    u = (np.arange(9000) + 0.5) / 9000
+    found = column.decode((99 + SPREAD * u).astype(np.float32)).tolist()
+    assert {level: found.count(level) for level in "xyz"} == pytest.approx({"x": 5000, "y": 3000, "z": 1000}, abs=2)
+    assert column.decode(np.array([99.0, 98.9999, 98.0, 99 + SPREAD, math.nan])).tolist() == [
+        "x",
+        "x",
+        "c98",
+        "z",
+        None,
+    ]
+
+
+def test_a_rare_level_is_not_taken_for_a_frequent_one_that_is_spelt_like_it() -> None:
+    column = Category("a", ("1", "x"), rest=1, rest_values=("x", "1.0"), rest_shares=(0.5, 0.25))
+    assert column.encode(cells("1", "1.0", "01")).tolist() == [0, 1, 0]
+    assert np.exp(column.log_shares(cells("1", "1.0", "01"))) == pytest.approx([1.0, 0.25, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rest_values": ("y",), "rest_shares": (0.5,)}, "rest_values of column 'a'"),
+        ({"rest": 1, "rest_values": ("x",), "rest_shares": (0.5,)}, "rest_values of column 'a'"),
+        ({"rest": 1, "rest_values": ("y", "z"), "rest_shares": (0.5,)}, "rest_shares of column 'a'"),
+        ({"rest": 1, "rest_values": ("y", "z"), "rest_shares": (0.2, 0.3)}, "rest_shares of column 'a'"),
+        ({"rest": 1, "rest_values": ("y",), "rest_shares": (1.0,)}, "rest_shares of column 'a'"),
+        ({"rest": 1, "rest_values": ("y",), "rest_shares": (0.0,)}, "rest_shares of column 'a'"),
+    ],
+)
+def test_what_is_no_rest_is_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Category("a", ("x", "y"), **options)  # type: ignore[arg-type]

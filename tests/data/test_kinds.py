@@ -2,6 +2,8 @@
 
 import json
 import math
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -152,3 +154,18 @@ def test_details_say_what_is_known() -> None:
     assert details(number) == "0 to 12.5; log scale; spikes at 0, 2.5"
     days = Datetime("a", Number("a", 0.0, 1.0, low=0.0, high=86400.0), 86400.0, "%d.%m.%Y")
     assert details(days) == "01.01.1970 to 02.01.1970, as %d.%m.%Y"
+
+
+@pytest.mark.parametrize(
+    "variable",
+    [
+        Number("a", 0.0, 1e5, whole=True),
+        Category("a", ("x", "y"), rest=1, rest_values=("y", "z"), rest_shares=(0.5, 0.25)),
+    ],
+)
+def test_wholeness_and_the_rest_survive_json_and_may_be_absent(variable: Variable) -> None:
+    fields = json.loads(json.dumps(to_json(variable)))
+    assert from_json(fields) == variable
+    old = {key: value for key, value in fields.items() if key not in ("whole", "rest_values", "rest_shares")}
+    blank: dict[str, Any] = {"rest_values": (), "rest_shares": ()} if variable.size else {"whole": False}
+    assert from_json(old) == replace(variable, **blank)

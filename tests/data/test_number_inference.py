@@ -177,3 +177,18 @@ def test_bounds() -> None:
     assert (infer(NORMAL).low, infer(NORMAL).high) == (0.0, NORMAL.max() + np.ptp(NORMAL) / 4)
     assert infer(NORMAL, from_zero=False).low == NORMAL.min() - np.ptp(NORMAL) / 4
     assert infer(-NORMAL).low == pytest.approx(-NORMAL.max() - np.ptp(NORMAL) / 4)
+
+
+def test_whole_numbers_are_known_as_such_with_and_without_a_grid() -> None:
+    rng = np.random.default_rng(0)
+    wide, heavy = np.round(rng.normal(0, 1e5, 300)), np.round(np.exp(rng.normal(5, 2, 300)))
+    assert infer(heavy).warp == "log"
+    for values in (wide, heavy, np.arange(9.0), np.array([5e6, 5e6])):
+        column = infer(values)
+        assert (column.whole, column.label) == (True, "int")
+        z = rng.normal(size=200)
+        assert (column.decode(z) % 1 == 0).all()
+        assert column.decode(column.encode(values)).tolist() == values.tolist()
+    assert (infer(wide).decode(rng.normal(size=20), rounded=False) % 1 != 0).any()
+    assert not infer(wide + 0.5).whole
+    assert not infer(wide, grid="never").whole

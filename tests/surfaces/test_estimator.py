@@ -56,9 +56,10 @@ def test_draws_follow_the_seed_and_row_seeds_stand_for_values(fitted):
     assert not first.equals(model.sample(frame, 1, seed=2)[0])
     twice = pd.concat([frame.iloc[:20]] * 2, ignore_index=True)
     same = model.sample(twice, 1, seed=1)[0]
-    assert same.iloc[:20].reset_index(drop=True).equals(same.iloc[20:].reset_index(drop=True)), (
-        "equal rows, equal draws"
-    )
+    pd.testing.assert_frame_equal(same.iloc[:20], first.iloc[:20])  # a row's first copy is drawn as it is alone
+    holes = twice.isna().to_numpy()
+    assert not same.iloc[:20].reset_index(drop=True).equals(same.iloc[20:].reset_index(drop=True))
+    assert holes.any()
     other = model.sample(twice, 1, seed=1, row_seeds=range(40))[0]
     assert not other.iloc[:20].reset_index(drop=True).equals(other.iloc[20:].reset_index(drop=True))
     part = model.sample(twice.iloc[30:], 1, seed=1, row_seeds=np.arange(30, 40))[0]
@@ -281,3 +282,38 @@ def test_the_gaussian_network_is_what_the_recipe_makes():
     model = TableModel(recipe="gaussian").fit(np.random.default_rng(0).normal(size=(30, 2)))
     assert isinstance(model.model_.network, GaussianJoint)
     assert model.n_iter_ == 0
+
+
+def test_rare_levels_are_drawn_scored_and_never_the_common_fill() -> None:
+    generator = np.random.default_rng(0)
+    levels = np.array([f"common{i}" for i in range(5)] * 60 + [f"rare{i:03}" for i in range(200)])
+    frame = pd.DataFrame({"level": generator.permutation(levels), "number": generator.normal(size=len(levels))})
+    holed = frame.copy()
+    holed.loc[::4, "level"] = None
+    model = TableModel(recipe="fast", steps=20, random_state=0).fit(holed)
+    hole = holed["level"].isna()
+    assert set(model.transform(holed)["level"][hole]) <= {f"common{i}" for i in range(5)}
+    drawn = model.sample(holed, 1)[0]["level"][hole]
+    assert drawn.str.startswith("rare").mean() == pytest.approx(0.4, abs=0.2)
+    assert drawn[drawn.str.startswith("rare")].nunique() > 20
+    seen = holed["level"].dropna().unique()
+    row = pd.DataFrame({"level": seen, "number": 0.0})
+    total = float(model.log_prob(row, asked="level", given="number").value.exp().sum())
+    assert total == pytest.approx(1.0, abs=0.02)
+
+
+def test_whole_numbers_stay_whole_however_wide_their_range() -> None:
+    generator = np.random.default_rng(1)
+    salary = np.round(np.exp(generator.normal(10, 1, 120)))
+    frame = pd.DataFrame({"salary": salary, "age": generator.integers(20, 60, 120)})
+    frame.loc[::5, "salary"] = np.nan
+    model = TableModel(recipe="gaussian", random_state=0).fit(frame)
+    for filled in (model.transform(frame), model.sample(frame, 1)[0], model.sample_rows(20)):
+        assert bool((filled["salary"] % 1 == 0).all())
+
+
+def test_equal_rows_are_drawn_apart() -> None:
+    frame = pd.DataFrame({"group": ["a", "b"] * 40, "value": np.random.default_rng(2).normal(size=80)})
+    frame.loc[::2, "value"] = np.nan
+    drawn = TableModel(recipe="gaussian", random_state=0).fit(frame).sample(frame, 1)[0]
+    assert drawn["value"][::2].nunique() == 40

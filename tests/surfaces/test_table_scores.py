@@ -7,7 +7,7 @@ import torch
 from anyfill import TableModel
 from anyfill.evaluation import log_prob
 from anyfill.questions import Question, Reading
-from anyfill.surfaces.table_scores import score
+from anyfill.surfaces.table_scores import log_units, score
 
 
 def test_scores_are_those_of_evaluation_in_own_units(fitted):
@@ -47,3 +47,17 @@ def test_own_units_make_densities_integrate_to_one(fitted):
     given_names = [name for name in frame.columns if name != "income"]
     density = np.exp(model.log_prob(rows, asked=["income"], given=given_names).value.numpy())
     assert math.isclose(np.trapezoid(density, grid), 1.0, abs_tol=0.03)
+
+
+def test_probabilities_of_all_levels_sum_to_one_though_rare_ones_share_a_code():
+    rng = np.random.default_rng(0)
+    levels = [f"c{k:02}" for k in range(99) for _ in range(3)] + [f"r{k % 40:02}" for k in range(50)]
+    frame = pd.DataFrame({"a": rng.permutation(levels), "b": rng.normal(size=len(levels))})
+    model = TableModel(recipe="fast", steps=20, random_state=0).fit(frame)
+    asked = pd.DataFrame({"a": [*sorted(set(levels)), "never seen"], "b": 0.3})
+    rows = model.table_.encode(asked)
+    of_codes = model.log_prob(asked, asked="a", given="b", own_units=False).value
+    units = log_units(model.model_, model.table_, rows.x, asked)
+    assert math.isclose(float((of_codes + units[:, 0]).exp().sum()), 1.0, abs_tol=1e-5)
+    assert float(of_codes.exp().sum()) > 1.5, "a code that is counted for each of its levels"
+    assert torch.equal(units[:, 1], log_units(model.model_, model.table_, rows.x)[:, 1])

@@ -1,8 +1,16 @@
 """A column of finitely many levels: a level is a code 0, 1, …, and back.
 
-A column of very many levels keeps the most frequent ones; the rarer ones share the last code, ``rest``, which decodes
-to the most frequent of them. What such a column never saw is one more rare level: it gets that code too. In a column
-without a rest, a level that was never seen is unknown: refused, or missing, as the caller asks.
+A column of very many levels keeps the most frequent ones; the rarer ones share the last code, ``rest``. What such a
+column never saw is one more rare level: it gets that code too. In a column without a rest, a level that was never seen
+is unknown: refused, or missing, as the caller asks.
+
+**Inside the rest** a model knows nothing, so there levels keep their shares of the training cells:
+
+    P(level) = P(rest) share(level),    share = count / (cells in the rest + 1).
+
+At most 1000 levels have a share; what is left over is of all other levels together, seen or not. The rest's code itself
+decodes to the most frequent of its levels, and rest + ``SPREAD`` u, 0 <= u < 1, to the one at the share u of those that
+are kept: with uniform u that is a draw inside the rest.
 
 The same level may be spelt otherwise at use, because another program wrote the table: 2007, 2007.0 and "2007" are one
 level unless the column itself has two of them, and so are True, "true" and 1 in a column of booleans.
@@ -26,6 +34,10 @@ Unknown = Literal["error", "missing"]
 
 MOST_LEVELS = 100
 """More codes than this a column does not get, the rest included."""
+MOST_IN_REST = 1000
+"""More levels than this have no share of their own inside the rest."""
+SPREAD = 0.49
+"""How far above the rest's code its levels reach: rounded, all of them are that code."""
 
 _TRUTH = {
     **dict.fromkeys(("false", "f", "no", "n", "0"), False),
@@ -43,6 +55,8 @@ class Category:
         ordered: the order of the values means something.
         rest: the code that the rarer levels share, the last; None if every level has its own.
         cells: what the cells of the column are: text (any objects), number, or bool (0 and 1).
+        rest_values: the levels in the rest, the most frequent first; empty = not known.
+        rest_shares: of the rest that each of them holds, descending; what lacks to 1 is of all others together.
     """
 
     name: str
@@ -50,9 +64,12 @@ class Category:
     ordered: bool = False
     rest: int | None = None
     cells: Literal["text", "number", "bool"] = "text"
+    rest_values: tuple[Value, ...] = ()
+    rest_shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(self.values))  # a list, as JSON gives it, will do
+        for field in ("values", "rest_values", "rest_shares"):
+            object.__setattr__(self, field, tuple(getattr(self, field)))  # a list, as JSON gives it, will do
         where = f"of column {self.name!r}"
         if not self.values:
             raise refuse(f"values {where}", expected="at least one", got="none")
@@ -61,11 +78,27 @@ class Category:
             raise refuse(f"values {where}", expected="each of them once", got=f"{twice!r} twice")
         if self.rest is not None and self.rest != self.size - 1:
             raise refuse(f"rest {where}", expected=f"the last code, {self.size - 1}", got=self.rest)
+        if self.rest_values and (self.rest is None or self.rest_values[0] != self.values[-1]):
+            expected = f"a rest, and its first to be the last value, {self.values[-1]!r}"
+            raise refuse(f"rest_values {where}", expected=expected, got=listed(self.rest_values))
+        shares = self.rest_shares
+        falling = all(a >= b > 0 for a, b in zip((1.0, *shares), shares))
+        if len(shares) != len(self.rest_values) or not falling or sum(shares) >= 1:
+            expected = f"{len(self.rest_values)} descending ones above 0, below 1 in all"
+            raise refuse(f"rest_shares {where}", expected=expected, got=listed(shares))
 
     @property
     def size(self) -> int:
         """The number of codes."""
         return len(self.values)
+
+    @property
+    def weights(self) -> Floats:
+        """(K,): the share of each code that is held by the level it decodes to; 1 but for the rest."""
+        weights = np.ones(self.size)
+        if self.rest_shares:
+            weights[-1] = self.rest_shares[0]
+        return weights
 
     @property
     def label(self) -> str:
@@ -82,7 +115,7 @@ class Category:
             unknown: what happens to a level that has no code: a ValueError, or it is missing.
         """
         places, levels = pd.factorize(values)
-        code = {value: number for number, value in enumerate(self.values)}
+        code: dict[Any, int] = {**dict.fromkeys(self.rest_values, self.size - 1), **_numbered(self.values)}
         codes = [code.get(level, -1) for level in levels]
         if -1 in codes:
             otherwise = self._otherwise()
@@ -96,7 +129,10 @@ class Category:
         return numbers[places]
 
     def decode(self, codes: Floats) -> NDArray[Any]:
-        """The values that codes stand for (objects, any shape); None where NaN."""
+        """The values that codes stand for (objects, any shape); None where NaN.
+
+        Above the code of the rest lie the levels inside it; see the top of this file.
+        """
         codes = np.asarray(codes, dtype=np.float64)
         gone = np.isnan(codes)
         numbers = np.where(gone, self.size, np.round(codes)).astype(np.int64)
@@ -104,9 +140,30 @@ class Category:
         if outside.any():
             got = float(codes[outside].flat[0])
             raise refuse(f"code of column {self.name!r}", expected=f"0 to {self.size - 1}", got=f"{got:g}")
-        values = np.empty(self.size + 1, dtype=object)
-        values[:] = [*self.values, None]
+        if self.rest_shares:
+            rare, kept = numbers == self.rest, np.cumsum(self.rest_shares)
+            share = np.clip((codes[rare] - (self.size - 1)) / SPREAD, 0.0, 1.0) * kept[-1]
+            inside = np.minimum(np.searchsorted(kept, share, side="right"), len(kept) - 1)
+            numbers[rare] = np.where(inside == 0, self.size - 1, self.size + inside)
+        values = np.empty(self.size + max(len(self.rest_values), 1), dtype=object)
+        values[:] = [*self.values, None, *self.rest_values[1:]]
         return values[numbers.ravel()].reshape(codes.shape)
+
+    def log_shares(self, values: NDArray[Any]) -> Floats:
+        """(B,): log P(level | its code) of cells as ``encode`` takes them; 0 where missing, or not known.
+
+        Levels without a share of their own get what is left over, which is of all of them together.
+        """
+        if not self.rest_shares:
+            return np.zeros(len(values))
+        places, levels = pd.factorize(values)
+        share: dict[Any, float] = dict(zip(self.rest_values, self.rest_shares))
+        spelt = {spelling(value): one for value, one in reversed(share.items())}
+        left = 1 - math.fsum(self.rest_shares)
+        found = [share.get(level, spelt.get(spelling(level), left)) for level in levels]
+        codes = self.encode(np.asarray(levels, dtype=object))
+        # The place of a missing cell is -1: the last of these.
+        return np.log([*np.where(codes == self.rest, found, 1.0), 1.0])[places]
 
     def canonical(self, codes: Floats) -> NDArray[Any]:
         """The same as the cells of the column are: float64 (NaN = missing) where they are numbers or booleans."""
@@ -155,7 +212,15 @@ def infer_category(
     ranked = sorted(known, key=lambda level: -counts[level])
     kept = set(ranked[: MOST_LEVELS - 1])
     values_kept = (*(level for level in known if level in kept), ranked[MOST_LEVELS - 1])
-    return Category(name, values_kept, rest=MOST_LEVELS - 1, cells=cells)
+    rare = ranked[MOST_LEVELS - 1 :]
+    cells_in_rest = sum(counts[level] for level in rare)
+    named = tuple(rare[:MOST_IN_REST])
+    shares = tuple(counts[level] / (cells_in_rest + 1) for level in named)
+    return Category(name, values_kept, rest=MOST_LEVELS - 1, cells=cells, rest_values=named, rest_shares=shares)
+
+
+def _numbered(values: Sequence[Value]) -> dict[Value, int]:
+    return {value: number for number, value in enumerate(values)}
 
 
 def truth(value: object) -> bool | None:

@@ -6,7 +6,8 @@ fewer than four cells for each, it also has to be seen four times as often as it
 nearest different values, taken for 1.5 at least, so that chance repeats do not count). Zero-inflation, heaping and
 sentinels are anchors, the middle of a bell that was rounded to a grid is not. What is at no anchor is *loose*.
 
-**Grid.** Whole numbers that span at most 2000 get step 1: probabilities of whole numbers instead of a density.
+**Grid.** Whole numbers that span at most 2000 get step 1: probabilities of whole numbers instead of a density. Wider
+or warped ones have a density, but their answers are rounded too (``whole``).
 
 **Warp.** A Gaussian's log-likelihood of the loose values, per value and in own units, is  - log std(u) + mean log du/dx
 (+ a constant) in each space u. Log and asinh are taken where that gains more than 0.15 nats (0.5 where it costs the
@@ -88,7 +89,7 @@ def _infer(values: Floats, grid: str, unit: float, warps: bool, from_zero: bool)
     if span <= _CONSTANT * largest or span < SMALLEST:
         value = float(distinct[counts.argmax()])
         size = abs(value) if step == 0 and abs(value) >= SMALLEST else max(step, 1.0)
-        return Number("", value, size, step=step, low=least, high=most, anchors=(value,))
+        return Number("", value, size, step=step, low=least, high=most, anchors=(value,), whole=whole and unit == 1)
 
     gaps = np.diff(distinct)
     resolution = float(gaps[gaps > _CONSTANT * largest].min())
@@ -103,7 +104,8 @@ def _infer(values: Floats, grid: str, unit: float, warps: bool, from_zero: bool)
     if warps and step == 0 and float(np.abs(column.encode(distinct)).max()) > FAR_OUT:
         column = _standardised(_asinh(distinct)[0], values, loose, anchors, step)
     low, high = _bounds(least, most, unit if whole else 0.0, from_zero) if len(loose) else (least, most)
-    return replace(column, low=low, high=high, anchors=tuple(anchors.tolist()), resolution=resolution)
+    anchored = replace(column, anchors=tuple(anchors.tolist()), resolution=resolution)
+    return replace(anchored, low=low, high=high, whole=whole and unit == 1)
 
 
 def _anchors(counts: NDArray[np.int64]) -> NDArray[np.bool_]:

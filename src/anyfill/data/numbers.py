@@ -57,6 +57,7 @@ class Number:
         resolution: the smallest gap between different values seen; 0 if there was but one.
         text: the cells are text (as in a CSV file), and so are the answers.
         decimals: the fewest and the most decimals of the text, and so of the answers; None = as many as it takes.
+        whole: values are whole numbers, on a grid or (too wide for one, or warped) not, and so are the answers.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Number:
     resolution: float = 0.0
     text: bool = False
     decimals: tuple[int, int] | None = None
+    whole: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "anchors", tuple(self.anchors))  # a list, as JSON gives it, will do
@@ -98,7 +100,7 @@ class Number:
     @property
     def label(self) -> str:
         """The kind of the column, for people."""
-        return "int" if self.step > 0 else "number"
+        return "int" if self.step > 0 or self.whole else "number"
 
     @property
     def spike_scale(self) -> float:
@@ -134,8 +136,8 @@ class Number:
 
         Args:
             z: standardised values.
-            rounded: onto the grid, onto anchors next to them, and to the decimals that 32 bits carry. False for a mean,
-                where half a child is an answer.
+            rounded: onto the grid, onto anchors next to them, to the decimals that 32 bits carry, and to whole numbers.
+                False for a mean, where half a child is an answer.
         """
         z = np.asarray(z, dtype=np.float64)
         with np.errstate(over="ignore"):
@@ -143,6 +145,7 @@ class Number:
         x = np.clip(x, -_LARGEST, _LARGEST)
         if rounded:
             x = self._on_grid(x) if self.step > 0 else self._snapped(z, self._tidy(z, x))
+            x = np.round(x) if self.whole else x
         return np.clip(x, self.low, self.high)
 
     def log_slope(self, values: Floats) -> Floats:

@@ -150,10 +150,15 @@ class Table:
         values = z.detach().double().cpu().numpy() if isinstance(z, Tensor) else np.asarray(z, dtype=np.float64)
         return kinds.decode(self.columns[j], values, rounded=rounded)
 
-    def log_units(self, x: Tensor) -> Tensor:
+    def log_units(self, x: Tensor, data: Any = None) -> Tensor:
         """float64 (B, N): what added to a model's log_prob of each value of x (B, N) makes it one per own unit.
 
         log |dz/dx| for densities, - log step for probabilities of whole numbers, 0 for codes.
+
+        Args:
+            x: values; NaN = missing.
+            data: the table of which these are the rows, as ``encode`` takes it. A code that many levels share does not
+                say which of them it was; these cells do, and log P(level | code) is added.
         """
         require_shape("x", x, (None, len(self.columns)))
         z = x.detach().double().cpu().numpy()
@@ -162,6 +167,11 @@ class Table:
             number = self.number(j)
             if number is not None:
                 units[:, j] = number.log_units(z[:, j])
+        if data is not None:
+            for cells in Frame.of(data).columns:
+                column = self.columns[self.index(cells.name)]
+                if isinstance(column, Category):
+                    units[:, self.index(cells.name)] = column.log_shares(cells.values)
         return torch.from_numpy(units).to(x.device)
 
     def in_own_units(self, log_prob: Tensor, x: Tensor, asked: Tensor) -> Tensor:

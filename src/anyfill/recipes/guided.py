@@ -160,7 +160,7 @@ def _network(rows: Rows, likelihood: Mixed, options: GuidedOptions, generator: G
             components,
             likelihood.width,
             joints,
-            _members(options, len(rows), len(joints)),
+            _members(options, rows, len(joints)),
             options.bins,
             _width(options, len(rows)),
             options.depth,
@@ -191,10 +191,13 @@ def _spaced(rows: Rows, most: int) -> Rows:
     return rows.take(torch.arange(count) * len(rows) // max(count, 1))
 
 
-def _members(options: GuidedOptions, rows: int, groups: int) -> int:
+def _members(options: GuidedOptions, rows: Rows, groups: int) -> int:
+    """The fewer cells, the more the members differ, and the more of them pay."""
     if options.members is not None:
         return options.members
-    return FOLDS * groups if rows <= 700 else FOLDS // 2 * groups if rows <= 20_000 else 2
+    if len(rows) > 20_000:
+        return 2
+    return (FOLDS if rows.x.numel() <= 6000 else FOLDS // 2) * groups
 
 
 def _width(options: GuidedOptions, rows: int) -> int:

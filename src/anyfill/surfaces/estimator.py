@@ -224,7 +224,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             given: names of columns; by default none.
             own_units: densities per unit of the table; False = per standard unit of the model.
         """
-        filler, rows = self._filler, self._rows(X)[1]
+        filler, (frame, rows) = self._filler, self._rows(X)
         told = self.table_.members(names_of(given))
         wanted = ~told if asked is None else self.table_.members(names_of(asked))
         if bool((told & wanted).any()):
@@ -236,7 +236,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             answer = score(self.model_, x, Question(told, wanted).within(present))
         value = answer.value.cpu()
         if own_units:
-            units = log_units(self.model_, self.table_, rows.x)
+            units = log_units(self.model_, self.table_, rows.x, frame)
             value = value + torch.where((wanted & present).cpu(), units, 0.0).sum(1)
         return replace(answer, value=value, stderr=answer.stderr.cpu())
 
@@ -250,10 +250,10 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def cell_log_prob(self, X: Any, own_units: bool = True) -> NDArray[np.float64]:
         """(B, N): log p of each present cell given all other present cells of its row; NaN where there is none."""
-        filler, rows = self._filler, self._rows(X)[1]
+        filler, (frame, rows) = self._filler, self._rows(X)
         with threads(1):
             value = score_cells(self.model_, *filler.told(rows)).cpu()
-        units = log_units(self.model_, self.table_, rows.x) if own_units else torch.zeros_like(value)
+        units = log_units(self.model_, self.table_, rows.x, frame) if own_units else torch.zeros_like(value)
         return (value + units).numpy()
 
     def ask(

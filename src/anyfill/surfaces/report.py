@@ -7,6 +7,7 @@ accuracy on cells that were hidden and asked back, and on request how fast a tar
 import os
 import secrets
 from collections.abc import Generator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,8 @@ from anyfill.surfaces.threads import threads
 
 MOST_COLUMNS = 60
 """Columns whose values are drawn."""
-CURVE_ROWS, CURVE_SAMPLES = 40, 20
-"""Rows of an acquisition curve, and the draws behind each choice in it."""
+CURVE_ROWS, CURVE_SAMPLES, CURVE_STEPS = 40, 10, 10
+"""Of an acquisition curve the most rows, the draws behind each choice, and the most measurements."""
 Piece = tuple[list[str], float]
 
 
@@ -272,18 +273,20 @@ def _acquisition(model: Any, frame: Frame, goal: int, seed: int) -> list[str]:
     with threads(1):
         for name, chooser in (("most telling first", Informed(samples=CURVE_SAMPLES)), ("at random", AtRandom())):
             generator = torch.Generator().manual_seed(seed)
-            steps = list(acquire_steps(model.model_, some, goal, chooser, generator=generator))
+            every = acquire_steps(model.model_, some, goal, chooser, generator=generator)
+            steps = list(islice(every, CURVE_STEPS + 1))
             key = [one.squared_error if number else one.wrong for one in steps]
             curves[name] = [float(one.mean().sqrt() if number else one.mean()) for one in key]
             if not first and len(steps) > 1:
                 codes, counts = np.unique(steps[1].chosen.numpy(), return_counts=True)
                 first = table.names[int(codes[counts.argmax()])]
     what = "Root mean squared error, in the model's standard units," if number else "Share of wrong answers"
-    name = table.names[goal]
+    name, most = table.names[goal], max(map(len, curves.values())) - 1
     return [
         page.heading(f"How fast {name} is learnt"),
         page.paragraph(
-            f"{what} for {name} in {len(index)} rows after each measurement, from nothing known. Most telling first: "
+            f"{what} for {name} in {len(index)} rows after each of {most} measurements at most, from nothing known. "
+            "Most telling first: "
             f"each row measures what the model expects to tell most about {name}; most often {first} comes first."
         ),
         f'<div class="scroll">{figures.line_curves(curves, "measurements")}</div>',

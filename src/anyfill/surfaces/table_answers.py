@@ -19,6 +19,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from anyfill.checks import refuse
+from anyfill.data.categories import SPREAD
 from anyfill.data.frames import Frame
 from anyfill.data.numbers import Number
 from anyfill.data.table import Category, Ignored, Table
@@ -26,8 +28,17 @@ from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
 from anyfill.likelihoods.mixed import MixedMarginals, marginals_at
 from anyfill.model import Model
 from anyfill.questions.question import Reading
-from anyfill.samplers.rowwise import block_size, parameters, portions, row_keys, sample_rowwise
-from anyfill.surfaces.table_means import means
+from anyfill.samplers.rowwise import (
+    RowStreams,
+    block_size,
+    draw_keys,
+    mix,
+    parameters,
+    portions,
+    row_keys,
+    sample_rowwise,
+)
+from anyfill.surfaces.table_means import level_log_probs, means, with_rest
 
 Statistic = Literal["mean", "median", "mode"]
 DRAWS = 64
@@ -62,7 +73,9 @@ def summary(model: Model, table: Table, x: Tensor, known: Tensor, statistic: Sta
         return part.quantile(0.5) if statistic == "median" else part.mode()
 
     def read(params: Tensor) -> Tensor:
-        return _by_kind(model.likelihood(params), table, of_number, lambda part: part.mode())
+        answer = _by_kind(model.likelihood(params), table, of_number, lambda part: part.mode())
+        _mend_rest(model, table, params, answer)
+        return answer
 
     return _in_blocks(model, x, known, read)
 
@@ -73,33 +86,55 @@ def quantiles(model: Model, table: Table, x: Tensor, known: Tensor, levels: tupl
     if not answers_each(model):
 
         def of_draws(level: float) -> Callable[[int, Tensor], Tensor]:
-            return lambda j, z: _most_frequent(z) if unordered[j] else _sorted_at(z, level, codes=table.sizes[j] > 0)
+            def read_draws(j: int, z: Tensor) -> Tensor:
+                if unordered[j]:
+                    return _statistic_of_draws(table, j, z, "mode")
+                return _sorted_at(z, level, codes=table.sizes[j] > 0)
+
+            return read_draws
 
         return [_of_draws(model, table, x, known, of_draws(level)) for level in levels]
 
     def read(params: Tensor) -> Tensor:
         marginals = model.likelihood(params)
         mode = _by_kind(marginals, table, lambda part: torch.zeros_like(part.mean()), lambda part: part.mode())
+        _mend_rest(model, table, params, mode)
         return torch.stack([torch.where(unordered, mode, marginals.quantile(q).double()) for q in levels], 1)
 
     return list(_in_blocks(model, x, known, read).unbind(1)) if len(x) else [x.float()] * len(levels)
 
 
 def probabilities(model: Model, table: Table, x: Tensor, known: Tensor, j: int) -> Tensor:
-    """float32 (B, K): the probability of each code of the unknown column j."""
+    """float32 (B, K): for each code of the unknown category j the probability of the level that it decodes to.
+
+    Where rare levels share a code, that is the most frequent of them, and what lacks to 1 is of the others.
+    """
+    column = table.columns[j]
+    if not isinstance(column, Category):
+        raise refuse("column", expected="a category", got=f"{column.name!r} ({column.label})")
     codes = torch.arange(table.sizes[j], device=x.device)
     if not answers_each(model):
         asked = open_cells(table, known)
         drawn = sample_rowwise(model, x, known, asked, keys=row_keys(x, known, 0), draws=DRAWS)
-        return (drawn[:, :, j, None] == codes).float().mean(0)
+        return (drawn[:, :, j, None] == codes).float().mean(0) * torch.from_numpy(column.weights).to(x)
 
-    def read(params: Tensor) -> Tensor:
-        own, variable = params[:, j : j + 1], torch.full((len(params), 1), j, device=params.device)
-        marginals = marginals_at(model.likelihood, own, variable)
-        like = torch.zeros_like(variable, dtype=torch.float32)
-        return torch.cat([marginals.log_prob(like + code) for code in codes.tolist()], 1).exp()
+    return _in_blocks(model, x, known, lambda params: level_log_probs(column, _alone(model, params, j)).exp())
 
-    return _in_blocks(model, x, known, read)
+
+def spread_in_rest(table: Table, drawn: Tensor, keys: Tensor) -> Tensor:
+    """Draws (n, B, N) of rows with these keys (B,), and levels drawn inside the rest where a rest was drawn.
+
+    A draw of the rest's code becomes rest + ``SPREAD`` u, which decodes to a level of it; u is a hash of the row's key
+    and the number of the draw. For decoding alone: a model does not know such codes.
+    """
+    columns = [j for j in range(len(table.columns)) if with_rest(table, j) is not None]
+    noise = RowStreams(draw_keys(mix(keys), len(drawn)).flatten())  # mixed: not what drew the codes
+    u = noise.uniform((drawn.shape[0] * drawn.shape[1], len(columns)), drawn.device).unflatten(0, drawn.shape[:2])
+    out = drawn.clone()
+    for number, j in enumerate(columns):
+        code = drawn[:, :, j]
+        out[:, :, j] = torch.where(code == table.sizes[j] - 1, code + SPREAD * u[:, :, number].to(code), code)
+    return out
 
 
 def decoded(
@@ -115,7 +150,8 @@ def decoded(
         whole: the column has whole numbers only, so a mean is rounded too.
     """
     number, column = table.number(j), table.columns[j]
-    if statistic != "mean" or not isinstance(column, Number) or number is None or (whole and number.step > 0):
+    is_whole = number is not None and (number.step > 0 or number.whole)
+    if statistic != "mean" or not isinstance(column, Number) or number is None or (whole and is_whole):
         return table.decode_column(j, z)
     values = z.double().cpu().numpy() if isinstance(z, Tensor) else np.asarray(z, dtype=np.float64)
     rounded, plain = number.decode(values), number.decode(values, rounded=False)
@@ -133,6 +169,12 @@ def whole_columns(table: Table, frame: Frame) -> list[bool]:
     array = isinstance(frame.native, np.ndarray) and frame.native.dtype.kind == "f"
     integral = {column.name: column.integral for column in frame.columns}
     return [integral.get(name, False) or not array for name in table.names]
+
+
+def _alone(model: Model, params: Tensor, j: int) -> Marginals:
+    """The marginals (b, 1) of column j, of parameters (b, N, P)."""
+    variable = torch.full((len(params), 1), j, device=params.device)
+    return marginals_at(model.likelihood, params[:, j : j + 1], variable)
 
 
 def _in_blocks(model: Model, x: Tensor, known: Tensor, read: Callable[[Tensor], Tensor]) -> Tensor:
@@ -163,6 +205,14 @@ def _by_kind(
     return torch.where(coded.to(answer.device), answer, numbers(marginals).double())
 
 
+def _mend_rest(model: Model, table: Table, params: Tensor, mode: Tensor) -> None:
+    """Set the modes (b, N) of categories in which rare levels share a code: the likeliest level, not code."""
+    for j in range(len(table.columns)):
+        category = with_rest(table, j)
+        if category is not None:
+            mode[:, j] = level_log_probs(category, _alone(model, params, j)).argmax(-1).to(mode.dtype)
+
+
 def _unordered(table: Table) -> Tensor:
     """bool (N,): categories without an order, whose quantiles mean nothing."""
     return torch.tensor([isinstance(c, Category) and not c.ordered for c in table.columns])
@@ -179,7 +229,8 @@ def _statistic_of_draws(table: Table, j: int, z: Tensor, statistic: Statistic) -
     """(B,): from standardised draws (M, B) of column j."""
     number = table.number(j)
     if number is None:
-        return _most_frequent(z)
+        category = with_rest(table, j)
+        return _most_frequent(z) if category is None else _most_frequent(z, category.weights)
     if statistic == "mean":
         own = number.decode(z.double().cpu().numpy(), rounded=False).mean(0)
         return torch.from_numpy(number.encode(own)).to(z.device)
@@ -201,10 +252,11 @@ def _sorted_at(z: Tensor, level: float, *, codes: bool = False) -> Tensor:
     return z[low] + (place - low) * (z[high] - z[low])
 
 
-def _most_frequent(z: Tensor) -> Tensor:
-    """(B,): the most frequent of codes (M, B), the smallest of equals."""
+def _most_frequent(z: Tensor, weights: NDArray[Any] | None = None) -> Tensor:
+    """(B,): the most frequent of codes (M, B), the smallest of equals; each counted by its weight (K,)."""
     codes = torch.arange(int(z.max()) + 1 if z.numel() else 1, device=z.device)
-    return (z.unsqueeze(-1) == codes).sum(0).argmax(-1)
+    count = (z.unsqueeze(-1) == codes).sum(0).double()
+    return (count if weights is None else count * torch.from_numpy(weights[: len(codes)]).to(count)).argmax(-1)
 
 
 def _densest(z: Tensor) -> Tensor:

@@ -15,7 +15,15 @@ from anyfill.data.rows import Rows
 from anyfill.data.table import Category, Datetime, Ignored, Table
 from anyfill.evaluation import information
 from anyfill.samplers.rowwise import row_keys, sample_rowwise
-from anyfill.surfaces.table_answers import Statistic, decoded, open_cells, probabilities, quantiles, summary
+from anyfill.surfaces.table_answers import (
+    Statistic,
+    decoded,
+    open_cells,
+    probabilities,
+    quantiles,
+    spread_in_rest,
+    summary,
+)
 from anyfill.surfaces.table_filling import Filler
 from anyfill.surfaces.table_questions import Answer, ColumnAnswer, NextFeature, Plain, plain
 from anyfill.surfaces.threads import threads
@@ -65,7 +73,8 @@ def ask_row(
         shares = {j: probabilities(filler.model, table, x, known, j)[0] for j in chosen if table.sizes[j]}
         drawn: dict[str, NDArray[Any]] = {}
         if draws:
-            values = sample_rowwise(filler.model, x, known, free, keys=row_keys(x, known, seed), draws=draws)
+            keys = row_keys(x, known, seed)
+            values = spread_in_rest(table, sample_rowwise(filler.model, x, known, free, keys=keys, draws=draws), keys)
             drawn = {table.names[j]: _readable(table, j, values[:, 0, j].cpu()) for j in chosen}
     columns = tuple(_column_answer(table, j, mean, ends, shares.get(j)) for j in chosen)
     return Answer(said, level, columns, drawn)

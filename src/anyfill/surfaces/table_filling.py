@@ -13,10 +13,18 @@ from torch import Tensor
 from anyfill.checks import refuse
 from anyfill.data.frames import Frame
 from anyfill.data.rows import Rows
-from anyfill.data.table import Category, Datetime, Ignored, Table
+from anyfill.data.table import Category, Datetime, Ignored, Number, Table, Variable
 from anyfill.model import Model
 from anyfill.samplers.rowwise import row_keys, sample_rowwise, seed_keys, told_apart
-from anyfill.surfaces.table_answers import Statistic, decoded, open_cells, quantiles, summary, whole_columns
+from anyfill.surfaces.table_answers import (
+    Statistic,
+    decoded,
+    open_cells,
+    quantiles,
+    spread_in_rest,
+    summary,
+    whole_columns,
+)
 from anyfill.surfaces.threads import threads
 
 
@@ -71,7 +79,8 @@ class Filler:
                 raise refuse("row_seeds", expected=expected, got=f"{own.dtype} {own.shape}")
             keys = seed_keys(torch.from_numpy(own.astype(np.int64))[index].to(x.device), seed)
         with threads(1):
-            drawn = sample_rowwise(self.model, x, known, open_cells(self.table, known), keys=keys, draws=n).cpu()
+            drawn = sample_rowwise(self.model, x, known, open_cells(self.table, known), keys=keys, draws=n)
+        drawn = spread_in_rest(self.table, drawn, keys).cpu()
         return [self._filled(frame, index, one, self._decoded) for one in drawn]
 
     def interval(self, frame: Frame, rows: Rows, level: float) -> tuple[Any, Any]:
@@ -88,7 +97,8 @@ class Filler:
         x, known = self.nothing(n)
         keys = seed_keys(torch.arange(n, device=x.device), seed)
         with threads(1):
-            drawn = sample_rowwise(self.model, x, known, open_cells(self.table, known), keys=keys)[0].cpu()
+            drawn = sample_rowwise(self.model, x, known, open_cells(self.table, known), keys=keys)
+        drawn = spread_in_rest(self.table, drawn, keys)[0].cpu()
         return pd.DataFrame({name: self._series(j, drawn[:, j]) for j, name in enumerate(self.table.names)})
 
     def _modelled(self, frame: Frame) -> list[tuple[int, Any]]:
@@ -127,6 +137,12 @@ class Filler:
         values = decoded(self.table, j, z)
         if isinstance(column, Datetime) and column.format is None:
             return pd.to_datetime(np.round(values * 1e6).astype(np.int64), unit="us")
-        if number is not None and number.step == 1 and not number.text and bool(np.all(np.abs(values) < 2**53)):
+        whole = number is not None and _is_whole(column, number) and not number.text
+        if whole and bool(np.all(np.abs(values) < 2**53)):
             return values.astype(np.int64)
         return values.astype(bool) if isinstance(column, Category) and column.cells == "bool" else values
+
+
+def _is_whole(column: Variable, number: Number) -> bool:
+    """True if the cells of a column are whole numbers (of a date they are seconds, which are not its cells)."""
+    return number.step == 1 or (number.whole and isinstance(column, Number))

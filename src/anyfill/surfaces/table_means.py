@@ -11,6 +11,9 @@ and the two ends add g(a) P(U < a) and g(b) P(U > b). Other distributions are av
 says only the cells that are asked for are kept, gathered over several blocks, and read as distributions, one family of
 columns after the other. Cells are read elementwise and in multiples of ``LANES``, so it does not matter which come
 together.
+
+**Categories** are filled with their likeliest level. Where rare levels share a code, the likeliest of them competes
+with the levels that have codes of their own: P(rest) times its share of the rest.
 """
 
 import math
@@ -25,7 +28,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from anyfill.data.numbers import SMALLEST, Number
-from anyfill.data.table import Table
+from anyfill.data.table import Category, Table
 from anyfill.likelihoods.continuous import GaussianMarginals, GaussianMixtureMarginals
 from anyfill.likelihoods.families import Family, families_of
 from anyfill.likelihoods.marginals import Likelihood, Marginals
@@ -84,6 +87,20 @@ def own_mean(number: Number, log_weights: Tensor, centers: Tensor, scales: Tenso
     return (log_weights.double().exp() * inside).sum(-1).clamp(number.low, number.high)
 
 
+def with_rest(table: Table, j: int) -> Category | None:
+    """Column j if it is a category whose rare levels share a code and have known shares of it."""
+    column = table.columns[j]
+    return column if isinstance(column, Category) and column.rest_shares else None
+
+
+def level_log_probs(category: Category, marginals: Marginals) -> Tensor:
+    """float64 (B, K): of marginals (B, 1), log P of the level that each code decodes to."""
+    weights = torch.from_numpy(category.weights).log()
+    like = torch.zeros_like(marginals.mode(), dtype=torch.float32)
+    logs = [marginals.log_prob(like + code).double() + float(weights[code]) for code in range(category.size)]
+    return torch.cat(logs, 1)
+
+
 def _bent(number: Number, bound: float) -> float:
     """u of a bound; where the logarithm has none, of what is next to its end."""
     if number.warp == "log" and bound <= number.center:
@@ -108,16 +125,20 @@ class _Part:
         likelihood: what reads them.
         number: the warped column that this is, alone; None for columns without a warp.
         coded: they are categories.
+        category: the category with a rest that this is, alone; None for others.
     """
 
     members: NDArray[np.bool_]
     likelihood: Likelihood
     number: Number | None
     coded: bool
+    category: Category | None
 
     def read(self, params: Tensor, variable: Tensor) -> Tensor:
         """(H,), standardised: from the parameters (H, P) of the variables ``variable`` (H,)."""
         marginals = marginals_at(self.likelihood, params.unsqueeze(1), variable.unsqueeze(1))
+        if self.category is not None:
+            return level_log_probs(self.category, marginals).argmax(-1)
         if self.number is None:
             return (marginals.mode() if self.coded else marginals.mean())[:, 0]
         return torch.from_numpy(self.number.encode(_mean_of(self.number, marginals).cpu().numpy()))
@@ -139,7 +160,7 @@ class _OfFamily:
 
 
 def _parts(likelihood: Likelihood, table: Table, device: torch.device) -> list[_Part]:
-    """All columns: those of one family together, but categories and numbers apart and each warped column alone."""
+    """All columns: one family together, but categories and numbers apart, and alone what is warped or has a rest."""
     mixed = likelihood
     while isinstance(mixed, Pooled):
         mixed = mixed.base
@@ -147,7 +168,7 @@ def _parts(likelihood: Likelihood, table: Table, device: torch.device) -> list[_
     groups: dict[Hashable, list[int]] = {}
     for j, size in enumerate(table.sizes):
         family = -1 if families is None else int(families.number[j])
-        groups.setdefault((family, size > 0, -1 if _warped(table, j) is None else j), []).append(j)
+        groups.setdefault((family, size > 0, j if _is_alone(table, j) else -1), []).append(j)
     parts: list[_Part] = []
     for members in groups.values():
         reader, j = likelihood, members[0]
@@ -155,7 +176,7 @@ def _parts(likelihood: Likelihood, table: Table, device: torch.device) -> list[_
             reader = _narrowed(likelihood, _OfFamily(families.each[families.number[j]], families.row, mixed.width))
         chosen = np.zeros(len(table.columns), dtype=np.bool_)
         chosen[members] = True
-        parts.append(_Part(chosen, reader, _warped(table, j), table.sizes[j] > 0))
+        parts.append(_Part(chosen, reader, _warped(table, j), table.sizes[j] > 0, with_rest(table, j)))
     return parts
 
 
@@ -167,6 +188,10 @@ def _narrowed(likelihood: Likelihood, family: _OfFamily) -> Likelihood:
 def _warped(table: Table, j: int) -> Number | None:
     number = table.number(j)
     return number if number is not None and number.warp != "none" else None
+
+
+def _is_alone(table: Table, j: int) -> bool:
+    return _warped(table, j) is not None or with_rest(table, j) is not None
 
 
 def _read(parts: list[_Part], found: list[tuple[NDArray[np.int64], Tensor]], answer: Tensor) -> None:

@@ -5,6 +5,7 @@ rounding, on the rows that come with it, and each row is read in the most direct
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -59,13 +60,13 @@ def score_cells(model: Model, x: Tensor, present: Tensor) -> Tensor:
     return answer
 
 
-def log_units(model: Model, table: Table, x: Tensor) -> Tensor:
+def log_units(model: Model, table: Table, x: Tensor, data: Any = None) -> Tensor:
     """float64 (B, N): what makes a log-probability of each value of x (B, N) one per unit of the table.
 
     ``Table.log_units``, where the likelihood of a column of whole numbers has masses; where it has densities (a plain
-    Gaussian, an energy) the slope.
+    Gaussian, an energy) the slope. ``data``, the table behind x, tells apart the levels that share a code.
     """
-    units = table.log_units(x).cpu()
+    units = table.log_units(x, data).cpu()
     for j, column in enumerate(_columns(model.likelihood, len(table.columns))):
         number = table.number(j)
         if number is not None and number.step > 0 and not (isinstance(column, SpikedMixture) and column.step > 0):
