@@ -54,7 +54,8 @@ def test_a_fitted_model_answers_like_any_other(name: str, generator) -> None:
     draws = answer.sample(5, seed=0)
     assert set(draws[..., 2].flatten().tolist()) <= {0.0, 1.0}
     score = answer.log_prob(draws[0])
-    assert score.kind == "exact"
+    assert score.kind == "estimate"  # of a few draws of the latent variable
+    assert bool(score.stderr.isinf().all())
     assert bool(score.value.isfinite().all())
     assert bool(answer.log_prob(draws[0], orders=3, seed=0).value.isfinite().all())
     assert torch.equal(answer.mean(), model.given(holes).mean())  # nothing random in an answer

@@ -102,7 +102,7 @@ def test_recipes_may_be_asked_what_they_were_trained_for():
 
 
 def test_an_unknown_recipe_is_one_sentence_that_lists_the_others():
-    with pytest.raises(ValueError, match="recipe: expected one of auto, gaussian, one-pass") as caught:
+    with pytest.raises(ValueError, match="recipe: expected one of auto, fast, gaussian, one-pass") as caught:
         fitted("forest")
     assert all(name in str(caught.value) for name in NAMES)
     with pytest.raises(ValueError, match="steps"):
