@@ -187,6 +187,8 @@ def test_every_command_explains_itself(run, command: str) -> None:
         (("fill", "model", "data.csv", "-o", "f.csv", "--engine", "spark"), "spark"),
         (("fill", "model", "data.csv", "-o", "f.csv", "--address", "x:1"), "dask or ray"),
         (("fill", "data.csv", "model", "-o", "f.csv"), "the folder of the model first"),
+        (("fill", "model", "data.csv", "-o", "f.csv", "--recipe", "fast"), "--recipe: expected none beside a MODEL"),
+        (("fill", "model", "data.csv", "-o", "f.csv", "--column", "age=int"), "--column"),
         (("score", "data.csv", "model"), "the folder of a model, which comes first"),
         (("ask", "model", "--want", "weight"), "'weight'"),
         (("ask", "model", "--want", " ,"), "--want"),

@@ -20,7 +20,7 @@ from anyfill.data.rows import Rows
 from anyfill.model import Model
 from anyfill.objectives.unrolled import Unrolled
 from anyfill.objectives.weights import Mean, Sum
-from anyfill.questions.question import Order, Question, Questions, Reading, order_of, question_of
+from anyfill.questions.question import Order, Question, Questions, Reading, question_of
 from anyfill.rank import NEVER
 
 
@@ -37,20 +37,23 @@ class Taught:
     held: tuple[int, ...]
 
     @property
+    def _lesson(self) -> Unrolled:
+        return Unrolled(self.questions, Mean())
+
+    @property
     def readings(self) -> frozenset[Reading]:
-        return self.questions.readings
+        return self._lesson.readings
 
     @property
     def order(self) -> Order | None:
-        return order_of(self.questions)
+        return self._lesson.order
 
     def pose(self, batch: int, *, generator: Generator) -> Tensor:
-        question = self.questions.sample(batch, generator=generator)
-        return torch.where(question.given, -1, torch.where(question.asked, 0, NEVER))
+        return self._lesson.pose(batch, generator=generator)
 
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
         seen = Rows(rows.x, rows.present & ~held_cells(rows, self.held), rows.context)
-        return Unrolled(self.questions, Mean()).loss(model, seen, rank, generator=generator)
+        return self._lesson.loss(model, seen, rank, generator=generator)
 
     def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
         return self.loss(model, rows, self.pose(len(rows), generator=generator), generator=generator)

@@ -162,6 +162,10 @@ def fill(
         raise refuse("arguments", expected="MODEL and DATA, or DATA alone", got=len(sources))
     if len(sources) == 2 and sources[0].is_file() and sources[1].is_dir():
         raise refuse("arguments", expected="the folder of the model first, MODEL DATA", got="the table first")
+    told = {"--recipe": recipe != "auto", "--column": column, "--steps": steps, "--rows": rows != 200_000}
+    for option, value in told.items():
+        if len(sources) == 2 and value:
+            raise refuse(option, expected="none beside a MODEL, which is trained already", got="one")
     require_engine(engine.value, address)
     data = sources[-1]
     with tempfile.TemporaryDirectory(prefix="anyfill-") as made:
