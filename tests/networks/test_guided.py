@@ -7,7 +7,8 @@ import torch
 
 from anyfill.likelihoods import Categorical, Mixed, Pooled, SpikedMixture
 from anyfill.model import Model
-from anyfill.networks.guided import Apart, GuidedMLP
+from anyfill.networks.apart import Apart
+from anyfill.networks.guided import GuidedMLP
 from anyfill.networks.guided_head import read_head
 from anyfill.networks.joint import Joint, condition
 

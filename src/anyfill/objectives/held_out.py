@@ -1,7 +1,7 @@
 """An ensemble that is judged by cells it has not seen: each member leaves out its own share of the cells.
 
 Every present cell belongs to one of G folds (the rows' context, (B, N)). A batch is dealt to the members in equal
-consecutive parts (``networks.guided.Apart``); member m is never told nor asked the cells of fold held[m] while it
+consecutive parts (``networks.apart.Apart``); member m is never told nor asked the cells of fold held[m] while it
 learns, and is judged by exactly those, given all other present cells:
 
     Taught   loss of row i = mean over asked j, fold_ij != held[m], of  -log p_m(x_ij | given, fold != held[m])

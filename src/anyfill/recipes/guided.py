@@ -24,19 +24,18 @@ from anyfill.checks import refuse
 from anyfill.data.rows import Rows
 from anyfill.likelihoods import Categorical, Mixed, Pooled, SpikedMixture
 from anyfill.model import Model
+from anyfill.networks.apart import Apart
 from anyfill.networks.expansion import Expansion
-from anyfill.networks.guided import Apart, GuidedMLP
+from anyfill.networks.guided import GuidedMLP
 from anyfill.networks.joint import Joint
-from anyfill.objectives.held_out import Judged, Taught, held_question
+from anyfill.objectives.held_out import Judged, Taught
 from anyfill.questions.bernoulli import Bernoulli
 from anyfill.questions.mixture import Mixture
 from anyfill.recipes.joint_em import choose_components, enough_rows, fit_joint
+from anyfill.recipes.weighing import weigh
 from anyfill.training import FitOptions, StepReport, fit_steps
 
 FOLDS = 6
-WIDENINGS = (0.85, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5)
-PRIOR_CELLS = 10.0
-"""So many cells count what all variables say together about the weights and scales of one."""
 MOST_FEATURES = 64
 """The most features for which joint Gaussians are worth their cubic cost."""
 
@@ -121,7 +120,7 @@ def guided_steps(
         student, taught, Taught(questions, held), settings, validation=judged, validation_objective=judge
     )
     network.cpu()
-    _weigh(view, likelihood, judged, held)
+    weigh(view, likelihood, judged, held)
     pooled = Pooled(likelihood, network.candidates, weighted=True)
     yield Model(network, pooled, readings=student.readings).eval()
 
@@ -269,89 +268,3 @@ def _dealt(rows: Rows, members: int, most: int, generator: Generator) -> Rows:
         torch.cat([one.present for one in pieces]),
         torch.cat([one.context for one in pieces if one.context is not None]),
     )
-
-
-@torch.no_grad()
-def _weigh(view: Apart, likelihood: Mixed, judged: Rows, held: tuple[int, ...]) -> None:
-    """Set each variable's weights in the pool and the factor on its scales by the cells that were left out."""
-    network = view.network.eval()
-    groups, variables = len(network.joints), network.variables
-    block = 64 * network.members
-    found: list[Tensor] = []
-    owners: list[Tensor] = []
-    for i in range(0, len(judged), block):
-        part = judged.take(torch.arange(i, min(i + block, len(judged))))
-        question = held_question(part, held)
-        # The members of every group leave out the same folds, so one group's questions are all groups' questions.
-        asked = question.asked.unflatten(0, (groups, -1))[0]
-        found.append(_scores(view, likelihood, part, question.given)[:, :, asked])
-        owners.append(asked.nonzero()[:, 1])
-    cells, owner = torch.cat(found, 2), torch.cat(owners)  # (widenings, 2 groups, cells), (cells,)
-    weights, scores = zip(*(_mixture_weights(one, owner, variables) for one in cells))
-    common = torch.stack([score.sum(0) for score in scores]) / max(len(owner), 1)
-    total = torch.stack(list(scores)) + PRIOR_CELLS * common.unsqueeze(1)  # (widenings, N)
-    best = total.argmax(0)
-    chosen = torch.stack(weights)[best, torch.arange(variables)]  # (N, 2 groups)
-    each = network.members // groups
-    pool = torch.cat([(chosen[:, :groups] / each).repeat_interleave(each, 1), chosen[:, groups:]], 1)
-    network.set_weights(pool.log().float(), torch.tensor(WIDENINGS)[best])
-
-
-def _scores(view: Apart, likelihood: Mixed, part: Rows, given: Tensor) -> Tensor:
-    """(widenings, 2 groups, b, N): log p of every cell by each group's member and by each joint alone."""
-    network = view.network
-    groups = len(network.joints)
-    rows = len(part) // groups
-    x = torch.where(given, part.x, torch.zeros_like(part.x))
-    member = view.which.repeat_interleave(len(part) // network.members)
-    starts, told = [], []
-    for group, joint in enumerate(view.joints):
-        span = slice(group * rows, (group + 1) * rows)
-        own = joint.take(member[span]) if joint.log_weights.shape[-1] else network.joint(group)
-        starts.append(network.start(x[span], given[span], own))
-        told.append(network.told(x[span], given[span], starts[-1]))
-    learned = network.learned(torch.cat(told).unflatten(0, (network.members, -1))).flatten(0, 1).split(rows)
-    values = part.x.split(rows)
-    found: list[Tensor] = []
-    for widen in WIDENINGS:
-        network.set_weights(network.get_buffer("pool"), torch.full((network.variables,), widen))
-        found.append(
-            torch.stack(
-                [likelihood(network.read(start, h)).log_prob(v) for start, h, v in zip(starts, learned, values)]
-                + [likelihood(network.read(start, None)).log_prob(v) for start, v in zip(starts, values)][
-                    : _joined(network)
-                ]
-            ).double()
-        )
-    return torch.stack(found)
-
-
-def _joined(network: GuidedMLP) -> int:
-    """How many joints have a part of their own in the pool."""
-    return len(network.joints) if network.has_joints else 0
-
-
-def _mixture_weights(log_probs: Tensor, owner: Tensor, variables: int) -> tuple[Tensor, Tensor]:
-    """For each of N variables the weights (N, C) of C candidates that make its cells most probable, by EM.
-
-    Args:
-        log_probs: (C, n) of n cells.
-        owner: (n,), the variable of each cell.
-        variables: N.
-
-    Returns:
-        The weights, drawn towards those of all cells together as if ``PRIOR_CELLS`` more cells had been seen, and (N,)
-        the log-probability of each variable's cells under them.
-    """
-    count = len(log_probs)
-    common = torch.full((count,), 1.0 / count, dtype=torch.float64)
-    for _ in range(40):
-        share = (log_probs + common.log().unsqueeze(1)).softmax(0)
-        common = (share.sum(1) + 1.0) / (share.sum() + count)
-    weights = common.repeat(variables, 1)
-    for _ in range(40):
-        share = (log_probs + weights.log()[owner].T).softmax(0)
-        amount = (PRIOR_CELLS * common).repeat(variables, 1).index_add_(0, owner, share.T)
-        weights = amount / amount.sum(1, keepdim=True)
-    mixed = (log_probs + weights.log()[owner].T).logsumexp(0)
-    return weights, torch.zeros(variables, dtype=mixed.dtype).index_add_(0, owner, mixed)
