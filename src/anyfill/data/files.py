@@ -34,6 +34,7 @@ from anyfill.data.columnar import (
 )
 from anyfill.data.delimited import DelimitedSink, Dialect, read_delimited, sniff
 from anyfill.data.sheets import SheetSink, read_sheet
+from anyfill.disk import sync_folder
 
 Format = Literal["delimited", "tabs", "parquet", "arrow", "excel"]
 
@@ -191,7 +192,7 @@ def open_writer(path: str | Path, *, like: str | Path | None = None) -> Generato
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-    _sync_folder(target.parent)
+    sync_folder(target.parent)
 
 
 def _present(path: str | Path) -> Path:
@@ -245,14 +246,3 @@ def _sink(file: BinaryIO, kind: Format, target: Path, dialect: Dialect) -> Sink:
             return ArrowSink(file, packed=target.name.lower().endswith(".feather"))
         case "excel":
             return SheetSink(file)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the name survive a power cut, where the system has a way to."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -58,6 +58,13 @@ def value_features(kind: Kind, x: Tensor) -> Tensor:
             return torch.where((size == 0).unsqueeze(-1), real, codes)
 
 
+def told_features(kind: Kind, x: Tensor, known: Tensor, context: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """(B, N (F + 1) + C): all that an MLP is told: the values as plain numbers, which are known, and the context."""
+    flags = known.unsqueeze(-1).to(dtype)
+    told = torch.cat([value_features(kind, x).to(dtype), flags], -1).flatten(1)
+    return told if context is None else torch.cat([told, context.to(dtype)], -1)
+
+
 class ValueEmbedding(nn.Module):
     """Vectors (B, L, width) for values (B, L) of the variables ``index`` (B, L)."""
 

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from anyfill.checks import require_count, require_probability
-from anyfill.networks.embed import Kind, value_features
+from anyfill.networks.embed import Kind, told_features, value_features
 
 
 @dataclass(eq=False, repr=False)
@@ -47,11 +47,7 @@ class ResidualMLP(nn.Module):
         nn.init.zeros_(self.leave.weight)
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
-        flags = known.unsqueeze(-1).to(self.enter.weight.dtype)
-        told = torch.cat([value_features(self.kind, x).to(flags.dtype), flags], -1).flatten(1)
-        if context is not None:
-            told = torch.cat([told, context.to(told.dtype)], -1)
-        h = self.enter(told)
+        h = self.enter(told_features(self.kind, x, known, context, self.enter.weight.dtype))
         for block in self.blocks:
             h = block(h)
         return self.leave(self.norm(h)).view(-1, self.variables, self.outputs)

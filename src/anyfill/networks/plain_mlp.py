@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from anyfill.checks import require_count, require_probability
-from anyfill.networks.embed import Kind, value_features
+from anyfill.networks.embed import Kind, told_features, value_features
 
 
 @dataclass(eq=False, repr=False)
@@ -49,10 +49,7 @@ class PlainMLP(nn.Module):
         nn.init.zeros_(self.leave.weight)
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
-        flags = known.unsqueeze(-1).to(self.leave.weight.dtype)
-        h = torch.cat([value_features(self.kind, x).to(flags.dtype), flags], -1).flatten(1)
-        if context is not None:
-            h = torch.cat([h, context.to(h.dtype)], -1)
+        h = told_features(self.kind, x, known, context, self.leave.weight.dtype)
         for layer in self.layers:
             h = functional.dropout(functional.silu(layer(h)), self.dropout, self.training)
         return self.leave(h).view(-1, self.variables, self.outputs)

@@ -22,8 +22,7 @@ from anyfill.likelihoods.energy import EnergyMarginals
 from anyfill.likelihoods.tilted import TiltedMarginals
 from anyfill.model import Model
 from anyfill.objectives.weights import Sum, Weights
-from anyfill.questions.question import Order, Questions, Reading, order_of, question_of
-from anyfill.rank import NEVER
+from anyfill.questions.question import Order, Questions, Reading, at_once, order_of, question_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +55,7 @@ class SampledNormaliser:
         return order_of(self.questions)
 
     def pose(self, batch: int, *, generator: Generator) -> Tensor:
-        question = self.questions.sample(batch, generator=generator)
-        return torch.where(question.given, -1, torch.where(question.asked, 0, NEVER))
+        return at_once(self.questions.sample(batch, generator=generator))
 
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
         if model.is_one_pass:

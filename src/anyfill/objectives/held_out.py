@@ -19,9 +19,8 @@ from anyfill.checks import refuse
 from anyfill.data.rows import Rows
 from anyfill.model import Model
 from anyfill.objectives.unrolled import Unrolled
-from anyfill.objectives.weights import Mean, Sum
-from anyfill.questions.question import Order, Question, Questions, Reading, question_of
-from anyfill.rank import NEVER
+from anyfill.objectives.weights import Mean
+from anyfill.questions.question import Order, Question, Questions, Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +84,7 @@ class Judged:
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
         question = held_question(rows, self.held)
         nats = -model.marginals(rows.x, question.given, rows.context).log_prob(rows.x)
-        weights = Sum()(question_of(torch.where(question.given, -1, torch.where(question.asked, 0, NEVER))))
-        return torch.where(weights > 0, nats, 0.0).sum(1)
+        return torch.where(question.asked, nats, 0.0).sum(1)
 
     def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
         return self.loss(model, rows, self.pose(len(rows), generator=generator), generator=generator)

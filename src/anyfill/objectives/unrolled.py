@@ -19,8 +19,7 @@ from anyfill.data.rows import Rows
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.model import Model
 from anyfill.objectives.weights import Sum, Weights
-from anyfill.questions.question import Order, Question, Questions, Reading, order_of, question_of
-from anyfill.rank import NEVER
+from anyfill.questions.question import Order, Question, Questions, Reading, at_once, order_of, question_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +48,7 @@ class Unrolled:
         return order_of(self.questions)
 
     def pose(self, batch: int, *, generator: Generator) -> Tensor:
-        question = self.questions.sample(batch, generator=generator)
-        return torch.where(question.given, -1, torch.where(question.asked, 0, NEVER))
+        return at_once(self.questions.sample(batch, generator=generator))
 
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
         question = question_of(rank).within(rows.present)

@@ -79,6 +79,11 @@ class Question:
         return ~(self.given | self.asked)
 
 
+def at_once(question: Question) -> Tensor:
+    """int64 (B, N): the rank under which all asked variables are answered together; ``question_of`` undoes it."""
+    return torch.where(question.given, -1, torch.where(question.asked, 0, NEVER))
+
+
 def question_of(rank: Tensor) -> Question:
     """The question that a rank (B, N) answers."""
     return Question(rank < 0, asked_in(rank))

@@ -22,6 +22,8 @@ from safetensors.torch import load as safetensors_load
 from safetensors.torch import save as safetensors_save
 from torch import Tensor
 
+from anyfill.disk import sync_folder
+
 FORMAT = 1
 CONFIG = "config.json"
 _OURS = re.compile(r"(weights|resume)-[0-9a-f]{16}\.safetensors|\.(config\.json|(weights|resume)-.*)\.part")
@@ -48,9 +50,9 @@ def write_folder(folder: Path, config: Mapping[str, Any], files: Mapping[str, Ma
                 _write_whole(path, content)
         whole = {"format": FORMAT, **config, "files": table}
         whole["digest"] = _digest(whole)
-        _sync_folder(folder)
+        sync_folder(folder)
         _write_whole(folder / CONFIG, (json.dumps(whole, indent=2) + "\n").encode())
-        _sync_folder(folder)
+        sync_folder(folder)
     except OSError as error:
         _remove_unnamed(folder, made)
         reason = error.strerror or str(error)
@@ -142,17 +144,6 @@ def _write_whole(path: Path, content: bytes) -> None:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the names in ``folder`` survive a power cut, where the system has a way to."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _remove_unnamed(folder: Path, paths: list[Path]) -> None:
