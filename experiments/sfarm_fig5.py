@@ -225,11 +225,15 @@ def tabulate(results: dict[str, Any]) -> str:
             text.append(f"  {policy:18}{areas}   ({value['splits']} splits)")
         for pair, value in one["differences"].items():
             parts = [
-                f"{metric} {v['mean']:+.4f} [{v['low']:+.4f}, {v['high']:+.4f}] won {v['won']}/{v['splits']}"
-                for metric, v in value.items()
+                f"{metric} {v['mean']:+.4f}{_interval(v)} won {v['won']}/{v['splits']}" for metric, v in value.items()
             ]
             text.append(f"  {pair:34} {'   '.join(parts)}")
     return "\n".join(text)
+
+
+def _interval(difference: dict[str, Any]) -> str:
+    """The interval in brackets, where there is one."""
+    return "" if difference["low"] is None else f" [{difference['low']:+.4f}, {difference['high']:+.4f}]"
 
 
 def draw(results: dict[str, Any], path: Path) -> None:

@@ -256,11 +256,16 @@ def _log_normal(z: Tensor, mean: Tensor, scale: Tensor) -> Tensor:
 
 def paired(
     first: Sequence[float], second: Sequence[float], *, resamples: int = 5000, seed: int = 0
-) -> dict[str, float | int]:
-    """Mean of first - second over splits, its 95 % bootstrap interval over splits, and in how many splits it is < 0."""
+) -> dict[str, float | int | None]:
+    """Mean of first - second over splits, its 95 % bootstrap interval over splits, and in how many splits it is < 0.
+
+    Fewer than five splits have no interval worth the name: both ends are then None.
+    """
     gap: NDArray[np.float64] = np.array(first) - np.array(second)
-    index = np.random.default_rng(seed).integers(len(gap), size=(resamples, len(gap)))
-    low, high = np.quantile(gap[index].mean(1), [0.025, 0.975]).tolist()
+    low = high = None
+    if len(gap) >= 5:
+        index = np.random.default_rng(seed).integers(len(gap), size=(resamples, len(gap)))
+        low, high = np.quantile(gap[index].mean(1), [0.025, 0.975]).tolist()
     return {"mean": float(gap.mean()), "low": low, "high": high, "won": int((gap < 0).sum()), "splits": len(gap)}
 
 
@@ -274,9 +279,10 @@ def run_jobs(
 
     A job that fails is reported and tried again at the next start. After ``minutes`` no further job is begun.
     """
-    done = [line for line in read_lines(lines) if line["job"] in jobs]
-    finished = [line["job"] for line in done]
-    left = [job for job in jobs if job not in finished]
+    wanted = [_identity(job) for job in jobs]
+    done = [line for line in read_lines(lines) if _identity(line["job"]) in wanted]
+    finished = [_identity(line["job"]) for line in done]
+    left = [job for job in jobs if _identity(job) not in finished]
     lines.parent.mkdir(parents=True, exist_ok=True)
     start, total = time.perf_counter(), len(left)
     print(f"{len(done)} jobs done before, {total} to do on {workers} processes", flush=True)
@@ -285,13 +291,18 @@ def run_jobs(
             if "error" in result:
                 print(f"failed: {result['job']}\n{result['error']}", flush=True)
                 continue
-            file.write(json.dumps(result) + "\n")
+            file.write(json.dumps({**result, "job": _identity(result["job"])}) + "\n")
             file.flush()
             done.append(result)
             label = " ".join(str(part) for part in result["job"].values())
             elapsed = time.perf_counter() - start
             print(f"[{number}/{total}, {elapsed:.0f} s] {label}: {result['cpu_seconds']:.1f} CPU s", flush=True)
     return done
+
+
+def _identity(job: Job) -> Job:
+    """What makes a job the same on another machine: everything but where the data lies."""
+    return {name: value for name, value in job.items() if name != "data"}
 
 
 def _results(

@@ -423,3 +423,12 @@ def test_money_and_days_of_python_come_back_as_such() -> None:
     out = frame.filled({c.name: c.values[[0, 0]] for c in frame.columns}, {c.name: ~c.present for c in frame.columns})
     assert out["m"].tolist() == [Decimal("1.10"), Decimal("1.10")]
     assert out["d"].tolist() == [dt.date(2020, 1, 31), dt.date(2020, 1, 31)]
+
+
+def test_put_writes_answers_at_their_rows_and_leaves_missing_ones() -> None:
+    frame = Frame.of(np.arange(8.0).reshape(4, 2), names=["a", "b"])
+    out = frame.put({"b": (np.array([3, 0]), np.array([9.0, np.nan]))})
+    assert out.tolist() == [[0, 1], [2, 3], [4, 5], [6, 9]]
+    assert frame.native[3, 1] == 7, "the caller's array is not written to"
+    with pytest.raises(ValueError, match="one of a, b"):
+        frame.put({"c": (np.array([0]), np.array([1.0]))})

@@ -138,3 +138,8 @@ def test_numbers_are_written_with_the_decimals_of_the_column(
 def test_what_is_no_column_is_refused(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         replace(PLAIN, **change)
+
+
+def test_no_text_is_minus_zero() -> None:
+    words = Number("x", 0.0, 1.0, text=True).written(np.array([-0.0, 0.0, -1.0]))
+    assert words.tolist() == ["0", "0", "-1"]

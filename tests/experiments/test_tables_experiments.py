@@ -125,8 +125,9 @@ def test_paired_interval_covers_the_mean_gap_and_counts_wins() -> None:
     assert found["mean"] == pytest.approx(-0.2)
     assert found["low"] <= found["mean"] <= found["high"]
     assert (found["won"], found["splits"]) == (3, 4)
-    same = common.paired([1.0] * 3, [2.0] * 3)
+    same = common.paired([1.0] * 5, [2.0] * 5)
     assert same["low"] == same["high"] == -1.0
+    assert common.paired([1.0] * 4, [2.0] * 4)["low"] is None
 
 
 def test_finished_jobs_are_not_run_again_and_failed_ones_are(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import torch
 from anyfill.likelihoods import Categorical, Mixed, Pooled, SpikedMixture
 from anyfill.model import Model
 from anyfill.networks.apart import Apart
+from anyfill.networks.factors import Factors
 from anyfill.networks.guided import GuidedMLP
 from anyfill.networks.guided_head import read_head
 from anyfill.networks.joint import Joint, condition
@@ -17,13 +18,18 @@ PLAIN = SpikedMixture(1, min_scale=1e-6)
 MIXED = Mixed((PLAIN, SPIKED, Categorical(3)))
 
 
-def network(joints: tuple[int, ...] = (1,), members: int = 2, seed: int = 0) -> GuidedMLP:
+def network(joints: tuple[int, ...] = (1,), members: int = 2, seed: int = 0, rank: int = 0) -> GuidedMLP:
     torch.manual_seed(seed)
     shares = ((), (0.3,), (0.5, 0.3, 0.2))
-    net = GuidedMLP((0, 0, 3), ((), (0.0,), ()), shares, (1e-6,) * 3, 1, MIXED.width, joints, members, 4, 8, 1)
+    net = GuidedMLP(
+        (0, 0, 3), ((), (0.0,), ()), shares, (1e-6,) * 3, 1, MIXED.width, joints, members, 4, 8, 1, rank=rank
+    )
     generator = torch.Generator().manual_seed(seed)
     for number, count in enumerate(joints):
         root = torch.randn(count, 5, 10, generator=generator)
+        if rank and number == 0:
+            net.set_joint(0, Factors(torch.zeros(5), root[0, :, :rank], torch.ones(5)))
+            continue
         net.set_joint(
             number, Joint(torch.zeros(count).log_softmax(0), torch.zeros(count, 5), root @ root.mT / 10 + torch.eye(5))
         )
@@ -46,6 +52,16 @@ def test_untrained_members_are_their_joint_exactly() -> None:
     torch.testing.assert_close((high - low)[1, 0], 2 * spread, atol=1e-4, rtol=1e-3)
 
 
+def test_members_that_start_from_factors_start_where_their_covariance_would() -> None:
+    net, plain = network(rank=2), network()
+    mean, loadings, noise = net.joint(0)
+    covariance = loadings @ loadings.T + torch.diag(noise)
+    plain.set_joint(0, Joint(torch.zeros(1), mean.unsqueeze(0), covariance.unsqueeze(0)))
+    torch.testing.assert_close(net(X, KNOWN), plain(X, KNOWN), atol=1e-4, rtol=1e-4)
+    with pytest.raises(ValueError, match="1 first"):
+        network((2,), rank=2)
+
+
 def test_unknown_values_are_never_read() -> None:
     net = network((1, 2), 4)
     torch.testing.assert_close(net(X, KNOWN), net(X.nan_to_num(7.0), KNOWN))
@@ -59,13 +75,14 @@ def test_a_row_does_not_depend_on_its_neighbours() -> None:
         torch.testing.assert_close(net(X[i : i + 1], KNOWN[i : i + 1])[0], together[i], atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("joints", [(1,), (1, 2), (0,)])
-def test_members_apart_are_the_blocks_of_the_whole(joints: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("joints", "rank"), [((1,), 0), ((1, 2), 0), ((0,), 0), ((1,), 2), ((1, 2), 2)])
+def test_members_apart_are_the_blocks_of_the_whole(joints: tuple[int, ...], rank: int) -> None:
     members = 2 * len(joints)
-    net = network(joints, members)
+    net = network(joints, members, rank=rank)
     for weight in net.leave.parameters():
         torch.nn.init.normal_(weight, generator=torch.Generator().manual_seed(1))
-    stacks = [Joint(*(part.unsqueeze(0) for part in net.joint(number))) for number in range(len(joints))]
+    kept = [net.joint(number) for number in range(len(joints))]
+    stacks = [type(joint)(*(part.unsqueeze(0) for part in joint)) for joint in kept]
     apart = Apart(net, stacks, torch.zeros(members, dtype=torch.long))
     rows = X.repeat(members, 1)
     dealt = apart(rows, ~rows.isnan(), torch.zeros_like(rows))

@@ -88,6 +88,25 @@ def test_tiny_tables_and_columns_without_values_still_give_a_model(rows: int) ->
     assert bool(marginals.mean().isfinite().all())
 
 
+def test_a_wide_table_starts_from_factors() -> None:
+    generator = torch.Generator().manual_seed(0)
+    z = torch.randn(150, 1, generator=generator)
+    numbers = z + 0.3 * torch.randn(150, 70, generator=generator)
+    code = (z > 0).float()
+    whole = torch.cat([numbers, code], 1)
+    known = torch.rand(whole.shape, generator=generator) < 0.8
+    rows = Rows.from_values(torch.where(known, whole, torch.nan))
+    likelihood = Mixed((*(SpikedMixture(1),) * 70, Categorical(2)))
+    options = GuidedOptions(steps=1, members=1, width=8, bins=0, rows_per_member=16)
+    *_, model = guided_steps(rows, likelihood, options)
+    assert isinstance(model, Model)
+    assert model.network.rank > 0
+    with torch.no_grad():
+        mean = model.marginals(rows.x, rows.present).mean()
+    # 70 readings of z: what is left is the reading's own noise, 0.3, where the mean alone would leave 1.04.
+    assert float((mean - whole)[~known].square().mean().sqrt()) < 0.4
+
+
 def test_other_likelihoods_are_refused() -> None:
     _, rows = table(10)
     with pytest.raises(ValueError, match="SpikedMixture or Categorical"):

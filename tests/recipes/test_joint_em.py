@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from anyfill.networks.joint import Joint, condition, per_component
-from anyfill.recipes.joint_em import choose_components, fit_joint
+from anyfill.recipes.joint_em import choose_components, choose_rank, fit_joint
 
 
 def two_groups(rows: int, generator: torch.Generator) -> Tensor:
@@ -52,7 +52,35 @@ def test_groups_with_opposite_slopes_are_found_and_predict_better() -> None:
         center = condition(joint, x.masked_fill(~known, 0.0), known).center
         errors[count] = float((center - x)[:300, 1].square().mean().sqrt())
     assert errors[2] < 0.4 < 0.8 < errors[1]
-    assert choose_components(x, known, (1, 2), generator=generator) == 2
+    assert choose_components(x, known, (1, 2), generator=generator) == (2,)
+    assert choose_components(x, known, (1, 2), 2, generator=generator) == (1, 2)
+
+
+def test_few_factors_are_chosen_where_few_rows_have_few_and_none_where_rows_say_more() -> None:
+    generator = torch.Generator().manual_seed(6)
+    z = torch.randn(60, 1, generator=generator, dtype=torch.float64)
+    x = z + 0.7 * torch.randn(60, 12, generator=generator, dtype=torch.float64)
+    known = torch.rand(x.shape, generator=generator) < 0.6
+    assert choose_rank(x, known, (1, 2, 4, 8), generator=generator) in (1, 2)
+    root = torch.randn(6, 6, generator=generator, dtype=torch.float64)
+    x = torch.randn(1500, 6, generator=generator, dtype=torch.float64) @ root
+    known = torch.rand(x.shape, generator=generator) < 0.8
+    assert choose_rank(x, known, (1, 2), generator=generator) == 0
+
+
+def test_a_common_shape_of_few_factors_is_kept_to() -> None:
+    generator = torch.Generator().manual_seed(7)
+    x = torch.randn(20, 10, generator=generator, dtype=torch.float64)
+    known = torch.ones_like(x, dtype=torch.bool)
+    for rank in (0, 1):
+        joint = fit_joint(x, known, 2, rank, generator=torch.Generator().manual_seed(8))
+        assert bool(torch.linalg.eigvalsh(joint.covariances).gt(0).all())
+        shrunk = joint.covariances.mean(0)
+        shrunk = shrunk - torch.diag(shrunk.diagonal())
+        if rank == 0:
+            free = shrunk
+        else:
+            assert float(shrunk.square().sum()) < float(free.square().sum())
 
 
 def test_the_same_generator_gives_the_same_joint() -> None:

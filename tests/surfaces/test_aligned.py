@@ -156,3 +156,25 @@ def test_refusals_name_the_row_of_the_file(before: str, after: str) -> None:
     with pytest.raises(ValueError, match="row") as found, rows_of("x.csv", lambda row: row + 10):
         raise ValueError(before)
     assert str(found.value) == after
+
+
+@pytest.mark.parametrize("statistic", ["mean", "median", "mode"])
+def test_a_typed_model_writes_whole_numbers_into_text_without_decimals(statistic: str) -> None:
+    generator = np.random.default_rng(0)
+    z = generator.normal(size=120)
+    typed = pd.DataFrame(
+        {
+            "small": np.round(2 * z).astype(np.int64),
+            "wide": np.round(1e6 * np.exp(z)).astype(np.int64),
+            "nullable": pd.array(np.round(9 * z), dtype="Int64"),
+            "as_float": np.round(5 * z),
+            "flag": (z > 0).astype(np.int64),
+        }
+    )
+    model = TableModel(recipe="gaussian", statistic=statistic, random_state=0).fit(typed)
+    text = typed.astype("Int64").astype(str).mask(generator.random(typed.shape) < 0.3, "")
+    low, high = model.interval(text)
+    for filled in (model.transform(text), model.sample(text, 1, seed=0)[0], low, high):
+        assert bool((filled[text != ""].fillna("") == text[text != ""].fillna("")).all(axis=None)), "told cells stay"
+        words = filled.to_numpy().ravel().tolist()
+        assert all(str(int(word)) == word for word in words), "3 and not 3.0, 0 and not -0"

@@ -130,9 +130,7 @@ def test_new_rows_look_like_the_table(fitted):
     rows = model.sample_rows(300, seed=0)
     assert list(rows.columns) == list(frame.columns)
     assert not rows.isna().any().any()
-    assert rows["children"].dtype == np.int64
-    assert rows["member"].dtype == bool
-    assert rows["since"].dtype.kind == "M"
+    assert rows.dtypes.tolist() == frame.dtypes.tolist()
     assert set(rows["size"]) <= {"S", "M", "L"}
     assert abs(rows["age"].mean() - frame["age"].mean()) < 5
     pd.testing.assert_frame_equal(model.sample_rows(10, seed=0), rows.iloc[:10])

@@ -5,7 +5,7 @@ import torch
 
 from anyfill import TableModel
 from anyfill.samplers.rowwise import seed_keys
-from anyfill.surfaces.table_answers import probabilities, spread_in_rest, summary
+from anyfill.surfaces.table_answers import open_cells, probabilities, quantiles, spread_in_rest, summary
 
 
 def test_whole_numbers_stay_whole_by_dtype_and_in_frames_but_not_in_arrays():
@@ -85,3 +85,40 @@ def test_draws_of_the_rest_are_levels_of_it_by_share_and_depend_on_the_key_alone
     assert abs(chi2 - 199) < 5 * np.sqrt(2 * 199)
     own = torch.tensor([98.0, 3.0]).expand(5, 60, 2)
     assert torch.equal(spread_in_rest(table, own, keys), own)
+
+
+@pytest.mark.parametrize("recipe", ["auto", "fast", "mlp-ardm"])
+def test_medians_modes_and_ends_are_those_of_the_marginals_and_bit_for_bit_alike_in_any_company(recipe):
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=150)
+    frame = pd.DataFrame(
+        {
+            "plain": z + 0.3 * rng.normal(size=150),
+            "spike": np.where(z > 0, 0.0, z),
+            "count": rng.poisson(np.exp(1 + z / 2)).astype(float),
+            "kind": np.array(["a", "b", "c"])[(z > 0).astype(int) + (z > 1)],
+            "grade": pd.Categorical(np.where(z > 0, "high", "low"), categories=["low", "high"], ordered=True),
+        }
+    ).mask(rng.random((150, 5)) < 0.3)
+    model = TableModel(recipe=recipe, steps=20, random_state=0).fit(frame)
+    x, known = model._filler.told(model._rows(frame)[1])
+    marginals, asked = model.marginals(frame), open_cells(model.table_, known)
+
+    def answers(rows):
+        part = model.model_, model.table_, x[rows], known[rows]
+        return [summary(*part, "median"), summary(*part, "mode"), *quantiles(*part, (0.05, 0.95))]
+
+    whole = answers(list(range(150)))
+    numbers, order = torch.tensor([True, True, True, False, False]), torch.tensor([True, True, True, False, True])
+    middle, mode = marginals.quantile(0.5), marginals.mode()
+    wanted = [
+        torch.where(numbers, middle, mode),
+        mode,
+        *(torch.where(order, marginals.quantile(q), mode) for q in (0.05, 0.95)),
+    ]
+    for found, value in zip(whole, wanted):
+        torch.testing.assert_close(found[asked], value[asked].float(), atol=1e-4, rtol=1e-4)
+    for rows in ([7], [149, 0, 5], list(range(40, 133))):
+        assert all(
+            torch.equal(found[asked[rows]], value[rows][asked[rows]]) for found, value in zip(answers(rows), whole)
+        )

@@ -55,7 +55,7 @@ class Frame:
         native = _table(data, names)
         if isinstance(native, np.ndarray):
             given = _names(names, native.shape[1])
-            apart = np.ascontiguousarray(native.T)  # columns are gone through many times, across the rows only once
+            apart = _apart(native)  # columns are gone through many times, across the rows only once
             columns = [read_array(name, values, tokens) for name, values in zip(given, apart)]
             return cls(tuple(columns), native.shape[0], native, tokens)
         wrapped = _wrapped(native)
@@ -81,9 +81,9 @@ class Frame:
                 Where an answer is itself missing, the cell stays as it is.
             holes: for names of columns, bool (rows,), True = replace this cell. Other columns stay as they are.
         """
-        written: dict[int, tuple[Array, Array]] = {}
+        written: dict[str, tuple[Array, Array]] = {}
         for name, hole in holes.items():
-            index = self._index(name)
+            self._index(name)
             where = np.asarray(hole)
             if where.dtype != bool or where.shape != (self.rows,):
                 raise refuse(f"holes of column {name!r}", expected=f"bool ({self.rows},)", got=_form(where))
@@ -94,9 +94,23 @@ class Frame:
             values = np.asarray(answers[name])
             if values.shape != (self.rows,):
                 raise refuse(f"answers for column {name!r}", expected=f"({self.rows},)", got=values.shape)
-            rows = np.flatnonzero(where & present(values))
-            if len(rows):
-                written[index] = rows, values[rows]
+            rows = np.flatnonzero(where)
+            written[name] = rows, values[rows]
+        return self.put(written)
+
+    def put(self, cells: Mapping[str, tuple[Array, Array]]) -> Any:
+        """The caller's table with other cells.
+
+        Args:
+            cells: for names of columns, rows (M,) and the answers (M,) that go there, as in ``Column.values``. Where an
+                answer is itself missing, the cell stays as it is.
+        """
+        written: dict[int, tuple[Array, Array]] = {}
+        for name, (rows, answers) in cells.items():
+            there = present(answers)
+            some = (rows, answers) if there.all() else (rows[there], answers[there])
+            if len(some[0]):
+                written[self._index(name)] = some
         return self._written(written)
 
     def take(self, rows: slice | Sequence[int] | Array) -> "Frame":
@@ -157,6 +171,14 @@ class Frame:
             for j, chunks in fresh.items():
                 native = native.set_column(j, native.schema.field(j), chunks)
         return self._back(nw.from_native(native, eager_only=True))
+
+
+def _apart(array: Array) -> Array:
+    """The columns of an array, each in one piece; turned in parts that stay in the cache."""
+    apart = np.empty(array.shape[::-1], dtype=array.dtype)
+    for start in range(0, len(array), 1024):
+        apart[:, start : start + 1024] = array[start : start + 1024].T
+    return apart
 
 
 def append_columns(native: Any, extra: Mapping[str, Array]) -> Any:

@@ -126,10 +126,11 @@ class Number:
     def encode(self, values: Floats) -> Floats:
         """Standardised values z, any shape; NaN = missing."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            z = (self.warped(values) - self.location) / self.scale
+            z = np.asarray(self.warped(values) - self.location)
+            z /= self.scale
         if self.warp == "log":  # below its center there is no number; NaN in means NaN out
             z = np.where(np.isnan(z) & ~np.isnan(values), -FARTHEST, z)
-        return np.clip(z, LOG_FLOOR if self.warp == "log" else -FARTHEST, FARTHEST)
+        return np.clip(z, LOG_FLOOR if self.warp == "log" else -FARTHEST, FARTHEST, out=z)
 
     def decode(self, z: Floats, *, rounded: bool = True) -> Floats:
         """The values that z stand for, any shape, within [low, high]; NaN = missing.
@@ -169,7 +170,7 @@ class Number:
 
     def written(self, values: Floats) -> NDArray[Any]:
         """Values as text with the decimals of the column (an object array of the same shape); None where NaN."""
-        flat = np.asarray(values, dtype=np.float64).ravel()
+        flat = np.asarray(values, dtype=np.float64).ravel() + 0.0  # no minus zero
         if self.decimals is not None:
             with np.errstate(over="ignore", invalid="ignore"):
                 short = np.round(flat, self.decimals[1]) + 0.0  # no minus zero
@@ -198,9 +199,13 @@ class Number:
             log_error = np.log(_ROUNDING * np.maximum(np.abs(z), 1.0)) - self.log_slope_at(z)
             power = np.ceil((log_error + math.log(2.5)) / math.log(10))
             fits = np.abs(power) <= _MOST_TENS
-            power = np.where(fits, power, 0.0).astype(np.int64)
+            fit = bool(fits.all())
+            power = (power if fit else np.where(fits, power, 0.0)).astype(np.int64)
             # Powers of ten above 1 are exact, those below are not: divide by the former.
-            up, down = _TENS[np.maximum(power, 0)], _TENS[np.maximum(-power, 0)]
+            down = _TENS[np.maximum(-power, 0)]
+            if fit and not (power > 0).any():
+                return np.round(x * down) / down
+            up = _TENS[np.maximum(power, 0)]
             return np.where(fits, np.round(x / up * down) / down * up, x)
 
     def _snapped(self, z: Floats, x: Floats) -> Floats:

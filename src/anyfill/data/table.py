@@ -120,11 +120,12 @@ class Table:
         if lacking and absent == "error":
             got = f"none named {', '.join(map(repr, lacking))}"
             raise refuse("columns", expected=f"{', '.join(self.names)}", got=got)
-        x = np.full((frame.rows, len(self.columns)), np.nan, dtype=np.float32)
+        apart = np.empty((len(self.columns), frame.rows), dtype=np.float32)
         for j, column in enumerate(self.columns):
-            if column.name in found:
-                x[:, j] = kinds.encode(column, found[column.name], unknown=unknown)
-        return Rows.from_values(torch.from_numpy(x))
+            cells = found.get(column.name)
+            apart[j] = np.nan if cells is None else kinds.encode(column, cells, unknown=unknown)  # finite or NaN
+        x = torch.from_numpy(apart).T.contiguous()
+        return Rows(x.nan_to_num(0.0), torch.from_numpy(~np.isnan(x.numpy())))
 
     def decode(self, x: Tensor, present: Tensor | None = None, *, rounded: bool = True) -> dict[str, NDArray[Any]]:
         """What values (B, N) stand for: for each column that is not ignored, cells (B,) as ``Frame.filled`` takes them.

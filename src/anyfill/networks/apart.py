@@ -6,7 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from anyfill.checks import refuse
-from anyfill.networks.guided import GuidedMLP, Start
+from anyfill.networks.factors import Factors
+from anyfill.networks.guided import GuidedMLP
+from anyfill.networks.guided_head import Start
 from anyfill.networks.joint import Joint
 
 
@@ -18,7 +20,7 @@ class Apart(nn.Module):
     have seen, not even through its joint, the cells it is later judged by. The context is what the objective needs.
     """
 
-    def __init__(self, network: GuidedMLP, joints: Sequence[Joint], which: Tensor) -> None:
+    def __init__(self, network: GuidedMLP, joints: Sequence[Joint | Factors], which: Tensor) -> None:
         super().__init__()
         self.network = network
         self.joints = tuple(joints)
@@ -49,7 +51,7 @@ class Apart(nn.Module):
         starts: list[Start] = []
         for group, joint in enumerate(self.joints):
             part = slice(group * rows, (group + 1) * rows)
-            own = joint.take(member[part]) if joint.log_weights.shape[-1] else net.joint(group)
+            own = joint.take(member[part]) if net.has_joints else joint
             starts.append(net.start(x[part], known[part], own))
             told.append(net.told(x[part], known[part], starts[-1]))
         learned = net.learned(torch.cat(told).unflatten(0, (net.members, -1))).flatten(0, 1)

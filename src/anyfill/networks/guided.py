@@ -16,10 +16,8 @@ pool of all members and, with h = 0, of the joints themselves, with weights for 
 (``set_weights``), and so is ``widen``, a factor on its scales. All members are computed in one batched product.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import torch
@@ -27,11 +25,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from anyfill.checks import refuse, require_count, require_probability
+from anyfill.networks.batched import Batched
 from anyfill.networks.expansion import Expansion
-from anyfill.networks.guided_head import CODE, LOGIT, MEAN, SCALE, SPIKE, UNUSED, Head, read_head
+from anyfill.networks.factors import Factors, condition_factors
+from anyfill.networks.guided_head import CODE, Head, Start, head_layout, read_head
 from anyfill.networks.joint import Joint, condition
-
-_LEAST = 1e-3  # least share that a code or the rest of a spiked column starts with
 
 
 @dataclass(eq=False, repr=False)
@@ -45,10 +43,11 @@ class GuidedMLP(nn.Module):
         min_scales: for each variable the floor of its likelihood's scales.
         components: K Gaussians of each number.
         member_outputs: P, the width of the ``Mixed`` that reads one member.
-        joints: for each joint its number of Gaussians; 0 = the marginals only, for tables too wide or large for one.
+        joints: for each joint its number of Gaussians; 0 = the marginals only, for tables too large for one.
         members: M, spread evenly over the joints.
         bins: T.
         width, depth, dropout: of each member.
+        rank: the first joint is one Gaussian by so many factors; 0 = with a full covariance, as the others.
     """
 
     sizes: tuple[int, ...]
@@ -63,22 +62,31 @@ class GuidedMLP(nn.Module):
     width: int = 64
     depth: int = 2
     dropout: float = 0.1
+    rank: int = 0
 
     def __post_init__(self) -> None:
         self.sizes, self.joints = tuple(self.sizes), tuple(self.joints)
         self.spikes, self.shares = (tuple(map(tuple, part)) for part in (self.spikes, self.shares))
         for name in ("components", "member_outputs", "members", "width", "depth"):
             require_count(name, getattr(self, name))
-        require_count("bins", self.bins, least=0)
+        for name in ("bins", "rank"):
+            require_count(name, getattr(self, name), least=0)
         require_probability("dropout", self.dropout)
         if not self.joints or self.members % len(self.joints):
             raise refuse("members", expected=f"a multiple of the {len(self.joints)} joints", got=self.members)
         if 0 in self.joints and len(self.joints) > 1:
             raise refuse("joints", expected="(0,) alone, or numbers of Gaussians", got=self.joints)
+        if self.rank and self.joints[:1] != (1,):
+            raise refuse("joints", expected="1 first, where there are factors", got=self.joints)
         super().__init__()
         self.expansion = Expansion(self.sizes)
         features, numbers = self.expansion.features, self.expansion.numbers
         for number, count in enumerate(self.joints):
+            if self.rank and number == 0:
+                self._keep("means_0", torch.zeros(features))
+                self._keep("loadings_0", torch.zeros(features, self.rank))
+                self._keep("noise_0", torch.ones(features))
+                continue
             self._keep(f"log_weights_{number}", torch.zeros(count))
             self._keep(f"means_{number}", torch.zeros(count, features))
             self._keep(f"covariances_{number}", torch.eye(features).repeat(count, 1, 1))
@@ -91,14 +99,16 @@ class GuidedMLP(nn.Module):
         alike = not self.has_codes and len({len(some) for some in self.spikes}) == 1
         has_room = logits + other < self.member_outputs
         self._shared = [logits, self.components, self.components] if alike and not has_room else None
-        self._head()
+        layout = head_layout(self.sizes, self.spikes, self.shares, self.components, self.member_outputs)
+        for name, buffer in zip(layout._fields, layout):
+            self._keep(name, buffer, persistent=False)
         inputs = features + self.variables + numbers * self.bins
         if self.has_joints:
             inputs += features + numbers + max(self.joints)
-        self.enter = _Batched(self.members, inputs, self.width)
-        self.up = nn.ModuleList(_Batched(self.members, self.width, self.width) for _ in range(self.depth))
-        self.down = nn.ModuleList(_Batched(self.members, self.width, self.width, zero=True) for _ in range(self.depth))
-        self.leave = _Batched(self.members, self.width, self.variables * self.member_outputs, zero=True)
+        self.enter = Batched(self.members, inputs, self.width)
+        self.up = nn.ModuleList(Batched(self.members, self.width, self.width) for _ in range(self.depth))
+        self.down = nn.ModuleList(Batched(self.members, self.width, self.width, zero=True) for _ in range(self.depth))
+        self.leave = Batched(self.members, self.width, self.variables * self.member_outputs, zero=True)
 
     @property
     def variables(self) -> int:
@@ -130,9 +140,9 @@ class GuidedMLP(nn.Module):
         """0: none is taken."""
         return 0
 
-    def set_joint(self, number: int, joint: Joint) -> None:
+    def set_joint(self, number: int, joint: Joint | Factors) -> None:
         """Start members of group ``number`` from this joint."""
-        for name, part in zip(("log_weights", "means", "covariances"), joint):
+        for name, part in zip(joint._fields, joint):
             self.get_buffer(f"{name}_{number}").copy_(part)
 
     def set_bins(self, x: Tensor, present: Tensor) -> None:
@@ -156,9 +166,11 @@ class GuidedMLP(nn.Module):
         self.get_buffer("pool").copy_(log_weights)
         self.get_buffer("widen").copy_(widen.log().unsqueeze(1))
 
-    def joint(self, number: int) -> Joint:
+    def joint(self, number: int) -> Joint | Factors:
         """The joint of a group, as it is kept."""
-        return Joint(*(self.get_buffer(f"{name}_{number}") for name in ("log_weights", "means", "covariances")))
+        if self.rank and number == 0:
+            return Factors(*(self.get_buffer(f"{name}_0") for name in Factors._fields))
+        return Joint(*(self.get_buffer(f"{name}_{number}") for name in Joint._fields))
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
         """(B, N, outputs): every variable given the known ones (B, N)."""
@@ -184,7 +196,7 @@ class GuidedMLP(nn.Module):
         members = torch.cat(answers).movedim(0, 1).flatten(1)
         return torch.cat([members, self.get_buffer("pool").index_select(0, variable)], -1)
 
-    def _heard(self, x: Tensor, known: Tensor) -> "tuple[list[Start], Tensor]":
+    def _heard(self, x: Tensor, known: Tensor) -> tuple[list[Start], Tensor]:
         """Each joint's start, and what each member adds, (M, B, N, P)."""
         x = torch.where(known, x, torch.zeros_like(x))
         starts = [self.start(x, known, self.joint(number)) for number in range(len(self.joints))]
@@ -192,24 +204,29 @@ class GuidedMLP(nn.Module):
         inputs = torch.stack([self.told(x, known, start) for start in starts])
         return starts, self.learned(inputs if each == 1 else inputs.repeat_interleave(each, 0))
 
-    def start(self, x: Tensor, known: Tensor, joint: Joint) -> "Start":
+    def start(self, x: Tensor, known: Tensor, joint: Joint | Factors) -> Start:
         """Where a joint (one, or one for each row) says the variables are, given the known ones of x (B, N)."""
         features, told = (
             (self.expansion.expand(x), self.expansion.spread(known)) if self.has_codes else (x.float(), known)
         )
-        if joint.log_weights.shape[-1] == 0:
+        if not self.has_joints:
             center, variance = (self.get_buffer(f"plain_{name}").expand(len(x), -1) for name in ("center", "variance"))
             features = torch.where(told, features, center) if self.has_codes else features
             share = features.new_zeros(len(x), 0)
         else:
-            center, variance, log_share, _ = condition(joint, features, told)
-            features, share = center, log_share.exp()
+            answer = (
+                condition_factors(joint, features, told)
+                if isinstance(joint, Factors)
+                else condition(joint, features, told)
+            )
+            center, variance, share = answer.center, answer.variance, answer.log_share.exp()
+            features = center
         real = self.expansion.real
         own, variance = (center[:, real], variance[:, real]) if self.has_codes else (center, variance)
         chances = self._log_chances(center) if self.has_codes else None
         return Start(own, variance.clamp(min=1e-4).sqrt(), chances, share, features, told)
 
-    def told(self, x: Tensor, known: Tensor, start: "Start") -> Tensor:
+    def told(self, x: Tensor, known: Tensor, start: Start) -> Tensor:
         """(B, F): what the members are told of values x (B, N), 0 where not known."""
         # x is 0 where it is not known, but a code of 0 is a feature of 1.
         values = (
@@ -236,7 +253,7 @@ class GuidedMLP(nn.Module):
         h = functional.dropout(functional.rms_norm(h, (self.width,)), self.dropout, self.training)
         return self.leave(h).unflatten(-1, (self.variables, self.member_outputs))
 
-    def read(self, start: "Start", learned: Tensor | None) -> Tensor:
+    def read(self, start: Start, learned: Tensor | None) -> Tensor:
         """(..., b, N, P): parameters for the likelihood, from a start and what was learned beyond it (..., b, N, P)."""
         place = self.expansion.place  # (N,), the number among the numbers; 0 for codes, whose answer is not used
         if self.expansion.numbers:
@@ -245,7 +262,7 @@ class GuidedMLP(nn.Module):
             center = scale = start.features.new_ones(len(start.features), self.variables, 1)
         return read_head(center, scale, start.log_chances, learned, self._head_of(None))
 
-    def _begun(self, start: "Start", row: Tensor, variable: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def _begun(self, start: Start, row: Tensor, variable: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Center and scale (H, 1) and log-chances (H, P) of the variables ``variable`` (H,) of the rows ``row``."""
         chances = None if start.log_chances is None else start.log_chances[row, variable]
         if not self.expansion.numbers:
@@ -273,75 +290,9 @@ class GuidedMLP(nn.Module):
         total = torch.where(valid, chance, 0.0).sum(-1, keepdim=True).clamp(min=1e-9)
         return torch.where(valid, (chance / total).log(), 0.0)
 
-    def _head(self) -> None:
-        """Which parameter of a variable is what: the layout of SpikedMixture and Categorical."""
-        shape = (self.variables, self.member_outputs)
-        role = torch.full(shape, UNUSED)
-        value, log_start, least = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape)
-        code_feature = torch.zeros(shape, dtype=torch.long)
-        spread = [NormalDist().inv_cdf((k + 0.5) / self.components) for k in range(self.components)]
-        center, variance = torch.zeros(self.expansion.features), torch.ones(self.expansion.features)
-        for j, size in enumerate(self.sizes):
-            if size:
-                first = int(self.expansion.first[j])
-                role[j, :size] = CODE
-                code_feature[j, :size] = torch.arange(first, first + size)
-                chance = torch.tensor(self.shares[j], dtype=torch.float32).clamp(min=_LEAST)
-                chance = chance / chance.sum()
-                least[j, :size] = 0.02 * chance
-                center[first : first + size], variance[first : first + size] = chance, chance * (1 - chance)
-                continue
-            spikes, count = len(self.spikes[j]), self.components
-            role[j, :spikes], role[j, spikes : spikes + count] = SPIKE, LOGIT
-            role[j, spikes + count : spikes + 2 * count] = MEAN
-            role[j, spikes + 2 * count : spikes + 3 * count] = SCALE
-            value[j, :spikes] = torch.tensor(self.spikes[j])
-            value[j, spikes + count : spikes + 2 * count] = torch.tensor(spread)
-            rest = max(1.0 - sum(self.shares[j]), 0.02)
-            log_start[j, :spikes] = torch.tensor(self.shares[j], dtype=torch.float32).clamp(min=_LEAST).log()
-            log_start[j, spikes : spikes + count] = math.log(rest / count)
-        layout = (("role", role), ("value", value), ("log_start", log_start), ("least", least))
-        for name, buffer in (*layout, ("code_feature", code_feature)):
-            self._keep(name, buffer, persistent=False)
-        self._keep("plain_center", center, persistent=False)
-        self._keep("plain_variance", variance, persistent=False)
-
     def _keep(self, name: str, value: Tensor, persistent: bool = True) -> None:
         self.register_buffer(name, value, persistent=persistent)
 
     @staticmethod
     def _layers(layers: nn.ModuleList) -> Sequence[Any]:
         return list(layers)
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """Where a joint says the variables are.
-
-    Attributes:
-        center, scale: (B, R) of the R numbers that are not known.
-        log_chances: (B, N, P) of the codes; None if there are none.
-        share: (B, K) of the joint's Gaussians.
-        features: (B, D): known features as they are, unknown ones as expected (0 where nobody asks: numbers, no joint).
-        told: bool (B, D), the known features.
-    """
-
-    center: Tensor
-    scale: Tensor
-    log_chances: Tensor | None
-    share: Tensor
-    features: Tensor
-    told: Tensor
-
-
-class _Batched(nn.Module):
-    """M linear maps at once: (M, b, inputs) -> (M, b, outputs)."""
-
-    def __init__(self, members: int, inputs: int, outputs: int, zero: bool = False) -> None:
-        super().__init__()
-        weight = torch.zeros(members, inputs, outputs)
-        self.weight = nn.Parameter(weight if zero else nn.init.normal_(weight, std=1 / math.sqrt(inputs)))
-        self.bias = nn.Parameter(torch.zeros(members, 1, outputs))
-
-    def forward(self, h: Tensor) -> Tensor:
-        return torch.baddbmm(self.bias, h, self.weight)

@@ -1,7 +1,8 @@
 """The default for tables: members that start from joint Gaussians, judged and weighed by cells they have not seen.
 
     1  every present cell gets one of G folds at random; member m of each group leaves out fold m
-    2  for each group of members a mixture of joint Gaussians (one Gaussian; several), fitted once per fold without it
+    2  for each group of members a joint, fitted once per fold without it: one Gaussian, by factors where these predict
+       held-out cells better or the table is wide; on narrow tables also one or two mixtures of several Gaussians
     3  all members learn together (``objectives.held_out``), a moving average of the weights is kept, and learning stops
        when the cells that were left out are no longer answered better
     4  for each variable a factor on its scales, and the weights of the groups and of the joints themselves in its pool,
@@ -9,8 +10,8 @@
     5  the final answer starts every member from the joint of *all* cells
 
 So intervals are as wide as errors on cells that a member has not seen. Three things are of all cells nevertheless: the
-standardisation with its bins and spikes, the number of Gaussians, and where EM begins for the joints of several
-Gaussians (it then makes 12 steps without the fold).
+standardisation with its bins and spikes, the numbers of Gaussians and factors, and where EM begins for the joints of
+several Gaussians (it then makes 12 steps without the fold).
 """
 
 import math
@@ -26,18 +27,28 @@ from anyfill.likelihoods import Categorical, Mixed, Pooled, SpikedMixture
 from anyfill.model import Model
 from anyfill.networks.apart import Apart
 from anyfill.networks.expansion import Expansion
+from anyfill.networks.factors import Factors
 from anyfill.networks.guided import GuidedMLP
 from anyfill.networks.joint import Joint
 from anyfill.objectives.held_out import Judged, Taught
 from anyfill.questions.bernoulli import Bernoulli
 from anyfill.questions.mixture import Mixture
-from anyfill.recipes.joint_em import choose_components, enough_rows, fit_joint
+from anyfill.recipes.factors_em import fit_factors
+from anyfill.recipes.joint_em import choose_components, choose_rank, enough_rows, fit_joint
 from anyfill.recipes.weighing import weigh
 from anyfill.training import FitOptions, StepReport, fit_steps
 
 FOLDS = 6
+FEW_CELLS = 6000
+"""Up to so many cells more members, from more kinds of joints, pay."""
 MOST_FEATURES = 64
-"""The most features for which joint Gaussians are worth their cubic cost."""
+"""The most features for which joint Gaussians with full covariances are worth their cubic cost."""
+MOST_FACTORED = 600
+"""The most features for which a joint Gaussian by factors is worth its cost."""
+RANKS = (1, 2, 3, 4, 6, 8, 12, 16)
+"""Numbers of factors to choose from."""
+WIDE_RANK = 48
+"""Factors of a table too wide for full covariances."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +57,7 @@ class GuidedOptions:
 
     Attributes:
         steps: the most optimiser steps.
-        members: networks in the ensemble.
+        members: networks in the ensemble; as many more as spread evenly over the joints.
         joints: Gaussians in the joint of each group of members.
         width, depth, dropout, bins: of each network, see ``GuidedMLP``.
         learning_rate, weight_decay, ema: of the optimiser and the moving average.
@@ -96,7 +107,7 @@ def guided_steps(
     view = Apart(network, stacks, torch.tensor(held))
     student = Model(view, likelihood)
     taught = Rows(rows.x, rows.present, folds)
-    judged = _dealt(taught, network.members, FOLDS, generator)
+    judged = _dealt(taught, network.members, 500, generator)
     batch = network.members * _rows_per_member(options, len(rows))
     settings = FitOptions(
         steps=_steps(options, rows),
@@ -120,7 +131,7 @@ def guided_steps(
         student, taught, Taught(questions, held), settings, validation=judged, validation_objective=judge
     )
     network.cpu()
-    weigh(view, likelihood, judged, held)
+    weigh(view, likelihood, _dealt(taught, network.members, 2000, generator), held)
     pooled = Pooled(likelihood, network.candidates, weighted=True)
     yield Model(network, pooled, readings=student.readings).eval()
 
@@ -148,7 +159,7 @@ def _network(rows: Rows, likelihood: Mixed, options: GuidedOptions, generator: G
             floors.append(1.0)
         else:
             raise refuse(f"likelihood of variable {j}", expected="SpikedMixture or Categorical", got=repr(column))
-    joints = _joint_counts(rows, sizes, generator) if options.joints is None else options.joints
+    joints, rank = _joint_counts(rows, sizes, generator) if options.joints is None else (options.joints, 0)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(options.seed)
         network = GuidedMLP(
@@ -164,24 +175,30 @@ def _network(rows: Rows, likelihood: Mixed, options: GuidedOptions, generator: G
             _width(options, len(rows)),
             options.depth,
             options.dropout,
+            rank,
         )
     network.set_bins(rows.x, rows.present)
     return network
 
 
-def _joint_counts(rows: Rows, sizes: list[int], generator: Generator) -> tuple[int, ...]:
-    """One Gaussian for half of the members; for the others as many as predict held-out cells best."""
-    features = sum(size or 1 for size in sizes)
-    if features > MOST_FEATURES or len(rows) > 20_000:
-        return (0,)
-    most = min(round(len(rows) / 50), max(2, 150 // features))
+def _joint_counts(rows: Rows, sizes: list[int], generator: Generator) -> tuple[tuple[int, ...], int]:
+    """The numbers of Gaussians: one and, if the table is narrow, as many as predict held-out cells best; and the rank
+    of the one."""
+    expansion = Expansion(sizes)
+    features = expansion.features
+    if features > MOST_FACTORED or len(rows) > 20_000:
+        return (0,), 0
+    if features > MOST_FEATURES:
+        return (1,), min(WIDE_RANK, len(rows) // 4)
+    used = _spaced(rows, min(enough_rows(features), 1000))
+    x, told = expansion.expand(used.x).double(), expansion.spread(used.present)
+    rank = choose_rank(x, told, [rank for rank in RANKS if rank < features], generator=generator)
+    most = min(len(rows) // 30, max(2, 150 // features))
     counts = [count for count in (2, 3, 5, 9) if count <= most]
     if not counts:
-        return (1,)
-    used = _spaced(rows, min(enough_rows(features), 1000))
-    expansion = Expansion(sizes)
-    told = expansion.spread(used.present)
-    return (1, choose_components(expansion.expand(used.x).double(), told, counts, generator=generator))
+        return (1,), rank
+    kinds = 2 if rows.x.numel() <= FEW_CELLS else 1
+    return (1, *choose_components(x, told, counts, kinds, rank, generator=generator)), rank
 
 
 def _spaced(rows: Rows, most: int) -> Rows:
@@ -193,10 +210,10 @@ def _spaced(rows: Rows, most: int) -> Rows:
 def _members(options: GuidedOptions, rows: Rows, groups: int) -> int:
     """The fewer cells, the more the members differ, and the more of them pay."""
     if options.members is not None:
-        return options.members
+        return -(-options.members // groups) * groups
     if len(rows) > 20_000:
         return 2
-    return (FOLDS if rows.x.numel() <= 6000 else FOLDS // 2) * groups
+    return (12 if rows.x.numel() <= FEW_CELLS and groups > 1 else 6) // groups * groups
 
 
 def _width(options: GuidedOptions, rows: int) -> int:
@@ -215,39 +232,38 @@ def _steps(options: GuidedOptions, rows: Rows) -> int:
     return min(max(2 * len(rows), 600), 1800) if options.steps is None else options.steps
 
 
-def _joints(network: GuidedMLP, rows: Rows, folds: Tensor, generator: Generator) -> list[Joint]:
+def _joints(network: GuidedMLP, rows: Rows, folds: Tensor, generator: Generator) -> list[Joint | Factors]:
     """For each group the joints without each fold, stacked; the network keeps the joint of all cells."""
-    used = _spaced(Rows(rows.x, rows.present, folds), enough_rows(network.expansion.features))
-    x, present, folds = used.x, used.present, folds if used.context is None else used.context
     expansion: Expansion = network.expansion
-    features = expansion.expand(x).double()
-    stacks: list[Joint] = []
+    features = expansion.features
+    used = _spaced(Rows(rows.x, rows.present, folds), enough_rows(features) if features <= MOST_FEATURES else 2000)
+    x, present, folds = expansion.expand(used.x).double(), used.present, folds if used.context is None else used.context
+    seen = [expansion.spread(present & (folds != fold)) for fold in range(network.members // len(network.joints))]
+    whole = expansion.spread(present)
+    stacks: list[Joint | Factors] = []
     for number, components in enumerate(network.joints):
         if components == 0:
             stacks.append(network.joint(number))
-            continue
-        whole = fit_joint(features, expansion.spread(present), components, generator=generator)
-        network.set_joint(number, whole)
-        parts = [
-            fit_joint(
-                features,
-                expansion.spread(present & (folds != fold)),
-                components,
-                start=whole if components > 1 else None,
-                steps=12,
-                generator=generator,
-            )
-            for fold in range(network.members // len(network.joints))
-        ]
-        stacks.append(Joint(*(torch.stack(part).float() for part in zip(*parts))))
+        elif network.rank and number == 0:
+            every = fit_factors(x, whole, network.rank)
+            network.set_joint(number, every)
+            parts = [fit_factors(x, known, network.rank) for known in seen]
+            stacks.append(Factors(*(torch.stack(part).float() for part in zip(*parts))))
+        else:
+            rank = network.rank
+            every = fit_joint(x, whole, components, rank, generator=generator)
+            network.set_joint(number, every)
+            start = every if components > 1 else None
+            parts = [fit_joint(x, one, components, rank, start=start, steps=12, generator=generator) for one in seen]
+            stacks.append(Joint(*(torch.stack(part).float() for part in zip(*parts))))
     return stacks
 
 
 def _dealt(rows: Rows, members: int, most: int, generator: Generator) -> Rows:
     """Rows repeated so that each of them is met by every member: M copies of each block, padded with empty rows."""
     chosen = rows
-    if len(rows) > 2000:
-        chosen = rows.take(torch.randperm(len(rows), generator=generator)[:2000])
+    if len(rows) > most:
+        chosen = rows.take(torch.randperm(len(rows), generator=generator)[:most])
     block = 64
     pieces: list[Rows] = []
     for i in range(0, len(chosen), block):

@@ -12,11 +12,14 @@ Gaussian's filled-in rows.
 """
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import torch
 from torch import Generator, Tensor
 
+from anyfill.networks.factors import condition_factors
 from anyfill.networks.joint import Joint, condition, per_component
+from anyfill.recipes.factors_em import fit_factors, low_rank
 
 PRIOR = 30.0
 FLOOR = 1e-3
@@ -33,6 +36,7 @@ def fit_joint(
     features: Tensor,
     known: Tensor,
     components: int,
+    rank: int = 0,
     *,
     start: Joint | None = None,
     steps: int = _STEPS,
@@ -44,6 +48,7 @@ def fit_joint(
         features: (B, D), read where known.
         known: bool (B, D).
         components: K.
+        rank: the shape that components have in common is that of so many factors; 0 = any.
         start: a joint with K components to go on from.
         steps: of EM.
         generator: of the first centers.
@@ -53,32 +58,59 @@ def fit_joint(
     if joint is None:
         joint = _independent(features, known)
         if components > 1:
-            joint = _split(_improved(joint, features, known, steps), features, known, components, generator)
-    return _improved(joint, features, known, steps)
+            joint = _split(_improved(joint, features, known, steps, 0), features, known, components, generator)
+    return _improved(joint, features, known, steps, rank)
 
 
-def choose_components(features: Tensor, known: Tensor, counts: Sequence[int], *, generator: Generator) -> int:
-    """Which of some numbers of Gaussians predicts held-out features best, by squared error.
+def choose_components(
+    features: Tensor, known: Tensor, counts: Sequence[int], most: int = 1, rank: int = 0, *, generator: Generator
+) -> tuple[int, ...]:
+    """Which numbers of Gaussians go best together: one Gaussian and these, averaged, predict held-out features best.
 
-    The centers are what a network starts from; the shape around them it learns itself.
+    By squared error: the centers are what a network starts from; the shape around them it learns itself.
 
     Args:
         features: (B, D).
         known: bool (B, D).
         counts: the numbers to choose from.
+        most: how many to choose.
+        rank: see ``fit_joint``; of the one Gaussian too.
         generator: of the held-out features and the first centers.
     """
-    if len(counts) < 2:
-        return counts[0]
-    splits = 3 if int(known.sum()) < 4000 else 1
-    errors = dict.fromkeys(counts, 0.0)
-    for _ in range(splits):
+    if len(counts) <= most:
+        return tuple(counts)
+    sets = list(combinations(counts, most))
+    errors = dict.fromkeys(sets, 0.0)
+    for _ in range(3 if int(known.sum()) < 4000 else 1):
         hidden = known & (torch.rand(known.shape, generator=generator).to(known.device) < 0.15)
+        told = known & ~hidden
+        one = _single(features, told, rank, generator)[hidden]
+        found: dict[int, Tensor] = {}
         for count in counts:
-            joint = fit_joint(features, known & ~hidden, count, steps=15, generator=generator)
-            answer = condition(joint, features.double(), known & ~hidden)
-            errors[count] += float((features - answer.center)[hidden].square().clamp(max=25.0).sum())
-    return min(counts, key=lambda count: errors[count])
+            joint = fit_joint(features, told, count, rank, steps=15, generator=generator)
+            found[count] = condition(joint, features.double(), told).center[hidden]
+        for some in sets:
+            center = (one + sum(found[count] for count in some)) / (1 + most)
+            errors[some] += float((features[hidden] - center).square().clamp(max=25.0).sum())
+    return min(sets, key=lambda some: errors[some])
+
+
+def choose_rank(features: Tensor, known: Tensor, ranks: Sequence[int], *, generator: Generator) -> int:
+    """Which of some numbers of factors predicts held-out features best; 0 if a full covariance does."""
+    errors = dict.fromkeys((0, *ranks), 0.0)
+    for _ in range(3 if int(known.sum()) < 4000 else 1):
+        hidden = known & (torch.rand(known.shape, generator=generator).to(known.device) < 0.15)
+        for rank in errors:
+            center = _single(features, known & ~hidden, rank, generator)
+            errors[rank] += float((features - center)[hidden].square().clamp(max=25.0).sum())
+    return min(errors, key=lambda rank: errors[rank])
+
+
+def _single(features: Tensor, known: Tensor, rank: int, generator: Generator) -> Tensor:
+    """(B, D): the features as one Gaussian of so many factors (0 = of a full covariance) expects them."""
+    if rank:
+        return condition_factors(fit_factors(features, known, rank), features.double(), known).center
+    return condition(fit_joint(features, known, 1, generator=generator), features.double(), known).center
 
 
 def _independent(features: Tensor, known: Tensor) -> Joint:
@@ -88,7 +120,7 @@ def _independent(features: Tensor, known: Tensor) -> Joint:
     return Joint(features.new_zeros(1), mean.unsqueeze(0), torch.diag(variance.clamp(min=FLOOR)).unsqueeze(0))
 
 
-def _improved(joint: Joint, features: Tensor, known: Tensor, steps: int) -> Joint:
+def _improved(joint: Joint, features: Tensor, known: Tensor, steps: int, rank: int) -> Joint:
     """The joint after some steps of EM."""
     size, rows = features.shape[1], len(features)
     identity = torch.eye(size, dtype=features.dtype, device=features.device)
@@ -111,7 +143,9 @@ def _improved(joint: Joint, features: Tensor, known: Tensor, steps: int) -> Join
         common = scatter.sum(0) / rows + FLOOR * identity
         # One component alone needs no company, only enough to be positive definite.
         prior = PRIOR if len(amount) > 1 else max(1.0, size**2 / rows)
-        target = common if len(amount) > 1 else torch.diag(common.diagonal())
+        target = torch.diag(common.diagonal())
+        if len(amount) > 1:
+            target = low_rank(common, rank) if rank else common
         covariances = (scatter + prior * target) / (amount + prior)[:, None, None] + 1e-6 * identity
         weights = (amount + 1.0) / (rows + len(amount))
         joint = Joint(weights.log(), means, (covariances + covariances.mT) / 2)

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
+from anyfill.corruption import Absorb
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
 from anyfill.questions.licence import completed
@@ -143,7 +144,10 @@ class AnswersCells(Protocol):
     """A network that can be asked for some cells alone, which is cheaper than for all."""
 
     def at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> Tensor:
-        """(H, P): the parameters of the variables ``variable`` (H,) of the rows ``row`` (H,), given what is known."""
+        """(H, P): the parameters of the variables ``variable`` (H,) of the rows ``row`` (H,), given what is known.
+
+        Values x (B, N) are read where known (B, N) only, whatever stands elsewhere.
+        """
         ...
 
 
@@ -177,17 +181,22 @@ def cell_parameters(
     network = model.network
     if model.is_one_pass or not isinstance(network, AnswersCells):
         return parameters(model, x, known, rank, size)[row, variable]
+    if isinstance(model.corruption, Absorb):  # the network looks at nothing that would have to be blanked
+        return network.at(*_block(x, known, size, is_blank=False), row, variable)
     return network.at(*model.corruption.show(*_block(x, known, size)), row, variable)
 
 
-def _block(x: Tensor, known: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """Values and what is known (size, N): the rows (b, N), then those that are nobody's."""
+def _block(x: Tensor, known: Tensor, size: int, *, is_blank: bool = True) -> tuple[Tensor, Tensor]:
+    """Values and what is known (size, N): the rows (b, N), then those that are nobody's.
+
+    ``is_blank``: unknown values are 0; else as they are in x.
+    """
     _require_room(x, size)
-    told = torch.zeros(size, x.shape[1], dtype=torch.bool, device=x.device)
-    told[: len(x)] = known
+    told = torch.empty(size, x.shape[1], dtype=torch.bool, device=x.device)
+    told[: len(x)], told[len(x) :] = known, False
     told[-1, :-1] = True
-    shown = torch.zeros(size, x.shape[1], dtype=x.dtype, device=x.device)
-    shown[: len(x)] = torch.where(known, x, torch.zeros_like(x))
+    shown = torch.empty(size, x.shape[1], dtype=x.dtype, device=x.device)
+    shown[: len(x)], shown[len(x) :] = torch.where(known, x, torch.zeros_like(x)) if is_blank else x, 0
     return shown, told
 
 

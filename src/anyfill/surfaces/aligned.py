@@ -47,15 +47,21 @@ def writing_like(model: Any, frame: Frame) -> Any:
 
     Levels take the spelling that they have in ``frame``, where it has them.
     """
-    found = {column.name: column for column in frame.columns}
-    columns = tuple(
-        _written(column, found[column.name]) if column.name in found else column for column in model.table_.columns
-    )
-    if columns == model.table_.columns:
+    table = written_like(model.table_, frame)
+    if table is model.table_:
         return model
     other = copy.copy(model)
-    other.table_ = replace(model.table_, columns=columns)
+    other.table_ = table
     return other
+
+
+def written_like(table: Table, frame: Frame) -> Table:
+    """The same columns, but answers are written as the cells of ``frame`` are."""
+    found = {column.name: column for column in frame.columns}
+    columns = tuple(
+        _written(column, found[column.name]) if column.name in found else column for column in table.columns
+    )
+    return table if columns == table.columns else replace(table, columns=columns)
 
 
 @contextmanager

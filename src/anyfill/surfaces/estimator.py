@@ -15,10 +15,8 @@ rows are computed in blocks of one size, on one thread (see ``anyfill.samplers.r
 Columns are taken by position, as scikit-learn does, and must have the names and order of ``fit`` where they have names.
 """
 
-import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,41 +25,29 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import require_count
 from anyfill.data.frames import Frame
 from anyfill.data.rows import Rows
-from anyfill.data.table import Ignored, Table
+from anyfill.data.table import Table
 from anyfill.evaluation import LogProb
 from anyfill.likelihoods.marginals import Marginals
-from anyfill.model import Model
-from anyfill.questions.question import Question
+from anyfill.surfaces.aligned import written_like
 from anyfill.surfaces.pooling import PooledEstimate, pool
-from anyfill.surfaces.progress import watch
 from anyfill.surfaces.table_answers import Statistic
-from anyfill.surfaces.table_ask import ask_row, names_of, next_features
+from anyfill.surfaces.table_ask import ask_row, next_features
 from anyfill.surfaces.table_filling import Filler
+from anyfill.surfaces.table_input import read_frame
 from anyfill.surfaces.table_questions import Answer, NextFeature
-from anyfill.surfaces.table_recipes import NAMES, fit_recipe
-from anyfill.surfaces.table_scores import log_units, score, score_cells
+from anyfill.surfaces.table_rows import empty_like
+from anyfill.surfaces.table_saving import load_estimator, save_estimator
+from anyfill.surfaces.table_scores import log_units, score_cells, score_columns
+from anyfill.surfaces.table_settings import require_level, require_settings, seed_of
+from anyfill.surfaces.table_training import train, warn_of_ignored
 from anyfill.surfaces.threads import threads
-from anyfill.training import CheckpointError, StepReport, load_model, save_model
-from anyfill.training.checkpoint import load_notes
-
-_MADE_BY = "anyfill.TableModel"
-_LARGE = 20_000
-"""With more rows networks are large enough for several threads."""
-_SETTINGS = ("recipe", "columns", "statistic", "unknown", "steps", "random_state")
-_CHOICES = {
-    "recipe": NAMES,
-    "statistic": ("mean", "median", "mode"),
-    "unknown": ("error", "missing"),
-    "device": ("cpu", "cuda", "auto"),
-}
+from anyfill.training import StepReport
 
 
 class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -95,6 +81,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         model_: the trained ``anyfill.Model`` of standardised rows.
         table_: the columns, an ``anyfill.data.table.Table``.
         recipe_: the recipe that was fitted.
+        empty_: a pandas data frame without rows: the dtypes of the table that was fitted.
         n_iter_: optimiser steps that were made.
         n_features_in_: the number of columns.
         feature_names_in_: their names, if all were text.
@@ -128,30 +115,22 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "TableModel":
         """Learn the table X, holes and all; ``y`` is not used (a target to predict is one more column of X)."""
-        self._check_settings()
-        frame = self._frame(X, reset=True)
-        if not frame.rows:
-            shape = (0, len(frame.columns))
-            raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
+        require_settings(vars(self))
+        frame = read_frame(self, X, reset=True)
         table = Table.of(frame, self.columns)
-        ignored = [column for column in table.columns if isinstance(column, Ignored)]
-        reasons = "; ".join(f"column {column.name!r} ({column.reason})" for column in ignored)
-        if len(ignored) == len(table.columns):
-            raise refuse("table", expected="a column that can be modelled", got=reasons)
-        if ignored:
-            warnings.warn(f"not modelled, their holes stay: {reasons}", UserWarning, stacklevel=2)
+        warn_of_ignored(table)
         rows = table.encode(frame)
-        found: list[Model] = []
-        items = fit_recipe(self.recipe, table, rows, seed=self._seed(None), steps=self.steps, device=self.device)
-        steps = 0
-        # Small networks gain nothing from a second thread and lose a lot where the machine is busy.
-        with threads(1 if frame.rows <= _LARGE else torch.get_num_threads()):
-            for report in self._watched(items, found):
-                steps = report.step
-                if self.on_report is not None:
-                    self.on_report(report)
-        self.model_ = found[0].to(_device(self.device)).eval()
-        self.table_, self.recipe_, self.n_iter_ = table, self.recipe, steps
+        self.model_, self.n_iter_ = train(
+            self.recipe,
+            table,
+            rows,
+            seed=self._seed(None),
+            steps=self.steps,
+            device=self.device,
+            on_report=self.on_report,
+            is_watched=self.verbose,
+        )
+        self.table_, self.recipe_, self.empty_ = table, self.recipe, empty_like(frame)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -159,13 +138,14 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Holes of columns that are not modelled stay.
         """
-        self._check_settings()
-        filled = self._filler.fill(*self._rows(X), self.statistic)
+        require_settings(vars(self))
+        filler, frame, rows = self._answering(X)
+        filled = filler.fill(frame, rows, self.statistic)
         # scikit-learn's set_output can wrap arrays and data frames of its own kinds, not Arrow tables.
         wanted = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
-        frame: Any = nw.from_native(filled, pass_through=True)
-        if wanted in ("pandas", "polars") and isinstance(frame, nw.DataFrame):
-            return frame.to_pandas() if wanted == "pandas" else frame.to_polars()
+        wrapped: Any = nw.from_native(filled, pass_through=True)
+        if wanted in ("pandas", "polars") and isinstance(wrapped, nw.DataFrame):
+            return wrapped.to_pandas() if wanted == "pandas" else wrapped.to_polars()
         return filled
 
     def sample(
@@ -184,12 +164,16 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             row_seeds: a whole number for each row, in place of its values.
         """
         require_count("n", n)
-        return self._filler.draw(*self._rows(X), n, self._seed(seed), row_seeds)
+        filler, frame, rows = self._answering(X)
+        return filler.draw(frame, rows, n, self._seed(seed), row_seeds)
 
     def sample_rows(self, n: int, seed: int | None = None) -> pd.DataFrame:
-        """n new rows as a pandas data frame; row i depends on the seed and i alone. Ignored columns are empty."""
+        """n new rows as a pandas data frame with the dtypes of the table of ``fit``; ignored columns are empty.
+
+        Row i depends on the seed and i alone.
+        """
         require_count("n", n)
-        return self._filler.new_rows(n, self._seed(seed))
+        return self._filler.new_rows(n, self._seed(seed), getattr(self, "empty_", None))
 
     def interval(self, X: Any, level: float = 0.9) -> tuple[Any, Any]:
         """Two tables like X: in the holes the ends of central intervals, elsewhere X itself.
@@ -197,8 +181,9 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         Each interval is of its own hole given the present values of the row. Categories without an order have no
         interval: both tables hold the likeliest level.
         """
-        _require_level(level)
-        return self._filler.interval(*self._rows(X), level)
+        require_level(level)
+        filler, frame, rows = self._answering(X)
+        return filler.interval(frame, rows, level)
 
     def marginals(self, X: Any) -> Marginals:
         """p(z_j | present values of the row) for every hole, standardised: the distributions behind the answers.
@@ -224,21 +209,8 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             given: names of columns; by default none.
             own_units: densities per unit of the table; False = per standard unit of the model.
         """
-        filler, (frame, rows) = self._filler, self._rows(X)
-        told = self.table_.members(names_of(given))
-        wanted = ~told if asked is None else self.table_.members(names_of(asked))
-        if bool((told & wanted).any()):
-            both = self.table_.names[int((told & wanted).nonzero()[0])]
-            raise refuse("asked and given", expected="different columns", got=f"{both!r} in both")
-        x, present = filler.told(rows)
-        told, wanted = (part.to(x.device).expand(x.shape) for part in (told, wanted))
-        with threads(1):
-            answer = score(self.model_, x, Question(told, wanted).within(present))
-        value = answer.value.cpu()
-        if own_units:
-            units = log_units(self.model_, self.table_, rows.x, frame)
-            value = value + torch.where((wanted & present).cpu(), units, 0.0).sum(1)
-        return replace(answer, value=value, stderr=answer.stderr.cpu())
+        frame, rows = self._rows(X)
+        return score_columns(self._filler, frame, rows, asked=asked, given=given, own_units=own_units)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """(B,): log p of all present cells of each row, in nats and own units; low = surprising."""
@@ -274,7 +246,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             draws: how many joint draws of the wanted columns to add.
             seed: of these draws.
         """
-        _require_level(level)
+        require_level(level)
         require_count("draws", draws, least=0)
         return ask_row(
             self._filler, given or {}, want, level=level, draws=draws, seed=self._seed(seed), unknown=self.unknown
@@ -319,37 +291,12 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         well, by its plain attributes.
         """
         check_is_fitted(self)
-        settings: dict[str, Any] = {name: getattr(self, name) for name in _SETTINGS}
-        settings["columns"] = None if self.columns is None else dict(self.columns)
-        settings["random_state"] = int(self.random_state) if isinstance(self.random_state, Integral) else None
-        names = getattr(self, "feature_names_in_", None)
-        notes: dict[str, Any] = {
-            "made_by": _MADE_BY,
-            "table": self.table_.to_json(),
-            "settings": settings,
-            "recipe": self.recipe_,
-            "n_iter": self.n_iter_,
-            "feature_names": None if names is None else [str(name) for name in names],
-        }
-        save_model(self.model_, folder, notes=notes)
+        save_estimator(self, folder)
 
     @classmethod
     def load(cls, folder: Path | str, *, device: str = "cpu") -> "TableModel":
         """The model that ``save`` kept in a folder; CheckpointError (a ValueError) if there is none."""
-        notes: dict[str, Any] = load_notes(folder)
-        if notes.get("made_by") != _MADE_BY:
-            raise CheckpointError(f"{folder}: holds a model, but not one of a table (TableModel.save)")
-        try:
-            model = cls(device=device, **notes["settings"])
-            model.table_ = Table.from_json(notes["table"])
-            model.recipe_, model.n_iter_, names = notes["recipe"], notes["n_iter"], notes["feature_names"]
-        except (KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{folder}: describes no table that can be read here ({error})") from error
-        model.model_ = load_model(folder).to(_device(device))
-        model.n_features_in_ = len(model.table_.columns)
-        if names is not None:
-            model.feature_names_in_ = np.array(names, dtype=object)
-        return model
+        return load_estimator(cls, folder, device)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -365,56 +312,18 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         return Filler(self.model_, self.table_)
 
+    def _answering(self, X: Any) -> tuple[Filler, Frame, Rows]:
+        """What answers in cells like those of X, X as columns, and encoded."""
+        frame, rows = self._rows(X)
+        check_is_fitted(self)
+        return Filler(self.model_, written_like(self.table_, frame)), frame, rows
+
     def _rows(self, X: Any) -> tuple[Frame, Rows]:
         """X as columns under the names of ``table_``, and encoded."""
-        frame = self._frame(X, reset=False)
+        frame = read_frame(self, X, reset=False)
         named = tuple(replace(column, name=name) for column, name in zip(frame.columns, self.table_.names))
         frame = replace(frame, columns=named)
         return frame, self.table_.encode(frame, unknown=self.unknown)
 
-    def _frame(self, X: Any, *, reset: bool) -> Frame:
-        """X as columns, once scikit-learn has found the number and the names of its columns right."""
-        if issparse(X):  # some sparse matrices are mappings, too
-            raise refuse("table", expected="a dense array (call .toarray() first)", got="a sparse one")
-        shape = getattr(X, "shape", None)
-        if isinstance(shape, tuple) and len(shape) == 2 and shape[1] == 0:
-            raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-        frame = Frame.of(X)
-        validate_data(self, nw.to_native(frame.native, pass_through=True), reset=reset, skip_check_array=True)
-        return frame
-
-    def _watched(self, items: Iterator[StepReport | Model], found: list[Model]) -> Iterator[StepReport]:
-        """The reports among the items; models are put into ``found``."""
-
-        def reports() -> Generator[StepReport]:
-            for item in items:
-                if isinstance(item, Model):
-                    found.append(item)
-                else:
-                    yield item
-
-        return watch(reports(), self.steps, self.recipe) if self.verbose else reports()
-
-    def _check_settings(self) -> None:
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise refuse(name, expected=f"one of {', '.join(allowed)}", got=repr(getattr(self, name)))
-        if self.steps is not None:
-            require_count("steps", self.steps)
-
     def _seed(self, seed: int | None) -> int:
-        """The seed itself, or one from what scikit-learn calls a random state."""
-        if seed is None:
-            return int(check_random_state(self.random_state).randint(2**31 - 1))
-        if isinstance(seed, bool) or not isinstance(seed, Integral):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise refuse("seed", expected="a whole number", got=repr(seed))
-        return int(seed)
-
-
-def _device(name: str) -> torch.device:
-    return torch.device("cuda" if name == "cuda" or (name == "auto" and torch.cuda.is_available()) else "cpu")
-
-
-def _require_level(level: float) -> None:
-    if isinstance(level, bool) or not 0.0 < level < 1.0:
-        raise refuse("level", expected="a number between 0 and 1", got=repr(level))
+        return seed_of(seed, self.random_state)

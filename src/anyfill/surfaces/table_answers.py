@@ -1,7 +1,7 @@
 """The holes of a table as single answers: means, medians, modes, intervals, in the table's own units.
 
-Every answer is a standardised value z first, in 32 bits, and decoded last. Rows go through the network in blocks of one
-size (``anyfill.samplers.rowwise``), so an answer does not depend on the rows that come with it.
+Every answer is a standardised value z first, in 32 bits, and decoded last. Holes alone are read, and an answer does not
+depend on the rows that come with it (``anyfill.surfaces.table_cells``).
 
 Means are in ``anyfill.surfaces.table_means``. Medians, modes and ends of intervals are those of z, decoded: a warp is
 monotone (the mode is the densest point of z, not of x).
@@ -24,8 +24,8 @@ from anyfill.data.categories import SPREAD
 from anyfill.data.frames import Frame
 from anyfill.data.numbers import Number
 from anyfill.data.table import Category, Ignored, Table
-from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
-from anyfill.likelihoods.mixed import MixedMarginals, marginals_at
+from anyfill.likelihoods.marginals import Marginals
+from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
 from anyfill.questions.question import Reading
 from anyfill.samplers.rowwise import (
@@ -38,7 +38,8 @@ from anyfill.samplers.rowwise import (
     row_keys,
     sample_rowwise,
 )
-from anyfill.surfaces.table_means import level_log_probs, means, with_rest
+from anyfill.surfaces.table_cells import DEAR, Part, level_log_probs, read_cells, with_rest
+from anyfill.surfaces.table_means import means
 
 Statistic = Literal["mean", "median", "mode"]
 DRAWS = 64
@@ -69,15 +70,13 @@ def summary(model: Model, table: Table, x: Tensor, known: Tensor, statistic: Sta
     if statistic == "mean":
         return means(model, table, x, known, open_cells(table, known))
 
-    def of_number(part: Marginals) -> Tensor:
-        return part.quantile(0.5) if statistic == "median" else part.mode()
+    def read(part: Part, marginals: Marginals) -> Tensor:
+        if part.coded:
+            return part.level(marginals)
+        return (marginals.quantile(0.5) if statistic == "median" else marginals.mode())[:, 0]
 
-    def read(params: Tensor) -> Tensor:
-        answer = _by_kind(model.likelihood(params), table, of_number, lambda part: part.mode())
-        _mend_rest(model, table, params, answer)
-        return answer
-
-    return _in_blocks(model, x, known, read)
+    together = 4 * DEAR if statistic == "median" else DEAR
+    return read_cells(model, table, x, known, open_cells(table, known), read, together=together)[0]
 
 
 def quantiles(model: Model, table: Table, x: Tensor, known: Tensor, levels: tuple[float, ...]) -> list[Tensor]:
@@ -95,13 +94,13 @@ def quantiles(model: Model, table: Table, x: Tensor, known: Tensor, levels: tupl
 
         return [_of_draws(model, table, x, known, of_draws(level)) for level in levels]
 
-    def read(params: Tensor) -> Tensor:
-        marginals = model.likelihood(params)
-        mode = _by_kind(marginals, table, lambda part: torch.zeros_like(part.mean()), lambda part: part.mode())
-        _mend_rest(model, table, params, mode)
-        return torch.stack([torch.where(unordered, mode, marginals.quantile(q).double()) for q in levels], 1)
+    def read(part: Part, marginals: Marginals) -> Tensor:
+        if part.coded and not part.ordered:
+            return part.level(marginals).unsqueeze(1).expand(-1, len(levels))
+        return torch.cat([marginals.quantile(level) for level in levels], 1)
 
-    return list(_in_blocks(model, x, known, read).unbind(1)) if len(x) else [x.float()] * len(levels)
+    asked = open_cells(table, known)
+    return list(read_cells(model, table, x, known, asked, read, answers=len(levels), together=4 * DEAR))
 
 
 def probabilities(model: Model, table: Table, x: Tensor, known: Tensor, j: int) -> Tensor:
@@ -153,6 +152,8 @@ def decoded(
     is_whole = number is not None and (number.step > 0 or number.whole)
     if statistic != "mean" or not isinstance(column, Number) or number is None or (whole and is_whole):
         return table.decode_column(j, z)
+    if number.warp == "none" and not is_whole and not number.anchors:  # all that rounding does is cut idle digits
+        return table.decode_column(j, z)
     values = z.double().cpu().numpy() if isinstance(z, Tensor) else np.asarray(z, dtype=np.float64)
     rounded, plain = number.decode(values), number.decode(values, rounded=False)
     # Rounding is only undone where it says more than 32 bits do: 43.9 instead of 43.900002, but half a child stays.
@@ -190,27 +191,6 @@ def _in_blocks(model: Model, x: Tensor, known: Tensor, read: Callable[[Tensor], 
             parts = params.split(_DEAR)[: math.ceil(len(rows) / _DEAR)]
             answers.append(torch.cat([read(part) for part in parts])[: len(rows)].float())
     return torch.cat(answers) if answers else torch.zeros_like(x, dtype=torch.float32)
-
-
-def _by_kind(
-    marginals: Marginals, table: Table, numbers: Callable[[Marginals], Tensor], codes: Callable[[Marginals], Tensor]
-) -> Tensor:
-    """float64 (B, N): one answer for numbers, another for codes."""
-    if isinstance(marginals, MixedMarginals):
-        return marginals.map(lambda one: codes(one) if isinstance(one, DiscreteMarginals) else numbers(one)).double()
-    coded = torch.tensor([size > 0 for size in table.sizes])
-    if not bool(coded.any()):
-        return numbers(marginals).double()
-    answer = codes(marginals).double()
-    return torch.where(coded.to(answer.device), answer, numbers(marginals).double())
-
-
-def _mend_rest(model: Model, table: Table, params: Tensor, mode: Tensor) -> None:
-    """Set the modes (b, N) of categories in which rare levels share a code: the likeliest level, not code."""
-    for j in range(len(table.columns)):
-        category = with_rest(table, j)
-        if category is not None:
-            mode[:, j] = level_log_probs(category, _alone(model, params, j)).argmax(-1).to(mode.dtype)
 
 
 def _unordered(table: Table) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 from anyfill.checks import refuse
 from anyfill.data.frames import Frame
 from anyfill.data.rows import Rows
-from anyfill.data.table import Category, Datetime, Ignored, Number, Table, Variable
+from anyfill.data.table import Ignored, Table
 from anyfill.model import Model
 from anyfill.samplers.rowwise import row_keys, sample_rowwise, seed_keys, told_apart
 from anyfill.surfaces.table_answers import (
@@ -25,6 +25,7 @@ from anyfill.surfaces.table_answers import (
     summary,
     whole_columns,
 )
+from anyfill.surfaces.table_rows import frame_like
 from anyfill.surfaces.threads import threads
 
 
@@ -58,7 +59,7 @@ class Filler:
         """The frame with a single answer in every hole."""
         index = self._holed(frame)
         with threads(1):
-            z = summary(self.model, self.table, *self.told(rows.take(index)), statistic).cpu()
+            z = summary(self.model, self.table, *self.told(_taken(rows, index)), statistic).cpu()
         whole = whole_columns(self.table, frame)
         return self._filled(
             frame, index, z, lambda j, some: decoded(self.table, j, some, statistic=statistic, whole=whole[j])
@@ -69,7 +70,7 @@ class Filler:
     ) -> list[Any]:
         """n frames with holes drawn jointly; see ``TableModel.sample``."""
         index = self._holed(frame)
-        x, known = self.told(rows.take(index))
+        x, known = self.told(_taken(rows, index))
         if row_seeds is None:
             keys = told_apart(row_keys(x, known, seed))
         else:
@@ -88,18 +89,19 @@ class Filler:
         index = self._holed(frame)
         with threads(1):
             levels = ((1 - level) / 2, (1 + level) / 2)
-            ends = quantiles(self.model, self.table, *self.told(rows.take(index)), levels)
+            ends = quantiles(self.model, self.table, *self.told(_taken(rows, index)), levels)
         low, high = (self._filled(frame, index, end.cpu(), self._decoded) for end in ends)
         return low, high
 
-    def new_rows(self, n: int, seed: int) -> pd.DataFrame:
-        """n rows drawn from nothing."""
+    def new_rows(self, n: int, seed: int, empty: pd.DataFrame | None = None) -> pd.DataFrame:
+        """n rows drawn from nothing, with the dtypes of ``empty``."""
         x, known = self.nothing(n)
         keys = seed_keys(torch.arange(n, device=x.device), seed)
         with threads(1):
             drawn = sample_rowwise(self.model, x, known, open_cells(self.table, known), keys=keys)
         drawn = spread_in_rest(self.table, drawn, keys)[0].cpu()
-        return pd.DataFrame({name: self._series(j, drawn[:, j]) for j, name in enumerate(self.table.names)})
+        cells = {name: decoded(self.table, j, drawn[:, j]) for j, name in enumerate(self.table.names)}
+        return frame_like(self.table, cells, empty)
 
     def _modelled(self, frame: Frame) -> list[tuple[int, Any]]:
         """Numbers and cells of the columns that are modelled."""
@@ -119,30 +121,19 @@ class Filler:
 
         ``z`` (B, N) are of the rows ``index``; only those in holes are looked at.
         """
-        answers: dict[str, NDArray[Any]] = {}
-        holes: dict[str, NDArray[Any]] = {}
-        columns = z.T.contiguous()
+        place = np.zeros(frame.rows, dtype=np.int64)
+        place[index.numpy()] = np.arange(len(index))
+        answers: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
+        columns = z.T.contiguous().numpy()
         for j, column in self._modelled(frame):
-            hole = ~column.present
-            if hole.any():
-                some = cells(j, columns[j, torch.from_numpy(np.flatnonzero(hole[index.numpy()]))])
-                whole = np.full(frame.rows, np.nan if some.dtype.kind == "f" else None, dtype=some.dtype)
-                whole[hole] = some
-                answers[column.name], holes[column.name] = whole, hole
-        return frame.filled(answers, holes)
-
-    def _series(self, j: int, z: Tensor) -> Any:
-        """Values of column j as pandas keeps them."""
-        column, number = self.table.columns[j], self.table.number(j)
-        values = decoded(self.table, j, z)
-        if isinstance(column, Datetime) and column.format is None:
-            return pd.to_datetime(np.round(values * 1e6).astype(np.int64), unit="us")
-        whole = number is not None and _is_whole(column, number) and not number.text
-        if whole and bool(np.all(np.abs(values) < 2**53)):
-            return values.astype(np.int64)
-        return values.astype(bool) if isinstance(column, Category) and column.cells == "bool" else values
+            rows = np.flatnonzero(~column.present)
+            if len(rows):
+                answers[column.name] = rows, cells(j, torch.from_numpy(columns[j][place[rows]]))
+        return frame.put(answers)
 
 
-def _is_whole(column: Variable, number: Number) -> bool:
-    """True if the cells of a column are whole numbers (of a date they are seconds, which are not its cells)."""
-    return number.step == 1 or (number.whole and isinstance(column, Number))
+def _taken(rows: Rows, index: Tensor) -> Rows:
+    """The rows at ``index`` (M,), which has each once and ascends."""
+    if len(index) == len(rows):
+        return rows
+    return Rows(rows.x.index_select(0, index), rows.present.index_select(0, index))

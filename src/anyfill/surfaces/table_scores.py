@@ -5,12 +5,15 @@ rounding, on the rows that come with it, and each row is read in the most direct
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
+from anyfill.data.frames import Frame
+from anyfill.data.rows import Rows
 from anyfill.data.table import Table
 from anyfill.evaluation import LogProb
 from anyfill.evaluation.chain import of_one_order
@@ -22,6 +25,9 @@ from anyfill.questions.licence import step_reading, unlicensed
 from anyfill.questions.question import Question, Reading, chain_rank
 from anyfill.rank import asked_in
 from anyfill.samplers.rowwise import block_size, chain_parameters, fixed_order, parameters, portions
+from anyfill.surfaces.table_ask import names_of
+from anyfill.surfaces.table_filling import Filler
+from anyfill.surfaces.threads import threads
 
 
 def score(model: Model, x: Tensor, question: Question) -> LogProb:
@@ -46,6 +52,33 @@ def score(model: Model, x: Tensor, question: Question) -> LogProb:
     reading = Reading.DIFFERENCE if len(other) else _reading(model, question)
     passes = 1 if model.is_one_pass else int(question.asked.sum(1).max()) if len(x) else 0
     return of_one_order(model, value, passes, reading)
+
+
+def score_columns(
+    filler: Filler,
+    frame: Frame,
+    rows: Rows,
+    *,
+    asked: Sequence[str] | str | None,
+    given: Sequence[str] | str | None,
+    own_units: bool,
+) -> LogProb:
+    """log p(asked | given) of columns by their names, see ``TableModel.log_prob``."""
+    table = filler.table
+    told = table.members(names_of(given))
+    wanted = ~told if asked is None else table.members(names_of(asked))
+    if bool((told & wanted).any()):
+        both = table.names[int((told & wanted).nonzero()[0])]
+        raise refuse("asked and given", expected="different columns", got=f"{both!r} in both")
+    x, present = filler.told(rows)
+    told, wanted = (part.to(x.device).expand(x.shape) for part in (told, wanted))
+    with threads(1):
+        answer = score(filler.model, x, Question(told, wanted).within(present))
+    value = answer.value.cpu()
+    if own_units:
+        units = log_units(filler.model, table, rows.x, frame)
+        value = value + torch.where((wanted & present).cpu(), units, 0.0).sum(1)
+    return replace(answer, value=value, stderr=answer.stderr.cpu())
 
 
 def score_cells(model: Model, x: Tensor, present: Tensor) -> Tensor:
