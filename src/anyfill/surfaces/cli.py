@@ -21,6 +21,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from anyfill.surfaces import table_commands
+from anyfill.surfaces.lab import commands as lab_commands
 
 DEBUG = "ANYFILL_DEBUG"
 FAULT, REFUSED, INTERRUPTED = 1, 2, 130
@@ -79,6 +80,7 @@ def demo(
 
 
 table_commands.register(app)
+lab_commands.register(app)
 
 
 def _versions() -> str:

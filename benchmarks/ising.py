@@ -1,0 +1,264 @@
+"""Site updates per second of 1-Gibbs beside dwave-samplers and thrml; how long the exact theory takes; k-Gibbs.
+
+    python benchmarks/ising.py [--peers-python PYTHON] [--rounds 5] [--seed 0]
+
+Counted is one heat-bath update of one site of one chain: a fresh value from p(x_i | x_-i). A call makes S sweeps of B
+chains, N updates each, and is timed whole, tables, start and states included, by the CPU seconds of its process (wall
+seconds are written beside them): so a busy machine slows none of them more than another, and threads count in full.
+Everybody runs on one thread, sites in a fixed order, with the best of several numbers of chains, warmed up (JAX
+compiles before the clock starts), in rounds that alternate. Who draws the wrong law would not count: moments of the
+dense model are checked against enumeration, in standard errors.
+
+dense      N = 10, all pairs coupled, normal couplings and fields of scale 0.3
+lattice    32 x 32, periodic, coupling 0.4
+
+A peer that is not installed here runs under --peers-python, and is reported as not installed if it is not there either.
+Writes results/ising.json.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from common import median_seconds, write_result
+from torch import Generator, Tensor
+
+from anyfill.data.spins import all_codes, to_spins
+from anyfill.evaluation.lab.asymptotics import ising_variance
+from anyfill.evaluation.lab.spectra import poincare_constant
+from anyfill.networks.ising import Ising
+from anyfill.questions.blocks import k_blocks
+from anyfill.samplers.chains import IndependentParallel, Kernel, KGibbs, run_chain, still
+from anyfill.samplers.heat_bath import colours, gibbs_updates
+
+PEERS = ("dwave", "thrml")
+# Chains and sweeps that each may choose from: about the same number of updates within a row, some tenths of a second.
+CHOICES = {
+    "dense": {
+        "anyfill": ((4096, 400), (16_384, 100), (65_536, 25)),
+        "dwave": ((10, 60_000), (100, 6000), (1000, 600)),
+        "thrml": ((64, 800), (256, 200), (1024, 50)),
+    },
+    "lattice": {
+        "anyfill": ((256, 400), (512, 200), (1024, 100)),
+        "dwave": ((1, 6000), (10, 600), (100, 60)),
+        "thrml": ((4, 1200), (16, 300), (64, 80)),
+    },
+}
+Measured = dict[str, Any]
+
+
+class Peer:
+    """A package in a process of its own."""
+
+    def __init__(self, name: str, python: str) -> None:
+        script = Path(__file__).with_name("ising_peers.py")
+        pipe, self.said = subprocess.PIPE, tempfile.TemporaryFile("w+")  # noqa: SIM115 (it lives as long as the process)
+        call = (python, str(script), name)
+        self.process = subprocess.Popen(call, stdin=pipe, stdout=pipe, stderr=self.said, text=True)
+        self.version: str = self._line()["version"]
+        self.ask(load=described(Ising.complete(2, 0.1)))
+        self.ask(chains=1, sweeps=1, seed=0)  # so that what is installed and broken shows at once
+
+    def ask(self, **request: Any) -> Measured:
+        if self.process.stdin is None:
+            raise RuntimeError("no way to ask")
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return self._line()
+
+    def close(self) -> None:
+        self.process.communicate()
+
+    def _line(self) -> Measured:
+        line = self.process.stdout.readline() if self.process.stdout else ""
+        if not line:
+            self.said.seek(0)
+            raise RuntimeError((self.said.read().strip().splitlines() or ["it ended without a word"])[-1])
+        return json.loads(line)
+
+
+def find_peers(python: str | None) -> tuple[dict[str, Peer], dict[str, str]]:
+    """The peers that run, here or under another interpreter, and why the others do not."""
+    found: dict[str, Peer] = {}
+    missing: dict[str, str] = {}
+    for name in PEERS:
+        for interpreter in (sys.executable, *([python] if python else [])):
+            try:
+                found[name] = Peer(name, interpreter)
+                break
+            except (RuntimeError, OSError) as error:
+                absent = isinstance(error, OSError) or "No package metadata" in str(error)
+                missing[name] = "not installed" if absent else f"does not run: {error}"
+    missing = {name: why for name, why in missing.items() if name not in found}
+    return found, missing
+
+
+def described(ising: Ising) -> dict[str, object]:
+    """The model as a peer reads it."""
+    law = still(ising)
+    return {
+        "fields": law.fields.tolist(),
+        "edges": [list(edge) for edge in ising.edges],
+        "couplings": ising.couplings.tolist(),
+        "classes": [sites.tolist() for sites in colours(law)],
+    }
+
+
+def ours(ising: Ising, chains: int, sweeps: int, seed: int) -> tuple[Measured, Tensor]:
+    """Seconds of one call of ours, and the states it ends in."""
+    generator = Generator().manual_seed(seed)
+    cpu, wall = time.process_time(), time.perf_counter()
+    start = torch.randint(2, (chains, ising.variables), generator=generator, dtype=torch.uint8)
+    x = gibbs_updates(ising, start, sweeps * ising.variables, generator=generator)
+    return {"cpu": time.process_time() - cpu, "wall": time.perf_counter() - wall}, x
+
+
+def speed(name: str, ising: Ising, peers: dict[str, Peer], *, rounds: int, seed: int) -> Measured:
+    """Updates per second of everybody, medians over rounds that alternate."""
+    choices = CHOICES[name]
+    runs: dict[str, Callable[[int, int, int, bool], Measured]] = {
+        "anyfill": lambda chains, sweeps, seed, warm: ours(ising, chains, sweeps, seed)[0]
+    }
+    for peer in peers:
+        peers[peer].ask(load=described(ising))
+        runs[peer] = lambda chains, sweeps, seed, warm, peer=peer: peers[peer].ask(
+            chains=chains, sweeps=sweeps, seed=seed, warm=warm
+        )
+
+    def rate(who: str, choice: tuple[int, int], clock: str, measured: Measured) -> float:
+        return ising.variables * choice[0] * choice[1] / measured[clock]
+
+    best: dict[str, tuple[int, int]] = {}
+    for who, run in runs.items():
+        run(*choices[who][0], seed, True)
+        tried = {choice: rate(who, choice, "cpu", run(*choice, seed, True)) for choice in choices[who]}
+        best[who] = max(tried, key=lambda choice: tried[choice])
+    seen: dict[str, list[Measured]] = {who: [] for who in runs}
+    for each in range(rounds):
+        for who, run in runs.items():
+            seen[who].append(run(*best[who], seed + 1 + each, False))
+    result: Measured = {}
+    for who, rows in seen.items():
+        per_cpu = [rate(who, best[who], "cpu", row) for row in rows]
+        per_wall = [rate(who, best[who], "wall", row) for row in rows]
+        result[who] = {
+            "chains": best[who][0],
+            "sweeps": best[who][1],
+            "updates_per_cpu_second": statistics.median(per_cpu),
+            "updates_per_wall_second": statistics.median(per_wall),
+            "rounds": per_cpu,
+        }
+    mine = result["anyfill"]["updates_per_cpu_second"]
+    for who, row in result.items():
+        row["anyfill_is_faster_by"] = mine / row["updates_per_cpu_second"]
+        against = "" if who == "anyfill" else f"   anyfill is {row['anyfill_is_faster_by']:.1f} x as fast"
+        rates = f"{row['updates_per_cpu_second']:10.3g} updates per CPU second"
+        print(f"{name:8s} {who:8s} {rates} ({row['chains']} chains){against}", flush=True)
+    return result
+
+
+def laws(ising: Ising, peers: dict[str, Peer], *, seed: int) -> Measured:
+    """The largest error of any mean or pair moment, in standard errors, after 200 sweeps of 20 000 chains."""
+    spins, chances = to_spins(all_codes(ising.variables)), ising.log_joint().detach().exp()
+    above = torch.triu_indices(ising.variables, ising.variables, 1)
+
+    def moments(spins: Tensor, weights: Tensor) -> Tensor:
+        pairs = (spins * weights.unsqueeze(1)).T @ spins
+        return torch.cat([weights @ spins, pairs[above[0], above[1]]])
+
+    exact, chains, sweeps = moments(spins, chances), 20_000, 200
+    drawn = to_spins(ours(ising, chains, sweeps, seed)[1])
+    found = {"anyfill": moments(drawn, torch.full((chains,), 1 / chains, dtype=torch.float64))}
+    for name, peer in peers.items():
+        peer.ask(load=described(ising))
+        few = 2000 if name == "thrml" else chains  # it is slower: fewer chains, wider standard errors
+        found[name] = torch.tensor(
+            peer.ask(chains=few, sweeps=sweeps, seed=seed, moments=True)["moments"], dtype=torch.float64
+        )
+    report: Measured = {}
+    for name, each in found.items():
+        count = 2000 if name == "thrml" else chains
+        away = (each - exact).abs()
+        worst = (away / ((1 - exact**2) / count).sqrt()).max().item()
+        report[name] = {"chains": count, "largest_error": away.max().item(), "in_standard_errors": worst}
+        print(f"law      {name:8s} largest error of {len(exact)} moments {away.max():.4f}, {worst:.1f} standard errors")
+    return report
+
+
+def theory() -> Measured:
+    """Seconds of the exact quantities that must take no more than 5."""
+    twelve = Ising.random(12, generator=Generator().manual_seed(0), coupling_scale=0.2)
+    sixteen = Ising.random(16, generator=Generator().manual_seed(0), coupling_scale=0.2)
+    jobs: dict[str, Callable[[], object]] = {
+        "gamma_k_at_n12_k6": lambda: ising_variance(twelve, k_blocks(12, 6)),
+        "poincare_constant_at_n16_k1": lambda: poincare_constant(sixteen.log_joint().detach(), k_blocks(16, 1)),
+    }
+    found: Measured = {}
+    for name, job in jobs.items():
+        cpu = time.process_time()
+        wall = median_seconds(job, repeats=1, warm_up=0)
+        found[name] = {"wall_seconds": wall, "cpu_seconds": time.process_time() - cpu}
+        print(f"exact    {name:28s} {wall:6.2f} s wall, {found[name]['cpu_seconds']:.2f} s CPU", flush=True)
+    return found
+
+
+def joint_blocks(seed: int) -> list[Measured]:
+    """Steps per second of thousands of chains that redraw k spins jointly."""
+    found: list[Measured] = []
+    kernels: list[tuple[str, Kernel]] = [(f"KGibbs({k})", KGibbs(k)) for k in (1, 4, 8)]
+    for variables in (10, 64):
+        ising = Ising.random(variables, generator=Generator().manual_seed(seed), coupling_scale=0.1)
+        for name, kernel in (*kernels, ("IndependentParallel()", IndependentParallel())):
+            generator, chains, steps = Generator().manual_seed(seed), 4096, 10
+            x = torch.randint(2, (chains, variables), generator=generator)
+            cpu = time.process_time()
+            _ = [state[0] for state in run_chain(ising, kernel, x, steps, generator=generator)]
+            rate = chains * steps / (time.process_time() - cpu)
+            found.append({"kernel": name, "variables": variables, "chains": chains, "steps_per_cpu_second": rate})
+            print(f"blocks   {name:22s} N = {variables:3d}, {chains} chains: {rate:10.3g} steps per CPU second")
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers-python", help="an interpreter that has dwave-samplers and thrml")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    generator = Generator().manual_seed(arguments.seed)
+    dense = Ising.random(10, generator=generator, coupling_scale=0.3, field_scale=0.3)
+    lattice = Ising.lattice(32, 32, 0.4, periodic=True)
+    peers, missing = find_peers(arguments.peers_python)
+    for name, why in missing.items():
+        print(f"{name}: {why}")
+    try:
+        payload = {
+            "arguments": {"rounds": arguments.rounds, "seed": arguments.seed},
+            "counted": "heat-bath updates of one site of one chain, per CPU second of the process, whole call",
+            "peers": {**{name: peer.version for name, peer in peers.items()}, **missing},
+            "law_at_n10": laws(dense, peers, seed=arguments.seed),
+            **{
+                name: speed(name, ising, peers, rounds=arguments.rounds, seed=arguments.seed)
+                for name, ising in {"dense": dense, "lattice": lattice}.items()
+            },
+            "exact": theory(),
+            "joint_blocks": joint_blocks(arguments.seed),
+        }
+    finally:
+        for peer in peers.values():
+            peer.close()
+    print(f"wrote {write_result('ising', payload)}")
+
+
+if __name__ == "__main__":
+    main()

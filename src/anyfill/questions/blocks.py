@@ -1,0 +1,150 @@
+"""Distributions over blocks K of variables that are redrawn or predicted together, given the rest: p_K(K | x).
+
+    FixedBlocks      p_K does not depend on x: weighted pseudolikelihood and block dynamics (GMLM definitions 2 and 6)
+    k_blocks         all subsets of size k, uniformly: k-pseudolikelihood and k-Gibbs (definitions 3 and 10)
+    AdaptiveBlocks   p_K(. | x) depends on the values (definitions 7 and 8)
+
+The paper says "a partition" in definition 2 and then uses overlapping sets whose union is everything: so here.
+With adaptive blocks the law of the block given the rest is *not* p(x_K | x_-K) but eq. (1), which knows
+that K was chosen,
+
+    p(x_K | x_-K, K) = p(x) p_K(K | x) / sum_{x'_K} p(x'_K, x_-K) p_K(K | x'_K, x_-K)
+
+(lemma 3). Codes x are 0 and 1 as everywhere; ``subsets`` is bool (M, N), True = in the block.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import Protocol, runtime_checkable
+
+import torch
+from torch import Generator, Tensor
+
+from anyfill.checks import refuse, require_bool, require_count, require_shape
+
+MOST_BLOCKS = 200_000
+"""The most blocks that are listed."""
+
+
+@runtime_checkable
+class Blocks(Protocol):
+    """A distribution over M listed blocks that may depend on the values."""
+
+    @property
+    def subsets(self) -> Tensor:
+        """bool (M, N), True = in the block."""
+        ...
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the probabilities depend on the values."""
+        ...
+
+    def probabilities(self, x: Tensor) -> Tensor:
+        """float64 (B, M): p_K(K | x) for rows of codes (B, N)."""
+        ...
+
+    def sample(self, x: Tensor, *, generator: Generator) -> Tensor:
+        """bool (B, N): one block for each row of codes (B, N)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FixedBlocks:
+    """Blocks drawn without looking at the values.
+
+    Attributes:
+        subsets: bool (M, N); together they cover all variables, and none is empty.
+        weights: float64 (M,), above zero; normalised here.
+    """
+
+    subsets: Tensor
+    weights: Tensor
+
+    def __post_init__(self) -> None:
+        _check_subsets(self.subsets)
+        require_shape("weights", self.weights, (len(self.subsets),))
+        weights = self.weights.double()
+        if not bool((weights.isfinite() & (weights > 0)).all()):
+            raise refuse("weights of the blocks", expected="finite numbers above 0", got=weights.tolist()[:8])
+        object.__setattr__(self, "weights", weights / weights.sum())
+
+    @property
+    def adaptive(self) -> bool:
+        return False
+
+    def probabilities(self, x: Tensor) -> Tensor:
+        return self.weights.to(x.device).expand(len(x), -1)
+
+    def sample(self, x: Tensor, *, generator: Generator) -> Tensor:
+        weights = self.weights.to(generator.device)
+        drawn = torch.multinomial(weights, len(x), replacement=True, generator=generator)
+        return self.subsets.to(x.device)[drawn.to(x.device)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AdaptiveBlocks:
+    """Blocks whose probabilities depend on the values.
+
+    Attributes:
+        subsets: bool (M, N); together they cover all variables, and none is empty.
+        rule: from rows of codes (B, N) to weights (B, M), none negative and some above zero in every row;
+            normalised here. It must be a function of the row alone.
+    """
+
+    subsets: Tensor
+    rule: Callable[[Tensor], Tensor]
+
+    def __post_init__(self) -> None:
+        _check_subsets(self.subsets)
+
+    @property
+    def adaptive(self) -> bool:
+        return True
+
+    def probabilities(self, x: Tensor) -> Tensor:
+        weights = self.rule(x).double()
+        require_shape("weights from the rule", weights, (len(x), len(self.subsets)))
+        total = weights.sum(1, keepdim=True)
+        if not bool(((weights >= 0).all(1) & (total[:, 0] > 0) & total[:, 0].isfinite()).all()):
+            raise refuse("weights from the rule", expected="none negative, some above 0 in each row", got="others")
+        return weights / total
+
+    def sample(self, x: Tensor, *, generator: Generator) -> Tensor:
+        probabilities = self.probabilities(x).to(generator.device)
+        drawn = torch.multinomial(probabilities, 1, generator=generator)[:, 0]
+        return self.subsets.to(x.device)[drawn.to(x.device)]
+
+
+def k_blocks(variables: int, k: int) -> FixedBlocks:
+    """All subsets of size k, uniformly."""
+    require_count("variables", variables)
+    require_count("k", k, most=variables)
+    count = comb(variables, k)
+    if count > MOST_BLOCKS:
+        raise refuse(
+            f"blocks of size {k} among {variables} variables",
+            expected=f"at most {MOST_BLOCKS:,} to list",
+            got=f"{count:,}; draw them with anyfill.questions.KSubset instead",
+        )
+    return FixedBlocks(subsets_of(variables, combinations(range(variables), k)), torch.ones(count, dtype=torch.float64))
+
+
+def subsets_of(variables: int, members: "Sequence[Sequence[int]] | combinations[tuple[int, ...]]") -> Tensor:
+    """bool (M, N) from the members of each block."""
+    listed = list(members)
+    subsets = torch.zeros(len(listed), variables, dtype=torch.bool)
+    for row, block in enumerate(listed):
+        for member in block:
+            require_count("member of a block", member, least=0, most=variables - 1)
+            subsets[row, member] = True
+    return subsets
+
+
+def _check_subsets(subsets: Tensor) -> None:
+    require_bool("subsets", subsets)
+    require_shape("subsets", subsets, (None, None))
+    if not bool(subsets.any(1).all()) or not bool(subsets.any(0).all()):
+        raise refuse("subsets", expected="no empty block, and every variable in some block", got=subsets.tolist()[:8])

@@ -1,0 +1,1 @@
+"""The command line of the exact lab: ``anyfill lab ising``."""

@@ -1,0 +1,64 @@
+"""Hitting times as the lab shows them, and what the propositions promise."""
+
+import math
+
+import pytest
+import torch
+
+from anyfill.data.spins import all_codes
+from anyfill.evaluation.lab.clique import Clique
+from anyfill.evaluation.lab.dynamics import transition_matrix
+from anyfill.questions.blocks import k_blocks
+from anyfill.surfaces.lab.hitting import hitting
+
+SMALL = Clique.alike(5, 3, 0.4, 0.3)
+
+
+def test_expected_times_are_those_of_the_chain_on_all_states() -> None:
+    told = hitting(SMALL, "small", [1, 2, 5], budget=50, chains=0, delta=0.1, seed=0).document["results"]
+    outside = ~all_codes(5)[:, :3].bool().all(1)
+    for row, k in zip(told, (1, 2, 5)):
+        matrix = transition_matrix(SMALL.ising().log_joint(), k_blocks(5, k))[outside][:, outside]
+        one = torch.ones(int(outside.sum()), dtype=torch.float64)
+        times = torch.linalg.solve(torch.eye(len(one), dtype=torch.float64) - matrix, one)
+        assert row["log10_mean"] == pytest.approx(math.log10(float(times[0])), rel=1e-10)
+        alive = [float((torch.linalg.matrix_power(matrix, t) @ one)[0]) for t in range(51)]
+        assert row["truncated_mean"] == pytest.approx(sum(alive[:50]), rel=1e-10)
+        assert row["reached"] == pytest.approx(1 - alive[50], rel=1e-10)
+        assert row["simulated"] is None
+
+
+def test_simulation_agrees() -> None:
+    """Four z-scores: beyond 5 happens less than once in 400,000 runs."""
+    told = hitting(SMALL, "small", [1, 2, 5], budget=100, chains=500, delta=0.1, seed=0).document["results"]
+    assert all(abs(row["z"]) < 5 for row in told)
+
+
+def test_propositions_speak_where_their_assumption_holds() -> None:
+    """J_0 = 20 - 0.4: k-Gibbs with k >= |C| arrives as soon as promised, independent parallel leaves as rarely."""
+    clique = Clique.alike(41, 40, 20.0, 0.01)
+    told = hitting(clique, "strong", [40, 41], budget=1000, chains=0, delta=0.1, seed=0).document
+    assert told["assumption_5"]["holds"]
+    assert len(told["proposition_4"]) == 2
+    for bound in told["proposition_4"]:
+        assert bound["exact_steps"] <= bound["steps"] <= bound["printed_steps"]
+    stuck = told["proposition_5"]
+    assert not stuck["vacuous"]
+    assert stuck["exact_leaves"] <= 2 * 1000 * math.exp(-stuck["exponent"]) < 0.01
+    assert not told["corollary_1"]["follows"]
+
+
+def test_the_papers_figure_is_beyond_its_propositions() -> None:
+    found = hitting(Clique.alike(10, 4, 3.0, 5.0), "figure 3", [1, 4], budget=1000, chains=0, delta=0.1, seed=0)
+    assert not found.document["assumption_5"]["holds"]
+    assert "proposition_4" not in found.document
+    assert any("Assumption 5 fails" in note for note in found.notes)
+    assert found.document["results"][-1]["reached"] == pytest.approx(0.7379, abs=1e-4)  # "never", says the paper
+
+
+def test_corollary_1_follows_for_a_clique_that_is_large_enough() -> None:
+    clique = Clique.alike(100, 100, 60.0, 0.03)
+    told = hitting(clique, "large", [100], budget=1000, chains=0, delta=0.1, seed=0).document
+    assert told["corollary_1"]["follows"]
+    assert told["results"][0]["truncated_mean"] < 1.1
+    assert told["results"][1]["reached"] < 1e-12
