@@ -41,6 +41,7 @@ FAMILIES = [
     questions.TheRest(questions.MacEdges(N)),
     questions.Mixture((questions.MacEdges(N), questions.InpaintingEdges(N))),
     questions.Staged((True, False, True, False)),
+    questions.Regions(2, 2),
 ]
 LIKELIHOODS = [
     likes.Bernoulli(),
@@ -67,6 +68,9 @@ NETWORKS = [
     networks.LatentVariable(CODES, N, likes.Categorical(3), 2, 3, 8, 1),
     networks.PlainMLP(CODES, N, 3, 8, 1),
     networks.GuidedMLP((3,) * N, ((),) * N, ((0.5, 0.3, 0.2),) * N, (1.0,) * N, 1, 3, (1,), 2, 4, 8, 1),
+    networks.AttentionalUNet(CODES, (2, 2), 3, width=8, multipliers=(1, 2), repeats=1),
+    networks.Coconet(CODES, (2, 2), 3, width=4, depth=4),
+    networks.Ising(N, ((0, 1), (1, 3))),
     networks.WithCounts(networks.PlainMLP(CODES, N, 3, 8, 1, context_width=17), ((True, False, True, False),)),
 ]
 ONE_PASS = [net for net in NETWORKS if hasattr(net, "chain")]
@@ -78,12 +82,21 @@ OBJECTIVES = [
     objectives.SampledNormaliser(FAMILIES[0]),
     objectives.Taught(FAMILIES[0], (0, 1)),
     objectives.Judged(N, (0, 1)),
+    objectives.Pseudolikelihood(questions.k_blocks(N, 2)),
 ]
+BLOCKS = [
+    questions.k_blocks(N, 2),
+    questions.AdaptiveBlocks(questions.k_blocks(N, 2).subsets, lambda x: torch.ones(len(x), 6)),
+]
+KERNELS = [samplers.KGibbs(2), samplers.BlockDynamics(BLOCKS[0]), samplers.IndependentParallel()]
 WEIGHTS = [
     *(objectives.Sum(), objectives.Mean(), objectives.Rescaled(), objectives.Stepwise(), objectives.Damped()),
-    objectives.Everyone(),
+    *(objectives.Everyone(), objectives.RescaledEveryone()),
 ]
-POLICIES = [samplers.Follow(), samplers.Confidence(3), samplers.EntropyBounded(), samplers.Gibbs(2)]
+POLICIES = [
+    *(samplers.Follow(), samplers.Confidence(3), samplers.EntropyBounded(), samplers.Gibbs(2)),
+    *(samplers.AnnealedGibbs(4), samplers.Rewrite(4)),
+]
 DECODERS = [samplers.CachedChain(), samplers.Speculative()]
 REWARDING = [evaluation.Informed(10), evaluation.Latent(10)]
 CHOOSERS = [*REWARDING, evaluation.AtRandom(), evaluation.InOrder((1, 0)), evaluation.Oracle()]
@@ -109,14 +122,16 @@ CONTRACTS: list[tuple[list[Any], type]] = [
     (CHOOSERS, evaluation.Chooser),
     (REWARDING, evaluation.Rewarding),
     (CORRUPTIONS, corruption.Corruption),
+    (BLOCKS, questions.Blocks),
+    (KERNELS, samplers.Kernel),
     (SINKS, training.MetricSink),
 ]
 # Exported names that are vocabulary, results or settings, not parts with a Protocol of their own.
 PLAIN = {
-    *("Question", "Reading", "Weighted", "Discrete", "Real", "Mixed", "Answer", "Draw", "Sample", "State"),
+    *("Question", "Reading", "Weighted", "Discrete", "Real", "Mixed", "Answer", "Draw", "Sample", "State", "Anneal"),
     *("ConsistencyReport", "Information", "LogProb", "CheckpointError", "DivergedError", "FitOptions", "FitResult"),
     *("StepReport", "MetricsError"),
-    *("Acquired", "Choice", "Curves", "Difference", "Standing"),
+    *("Acquired", "Choice", "Curves", "Difference", "Standing", "LearnedGibbs"),
 }
 
 

@@ -230,3 +230,18 @@ def test_a_filter_on_continuous_marginals_is_refused(generator: Generator, draw:
 def test_wrong_settings_are_refused_with_a_sentence(settings: dict[str, float], sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         Draw(**settings)  # type: ignore[arg-type]
+
+
+def test_typical_k_keeps_the_values_whose_surprise_is_nearest_the_entropy():
+    p = torch.tensor([0.5, 0.2, 0.15, 0.1, 0.05, 0.0], dtype=torch.float64)
+    positive = p[p > 0]
+    entropy = -(positive * positive.log()).sum()
+    distance = (-positive.log() - entropy).abs()
+    kept = distance.argsort()[:2].sort().values
+    reshaped = reshape_log_probs(p.log(), Draw(typical_k=2)).exp()
+    expected = torch.zeros(6, dtype=torch.float64)
+    expected[kept] = p[kept] / p[kept].sum()
+    torch.testing.assert_close(reshaped, expected)
+    assert 0 not in kept  # the likeliest value is not among them: this is not top-k
+    everything = reshape_log_probs(p.log(), Draw(typical_k=6)).exp()
+    torch.testing.assert_close(everything, p)

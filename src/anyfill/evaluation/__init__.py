@@ -1,4 +1,4 @@
-"""Evaluation: log-probabilities with their kind and error, self-consistency, and what to measure next."""
+"""Evaluation: log-probabilities with their kind and error, self-consistency, how chains mix, what to measure next."""
 
 from anyfill.evaluation.acquire import Information, information
 from anyfill.evaluation.acquisition import Acquired, acquire_rows, acquire_steps, global_order, global_order_steps
@@ -17,6 +17,15 @@ from anyfill.evaluation.choosers import (
 )
 from anyfill.evaluation.consistency import ConsistencyReport, consistency
 from anyfill.evaluation.curves import Curves, Difference, compare
+from anyfill.evaluation.mixing import (
+    LearnedGibbs,
+    autocorrelation_time,
+    effective_sample_size,
+    learned_gibbs,
+    learned_transition,
+    pairwise_dependency,
+    stationary_law,
+)
 
 __all__ = [
     "Acquired",
@@ -31,16 +40,23 @@ __all__ = [
     "Information",
     "Informed",
     "Latent",
+    "LearnedGibbs",
     "LogProb",
     "Oracle",
     "Rewarding",
     "Standing",
     "acquire_rows",
     "acquire_steps",
+    "autocorrelation_time",
     "compare",
     "consistency",
+    "effective_sample_size",
     "global_order",
     "global_order_steps",
     "information",
+    "learned_gibbs",
+    "learned_transition",
     "log_prob",
+    "pairwise_dependency",
+    "stationary_law",
 ]

@@ -9,7 +9,9 @@ attention logits stay bounded, and output projections start at zero so that a fr
 """
 
 import math
+from dataclasses import replace
 from itertools import product
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -56,6 +58,64 @@ class Rotary(nn.Module):
 
     def forward(self, index: Tensor) -> tuple[Tensor, Tensor]:
         return self.get_buffer("cos")[index].unsqueeze(1), self.get_buffer("sin")[index].unsqueeze(1)
+
+
+class Places(nn.Module):
+    """Learned vectors (B, L, width) for the variables ``index`` (B, L); index N is nowhere.
+
+    One vector for each cell of the grid, or with ``periods`` (one for each axis, such as (16, 4) for time x voice) the
+    sum over axes of a vector for the coordinate modulo its period: then the weights do not depend on the grid's size.
+    """
+
+    def __init__(self, shape: tuple[int, ...], width: int, periods: tuple[int, ...] | None = None) -> None:
+        super().__init__()
+        sizes = (math.prod(shape),) if periods is None else periods
+        self.tables = nn.ModuleList(nn.Embedding(size + 1, width) for size in sizes)  # the last entry: nowhere
+        for table in self.tables:
+            nn.init.normal_(cast(nn.Embedding, table).weight, std=0.1)
+        coordinates = torch.arange(math.prod(shape) + 1).unsqueeze(1)
+        if periods is not None:
+            period = torch.tensor(periods)
+            whole = grid_coordinates(shape)
+            coordinates = torch.where(whole < 0, period, whole % period)
+        self.register_buffer("coordinates", coordinates, persistent=False)
+
+    def forward(self, index: Tensor) -> Tensor:
+        coordinates = self.get_buffer("coordinates")[index]
+        return torch.stack([table(coordinates[..., axis]) for axis, table in enumerate(self.tables)]).sum(0)
+
+
+def require_periods(periods: object, shape: tuple[int, ...]) -> None:
+    """Refuse anything but None or one period for each axis."""
+    if periods is None:
+        return
+    if not isinstance(periods, tuple) or not all(isinstance(one, int) and one > 0 for one in periods):
+        raise refuse("periods", expected="None, or a tuple of numbers above 0", got=repr(periods))
+    if len(periods) != len(shape):
+        raise refuse("periods", expected=f"{len(shape)} of them, one for each axis", got=len(periods))
+
+
+Net = TypeVar("Net", bound=nn.Module)
+
+
+def on_another_grid(network: Net, shape: tuple[int, ...]) -> Net:
+    """A network (a dataclass with shape, periods and positions) on a grid of another size; weights are shared."""
+    own: Any = network
+    if own.periods is None or own.positions != "rotary":
+        got = f"periods={own.periods}, positions={own.positions!r}"
+        raise refuse("network to resize", expected="one with periods and rotary positions", got=got)
+    return with_shape(network, shape)
+
+
+def with_shape(network: Net, shape: tuple[int, ...]) -> Net:
+    """A network (a dataclass with a shape, none of whose weights depend on its sides) of another shape; shared."""
+    own: Any = network
+    if len(shape) != len(own.shape):
+        raise refuse("shape", expected=f"{len(own.shape)} sides, as before", got=shape)
+    with torch.random.fork_rng(devices=[]):  # what it is born with is thrown away
+        other: Any = replace(own, shape=shape)
+    other.load_state_dict(network.state_dict(), assign=True)
+    return other.to(next(network.parameters()).device).train(network.training)
 
 
 Turn = tuple[Tensor, Tensor]

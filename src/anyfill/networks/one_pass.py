@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from anyfill.checks import refuse, require_count, require_probability
-from anyfill.networks.blocks import Block, Rotary, Turn, require_grid
+from anyfill.networks.blocks import Block, Places, Rotary, Turn, on_another_grid, require_grid, require_periods
 from anyfill.networks.embed import Kind, ValueEmbedding
 from anyfill.rank import NEVER, asked_in
 
@@ -58,6 +58,8 @@ class OnePassTransformer(nn.Module):
         positions: "learned" places only, or "rotary" as well.
         dropout: rate after attention and MLP.
         context_width: length of the context vector (B, C); 0 = none is taken.
+        periods: None = each cell has learned vectors of its own; otherwise cells share them, see ``Places``, and with
+            rotary positions the weights serve grids of any size (``resized``).
     """
 
     kind: Kind
@@ -69,6 +71,7 @@ class OnePassTransformer(nn.Module):
     positions: Literal["learned", "rotary"] = "rotary"
     dropout: float = 0.0
     context_width: int = 0
+    periods: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         for name in ("outputs", "width", "depth", "heads"):
@@ -77,13 +80,12 @@ class OnePassTransformer(nn.Module):
         if self.positions not in ("learned", "rotary"):
             raise refuse("positions", expected="'learned' or 'rotary'", got=repr(self.positions))
         require_grid(self.shape)
+        require_periods(self.periods, self.shape)
         super().__init__()
         self.value = ValueEmbedding(self.kind, self.variables, self.width)
         self.start = nn.Parameter(nn.init.normal_(torch.empty(self.width), std=0.5))
-        self.own = nn.Embedding(self.variables + 1, self.width)  # the last entry: the start token's place, nowhere
-        self.target = nn.Embedding(self.variables, self.width)
-        nn.init.normal_(self.own.weight, std=0.1)
-        nn.init.normal_(self.target.weight, std=0.1)
+        self.own = Places(self.shape, self.width, self.periods)  # the start token stands nowhere
+        self.target = Places(self.shape, self.width, self.periods)
         if self.positions == "rotary":
             self.rotary = Rotary(self.shape, self.width // self.heads)
         if self.context_width:
@@ -97,6 +99,10 @@ class OnePassTransformer(nn.Module):
     def variables(self) -> int:
         """N, the number of cells of the grid."""
         return math.prod(self.shape)
+
+    def resized(self, shape: tuple[int, ...]) -> "OnePassTransformer":
+        """The same weights, shared, on another grid; needs ``periods`` and rotary positions."""
+        return on_another_grid(self, shape)
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
         """(B, N, P): every unknown variable given the known ones (B, N), in one pass."""

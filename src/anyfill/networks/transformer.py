@@ -1,7 +1,9 @@
 """A bidirectional transformer over all variables: the masked network of ARDM, MAC, SFARM, SUNMASK and their kin.
 
 One token per variable: embedding of the shown value + a flag "known or not" + where it stands. Positions are
-learned (any set of variables), relative (a learned bias per offset) or rotary, on a line or on a grid.
+learned (any set of variables), relative (a learned bias per offset) or rotary, on a line or on a grid. The flag is an
+embedding that is added, or "stretched" (SUNMASK section 2.2): the value's vector has length L = width / 2, and behind
+it stands the flag, 0 or 1, L times, divided by sqrt(L).
 """
 
 import math
@@ -12,7 +14,15 @@ import torch
 from torch import Tensor, nn
 
 from anyfill.checks import refuse, require_count, require_probability
-from anyfill.networks.blocks import Block, Rotary, grid_coordinates, require_grid
+from anyfill.networks.blocks import (
+    Block,
+    Places,
+    Rotary,
+    grid_coordinates,
+    on_another_grid,
+    require_grid,
+    require_periods,
+)
 from anyfill.networks.embed import Kind, ValueEmbedding
 
 
@@ -28,6 +38,9 @@ class Transformer(nn.Module):
         positions: "learned", "relative" or "rotary".
         dropout: rate after attention and MLP.
         context_width: length of the context vector (B, C); 0 = none is taken.
+        periods: None = each cell has a learned vector of its own; otherwise cells share them, see ``Places``, and with
+            rotary positions the weights serve grids of any size (``resized``).
+        flag: how the network is told what is known: "added" or "stretched".
     """
 
     kind: Kind
@@ -39,6 +52,8 @@ class Transformer(nn.Module):
     positions: Literal["learned", "relative", "rotary"] = "rotary"
     dropout: float = 0.0
     context_width: int = 0
+    periods: tuple[int, ...] | None = None
+    flag: Literal["added", "stretched"] = "added"
 
     def __post_init__(self) -> None:
         for name in ("outputs", "width", "depth", "heads"):
@@ -46,13 +61,20 @@ class Transformer(nn.Module):
         require_probability("dropout", self.dropout)
         if self.positions not in ("learned", "relative", "rotary"):
             raise refuse("positions", expected="'learned', 'relative' or 'rotary'", got=repr(self.positions))
+        if self.flag not in ("added", "stretched"):
+            raise refuse("flag", expected="'added' or 'stretched'", got=repr(self.flag))
+        if self.flag == "stretched" and self.width % 2:
+            raise refuse("width", expected="an even number for a stretched flag", got=self.width)
         require_grid(self.shape)
+        require_periods(self.periods, self.shape)
         super().__init__()
-        self.value = ValueEmbedding(self.kind, self.variables, self.width)
-        self.known = nn.Embedding(2, self.width)
+        if self.flag == "added":
+            self.value = ValueEmbedding(self.kind, self.variables, self.width)
+            self.known = nn.Embedding(2, self.width)
+        else:
+            self.value = ValueEmbedding(self.kind, self.variables, self.width // 2)
         # Learned places cost little and tell variables apart whatever else is used.
-        self.place = nn.Embedding(self.variables, self.width)
-        nn.init.normal_(self.place.weight, std=0.1)
+        self.place = Places(self.shape, self.width, self.periods)
         if self.positions == "rotary":
             self.rotary = Rotary(self.shape, self.width // self.heads)
         if self.positions == "relative":
@@ -70,9 +92,13 @@ class Transformer(nn.Module):
         """N, the number of cells of the grid."""
         return math.prod(self.shape)
 
+    def resized(self, shape: tuple[int, ...]) -> "Transformer":
+        """The same weights, shared, on another grid; needs ``periods`` and rotary positions."""
+        return on_another_grid(self, shape)
+
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
         index = torch.arange(self.variables, device=x.device).unsqueeze(0)
-        h = self.value(x, index.expand_as(x)) + self.known(known.long()) + self.place(index)
+        h = self._told(self.value(x, index.expand_as(x)), known) + self.place(index)
         if self.context_width and context is not None:
             h = h + self.context(context.to(h.dtype)).unsqueeze(1)
         turn = self.rotary(index) if self.positions == "rotary" else None
@@ -80,6 +106,13 @@ class Transformer(nn.Module):
         for block in self.blocks:
             h = block(h, turn, turn, bias)
         return self.head(self.norm(h))
+
+    def _told(self, value: Tensor, known: Tensor) -> Tensor:
+        """(B, N, width): the values' vectors and what is known (B, N)."""
+        if self.flag == "added":
+            return value + self.known(known.long())
+        stretched = (known.to(value.dtype) / math.sqrt(value.shape[-1])).unsqueeze(-1).expand_as(value)
+        return torch.cat([value, stretched], -1)
 
     def compile_parts(self) -> None:
         """Compile the repeated block: most of the speed of compiling everything, a fraction of the wait."""

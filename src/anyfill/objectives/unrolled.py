@@ -5,8 +5,9 @@ For a question (given, asked) and weights w, with x^0 the corruption's fill and 
     loss = 1/U · sum_{u=0}^{U-1}  sum_j  w_j · ( - log p(x_j | shown(x^u, given)) )
 
 U = 1 is ARDM, MAC, SFARM, CMLM; U > 1 is step-unrolled denoising (SUNDAE eq. 3, SUNMASK), where no gradient flows
-through the samples. Given values stay what they are (SUNMASK's released code draws those anew as well). Which paper it
-is depends on the questions and weights that are passed in, on nothing else.
+through the samples. Given values stay what they are, unless ``redraw_given``: then the answers replace them too
+(SUNDAE, which knows no given values; SUNMASK's released code as well). Which paper it is depends on what is passed in,
+on nothing else.
 """
 
 from dataclasses import dataclass, field
@@ -30,11 +31,13 @@ class Unrolled:
         questions: what is asked in training.
         weights: how much each asked variable counts.
         unroll: U >= 1; more than 1 needs a corruption that shows unknown places (Scramble).
+        redraw_given: from the second step on, given places hold the network's answers too.
     """
 
     questions: Questions
     weights: Weights = field(default_factory=Sum)
     unroll: int = 1
+    redraw_given: bool = False
 
     def __post_init__(self) -> None:
         require_count("unroll", self.unroll)
@@ -67,7 +70,7 @@ class Unrolled:
             if step + 1 < self.unroll:
                 with torch.no_grad():
                     answer = marginals.sample(generator=generator).to(x.dtype)
-                x = torch.where(question.given, x, answer)
+                x = answer if self.redraw_given else torch.where(question.given, x, answer)
         return total / self.unroll
 
     def _step(self, model: Model, rows: Rows, question: Question, x: Tensor) -> tuple[Tensor, Marginals]:

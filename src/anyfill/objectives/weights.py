@@ -2,12 +2,13 @@
 
 With a asked variables out of n in play (given or asked):
 
-    Sum       1               nats of the asked variables
-    Mean      1 / a           MAC's released code: mean over all unknown variables
-    Rescaled  n / a           ARDM eq. 7, Coconet: an unbiased estimate of the whole chain's nats
-    Stepwise  N / a           SFARM eq. 8 to 10: as Rescaled, where a stage leaves variables out of play
-    Damped    1 / (1 + a)     SUNMASK's released code
-    Everyone  1, given too    SUNDAE: the network must also keep what is right
+    Sum               1                   nats of the asked variables
+    Mean              1 / a               MAC's released code: mean over all unknown variables
+    Rescaled          n / a               ARDM eq. 7, orderless NADE: an unbiased estimate of the whole chain's nats
+    Stepwise          N / a               SFARM eq. 8 to 10: as Rescaled, where a stage leaves variables out of play
+    Damped            1 / (1 + a)         SUNMASK's released code
+    Everyone          1, given too        SUNDAE: the network must also keep what is right
+    RescaledEveryone  n / a, given too    Coconet's released code: the given ones are there to be copied
 """
 
 from dataclasses import dataclass
@@ -80,3 +81,13 @@ class Everyone:
 
     def __call__(self, question: Question) -> Tensor:
         return (question.given | question.asked).float()
+
+
+@dataclass(frozen=True, slots=True)
+class RescaledEveryone:
+    """n / a for each variable, given or asked; nothing counts where nothing is asked."""
+
+    def __call__(self, question: Question) -> Tensor:
+        in_play = question.given | question.asked
+        asked = _asked_count(question)
+        return in_play * (asked > 0) * (in_play.sum(1, keepdim=True) / asked.clamp(min=1))

@@ -1,11 +1,13 @@
 """Questions (given, asked), the orders in which asked variables are answered, and distributions over questions.
 
-Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, Staged, Mixture
+Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, Regions, Staged, Mixture
 MAC's edges   MacEdges and InpaintingEdges (closed form), Edges (any test distribution), TheRest (all unknown asked)
 Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion, InStages
+Blocks        FixedBlocks, AdaptiveBlocks, k_blocks: variables that are answered jointly given the rest
 """
 
 from anyfill.questions.bernoulli import Bernoulli
+from anyfill.questions.blocks import AdaptiveBlocks, Blocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.questions.cardinality import UniformCardinality, UniformSplits
 from anyfill.questions.edges import Edges
 from anyfill.questions.enumerate import edges_by_definition, enumerate_questions
@@ -25,15 +27,19 @@ from anyfill.questions.question import (
     question_of,
     rank_of,
 )
+from anyfill.questions.regions import Regions
 from anyfill.questions.staged import InStages, Staged, directions, patches
 
 __all__ = [
+    "AdaptiveBlocks",
     "Bernoulli",
+    "Blocks",
     "ByRegion",
     "Decomposable",
     "Decreasing",
     "Edges",
     "Enumerable",
+    "FixedBlocks",
     "InStages",
     "Increasing",
     "InpaintingEdges",
@@ -44,6 +50,7 @@ __all__ = [
     "Question",
     "Questions",
     "Reading",
+    "Regions",
     "Shuffled",
     "Spaced",
     "Staged",
@@ -55,7 +62,9 @@ __all__ = [
     "directions",
     "edges_by_definition",
     "enumerate_questions",
+    "k_blocks",
     "patches",
     "question_of",
     "rank_of",
+    "subsets_of",
 ]

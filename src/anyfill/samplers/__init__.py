@@ -1,33 +1,53 @@
 """Samplers: draw p(asked | given), and watch it being drawn.
 
 Loop       trace (a policy), sample and watch (a policy or a decoder)
-Policies   Follow, Confidence, EntropyBounded, Gibbs
+Policies   Follow, Confidence, EntropyBounded, Gibbs, AnnealedGibbs (Coconet), Rewrite (SUNMASK, SUNDAE)
 Decoders   CachedChain (key-value cache), Speculative (fewer passes, same law)
-Values     Draw (temperature, top-k, nucleus, typical)
+Values     Draw (temperature, top-k, nucleus, typical), Veto (rules to keep)
+Chains     KGibbs, BlockDynamics, IndependentParallel on Ising models; gibbs_updates for speed
 """
 
+from anyfill.samplers.annealed import Anneal, AnnealedGibbs
+from anyfill.samplers.best_of import best_of
 from anyfill.samplers.cached import CachedChain
+from anyfill.samplers.chains import BlockDynamics, IndependentParallel, Kernel, KGibbs, first_hits, run_chain
 from anyfill.samplers.draw import Draw, reshape_log_probs
 from anyfill.samplers.gibbs import Gibbs
+from anyfill.samplers.heat_bath import gibbs_updates
 from anyfill.samplers.loop import trace
-from anyfill.samplers.policy import Answer, Confidence, EntropyBounded, Follow, Policy, State
+from anyfill.samplers.policy import Answer, Confidence, EntropyBounded, Follow, Forgetful, Policy, State
+from anyfill.samplers.rewrite import Rewrite
 from anyfill.samplers.sample import Decoder, Sample, sample, watch
 from anyfill.samplers.speculative import Speculative
+from anyfill.samplers.veto import Veto
 
 __all__ = [
+    "Anneal",
+    "AnnealedGibbs",
     "Answer",
+    "BlockDynamics",
     "CachedChain",
     "Confidence",
     "Decoder",
     "Draw",
     "EntropyBounded",
     "Follow",
+    "Forgetful",
     "Gibbs",
+    "IndependentParallel",
+    "KGibbs",
+    "Kernel",
     "Policy",
+    "Rewrite",
     "Sample",
     "Speculative",
     "State",
+    "Veto",
+    "best_of",
+    "first_hits",
+    "gibbs_updates",
     "reshape_log_probs",
+    "run_chain",
     "sample",
     "trace",
     "watch",

@@ -6,6 +6,7 @@ give and ask different numbers of variables: a row that has nothing left to answ
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Generator, Tensor
@@ -16,13 +17,20 @@ from anyfill.questions.question import Order, Question, chain_rank
 from anyfill.samplers.draw import Draw
 from anyfill.samplers.loop import as_values, decode, start
 from anyfill.samplers.policy import State, most
+from anyfill.samplers.veto import Veto, Vetoed
 
 
 @dataclass(frozen=True, slots=True)
 class CachedChain:
-    """Answers one by one from a cache; ``order=None`` is the model's own."""
+    """Answers one by one from a cache.
+
+    Attributes:
+        order: None = the model's own.
+        veto: a rule to keep (then the law is no longer the model's own, see ``anyfill.samplers.veto``).
+    """
 
     order: Order | None = None
+    veto: Veto | None = None
 
     def __call__(
         self,
@@ -38,7 +46,7 @@ class CachedChain:
         """As ``anyfill.samplers.trace``; ValueError unless the network is ``Cached``."""
         _ = model.cached  # refuse before the first state is asked for
         return decode(
-            _states,
+            _states if self.veto is None else partial(_states, veto=Vetoed(self.veto)),
             model,
             x,
             question,
@@ -51,7 +59,14 @@ class CachedChain:
 
 
 def _states(
-    model: Model, x: Tensor, question: Question, order: Order, draw: Draw, context: Tensor | None, generator: Generator
+    model: Model,
+    x: Tensor,
+    question: Question,
+    order: Order,
+    draw: Draw,
+    context: Tensor | None,
+    generator: Generator,
+    veto: Vetoed | None = None,
 ) -> Iterator[State]:
     state = start(model, x, question, generator)
     yield state
@@ -64,7 +79,8 @@ def _states(
             network = model.cached
             params, cache = network.open(state.x, rank, context) if step == 0 else network.extend(drawn, cache)
             marginals = marginals_at(model.likelihood, params.unsqueeze(1), variable)
-            value = as_values(draw(marginals, generator=generator), x)
+            allowed = marginals if veto is None else veto.apply(marginals, state.x, state.known, variable[:, 0])
+            value = as_values(draw(allowed, generator=generator), x)
             score = marginals.log_prob(value).double()
         drawn = value.squeeze(1)
         state = replace(

@@ -1,4 +1,4 @@
-"""How one value is drawn from a distribution: temperature, top-k, nucleus, typical.
+"""How one value is drawn from a distribution: temperature, top-k, nucleus, typical, typical-k.
 
 Each filter acts on the renormalised result of the one before, in this order:
 
@@ -7,6 +7,7 @@ Each filter acts on the renormalised result of the one before, in this order:
     nucleus      the most probable values until their mass reaches p (Holtzman et al. 2020)
     typical      the values whose surprise is closest to the entropy, ascending |-log p(v) - H|, until their mass
                  reaches tau (Meister et al. 2023)
+    typical-k    the k most typical values (SUNMASK's released code)
 
 The value that crosses p or tau is kept, so at least one always is. Among equals the smaller code comes first. A mass
 that misses p or tau by rounding (1e-6, the precision of float32 probabilities) has reached it. All of it is float64.
@@ -38,17 +39,20 @@ class Draw:
         top_k: keep this many values, at least 1.
         nucleus: keep the most probable values of this mass, above 0 and up to 1.
         typical: keep the most typical values of this mass, above 0 and up to 1.
+        typical_k: keep this many of the most typical values, at least 1.
     """
 
     temperature: float = 1.0
     top_k: int | None = None
     nucleus: float | None = None
     typical: float | None = None
+    typical_k: int | None = None
 
     def __post_init__(self) -> None:
         require_temperature(self.temperature)
-        if self.top_k is not None:
-            require_count("top_k", self.top_k)
+        for name, count in (("top_k", self.top_k), ("typical_k", self.typical_k)):
+            if count is not None:
+                require_count(name, count)
         for name, mass in (("nucleus", self.nucleus), ("typical", self.typical)):
             if mass is not None and (isinstance(mass, bool) or not 0.0 < mass <= 1.0):
                 raise refuse(name, expected="a mass above 0 and up to 1", got=repr(mass))
@@ -56,7 +60,7 @@ class Draw:
     @property
     def filters(self) -> bool:
         """True if more than the temperature is set."""
-        return not (self.top_k is None and self.nucleus is None and self.typical is None)
+        return any(one is not None for one in (self.top_k, self.nucleus, self.typical, self.typical_k))
 
     def __call__(self, marginals: Marginals, *, generator: Generator) -> Tensor:
         """One value per variable, (B, N): int64 codes from discrete marginals, floats otherwise."""
@@ -89,12 +93,19 @@ def reshape_log_probs(log_probs: Tensor, draw: Draw) -> Tensor:
         best_first = log_probs.argsort(dim=-1, descending=True, stable=True)
         log_probs = _keep(log_probs, best_first, _until(log_probs, best_first, draw.nucleus))
     if draw.typical is not None:
-        surprise = -log_probs
-        possible = surprise.isfinite()
-        entropy = torch.where(possible, log_probs.exp() * surprise, 0.0).sum(-1, keepdim=True)
-        most_typical_first = (surprise - entropy).abs().argsort(dim=-1, stable=True)
-        log_probs = _keep(log_probs, most_typical_first, _until(log_probs, most_typical_first, draw.typical))
+        order = _most_typical_first(log_probs)
+        log_probs = _keep(log_probs, order, _until(log_probs, order, draw.typical))
+    if draw.typical_k is not None and draw.typical_k < log_probs.shape[-1]:
+        kept = torch.arange(log_probs.shape[-1], device=log_probs.device) < draw.typical_k
+        log_probs = _keep(log_probs, _most_typical_first(log_probs), kept.expand_as(log_probs))
     return log_probs
+
+
+def _most_typical_first(log_probs: Tensor) -> Tensor:
+    """int64 (..., K): the values by ascending |-log p(v) - H|; impossible ones come last."""
+    surprise = -log_probs
+    entropy = torch.where(surprise.isfinite(), log_probs.exp() * surprise, 0.0).sum(-1, keepdim=True)
+    return (surprise - entropy).abs().argsort(dim=-1, stable=True)
 
 
 def _until(log_probs: Tensor, order: Tensor, mass: float) -> Tensor:
@@ -114,5 +125,7 @@ def _keep(log_probs: Tensor, order: Tensor, kept: Tensor) -> Tensor:
 
 def _refused(kind: str) -> ValueError:
     return refuse(
-        "Draw", expected="discrete marginals for top_k, nucleus or typical", got=f"{kind} (set temperature only)"
+        "Draw",
+        expected="discrete marginals for top_k, nucleus or typical",
+        got=f"{kind} (set temperature only)",
     )

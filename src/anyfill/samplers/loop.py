@@ -6,6 +6,10 @@
 Given values never change and ignored ones stay as they were, NaN included; nothing that stands in an unknown place is
 ever read. A one-pass network is told in the order in which values became known, the given block first: then
 ``Follow(model.order)`` draws from exactly the chain whose log-probability ``anyfill.evaluation.log_prob`` computes.
+
+There are two kinds of lock. A *given* value is fixed, and the network is told to trust it. A *held* value is fixed, but
+the network takes it for one of those that stand in unknown places: a corruption that shows them (Scramble) shows it,
+one that blanks them (Absorb) does not.
 """
 
 from collections.abc import Iterator
@@ -22,7 +26,7 @@ from anyfill.questions.licence import completed
 from anyfill.questions.question import Order, Question, chain_rank
 from anyfill.rank import NEVER
 from anyfill.samplers.draw import Draw
-from anyfill.samplers.policy import Answer, Policy, State
+from anyfill.samplers.policy import Answer, Forgetful, Policy, State
 
 
 def trace(
@@ -35,6 +39,7 @@ def trace(
     context: Tensor | None = None,
     generator: Generator,
     unlicensed: bool = False,
+    held: Tensor | None = None,
 ) -> Iterator[State]:
     """Sample p(asked | given), a ``State`` at a time.
 
@@ -47,14 +52,26 @@ def trace(
         context: optional side information (B, ...).
         generator: the source of all randomness.
         unlicensed: True = use conditionals that the model was not trained on instead of raising ValueError.
+        held: optional bool (B, N), neither given nor asked: values of x that are kept without being trusted.
 
     A model trained for INPAINTING only, asked about a part of what is not given, samples all of it and returns the
     part: the others are summed out exactly.
     """
     policy = policy.along(model.order)
     answered = prepare(model, x, question, order=policy.order, parallel=policy.parallel, unlicensed=unlicensed)
-    states = _states(model, x, answered, policy, Draw() if draw is None else draw, context, generator)
+    if held is not None:
+        _check_held(model, x, question, held)
+        answered = Question(answered.given, answered.asked & ~held)
+    states = _states(model, x, answered, policy, Draw() if draw is None else draw, context, generator, held)
     return (shown(state, x, question) for state in states)
+
+
+def _check_held(model: Model, x: Tensor, question: Question, held: Tensor) -> None:
+    """ValueError unless held (B, N) is apart from the question and its values are values."""
+    require_shape("held", held, tuple(x.shape))
+    if bool((held & (question.given | question.asked)).any()):
+        raise refuse("held", expected="values that are neither given nor asked", got="some that are")
+    model.check_given(x, held)
 
 
 def prepare(
@@ -104,11 +121,12 @@ def decode(
     return (shown(state, x, question) for state in states)
 
 
-def start(model: Model, x: Tensor, question: Question, generator: Generator) -> State:
-    """The state before the first step: the given values, in the order of w, and the corruption's fill elsewhere."""
+def start(model: Model, x: Tensor, question: Question, generator: Generator, held: Tensor | None = None) -> State:
+    """The state before the first step: given values, in the order of w, held ones, and the corruption's fill."""
     nothing = torch.zeros_like(question.asked)
+    kept = question.given if held is None else question.given | held
     return State(
-        x=model.corruption.fill(x, question.given, generator=generator),
+        x=model.corruption.fill(x, kept, generator=generator),
         rank=chain_rank(model.order, Question(question.given, nothing), generator=generator),
         score=torch.zeros(x.shape, dtype=torch.float64, device=x.device),
         plan=torch.full_like(question.asked, NEVER, dtype=torch.int64),
@@ -139,14 +157,21 @@ def _states(
     draw: Draw,
     context: Tensor | None,
     generator: Generator,
+    held: Tensor | None,
 ) -> Iterator[State]:
-    state = start(model, x, question, generator)
+    state = start(model, x, question, generator, held)
+    forgetful = policy if isinstance(policy, Forgetful) else None
     yield state
     for _ in range(policy.steps(question)):
         if policy.done(state, question):
             return
         state = replace(state, plan=policy.plan(state, question, generator=generator))
         told = policy.tell(state, question, generator=generator) & state.known
+        if forgetful is not None:
+            forgotten = forgetful.forget(state, question, told, generator=generator)
+            state = (
+                state if forgotten is None else _without(model, state, forgotten & question.asked & ~told, generator)
+            )
         with model.evaluating():
             marginals = _answers(model, state, told, question, context)
             value = as_values(draw(marginals, generator=generator), x)
@@ -162,6 +187,13 @@ def _states(
             row_passes=state.row_passes + (question.asked & ~told).any(1),
         )
         yield state
+
+
+def _without(model: Model, state: State, forgotten: Tensor, generator: Generator) -> State:
+    """The state with the values ``forgotten`` (B, N) replaced by the corruption's fill, and unknown."""
+    x = model.corruption.fill(state.x, ~forgotten, generator=generator)
+    score = torch.where(forgotten, 0.0, state.score)
+    return replace(state, x=x, rank=torch.where(forgotten, NEVER, state.rank), score=score)
 
 
 def _answers(model: Model, state: State, told: Tensor, question: Question, context: Tensor | None) -> Marginals:

@@ -8,7 +8,10 @@ answers p(x_j | told) for every j, a value is drawn for each, and the policy say
     Confidence(S)             the most confident first, on a linear or cosine schedule (MaskGIT)
     EntropyBounded(bound)     as many at once as are nearly independent: sum h - max h <= bound nats (EB-sampler)
     Gibbs(k, rounds)          k-subsets drawn anew given everything else (``anyfill.samplers.gibbs``)
+    AnnealedGibbs(rounds)     independent blocks, large ones first (Coconet; ``anyfill.samplers.annealed``)
+    Rewrite(rounds)           all predicted again, some accepted (SUNDAE, SUNMASK; ``anyfill.samplers.rewrite``)
 
+A policy may also forget (``Forgetful``): what it forgets is replaced by noise and no longer known.
 Policies are frozen: what one must remember from step to step stands in ``State.plan``.
 """
 
@@ -106,6 +109,15 @@ class Policy(Protocol):
 
     def done(self, state: State, question: Question) -> bool:
         """True if it stops before its most steps."""
+        ...
+
+
+@runtime_checkable
+class Forgetful(Protocol):
+    """What a policy may have besides: it takes back values before the network answers."""
+
+    def forget(self, state: State, question: Question, told: Tensor, *, generator: Generator) -> Tensor | None:
+        """bool (B, N): whose values become noise and unknown; None = no one's. Only asked and not told ones will."""
         ...
 
 

@@ -6,6 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from torch import Generator, Tensor
 
+from anyfill.checks import refuse
 from anyfill.model import Model
 from anyfill.networks.network import Cached
 from anyfill.questions.question import Question
@@ -57,13 +58,22 @@ def sample(
     context: Tensor | None = None,
     generator: Generator,
     unlicensed: bool = False,
+    held: Tensor | None = None,
 ) -> Sample:
     """Draw the asked variables given the given ones; arguments as for ``trace``.
 
     The default policy is the exact one: one by one in the model's order, from the cache if the network has one.
     """
     states = watch(
-        model, x, question, policy=policy, draw=draw, context=context, generator=generator, unlicensed=unlicensed
+        model,
+        x,
+        question,
+        policy=policy,
+        draw=draw,
+        context=context,
+        generator=generator,
+        unlicensed=unlicensed,
+        held=held,
     )
     state = next(states)
     for state in states:  # noqa: B007 - the last state is what is wanted
@@ -81,10 +91,23 @@ def watch(
     context: Tensor | None = None,
     generator: Generator,
     unlicensed: bool = False,
+    held: Tensor | None = None,
 ) -> Iterator[State]:
     """The states ``sample`` goes through, for whoever wants to look on."""
     if policy is None:
-        policy = CachedChain() if isinstance(model.network, Cached) else Follow()
+        policy = CachedChain() if isinstance(model.network, Cached) and held is None else Follow()
     if isinstance(policy, Policy):
-        return trace(model, x, question, policy, draw=draw, context=context, generator=generator, unlicensed=unlicensed)
+        return trace(
+            model,
+            x,
+            question,
+            policy,
+            draw=draw,
+            context=context,
+            generator=generator,
+            unlicensed=unlicensed,
+            held=held,
+        )
+    if held is not None:
+        raise refuse("held", expected="a policy that goes with it", got=f"the decoder {type(policy).__name__}")
     return policy(model, x, question, draw=draw, context=context, generator=generator, unlicensed=unlicensed)

@@ -1,0 +1,126 @@
+"""Music in files: read after what they contain, written after what they are called.
+
+    .mid .midi             Standard MIDI File
+    .musicxml .xml .mxl    MusicXML, the last one zipped
+
+A name that is no file and ends in none of these is looked up in music21's corpus ("bwv66.6"). A file is written under
+another name and renamed at the very end, so whatever was there stays if anything fails.
+"""
+
+import os
+import secrets
+import shutil
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+from anyfill.checks import refuse
+from anyfill.data.chorale import STEP, Chorale
+from anyfill.data.corpus import read_corpus
+from anyfill.data.markup import MOST_BYTES
+from anyfill.data.midi_score import read_midi, write_midi
+from anyfill.data.musicxml import read_musicxml
+from anyfill.data.musicxml_writer import write_musicxml
+from anyfill.data.parts import Reading
+from anyfill.data.quantise import Piece, quantise
+from anyfill.data.score import Score
+from anyfill.disk import sync_folder
+
+MusicFormat = Literal["midi", "musicxml", "mxl"]
+
+_SUFFIXES: dict[str, MusicFormat] = {
+    ".mid": "midi",
+    ".midi": "midi",
+    ".musicxml": "musicxml",
+    ".xml": "musicxml",
+    ".mxl": "mxl",
+}
+
+
+def music_format(path: str | Path) -> MusicFormat:
+    """The format that the end of a file's name stands for; ValueError if it stands for none."""
+    name = Path(path).name.lower()
+    for suffix, kind in _SUFFIXES.items():
+        if name.endswith(suffix):
+            return kind
+    raise refuse(f"file {path}", expected=f"a name that ends in one of {' '.join(_SUFFIXES)}", got=Path(path).name)
+
+
+def read_music(path: str | Path) -> Reading:
+    """The score in a file, or of a name in music21's corpus, with the file's bar and with remarks.
+
+    ValueError, in one sentence that names the file, if it cannot be read as music; OSError if it cannot be read at all.
+    """
+    file = Path(path)
+    if not file.exists() and file.suffix.lower() not in _SUFFIXES:
+        return read_corpus(str(path))
+    if file.is_dir():
+        raise refuse(f"{path}", expected="a file", got="a folder")
+    source = f"file {path}"
+    if file.stat().st_size > MOST_BYTES:
+        got = f"{file.stat().st_size / 2**20:,.1f} MiB"
+        raise refuse(source, expected=f"at most {MOST_BYTES // 2**20} MiB", got=got)
+    data = file.read_bytes()
+    if not data:
+        raise refuse(source, expected="music", got="an empty file")
+    if data[:4] == b"MThd":
+        return read_midi(data, source)
+    if (
+        data[:4] == b"PK\x03\x04"
+        or data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<"
+        or data[:2] in (b"\xff\xfe", b"\xfe\xff")
+    ):
+        return read_musicxml(data, source)
+    start = repr(data[:20].decode("latin-1"))
+    kind = _SUFFIXES.get(file.suffix.lower())
+    expected = {"midi": "a MIDI file", "musicxml": "MusicXML", "mxl": "zipped MusicXML", None: "MIDI or MusicXML"}[kind]
+    raise refuse(source, expected=expected, got=f"something that begins with {start}")
+
+
+def read_score(path: str | Path) -> Score:
+    """The notes in a file with exact times (see ``read_music``)."""
+    return read_music(path).score
+
+
+def read_piece(path: str | Path, *, transpose: int = 0) -> Piece:
+    """The grid of the music in a file, which voices it has, and what was changed to get there.
+
+    Args:
+        path: of a file, or a name in music21's corpus.
+        transpose: semitones by which every note is put higher on the way.
+    """
+    return quantise(read_music(path), transpose=transpose, source=f"file {path}")
+
+
+def read_chorale(path: str | Path) -> Chorale:
+    """The grid of the music in a file; voices that it does not have are rests (see ``read_piece``)."""
+    return read_piece(path).chorale
+
+
+def write_score(music: Score | Chorale, path: str | Path) -> None:
+    """Write a file of the format that its name says; the same music gives the same bytes."""
+    kind = music_format(path)
+    score, bar = (music.score(), Fraction(music.bar) * STEP) if isinstance(music, Chorale) else (music, None)
+    data = write_midi(score, bar) if kind == "midi" else write_musicxml(score, bar, zipped=kind == "mxl")
+    write_bytes(data, path)
+
+
+def write_bytes(data: bytes, path: str | Path) -> None:
+    """Make a file, as a whole or not at all; folders on the way to it are made too."""
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise refuse(f"{path}", expected="the name of a file", got="a folder")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with partial.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, partial)
+        os.replace(partial, target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    sync_folder(target.parent)

@@ -1,0 +1,113 @@
+"""Denoising chains: from noise on, predict every variable again and again and accept a share of the predictions.
+
+    tell      everything that has a value (SUNDAE), or a random part that grows by a schedule (SUNMASK: ``trust``)
+    answer    p(x_j | what stands everywhere, what is trusted) for every j; a value is drawn for each
+    write     so many asked variables, chosen at random, take their new values; the others keep their old ones:
+              a constant share of them (SUNDAE), or at step t = 1 … N a triangle,  2 min(t / N, 1 - t / N),  1 at least
+
+Acceptance looks at no value: "rejection" means that a prediction is not used. Three options of SUNMASK (section 2.3):
+
+    balanced  variables that were updated c times are chosen with weight 1 / (1 + c): active balance, "A" in Table 2.
+              (The released code's weight is 1 - c / sum c, next to uniform for more than a few variables.)
+    noisy     what is not trusted is replaced by noise before the network looks: re-noising, "N" in Table 2
+    voices    variable j belongs to voice j mod V; every voice accepts the same share
+
+Two things differ from the released code. Noise that no one has written yet is never trusted, nor is what was re-noised
+since. And the last step writes whatever has no value yet, so that no noise is ever returned.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from anyfill.checks import refuse, require_count, require_probability
+from anyfill.questions.draws import uniforms
+from anyfill.questions.question import Order, Question
+from anyfill.samplers.annealed import Anneal, trusted
+from anyfill.samplers.policy import Answer, State
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """Predict all, accept some, for so many rounds; for models whose corruption shows unknown places (Scramble).
+
+    Attributes:
+        rounds: N, one network pass each.
+        trust: how many variables are *not* told as known; None = everything that has a value is told.
+        share: the share of the asked variables that accept; None = the triangle.
+        balanced: prefer variables that were updated less often.
+        noisy: replace what is not trusted by noise first.
+        voices: V.
+        keep_trusted: only variables that were not told accept; by default all may, as in the paper.
+    """
+
+    rounds: int
+    trust: Anneal | None = None
+    share: float | None = None
+    balanced: bool = False
+    noisy: bool = False
+    voices: int = 1
+    keep_trusted: bool = False
+
+    def __post_init__(self) -> None:
+        require_count("rounds", self.rounds)
+        require_count("voices", self.voices)
+        if self.share is not None:
+            require_probability("share", self.share)
+        if self.trust is None and (self.noisy or self.keep_trusted):
+            raise refuse("trust", expected="a schedule, for noisy or keep_trusted", got="none: everything is trusted")
+
+    @property
+    def order(self) -> Order | None:
+        return None
+
+    @property
+    def parallel(self) -> bool:
+        return True
+
+    def along(self, w: Order) -> "Rewrite":
+        return self
+
+    def steps(self, question: Question) -> int:
+        variables = question.asked.shape[1]
+        if variables % self.voices:
+            raise refuse("voices", expected=f"a divisor of the {variables} variables", got=self.voices)
+        return self.rounds
+
+    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+        """How often each variable has been written."""
+        if state.step == 0:
+            return torch.zeros_like(state.plan)
+        return state.plan + (state.rank == state.step - 1)
+
+    def tell(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+        if self.trust is None:
+            return state.known
+        return trusted(self.trust, state.step, self.rounds, state, question, generator)
+
+    def forget(self, state: State, question: Question, told: Tensor, *, generator: Generator) -> Tensor | None:
+        return ~told if self.noisy else None
+
+    def write(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
+        allowed = question.asked & ~answer.told if self.keep_trusted else question.asked
+        # The greatest of log weight + Gumbel noise, in order, are a weighted choice without replacement.
+        key = -(-uniforms(len(allowed), allowed.shape[1], generator).to(allowed.device).log()).log()
+        if self.balanced:
+            key = key - (1.0 + state.plan).log()
+        key = torch.where(allowed, key, -torch.inf).unflatten(1, (-1, self.voices))
+        place = key.argsort(dim=1, descending=True, stable=True).argsort(1).flatten(1)
+        count = self._share(state.step) * question.asked.unflatten(1, (-1, self.voices)).sum(1)  # (B, V)
+        most = count.floor().clamp(min=1).repeat(1, allowed.shape[1] // self.voices)
+        chosen = allowed & (place < most)
+        return chosen | ~state.known if state.step + 1 == self.rounds else chosen
+
+    def done(self, state: State, question: Question) -> bool:
+        return False
+
+    def _share(self, step: int) -> float:
+        """The share of variables that accept at step 0, 1 …"""
+        if self.share is not None:
+            return self.share
+        passed = (step + 1) / self.rounds
+        return 2 * min(passed, 1 - passed)

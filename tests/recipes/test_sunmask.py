@@ -1,0 +1,276 @@
+"""Every cell of SUNMASK's Table 1, seen in what the recipes do; and the variants of Table 2 by name."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from torch import Generator, nn
+
+from anyfill.corruption import Absorb, Scramble
+from anyfill.data.chorale import CODES
+from anyfill.data.rows import Rows
+from anyfill.likelihoods import Categorical
+from anyfill.model import Model
+from anyfill.questions import Question, Reading
+from anyfill.recipes.sunmask import (
+    SUNDAE_VARIANTS,
+    SUNMASK_VARIANTS,
+    coconet,
+    coconet_model,
+    coconet_sampler,
+    sundae,
+    sundae_model,
+    sundae_variant,
+    sunmask,
+    sunmask_transformer_model,
+    sunmask_unet_model,
+    sunmask_variant,
+)
+from anyfill.samplers import Draw, sample, trace
+from anyfill.training import FitOptions, fit
+
+STEPS, N = 4, 16
+MODELS = {
+    "SMc": lambda: sunmask_unet_model(STEPS, width=8, repeats=1),
+    "SMt": lambda: sunmask_transformer_model(STEPS, width=16, depth=1, heads=2),
+    "Coconet": lambda: coconet_model(STEPS, width=8, depth=6),
+    "SDc": lambda: sundae_model(STEPS, width=8),
+    "SDt": lambda: sundae_model(STEPS, network="transformer", width=32),
+}
+OBJECTIVES = {"SUNMASK": sunmask(N), "Coconet": coconet(N), "SUNDAE": sundae(N)}
+CORRUPTIONS = {"SUNMASK": Scramble(CODES), "Coconet": Absorb(), "SUNDAE": Scramble(CODES, told=False)}
+SAMPLERS = {
+    "SUNMASK": sunmask_variant("T", rounds=8),
+    "Coconet": coconet_sampler(8),
+    "SUNDAE": sundae_variant("", rounds=8),
+}
+
+
+class Fixed(nn.Module):
+    """The same logits whatever it is shown, with a gradient; keeps what it was shown."""
+
+    def __init__(self):
+        super().__init__()
+        self.variables = N
+        self.logits = nn.Parameter(torch.randn(N, CODES, generator=Generator().manual_seed(2)))
+        self.seen = []
+
+    def forward(self, x, known, context=None):
+        self.seen.append((x.clone(), known.clone()))
+        return self.logits.expand(len(x), -1, -1)
+
+
+def made(name):
+    """The recipe's own model, with random weights everywhere."""
+    model = MODELS[name]()
+    torch.manual_seed(4)
+    for weights in model.parameters():
+        nn.init.normal_(weights, std=0.7 if name == "Coconet" else 0.2)
+    return model.eval()
+
+
+def fixed(name):
+    """The recipe's corruption around a network that can be looked into."""
+    return Model(Fixed(), Categorical(CODES), corruption=CORRUPTIONS[name], readings=[Reading.ANY_ORDER])
+
+
+def asking(*places, rows=1):
+    asked = torch.zeros(rows, N).bool()
+    asked[:, list(places)] = True
+    return Question(~asked, asked)
+
+
+def rank_of(question):
+    return torch.where(question.asked, 0, -1)
+
+
+def some_rows(rows=1, seed=0):
+    x = torch.randint(CODES, (rows, N), generator=Generator().manual_seed(seed))
+    return Rows(x, torch.ones_like(x, dtype=torch.bool))
+
+
+def answers(model, x, known):
+    with torch.no_grad():
+        return model.marginals(x, known).log_probs
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("SMc", True), ("SMt", True), ("Coconet", True), ("SDc", False), ("SDt", False)]
+)
+def test_mask_input_to_model(name, told):
+    """Row 1: with the same values, the answer depends on which are trusted."""
+    model, x = made(name), some_rows().x
+    shown = torch.where(asking(0, 5).given, x, 0)  # what the corruption leaves of the values is the same for both
+    same = torch.equal(answers(model, shown, asking(0, 5).given), answers(model, shown, asking(5).given))
+    assert same is not told
+
+
+@pytest.mark.parametrize(("name", "masked"), [("SUNMASK", True), ("Coconet", False), ("SUNDAE", False)])
+def test_masked_loss(name, masked):
+    """Row 2: the predictions at given cells do not enter the loss."""
+    model, question = fixed(name), asking(0, 5, 6)
+    loss = OBJECTIVES[name].loss(model, some_rows(), rank_of(question), generator=Generator().manual_seed(0))
+    loss.sum().backward()
+    moved = model.network.logits.grad.abs().sum(1) > 0
+    assert bool(moved[question.asked[0]].all())
+    assert bool(moved[question.given[0]].any()) is not masked
+
+
+@pytest.mark.parametrize(
+    ("name", "nats"),
+    [
+        ("SUNMASK", lambda a: a / (1 + a)),
+        ("Coconet", lambda a: N * N / a),
+        ("SUNDAE", lambda a: N),
+    ],
+)
+def test_re_weighted_loss(name, nats):
+    """Row 3: where every cell costs log P nats, the loss says how cells are weighted, and by what."""
+    model = fixed(name)
+    nn.init.zeros_(model.network.logits)
+    for count in (1, 3, 12):
+        question = asking(*range(count))
+        loss = OBJECTIVES[name].loss(model, some_rows(), rank_of(question), generator=Generator().manual_seed(0))
+        assert float(loss.detach()) == pytest.approx(nats(count) * math.log(CODES), rel=1e-5)
+
+
+@pytest.mark.parametrize(("name", "steps"), [("SUNMASK", 2), ("Coconet", 1), ("SUNDAE", 2)])
+def test_unrolled_loss(name, steps):
+    """Row 4: the second step is shown the first one's answers, under the same mask."""
+    model, question, rows = fixed(name), asking(0, 5, 6), some_rows()
+    nn.init.zeros_(model.network.logits)
+    with torch.no_grad():
+        model.network.logits[:, 7] = 50.0  # it always answers 7
+    OBJECTIVES[name].loss(model, rows, rank_of(question), generator=Generator().manual_seed(0))
+    assert len(model.network.seen) == steps
+    first, told = model.network.seen[0]
+    assert torch.equal(first[question.given], rows.x[question.given])
+    if steps == 2:
+        second, again = model.network.seen[1]
+        assert torch.equal(told, again)
+        assert not torch.equal(first[question.asked], second[question.asked])
+        assert second[question.asked].tolist() == [7, 7, 7]
+        if name == "SUNMASK":
+            assert torch.equal(second[question.given], rows.x[question.given])
+        else:  # SUNDAE does not know what is given
+            assert bool((second == 7).all())
+
+
+def test_sunmask_redraws_what_is_given_if_told_to():
+    model, question = fixed("SUNMASK"), asking(0)
+    sunmask(N, redraw_given=True).loss(model, some_rows(), rank_of(question), generator=Generator().manual_seed(0))
+    (first, _), (second, told) = model.network.seen
+    assert not torch.equal(first[question.given], second[question.given])
+    assert torch.equal(told, question.given)
+
+
+def run(name, rounds=64, rows=60):
+    model = fixed(name)
+    policies = {
+        "SUNMASK": sunmask_variant("T", rounds=rounds),
+        "Coconet": coconet_sampler(rounds),
+        "SUNDAE": sundae_variant("", rounds=rounds),
+    }
+    policy, draw = policies[name]
+    nothing = torch.zeros(rows, N).bool()
+    x = torch.zeros(rows, N, dtype=torch.int64)
+    generator = Generator().manual_seed(3)
+    states = list(trace(model, x, Question(nothing, ~nothing), policy, draw=draw, generator=generator))
+    return model.network.seen, states
+
+
+@pytest.mark.parametrize(
+    ("name", "lowest"), [("SUNMASK", 0.001), ("Coconet", 0.1), ("SUNDAE", None)], ids=["SUNMASK", "Coconet", "SUNDAE"]
+)
+def test_inference_mask_schedule(name, lowest):
+    """Row 5: what the network is told to trust grows from nothing to nearly everything; SUNDAE's never moves."""
+    seen, _ = run(name)
+    told = torch.stack([known.double().mean() for _, known in seen])
+    if lowest is None:
+        assert bool((told == 1.0).all())
+        return
+    assert told[0] == 0.0
+    assert told[16] == pytest.approx({"SUNMASK": 1 / 3, "Coconet": 0.386}[name], abs=0.06)  # a quarter of the way
+    assert told[-8:].mean() == pytest.approx(1 - lowest, abs=0.02)
+
+
+@pytest.mark.parametrize(("name", "rejects"), [("SUNMASK", True), ("Coconet", False), ("SUNDAE", True)])
+def test_sampling_rejection_step(name, rejects):
+    """Row 6: predictions for cells that are not trusted may go unused."""
+    seen, states = run(name)
+    unused = 0
+    for (_, known), (before, after) in zip(seen, itertools.pairwise(states), strict=True):
+        predicted = torch.ones_like(known) if name == "SUNDAE" else ~known
+        unused += int((predicted & (after.rank != before.step)).sum())
+    assert (unused > 0) is rejects
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_mask_control_preserves_data(name):
+    """Row 7: a value may be shown without being trusted (``held``), and that is different from giving it."""
+    model, x = made(name), some_rows().x
+    other = x.clone()
+    other[0, 5] = (x[0, 5] + 9) % CODES
+    given, held = asking(0, 5).given, asking(5).given  # cell 0 is unknown in both; cell 5 in the first only
+    noticed = not torch.equal(answers(model, x, given), answers(model, other, given))
+    distrusted = not torch.equal(answers(model, x, given), answers(model, x, held | asking(0).given))
+    control = noticed and distrusted
+    assert control is (name in ("SMc", "SMt"))
+    assert noticed is (name != "Coconet")
+
+
+@pytest.mark.parametrize("name", ["SUNMASK", "Coconet", "SUNDAE"])
+def test_a_soprano_may_be_given_or_held_and_stays_either_way(name):
+    model = made({"SUNMASK": "SMc", "Coconet": "Coconet", "SUNDAE": "SDc"}[name])
+    x = some_rows(3).x
+    soprano = (torch.arange(N) % 4 == 0).expand(3, -1)
+    policy, draw = SAMPLERS[name]
+    drawn = []
+    for given, held in ((soprano, torch.zeros_like(soprano)), (torch.zeros_like(soprano), soprano)):
+        generator = Generator().manual_seed(1)
+        question = Question(given, ~soprano)
+        out = sample(model, x, question, policy=policy, draw=draw, held=held, generator=generator, unlicensed=True).x
+        assert torch.equal(out[soprano], x[soprano])
+        drawn.append(out)
+    assert torch.equal(*drawn) is (name == "SUNDAE")  # which cannot tell one lock from the other
+
+
+def test_the_variants_of_table_2_have_names():
+    assert {*SUNMASK_VARIANTS} == {"", "A", "T", "N", "AT", "AN", "TN", "ATN"}
+    for letters in SUNMASK_VARIANTS:
+        policy, draw = sunmask_variant(letters)
+        assert (policy.balanced, policy.noisy) == ("A" in letters, "N" in letters)
+        assert policy.rounds == 1024
+        assert draw == (Draw(0.6, typical_k=3) if "T" in letters else Draw(0.6, top_k=3))
+    for letters in SUNDAE_VARIANTS:
+        policy, draw = sundae_variant(letters)
+        assert (policy.balanced, policy.trust, policy.share) == ("A" in letters, None, 0.3)
+        assert draw == (Draw(0.8, typical_k=3) if "T" in letters else Draw(0.8, top_k=3))
+    for make, letters in ((sunmask_variant, "TA"), (sunmask_variant, "X"), (sundae_variant, "N")):
+        with pytest.raises(ValueError, match="variant"):
+            make(letters)
+    with pytest.raises(ValueError, match="network"):
+        sundae_model(network="forest")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["SMc", "SMt", "Coconet", pytest.param("SDc", marks=pytest.mark.slow), pytest.param("SDt", marks=pytest.mark.slow)],
+)
+def test_every_recipe_learns_and_a_seed_says_what_its_model_is_born_with(name):
+    """A corpus of one piece: a few steps bring the loss down."""
+    objective = {"SM": sunmask, "Co": coconet, "SD": sundae}[name[:2]](N)
+    model, twin = MODELS[name](), MODELS[name]()
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
+    x = some_rows().x.repeat(16, 1)
+    rows = Rows(x, torch.ones_like(x, dtype=torch.bool))
+
+    def loss():
+        model.train()  # batch norm by the batch itself: so few steps leave its memory empty
+        with torch.no_grad():
+            return float(objective(model, rows, generator=Generator().manual_seed(7)).mean())
+
+    before = loss()
+    fit(model, rows, objective, FitOptions(steps=15, batch_size=8, learning_rate=1e-2, seed=0))
+    assert loss() < 0.8 * before
