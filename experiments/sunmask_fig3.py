@@ -34,8 +34,8 @@ from anyfill.questions import Question
 from anyfill.recipes.music import resized
 from anyfill.recipes.sunmask import sunmask_variant
 from anyfill.samplers import sample
-from anyfill.surfaces import music_model
-from anyfill.surfaces.piano_roll import Panel, draw_piano_roll
+from anyfill.surfaces.music import model as music_model
+from anyfill.surfaces.music.piano_roll import Panel, draw_piano_roll
 from anyfill.training import load_model
 
 STEPS = 64

@@ -32,13 +32,11 @@ sys.path.append(str(Path(__file__).resolve().parent))
 from common import RESULTS, write_result
 from tables_common import data_folder
 
-from anyfill.data.chorale import HIGHEST, LOWEST, REST, Chorale
+from anyfill.data.chorale import REST, Chorale
 from anyfill.data.chorales import read_jsb
-from anyfill.evaluation.grades import Grade, find_key, grade_all
+from anyfill.evaluation.grades import Grade, grade_all
+from anyfill.surfaces.music.keys import shift_home
 
-TONICS = ("C", "C#", "D", "E-", "E", "F", "F#", "G", "G#", "A", "B-", "B")
-PITCH = {name: i for i, name in enumerate(TONICS)} | {"A-": 8}
-HOME = {"major": (0, 7, 2, 5), "minor": (2, 7, 9)}
 PAPER = {
     "Bach GT": (4.91, 1.63),
     "BachMock": (8.94, 4.64),
@@ -69,13 +67,7 @@ ROWS = {
 def at_home(pitch: NDArray[np.int16]) -> Chorale:
     """The piece (4, T) in a key that the MIDI path can spell, as near as possible."""
     piece = Chorale.of(pitch)
-    sounding = pitch[pitch != REST]
-    if not len(sounding):
-        return piece
-    key = find_key(piece.score())
-    ups = [(tonic - PITCH[key.tonic]) % 12 for tonic in HOME[key.mode]]
-    shifts = [s for up in ups for s in (up, up - 12) if sounding.min() + s >= LOWEST and sounding.max() + s <= HIGHEST]
-    return piece.transposed(min(shifts, key=abs)) if shifts else piece
+    return piece.transposed(shift_home(piece))
 
 
 def figures(grades: Sequence[Grade]) -> dict[str, Any]:

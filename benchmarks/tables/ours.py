@@ -21,7 +21,7 @@ from anyfill.likelihoods.continuous import GaussianMarginals, GaussianMixtureMar
 from anyfill.likelihoods.grid import GridMixtureMarginals
 from anyfill.samplers.rowwise import sample_rowwise, seed_keys
 from anyfill.surfaces.estimator import TableModel
-from anyfill.surfaces.table_answers import decoded, summary
+from anyfill.surfaces.tables.answers import decoded, summary
 
 from .answers import Answers, Clock, Law, Task
 from .encoding import Encoding

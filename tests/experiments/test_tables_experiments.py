@@ -120,11 +120,11 @@ def test_a_wide_floor_leaves_no_spikes() -> None:
 
 
 def test_paired_interval_covers_the_mean_gap_and_counts_wins() -> None:
-    first, second = [1.0, 2.0, 3.0, 4.0], [1.5, 2.1, 3.3, 3.9]
+    first, second = [1.0, 2.0, 3.0, 4.0, 5.0], [1.5, 2.1, 3.3, 3.9, 5.2]
     found = common.paired(first, second)
     assert found["mean"] == pytest.approx(-0.2)
     assert found["low"] <= found["mean"] <= found["high"]
-    assert (found["won"], found["splits"]) == (3, 4)
+    assert (found["won"], found["splits"]) == (4, 5)
     same = common.paired([1.0] * 5, [2.0] * 5)
     assert same["low"] == same["high"] == -1.0
     assert common.paired([1.0] * 4, [2.0] * 4)["low"] is None

@@ -17,7 +17,7 @@ from anyfill.data.frames import MISSING_TOKENS
 from anyfill.surfaces import filling
 from anyfill.surfaces.estimator import TableModel
 from anyfill.surfaces.filling import BLOCK, Filler, fill_file
-from anyfill.surfaces.table_folder import save_table_model
+from anyfill.surfaces.tables.folder import save_table_model
 
 ROWS = 2 * BLOCK + 100
 

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from anyfill import TableModel
-from anyfill.surfaces.table_recipes import NAMES
+from anyfill.surfaces.tables.recipes import NAMES
 
 SLOW = [TableModel(recipe=name, steps=2) for name in NAMES if name not in ("auto", "gaussian")]
 

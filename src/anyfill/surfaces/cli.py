@@ -20,8 +20,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from anyfill.surfaces import table_commands
 from anyfill.surfaces.lab import commands as lab_commands
+from anyfill.surfaces.music import commands as music_commands
+from anyfill.surfaces.tables import commands as table_commands
 
 DEBUG = "ANYFILL_DEBUG"
 FAULT, REFUSED, INTERRUPTED = 1, 2, 130
@@ -81,6 +82,7 @@ def demo(
 
 table_commands.register(app)
 lab_commands.register(app)
+music_commands.register(app)
 
 
 def _versions() -> str:

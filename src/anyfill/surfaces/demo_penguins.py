@@ -21,7 +21,7 @@ from anyfill.likelihoods import FiniteMarginals, MixedMarginals
 from anyfill.model import Model
 from anyfill.questions import Question
 from anyfill.surfaces.demo_digits import Watch
-from anyfill.surfaces.table_model import table_model
+from anyfill.surfaces.tables.model import table_model
 from anyfill.surfaces.threads import threads
 from anyfill.training import FitOptions, fit_steps
 

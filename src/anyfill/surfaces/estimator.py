@@ -36,16 +36,16 @@ from anyfill.evaluation import LogProb
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.surfaces.aligned import written_like
 from anyfill.surfaces.pooling import PooledEstimate, pool
-from anyfill.surfaces.table_answers import Statistic
-from anyfill.surfaces.table_ask import ask_row, next_features
-from anyfill.surfaces.table_filling import Filler
-from anyfill.surfaces.table_input import read_frame
-from anyfill.surfaces.table_questions import Answer, NextFeature
-from anyfill.surfaces.table_rows import empty_like
-from anyfill.surfaces.table_saving import load_estimator, save_estimator
-from anyfill.surfaces.table_scores import log_units, score_cells, score_columns
-from anyfill.surfaces.table_settings import require_level, require_settings, seed_of
-from anyfill.surfaces.table_training import train, warn_of_ignored
+from anyfill.surfaces.tables.answers import Statistic
+from anyfill.surfaces.tables.ask import ask_row, next_features
+from anyfill.surfaces.tables.filling import Filler
+from anyfill.surfaces.tables.input import read_frame
+from anyfill.surfaces.tables.questions import Answer, NextFeature
+from anyfill.surfaces.tables.rows import empty_like
+from anyfill.surfaces.tables.saving import load_estimator, save_estimator
+from anyfill.surfaces.tables.scores import log_units, score_cells, score_columns
+from anyfill.surfaces.tables.settings import require_level, require_settings, seed_of
+from anyfill.surfaces.tables.training import train, warn_of_ignored
 from anyfill.surfaces.threads import threads
 from anyfill.training import StepReport
 
@@ -63,7 +63,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Args:
         recipe: how to model it: auto, fast, gaussian, one-pass, mlp-ardm, mlp-mac, sfarm, ace, ace-mac, vae or miwae
-            (see ``anyfill.surfaces.table_recipes``).
+            (see ``anyfill.surfaces.tables.recipes``).
         columns: for names of columns what they are, whatever they look like: number, int, number[0,1], bool, category,
             ordinal:low<mid<high, datetime, ignore. The columns of an array are called x0, x1, …
         statistic: what ``transform`` puts into holes of numbers: "mean", "median" or "mode". Categories always get

@@ -31,7 +31,7 @@ from anyfill.data.table import Table
 from anyfill.surfaces.aligned import aligned, rows_of, writing_like
 from anyfill.surfaces.engines import Engine, Work, in_order
 from anyfill.surfaces.meter import metered
-from anyfill.surfaces.table_folder import load_table_model
+from anyfill.surfaces.tables.folder import load_table_model
 
 Statistic = Literal["mean", "median", "mode"]
 BLOCK = 1024

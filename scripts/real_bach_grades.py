@@ -1,0 +1,76 @@
+"""Writes how real chorales are graded, for ``anyfill music grade`` to show beside other music: figures, no music.
+
+    python scripts/real_bach_grades.py --jsb jsb16.json            # src/anyfill/surfaces/music/real_bach.json
+
+    notated   the 351 four-part chorales of music21's corpus, as they are notated (needs music21: anyfill[music])
+    grid      the same, as grids of sixteenths: repeated notes become long ones, names are lost
+    bars      8 bars, as grids, from the part ``valid`` of a JSB file: cut every 128 steps, where nobody rests
+
+Without music21 the first two are kept from the file there is.
+"""
+
+import argparse
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from anyfill.data.chorale import REST, Chorale
+from anyfill.data.chorales import read_jsb
+from anyfill.data.quantise import quantise
+from anyfill.data.score import Score
+from anyfill.evaluation.grades import grade_all, summary
+
+TARGET = Path(__file__).parents[1] / "src/anyfill/surfaces/music/real_bach.json"
+STEPS = 128
+
+
+def figures(about: str, scores: Iterable[Score]) -> dict[str, Any]:
+    """Median and standard deviation of every feature under both protocols."""
+    pieces = list(scores)
+    found: dict[str, Any] = {"about": about, "count": len(pieces)}
+    for protocol in ("key-aware", "paper"):
+        of_all = summary(grade_all(pieces, protocol=protocol))
+        found[protocol] = {
+            "median": {name: round(value, 3) for name, value in of_all.median.items()},
+            "deviation": {name: round(value, 3) for name, value in of_all.deviation.items()},
+            "infinite": of_all.infinite,
+        }
+    return found
+
+
+def eight_bars(path: Path) -> list[Score]:
+    """Windows of 128 steps without rests."""
+    cuts = [
+        piece.pitch[:, start : start + STEPS]
+        for piece in read_jsb(path, "valid")
+        for start in range(0, piece.steps - STEPS + 1, STEPS)
+    ]
+    return [Chorale.of(cut).score() for cut in cuts if (cut != REST).all()]
+
+
+def main() -> None:
+    """Grade, and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jsb", type=Path, required=True, help="JSB file with a part valid")
+    arguments = parser.parse_args()
+    held = json.loads(TARGET.read_text()) if TARGET.exists() else {}
+    try:
+        from bach_reference import four_part_chorales
+
+        notated = list(four_part_chorales())
+    except ModuleNotFoundError:
+        print("music21 is not installed: the figures of whole chorales are kept as they are")
+    else:
+        held["notated"] = figures("whole, as notated", notated)
+        grids = [quantise(score).chorale for score in notated]
+        held["grid"] = figures("whole, as grid", [Chorale.of(one.pitch).score() for one in grids])
+    held["bars"] = figures("8 bars, as grid", eight_bars(arguments.jsb))
+    shown = {name: held[name] for name in ("bars", "grid", "notated") if name in held}
+    TARGET.write_text(json.dumps(shown, indent=1) + "\n")
+    for name, one in shown.items():
+        print(name, one["count"], {p: one[p]["median"]["overall"] for p in ("key-aware", "paper")})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Music for musicians: ``anyfill music``."""

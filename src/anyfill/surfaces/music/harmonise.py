@@ -1,0 +1,101 @@
+"""A tune in four parts: the voice it is in is given, the three others are asked."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from anyfill.checks import refuse
+from anyfill.data.chorale import HIGHEST, LOWEST, VOICES
+from anyfill.data.music_files import read_music
+from anyfill.data.parts import Reading
+from anyfill.data.quantise import Piece, quantise
+from anyfill.data.score import Note, Score
+from anyfill.data.voices import seats
+from anyfill.model import Model
+from anyfill.surfaces.music.choose import Wanted, draw_pieces
+from anyfill.surfaces.music.draws import Asked
+from anyfill.surfaces.music.fill import about_bars
+from anyfill.surfaces.music.output import Written
+from anyfill.surfaces.music.range import in_words, shift_into
+
+MIDI = 127
+"""The highest note that a file can have."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tune:
+    """A tune, as it is put to the model.
+
+    Attributes:
+        piece: the grid, with the tune in its voice and the others absent.
+        voice: which one it is, 0 = soprano.
+        shift: semitones by which it was moved up.
+        source: the notes of the file.
+        remarks: what was done to get here.
+    """
+
+    piece: Piece
+    voice: int
+    shift: int
+    source: Score
+    remarks: tuple[str, ...] = ()
+
+
+def read_tune(path: Path | str, voice: int = 0) -> Tune:
+    """The tune in a file: its only part, or else the part that is this voice."""
+    return tune_of(read_music(path), voice, source=f"file {path}")
+
+
+def tune_of(reading: Reading, voice: int = 0, *, source: str = "score") -> Tune:
+    """The tune in what was read; a ValueError begins with ``source``."""
+    score, remarks = reading.score, list(reading.remarks)
+    lines = [notes for notes in score.voices if any(note.pitch is not None for note in notes)]
+    if not lines:
+        raise refuse(source, expected="a tune", got="no notes")
+    line = lines[0]
+    if len(lines) > 1:
+        line = _line(score, voice, source)
+        remarks.append(
+            f"the {VOICES[voice]} of the file is the tune and its other voices are not used "
+            "(anyfill music fill keeps them)"
+        )
+    shift = shift_into([note.pitch for note in line if note.pitch is not None], voice)
+    if not HIGHEST - MIDI <= shift <= LOWEST:  # the other voices, put back, would be no MIDI notes
+        raise refuse(
+            source, expected=f"a tune nearer to the range of the {VOICES[voice]}", got=f"one {in_words(-shift)}"
+        )
+    alone = replace(score, voices=(line,), names=(VOICES[voice],))
+    piece = quantise(Reading(alone, reading.bar), transpose=shift, source=source)
+    remarks += [one for one in piece.remarks if not one.endswith("absent")]
+    if shift:
+        remarks.append(
+            f"the tune does not lie in the range of the {VOICES[voice]}: put {in_words(shift)} for the model, and all "
+            f"voices {in_words(-shift)} afterwards"
+        )
+    return Tune(piece, voice, shift, score, (*remarks, *about_bars(piece.chorale)))
+
+
+def harmonise(model: Model, tune: Tune, wanted: Wanted) -> list[Written]:
+    """The tune, untouched, with the three other voices, in several ways."""
+    given = tune.piece.present
+    drawn = draw_pieces(model, Asked(tune.piece.chorale, given, ~given), wanted, what="harmonising")
+    name = tune.piece.chorale.title or "Harmonised"
+    return [
+        Written(chorale, given, tune.shift, tune.source, f"{name}, seed {wanted.seed}, {number}")
+        for number, chorale in enumerate(drawn, 1)
+    ]
+
+
+def _line(score: Score, voice: int, source: str) -> tuple[Note, ...]:
+    """The notes of one voice of several."""
+    pairs = [
+        (notes, score.names[number] if number < len(score.names) else "")
+        for number, notes in enumerate(score.voices)
+        if any(note.pitch is not None for note in notes)
+    ]
+    if len(pairs) > len(VOICES):
+        raise refuse(source, expected="a tune, or at most four voices", got=f"{len(pairs)} parts")
+    chosen = seats([notes for notes, _ in pairs], [name for _, name in pairs])
+    if voice not in chosen:
+        there = " and ".join(VOICES[seat] for seat in chosen)
+        raise refuse(source, expected=f"a tune alone, or a part for the {VOICES[voice]}", got=there)
+    return pairs[chosen.index(voice)][0]

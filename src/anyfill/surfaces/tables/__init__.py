@@ -1,0 +1,1 @@
+"""What stands behind ``TableModel`` and the commands for tables."""

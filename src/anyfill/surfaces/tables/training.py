@@ -1,0 +1,74 @@
+"""Training the model behind a ``TableModel``, with reports and a progress bar on the way."""
+
+import warnings
+from collections.abc import Callable, Generator, Iterator
+
+import torch
+
+from anyfill.checks import refuse
+from anyfill.data.rows import Rows
+from anyfill.data.table import Ignored, Table
+from anyfill.model import Model
+from anyfill.surfaces.progress import watch
+from anyfill.surfaces.tables.recipes import fit_recipe
+from anyfill.surfaces.tables.settings import device_of
+from anyfill.surfaces.threads import threads
+from anyfill.training import StepReport
+
+_LARGE = 20_000
+"""With more rows networks are large enough for several threads."""
+
+
+def warn_of_ignored(table: Table) -> None:
+    """Say which columns are not modelled; ValueError if none is."""
+    ignored = [column for column in table.columns if isinstance(column, Ignored)]
+    reasons = "; ".join(f"column {column.name!r} ({column.reason})" for column in ignored)
+    if len(ignored) == len(table.columns):
+        raise refuse("table", expected="a column that can be modelled", got=reasons)
+    if ignored:
+        warnings.warn(f"not modelled, their holes stay: {reasons}", UserWarning, stacklevel=3)
+
+
+def train(
+    recipe: str,
+    table: Table,
+    rows: Rows,
+    *,
+    seed: int,
+    steps: int | None,
+    device: str,
+    on_report: Callable[[StepReport], object] | None,
+    is_watched: bool,
+) -> tuple[Model, int]:
+    """The trained model, ready to be asked, and how many optimiser steps it took.
+
+    Args:
+        recipe: one of ``anyfill.surfaces.tables.recipes.NAMES``.
+        table: the columns.
+        rows: their values.
+        seed: of everything random.
+        steps: the most optimiser steps; None = by the size of the table.
+        device: "cpu", "cuda" or "auto".
+        on_report: called with each report.
+        is_watched: show a progress bar.
+    """
+    found: list[Model] = []
+    items = fit_recipe(recipe, table, rows, seed=seed, steps=steps, device=device)
+    reports = _reports(items, found)
+    taken = 0
+    # Small networks gain nothing from a second thread and lose a lot where the machine is busy.
+    with threads(1 if len(rows) <= _LARGE else torch.get_num_threads()):
+        for report in watch(reports, steps, recipe) if is_watched else reports:
+            taken = report.step
+            if on_report is not None:
+                on_report(report)
+    return found[0].to(device_of(device)).eval(), taken
+
+
+def _reports(items: Iterator[StepReport | Model], found: list[Model]) -> Generator[StepReport]:
+    """The reports among the items; models are put into ``found``."""
+    for item in items:
+        if isinstance(item, Model):
+            found.append(item)
+        else:
+            yield item

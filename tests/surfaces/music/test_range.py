@@ -1,0 +1,44 @@
+"""Tunes are moved as little as possible, octaves first."""
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from anyfill.data.chorale import HIGHEST, LOWEST
+from anyfill.surfaces.music.range import RANGES, in_words, shift_into
+
+tunes = st.lists(st.integers(0, 127), min_size=1, max_size=12)
+
+
+@given(tunes, st.integers(0, 3))
+def test_the_shift_is_the_nearest_octave_that_fits_or_else_the_fewest_semitones(tune: list[int], voice: int) -> None:
+    assume(max(tune) - min(tune) <= HIGHEST - LOWEST)
+    low, high = RANGES[voice]
+
+    def fits(shift: int) -> bool:
+        return all(low <= pitch + shift <= high for pitch in tune)
+
+    shift = shift_into(tune, voice)
+    octaves = [one for one in range(-132, 133, 12) if fits(one)]
+    semitones = [one for one in range(-130, 131) if fits(one)]
+    if octaves:
+        assert shift in octaves
+        assert abs(shift) == min(map(abs, octaves))
+    elif semitones:
+        assert shift in semitones
+        assert abs(shift) == min(map(abs, semitones))
+    assert all(LOWEST <= pitch + shift <= HIGHEST for pitch in tune)
+
+
+def test_a_tune_wider_than_everything_is_refused() -> None:
+    with pytest.raises(ValueError, match="at most 56 semitones"):
+        shift_into([20, 90], 0)
+
+
+def test_words() -> None:
+    assert [in_words(n) for n in (12, -24, 1, -5)] == [
+        "an octave up",
+        "2 octaves down",
+        "a semitone up",
+        "5 semitones down",
+    ]
