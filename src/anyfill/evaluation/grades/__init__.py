@@ -1,4 +1,4 @@
-"""Grades: how music compares with what it wants to be."""
+"""Grades: how music compares with what it wants to be; for text see ``bleu`` and ``text`` in this package."""
 
 from anyfill.evaluation.grades.bach import FEATURES, Grade, Summary, grade, grade_all, summary
 from anyfill.evaluation.grades.keys import Key, find_key
