@@ -6,8 +6,8 @@
 
 Only a model that is shown what stands in untrusted cells can tell B from the right half not being there at all, which
 is the paper's point. So for each setting, beside a picture: how often the soprano's right half is kept, and how well
-the lower voices fit the tune there, in nats per cell of log p(lower voices | whole tune) under the one-pass model that
-ships with anyfill (lower = fits better), and the same for the left half.
+the lower voices fit the tune there: nats per cell of the lower voices of one half given the whole tune and the other
+half, under the one-pass model that ships with anyfill (lower = fits better).
 
 The paper's model is far larger (417.5 M parameters) and was trained for hours; ours here is a small U-Net trained on a
 CPU by ``experiments/sunmask_models.py --model smc --width 32 --depth 2 --batch 16 --crop 64 --seconds 1500``.
@@ -71,7 +71,7 @@ def masks(setting: str) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def nats_below(judge: Model, rows: Tensor, codes: Tensor) -> tuple[float, float]:
-    """Nats per cell of the lower voices given the whole tune, in the left and the right half."""
+    """Nats per cell of the lower voices of the left and of the right half, each given the tune and the other half."""
     x = rows.clone().reshape(len(rows), STEPS, len(VOICES))
     x[:, :, 0] = codes.reshape(STEPS, len(VOICES))[:, 0]
     halves: list[float] = []

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyfill.data.chorale import CODES, HIGHEST, LOWEST, REST, Chorale, pitches_of
-from anyfill.data.chorales import Crops, read_jsb
+from anyfill.data.chorales import Crops, read_jsb, whole_windows
 
 pitches = st.sampled_from([REST, LOWEST, 48, 60, 62, 67, HIGHEST])
 
@@ -96,3 +96,12 @@ def test_pitches_out_of_range_are_refused_with_their_place() -> None:
     grid[2, 5] = 20
     with pytest.raises(ValueError, match="pitch of the tenor at step 5: expected MIDI 30 to 86"):
         Chorale.of(grid)
+
+
+def test_windows_end_strictly_before_the_piece_does_and_hold_no_rest() -> None:
+    grid = np.tile(np.arange(60, 70, dtype=np.int16), (4, 2))  # 20 steps
+    assert [window.pitch[0, 0] for window in whole_windows([Chorale.of(grid)], 10)] == [60]
+    longer = np.concatenate([grid, grid[:, :1]], 1)
+    assert len(whole_windows([Chorale.of(longer)], 10)) == 2
+    longer[2, 15] = REST
+    assert len(whole_windows([Chorale.of(longer)], 10)) == 1

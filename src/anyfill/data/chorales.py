@@ -96,6 +96,15 @@ class Crops:
         return moved
 
 
+def whole_windows(pieces: Sequence[Chorale], steps: int = 128) -> list[Chorale]:
+    """Windows as the SUNMASK paper cuts its examples: one after the other, strictly before the end, none with a rest.
+
+    On JSB train and valid these are 413, which in 12 transpositions are its 4956 training examples.
+    """
+    cut = [piece.cut(at, at + steps) for piece in pieces for at in range(0, piece.steps - steps, steps)]
+    return [window for window in cut if bool((window.pitch != REST).all())]
+
+
 def read_jsb(path: str | Path, part: str) -> list[Chorale]:
     """The pieces of one part ("train", "valid" or "test") of a JSB file; ValueError if it is not one."""
     try:

@@ -2,7 +2,7 @@
 
 Two voices that both move from one step to the next, and whose distance is a perfect fifth (an octave or unison) before
 and after, octaves apart or not, are parallel. Models trained on some hundred chorales write one or two such errors in
-eight bars, real chorales hardly any; everything else the grade measures is as in Bach.
+eight bars, real chorales hardly any; in everything else that the grade measures they are near Bach.
 """
 
 from dataclasses import dataclass
