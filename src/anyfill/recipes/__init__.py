@@ -22,6 +22,7 @@ from anyfill.recipes.sunmask import (
     sunmask_unet_model,
     sunmask_variant,
 )
+from anyfill.recipes.text import left_to_right, text_model, text_objective
 from anyfill.recipes.voice_leading import NoParallels
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "gaussian_em_model",
     "guided_steps",
     "ising_steps",
+    "left_to_right",
     "mac_inpainting",
     "mac_next",
     "mac_rest",
@@ -60,6 +62,8 @@ __all__ = [
     "sunmask_transformer_model",
     "sunmask_unet_model",
     "sunmask_variant",
+    "text_model",
+    "text_objective",
     "vae",
     "vae_model",
 ]

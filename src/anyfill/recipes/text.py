@@ -1,0 +1,143 @@
+"""Text: every method of the comparison as a model and an objective by name, at four sizes, all of the same trunk.
+
+    name                  network                              corruption          objective of the same name in
+    "ardm"                bidirectional                        blank               recipes.baselines
+    "mac_next", "mac_rest", "mac_inpainting"   likewise        blank               recipes.mac
+    "sunmask"             bidirectional, stretched flag        noise, told         recipes.sunmask
+    "sundae"              the same                             noise, not told     recipes.sunmask
+    "one_pass", "one_pass_filler"   causal, sorted blocks      none                recipes.one_pass
+    "left_to_right"       the same                             none                this file
+
+Plain autoregression is the bound for all others: the same network, trained on one order only. It can be asked
+for p(row) and p(what comes next | the beginning of a row) alone. No reading stands for that, so its model has none: the
+exact log p(row) is minus its own loss in evaluation mode, and samplers must be told ``unlicensed=True``.
+
+Sizes count the weights of the blocks (12 · depth · width²); embeddings and the output come on top.
+"""
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import torch
+
+from anyfill.checks import refuse, require_count
+from anyfill.corruption import Absorb, Corruption, Scramble
+from anyfill.data.vocabulary import Vocabulary
+from anyfill.likelihoods import Categorical
+from anyfill.model import Model
+from anyfill.networks.embed import Discrete
+from anyfill.networks.one_pass import OnePassTransformer
+from anyfill.networks.transformer import Transformer
+from anyfill.objectives.objective import Objective
+from anyfill.objectives.one_pass import Chain
+from anyfill.questions.cardinality import UniformSplits
+from anyfill.questions.order import Increasing
+from anyfill.recipes.baselines import ardm
+from anyfill.recipes.mac import mac_inpainting, mac_next, mac_rest
+from anyfill.recipes.one_pass import one_pass, one_pass_filler
+from anyfill.recipes.sunmask import sundae, sunmask
+
+TextRecipe = Literal[
+    "ardm",
+    "mac_next",
+    "mac_rest",
+    "mac_inpainting",
+    "sunmask",
+    "sundae",
+    "one_pass",
+    "one_pass_filler",
+    "left_to_right",
+]
+TextSize = Literal["1M", "6M", "25M", "85M"]
+TEXT_RECIPES: tuple[TextRecipe, ...] = get_args(TextRecipe)
+TEXT_SIZES: dict[TextSize, tuple[int, int, int]] = {
+    "1M": (128, 5, 4),
+    "6M": (256, 8, 8),
+    "25M": (512, 8, 8),
+    "85M": (768, 12, 12),
+}
+"""Width, depth, heads; the last is the paper's, of MAC on text8."""
+
+
+def left_to_right(variables: int) -> Chain:
+    """Every row read from first to last."""
+    return Chain(UniformSplits(variables), Increasing(), joint_share=1.0)
+
+
+_OBJECTIVES: dict[TextRecipe, Callable[[int], Objective]] = {
+    "ardm": ardm,
+    "mac_next": mac_next,
+    "mac_rest": mac_rest,
+    "mac_inpainting": mac_inpainting,
+    "sunmask": sunmask,
+    "sundae": sundae,
+    "one_pass": one_pass,
+    "one_pass_filler": one_pass_filler,
+    "left_to_right": left_to_right,
+}
+_ONE_PASS = ("one_pass", "one_pass_filler", "left_to_right")
+
+
+def text_objective(recipe: TextRecipe, length: int) -> Objective:
+    """What trains this recipe on rows of ``length`` codes."""
+    _check_recipe(recipe)
+    return _OBJECTIVES[recipe](length)
+
+
+def text_model(
+    recipe: TextRecipe,
+    length: int,
+    codes: int,
+    *,
+    size: TextSize = "25M",
+    dropout: float = 0.0,
+    periods: int | None = None,
+    seed: int = 0,
+) -> Model:
+    """An untrained model of rows of ``length`` codes, each from 0 to codes - 1.
+
+    Args:
+        recipe: which method; see the top of this file.
+        length: N.
+        codes: the vocabulary's size.
+        size: of the trunk, see ``TEXT_SIZES``.
+        dropout: rate after attention and MLP.
+        periods: None = every place has learned vectors of its own; p = places share p of them in turn, and the weights
+            serve rows of any length (``model.network.resized``).
+        seed: of the first weights.
+    """
+    _check_recipe(recipe)
+    require_count("length", length)
+    require_count("codes", codes, least=2)
+    if size not in TEXT_SIZES:
+        raise refuse("size", expected=" or ".join(map(repr, TEXT_SIZES)), got=repr(size))
+    width, depth, heads = TEXT_SIZES[size]
+    kind, shape = Discrete(codes), (length,)
+    turns = None if periods is None else (periods,)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if recipe in _ONE_PASS:
+            network = OnePassTransformer(kind, shape, codes, width, depth, heads, dropout=dropout, periods=turns)
+        else:
+            flag = "stretched" if recipe in ("sunmask", "sundae") else "added"
+            network = Transformer(kind, shape, codes, width, depth, heads, dropout=dropout, periods=turns, flag=flag)
+    return Model(network, Categorical(codes), corruption=_corruption(recipe, codes), order=Increasing())
+
+
+def require_codes_of(model: Model, vocabulary: Vocabulary) -> None:
+    """ValueError unless the model has as many codes as the vocabulary; see ``vocabulary_of`` for which they are."""
+    codes = model.likelihood.width if isinstance(model.likelihood, Categorical) else None
+    if codes != vocabulary.size:
+        got = "a model of something else" if codes is None else f"a model of {codes} codes"
+        raise refuse("model", expected=f"one of {vocabulary.size} codes, as the vocabulary has", got=got)
+
+
+def _corruption(recipe: TextRecipe, codes: int) -> Corruption:
+    if recipe in ("sunmask", "sundae"):
+        return Scramble(codes, told=recipe == "sunmask")
+    return Absorb()
+
+
+def _check_recipe(recipe: str) -> None:
+    if recipe not in TEXT_RECIPES:
+        raise refuse("recipe", expected=" or ".join(map(repr, TEXT_RECIPES)), got=repr(recipe))
