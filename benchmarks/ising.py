@@ -1,22 +1,26 @@
 """Site updates per second of 1-Gibbs beside dwave-samplers and thrml; how long the exact theory takes; k-Gibbs.
 
-    python benchmarks/ising.py [--peers-python PYTHON] [--rounds 5] [--seed 0]
+    python benchmarks/ising.py [--peers-python PYTHON] [--rounds 5] [--seed 0] [--laws]
 
 Counted is one heat-bath update of one site of one chain: a fresh value from p(x_i | x_-i). A call makes S sweeps of B
 chains, N updates each, and is timed whole, tables, start and states included, by the CPU seconds of its process (wall
 seconds are written beside them): so a busy machine slows none of them more than another, and threads count in full.
 Everybody runs on one thread, sites in a fixed order, with the best of several numbers of chains, warmed up (JAX
-compiles before the clock starts), in rounds that alternate. Who draws the wrong law would not count: moments of the
-dense model are checked against enumeration, in standard errors.
+compiles before the clock starts), in rounds that alternate. Who draws the wrong law does not count: states of everybody
+are checked first, on both models (benchmarks/ising_laws.py says against what), and beyond 5 standard errors the run
+ends there, with exit code 1 and nothing written.
 
 dense      N = 10, all pairs coupled, normal couplings and fields of scale 0.3
 lattice    32 x 32, periodic, coupling 0.4
 
-A peer that is not installed here runs under --peers-python, and is reported as not installed if it is not there either.
-Writes results/ising.json.
+A peer that is not installed here runs under --peers-python, and is reported as not installed if it is not there either
+(python -m venv peers; peers/bin/pip install dwave-samplers thrml; --peers-python peers/bin/python).
+Writes results/ising.json, unless that file has rates of a peer which is missing now: then it is left as it is.
+--laws checks the laws alone and writes them, with an environment of their own, beside the rates that are there.
 """
 
 import argparse
+import base64
 import json
 import statistics
 import subprocess
@@ -27,11 +31,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
-from common import median_seconds, write_result
+from common import RESULTS, environment, median_seconds, write_result
+from ising_laws import Checked, WrongLawError, dense_law, lattice_law, lattice_reference, require_law
 from torch import Generator, Tensor
 
-from anyfill.data.spins import all_codes, to_spins
+from anyfill.data.spins import to_spins
 from anyfill.evaluation.lab.asymptotics import ising_variance
 from anyfill.evaluation.lab.spectra import poincare_constant
 from anyfill.networks.ising import Ising
@@ -53,6 +59,7 @@ CHOICES = {
         "thrml": ((4, 1200), (16, 300), (64, 80)),
     },
 }
+SIDE, COUPLING = 32, 0.4
 Measured = dict[str, Any]
 
 
@@ -166,32 +173,39 @@ def speed(name: str, ising: Ising, peers: dict[str, Peer], *, rounds: int, seed:
     return result
 
 
-def laws(ising: Ising, peers: dict[str, Peer], *, seed: int) -> Measured:
-    """The largest error of any mean or pair moment, in standard errors, after 200 sweeps of 20 000 chains."""
-    spins, chances = to_spins(all_codes(ising.variables)), ising.log_joint().detach().exp()
-    above = torch.triu_indices(ising.variables, ising.variables, 1)
+def drawn(peer: Peer | None, ising: Ising, chains: int, sweeps: int, seed: int) -> Tensor:
+    """float64 (chains, N) of -1 and +1: where chains of a peer, or ours, end."""
+    if peer is None:
+        return to_spins(ours(ising, chains, sweeps, seed)[1])
+    peer.ask(load=described(ising))
+    bits = np.frombuffer(
+        base64.b64decode(peer.ask(chains=chains, sweeps=sweeps, seed=seed, states=True)["states"]), np.uint8
+    )
+    codes = np.unpackbits(bits)[: chains * ising.variables].reshape(chains, ising.variables)
+    return to_spins(torch.from_numpy(codes))
 
-    def moments(spins: Tensor, weights: Tensor) -> Tensor:
-        pairs = (spins * weights.unsqueeze(1)).T @ spins
-        return torch.cat([weights @ spins, pairs[above[0], above[1]]])
 
-    exact, chains, sweeps = moments(spins, chances), 20_000, 200
-    drawn = to_spins(ours(ising, chains, sweeps, seed)[1])
-    found = {"anyfill": moments(drawn, torch.full((chains,), 1 / chains, dtype=torch.float64))}
-    for name, peer in peers.items():
-        peer.ask(load=described(ising))
-        few = 2000 if name == "thrml" else chains  # it is slower: fewer chains, wider standard errors
-        found[name] = torch.tensor(
-            peer.ask(chains=few, sweeps=sweeps, seed=seed, moments=True)["moments"], dtype=torch.float64
-        )
-    report: Measured = {}
-    for name, each in found.items():
-        count = 2000 if name == "thrml" else chains
-        away = (each - exact).abs()
-        worst = (away / ((1 - exact**2) / count).sqrt()).max().item()
-        report[name] = {"chains": count, "largest_error": away.max().item(), "in_standard_errors": worst}
-        print(f"law      {name:8s} largest error of {len(exact)} moments {away.max():.4f}, {worst:.1f} standard errors")
-    return report
+def laws(dense: Ising, lattice: Ising, peers: dict[str, Peer], *, seed: int) -> Measured:
+    """Everybody's states on both models; WrongLawError if they are not what they ought to be."""
+    reference = lattice_reference(SIDE, COUPLING, seed=seed)
+    found: dict[str, dict[str, Checked]] = {"dense": {}, "lattice": {}}
+    for who, peer in {"anyfill": None, **peers}.items():
+        few = 2000 if who == "thrml" else 20_000  # it is slower: fewer chains, wider standard errors
+        found["dense"][who] = dense_law(dense, drawn(peer, dense, few, 200, seed))
+        found["lattice"][who] = lattice_law(lattice, drawn(peer, lattice, 512, 500, seed), reference)
+        for name, rows in found.items():
+            away = rows[who]["in_standard_errors"]
+            print(f"law      {who:8s} {name:8s} {rows[who]['chains']} chains: at most {away:.1f} standard errors")
+            require_law(name, who, rows[who])
+    require_law("lattice", "the reference", {"in_standard_errors": abs(reference.product_z)})
+    return {
+        "law_at_n10": found["dense"],
+        "law_of_the_lattice": {
+            "product_exact": reference.product,
+            "squared_magnetisation_of_clusters": [reference.squared, reference.squared_error],
+            **found["lattice"],
+        },
+    }
 
 
 def theory() -> Measured:
@@ -228,25 +242,29 @@ def joint_blocks(seed: int) -> list[Measured]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--peers-python", help="an interpreter that has dwave-samplers and thrml")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
+def lost(saved: Measured, peers: dict[str, Peer]) -> list[str]:
+    """Peers that the saved file has rates of and this run has not."""
+    return [name for name in PEERS if name in saved.get("dense", {}) and name not in peers]
+
+
+def measure(arguments: argparse.Namespace, peers: dict[str, Peer], missing: dict[str, str]) -> None:
+    """Laws, then rates; one file at the end."""
+    path = RESULTS / "ising.json"
+    saved: Measured = json.loads(path.read_text()) if path.exists() else {}
     generator = Generator().manual_seed(arguments.seed)
     dense = Ising.random(10, generator=generator, coupling_scale=0.3, field_scale=0.3)
-    lattice = Ising.lattice(32, 32, 0.4, periodic=True)
-    peers, missing = find_peers(arguments.peers_python)
-    for name, why in missing.items():
-        print(f"{name}: {why}")
-    try:
+    lattice = Ising.lattice(SIDE, SIDE, COUPLING, periodic=True)
+    versions = {**{name: peer.version for name, peer in peers.items()}, **missing}
+    checked = laws(dense, lattice, peers, seed=arguments.seed)
+    if arguments.laws:
+        payload = saved | checked | {"laws_checked": {"environment": environment(), "peers": versions}}
+        payload.pop("name", None)
+    else:
         payload = {
             "arguments": {"rounds": arguments.rounds, "seed": arguments.seed},
             "counted": "heat-bath updates of one site of one chain, per CPU second of the process, whole call",
-            "peers": {**{name: peer.version for name, peer in peers.items()}, **missing},
-            "law_at_n10": laws(dense, peers, seed=arguments.seed),
+            "peers": versions,
+            **checked,
             **{
                 name: speed(name, ising, peers, rounds=arguments.rounds, seed=arguments.seed)
                 for name, ising in {"dense": dense, "lattice": lattice}.items()
@@ -254,10 +272,30 @@ def main() -> None:
             "exact": theory(),
             "joint_blocks": joint_blocks(arguments.seed),
         }
+    if gone := lost(saved, peers):
+        print(f"{path.name} has rates of {' and '.join(gone)}, which this run has not: it is left as it is")
+        return
+    print(f"wrote {write_result('ising', payload)}")  # what was saved of the environment comes with it
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers-python", help="an interpreter that has dwave-samplers and thrml")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--laws", action="store_true", help="check the laws only, and keep the rates that are written")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    peers, missing = find_peers(arguments.peers_python)
+    for name, why in missing.items():
+        print(f"{name}: {why}")
+    try:
+        measure(arguments, peers, missing)
+    except WrongLawError as error:
+        sys.exit(f"{error}; nothing is written")
     finally:
         for peer in peers.values():
             peer.close()
-    print(f"wrote {write_result('ising', payload)}")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,8 @@ Where fewer than 10 chains are expected to arrive, a mean is no test; how many a
 everywhere. A cell with |z| > 3 is simulated once more with 100 times the chains; both results are kept.
 
     python experiments/gmlm_fig3.py
+    python experiments/gmlm_fig3.py --confirm [--confirm-chains 1000000]   # such cells of the file again, fresh draws;
+                                                                            # added, with the environment of that run
 """
 
 import argparse
@@ -31,7 +33,7 @@ from typing import Any
 import torch
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
-from common import RESULTS, write_result
+from common import RESULTS, environment, write_result
 
 from anyfill.evaluation.lab.clique import Clique, LumpedChain, clique_kgibbs_matrix, clique_parallel_matrix
 from anyfill.evaluation.lab.hitting import hitting_law, log_hitting_times, truncated_mean
@@ -148,18 +150,31 @@ def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def confirm(rows: list[dict[str, Any]], chains: int, seed: int) -> list[dict[str, Any]]:
-    """Every cell with |z| > 3 once more, with these many chains and another seed; the first result stays as it is."""
-    generator = torch.Generator().manual_seed(seed + 1)
+    """Every cell with |z| > 3 once more, with these many chains and this seed; the first result stays as it is."""
+    generator = torch.Generator().manual_seed(seed)
     again: list[dict[str, Any]] = []
     for row in rows:
         if abs(row["simulated"]["z"] or 0.0) > 3:
             parts = [simulate(row["k"], row["J"], row["pairs"], 10_000, generator) for _ in range(-(-chains // 10_000))]
             result = compare(torch.cat(parts), row["exact"])
-            again.append({name: row[name] for name in ("pairs", "J", "k")} | {"chains": 10_000 * len(parts)} | result)
+            cell = {name: row[name] for name in ("pairs", "J", "k")}
+            again.append(cell | {"chains": 10_000 * len(parts), "seed": seed} | result)
     for cell in again:
         print(f"once more, {cell['chains']} chains: pairs {cell['pairs']}, J = {cell['J']:g}, k = {cell['k']}: "
               f"mean {cell['mean']:.4f}, z = {cell['z']:.2f}")  # fmt: skip
     return again
+
+
+def confirm_again(saved: dict[str, Any], chains: int | None) -> dict[str, Any]:
+    """The saved results with one more round of ``confirm`` added: a seed that was not used, its own environment.
+
+    What stands there, the environment of the main run included, stays as it is.
+    """
+    used, before = saved["arguments"], saved["once_more"]
+    seed = max([used["seed"] + 1, *(cell.get("seed", used["seed"] + 1) for cell in before)]) + 1
+    cells = confirm(saved["results"], chains or 100 * used["chains"], seed)
+    where = environment()
+    return saved | {"once_more": before + [cell | {"environment": where} for cell in cells]}
 
 
 def silence(pairs: str, repetitions: int) -> float:
@@ -283,16 +298,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="three J, few chains")
     parser.add_argument("--redraw", action="store_true", help="only draw the picture again from the results file")
     parser.add_argument("--confirm", action="store_true", help="only simulate doubtful cells of the results file again")
+    parser.add_argument("--confirm-chains", type=int, help="chains of --confirm; 100 times those of the run by default")
     arguments = parser.parse_args()
     path = RESULTS / f"{arguments.name}.json"
     if arguments.redraw:
         draw(json.loads(path.read_text())["results"], path.with_suffix(".png"))
         return
     if arguments.confirm:
-        saved = json.loads(path.read_text())
-        used = saved["arguments"]
-        saved["once_more"] = confirm(saved["results"], 100 * used["chains"], used["seed"])
-        write_result(saved.pop("name"), {name: part for name, part in saved.items() if name != "environment"})
+        saved = confirm_again(json.loads(path.read_text()), arguments.confirm_chains)
+        saved.pop("name")
+        write_result(arguments.name, saved)  # with the environment that it came with
         return
     if arguments.quick:
         arguments.couplings, arguments.chains = [1.0, 2.5, 4.0], 100
@@ -319,7 +334,7 @@ def main() -> None:
         "paper": PAPER,
         "seconds": seconds,
         "findings": found,
-        "once_more": confirm(rows, 100 * arguments.chains, arguments.seed),
+        "once_more": confirm(rows, 100 * arguments.chains, arguments.seed + 1),
         "results": rows,
     }
     path = write_result(arguments.name, payload)

@@ -204,3 +204,10 @@ def test_bad_input_is_refused() -> None:
         stationary_law(torch.eye(2))
     with pytest.raises(ValueError, match="finite numbers"):
         autocorrelation_time(torch.tensor([1.0]))
+
+
+def test_a_chain_that_forgets_everything_has_a_gap_of_one() -> None:
+    law = torch.rand(64, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    law = law / law.sum()
+    noise = 1e-16 * torch.randn(64, 64, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    assert learned_gibbs(law.expand(64, 64) + noise).gap == pytest.approx(1.0, abs=1e-10)

@@ -195,10 +195,13 @@ class LearnedGibbs:
 def learned_gibbs(matrix: Tensor, log_joint: Tensor | None = None) -> LearnedGibbs:
     """Stationary law, gap and irreversibility of a transition matrix (S, S), and its distance to a joint (S,)."""
     law = stationary_law(matrix)
-    modulus = torch.linalg.eigvals(matrix).abs().sort(descending=True).values
+    # P - 1 pi has the eigenvalues of P but the first. It vanishes where a step forgets everything (k = N): then rounding
+    # is all that is left, on which LAPACK may not even converge.
+    rest = matrix.detach().double() - law
+    second = float(torch.linalg.eigvals(rest).abs().max()) if float(rest.abs().max()) > 1e-12 else 0.0
     flow = law.unsqueeze(1) * matrix
     apart = 0.5 * float((flow - flow.T).abs().sum())
-    gap = 1.0 - float(modulus[1]) if len(matrix) > 1 else 1.0
+    gap = 1.0 - second
     if log_joint is None:
         return LearnedGibbs(law, gap, apart, None, None)
     require_shape("log_joint", log_joint, (len(matrix),))
