@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from anyfill.data.metre import bar_of, bars_of, lengths_of, pickup_of, signature
+from anyfill.data.metre import about_metres, bar_of, bars_of, lengths_of, pickup_of, signature
 from anyfill.data.score import Note, Score
 
 F = Fraction
@@ -40,3 +40,10 @@ def test_a_signature_is_as_long_as_its_bar() -> None:
     assert [signature(F(n, 4)) for n in (16, 12, 6, 7)] == [(4, 4), (3, 4), (3, 8), (7, 16)]
     with pytest.raises(ValueError, match="time signature"):
         signature(F(1, 3))
+
+
+def test_several_lengths_of_bars_are_said_and_one_is_not() -> None:
+    assert about_metres([F(4), F(4)], F(4)) == []
+    assert about_metres([F(4), F(3)], None) == []
+    (said,) = about_metres([F(4), F(5, 2), F(4)], F(5, 2))
+    assert said.startswith("the metre changes (bars of 4 and 2.5 quarter notes): bar lines are put 2.5 quarter notes")

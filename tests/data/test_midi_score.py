@@ -64,3 +64,34 @@ def test_a_file_has_four_piano_tracks_with_names_and_strikes_repeated_notes_agai
 def test_a_tempo_that_is_none_is_refused() -> None:
     with pytest.raises(ValueError, match="tempo"):
         write_midi(Score(((Note(F(0), F(1), 60),),), tempo=0.0))
+
+
+def test_the_first_tempo_in_time_is_kept_and_changes_are_said() -> None:
+    def tempo(bpm: int) -> bytes:
+        return meta(0x51, (60_000_000 // bpm).to_bytes(3, "big"))
+
+    notes = [(0, on(60)), (96 * 8, off(60))]
+    late, early = [(96, tempo(60)), (192, tempo(60)), (288, tempo(100))], [(0, tempo(100))]
+    read = read_midi(midi_bytes(96, [late, early, notes]))
+    assert read.score.tempo == 100.0
+    assert read.remarks == (
+        "the tempo changes 2 times: the first one, 100 quarter notes a minute, is kept for the whole piece",
+    )
+    assert read_midi(midi_bytes(96, [early, early, notes])).remarks == ()
+
+
+def test_a_change_of_metre_is_said_and_a_pickup_is_none() -> None:
+    def four(tick: int) -> tuple[int, bytes]:
+        return tick, meta(0x58, b"\x04\x02\x18\x08")
+
+    def three(tick: int) -> tuple[int, bytes]:
+        return tick, meta(0x58, b"\x03\x02\x18\x08")
+
+    notes = [(0, on(60)), (96 * 27, off(60))]
+    changing = read_midi(midi_bytes(96, [[four(0), three(96 * 20), four(96 * 23)], notes]))
+    assert changing.remarks == (
+        "the metre changes (bars of 4 and 3 quarter notes): bar lines are put 4 quarter notes apart throughout, "
+        "and bars are counted by them",
+    )
+    assert read_midi(midi_bytes(96, [[three(0), four(96 * 3)], notes])).remarks == ()
+    assert read_midi(midi_bytes(96, [[four(0), four(96 * 8)], notes])).remarks == ()

@@ -18,6 +18,7 @@ from anyfill.data.chorale import HIGHEST, LOWEST, REST, VOICES, Chorale
 from anyfill.data.midi import meta, midi_bytes
 from anyfill.data.midi_score import read_midi, write_midi
 from anyfill.data.music_files import (
+    jsb_name,
     music_format,
     read_chorale,
     read_music,
@@ -286,3 +287,28 @@ def tune(pitches: object) -> bytes:
 def _folder(path: Path) -> Path:
     path.mkdir()
     return path
+
+
+def test_a_piece_of_a_jsb_file_is_read_by_its_part_and_number(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    pieces = [rng.integers(40, 80, (steps, 4)).tolist() for steps in (32, 20)]
+    file = tmp_path / "jsb.json"
+    file.write_text(json.dumps({"train": [], "valid": pieces}))
+    piece = read_piece(f"{file}:valid:1")
+    assert piece.chorale.pitch.T.tolist() == pieces[1]
+    assert (piece.chorale.bar, piece.chorale.pickup, piece.chorale.title) == (16, 4, "valid 1")
+    assert piece.present.all()
+    assert piece.remarks == ()
+    assert jsb_name(f"{file}:valid:1") == "jsb-valid-1"
+    assert jsb_name(file) is None
+    for name, words in (
+        (f"{file}:valid:2", "expected a number from 0 to 1, got 2"),
+        (f"{file}:valid:-1", "a part and a number from 0, as in .*jsb.json:valid:3, got 'valid', '-1'"),
+        (f"{file}::1", "a part and a number from 0"),
+        (f"{file}:train:0", "expected a part with pieces, got 0"),
+        (f"{file}:test:0", 'with the part "test", got .*train.*valid'),
+        (f"{tmp_path}/no.json:valid:0", "no.json: expected a readable file"),
+        (str(file), "one piece of it, as in .*jsb.json:valid:3, got the whole file"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            read_music(name)

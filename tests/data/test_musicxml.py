@@ -123,3 +123,29 @@ def test_what_is_no_music_is_refused(data: bytes, sentence: str) -> None:
     with pytest.raises(ValueError, match=r"MusicXML file.*expected") as caught:
         read_musicxml(data)
     assert sentence in str(caught.value)
+
+
+def time(beats: int) -> str:
+    return f"<attributes><time><beats>{beats}</beats><beat-type>4</beat-type></time></attributes>"
+
+
+def test_the_first_tempo_is_kept_and_changes_are_said() -> None:
+    def tempo(bpm: int) -> str:
+        return f'<direction><direction-type/><sound tempo="{bpm}"/></direction>'
+
+    bar = note("C", 5, 16)
+    read = read_musicxml(xml(tempo(90) + bar, tempo(90) + bar, tempo(50) + bar))
+    assert read.score.tempo == 90.0
+    assert read.remarks == (
+        "the tempo changes once: the first one, 90 quarter notes a minute, is kept for the whole piece",
+    )
+    assert read_musicxml(xml(tempo(90) + bar, tempo(90) + bar)).remarks == ()
+
+
+def test_a_change_of_metre_is_said_and_a_pickup_is_none() -> None:
+    four, three = note("C", 5, 16), note("C", 5, 12)
+    read = read_musicxml(xml(time(4) + four, *[four] * 8, time(3) + three))
+    assert len(read.remarks) == 1
+    assert read.remarks[0].startswith("the metre changes (bars of 4 and 3 quarter notes): bar lines are put 4 quarter")
+    assert read_musicxml(xml(time(3) + three, time(4) + four, four)).remarks == ()
+    assert read_musicxml(xml(time(4) + three, four, three, note("C", 5, 4), four)).remarks == ()

@@ -7,7 +7,7 @@ Any time signature is taken whose bar is a whole number of sixteenths.
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from anyfill.checks import refuse
@@ -41,6 +41,18 @@ def pickup_of(score: Score, bar: Fraction) -> Fraction:
     if len(bars) > 1 and bars[1] - bars[0] < bar:
         bars = bars[1:]
     return Counter(start % bar for start in bars).most_common(1)[0][0]
+
+
+def about_metres(lengths: Iterable[Fraction], bar: Fraction | None) -> list[str]:
+    """The remark on bars of several lengths, in quarters, if there are several: a grid has one."""
+    found = list(dict.fromkeys(lengths))
+    if bar is None or len(found) < 2:
+        return []
+    said = " and ".join(f"{float(length):g}" for length in found)
+    return [
+        f"the metre changes (bars of {said} quarter notes): bar lines are put {float(bar):g} quarter notes apart "
+        "throughout, and bars are counted by them"
+    ]
 
 
 def signature(bar: Fraction) -> tuple[int, int]:

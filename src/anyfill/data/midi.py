@@ -51,7 +51,7 @@ class MidiFile:
     Attributes:
         division: ticks in a quarter note.
         tracks: all of them, those without notes too.
-        tempo: the first, in microseconds a quarter note; None where the file has none.
+        tempos: (tick, microseconds a quarter note) of every tempo.
         signatures: (tick, beats, unit) of every time signature, as (0, 3, 4).
         end: the tick of a marker "end"; None where there is none.
         unended: how many notes were still sounding at the end of their track.
@@ -59,10 +59,15 @@ class MidiFile:
 
     division: int
     tracks: list[MidiTrack] = field(default_factory=list[MidiTrack])
-    tempo: int | None = None
+    tempos: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     signatures: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
     end: int | None = None
     unended: int = 0
+
+    @property
+    def tempo(self) -> int | None:
+        """The first, in microseconds a quarter note; None where the file has none."""
+        return min(self.tempos, key=lambda tempo: tempo[0])[1] if self.tempos else None
 
 
 def parse_midi(data: bytes, source: str = "MIDI file") -> MidiFile:
@@ -190,8 +195,8 @@ class _Track:
             self._track.name = _text(content)
         elif kind == _MARKER and content == b"end":
             self._file.end = self._tick
-        elif kind == _TEMPO and len(content) == 3 and self._file.tempo is None:
-            self._file.tempo = int.from_bytes(content, "big") or None
+        elif kind == _TEMPO and len(content) == 3 and any(content):
+            self._file.tempos.append((self._tick, int.from_bytes(content, "big")))
         elif kind == _TIME and len(content) >= 2:
             if content[0] == 0 or content[1] > 6:
                 got = f"{content[0]} over 2^{content[1]}"

@@ -10,9 +10,9 @@ from math import lcm
 
 from anyfill.checks import refuse, require_positive
 from anyfill.data.key_signature import KeySignature
-from anyfill.data.metre import COMMON, bar_of, bars_of, lengths_of, signature
+from anyfill.data.metre import COMMON, about_metres, bar_of, bars_of, lengths_of, signature
 from anyfill.data.midi import DRUMS, MidiFile, MidiNote, meta, midi_bytes, parse_midi
-from anyfill.data.parts import MOST_QUARTERS, Frame, Part, Reading, assemble, times
+from anyfill.data.parts import MOST_QUARTERS, Frame, Part, Reading, about_tempos, assemble, times
 from anyfill.data.score import Note, Score
 from anyfill.data.voices import without_overlaps
 
@@ -37,8 +37,10 @@ def read_midi(data: bytes, source: str = "MIDI file") -> Reading:
         last = max(note.end for note in parts[0].notes)
         parts[0] = Part(parts[0].name, (*parts[0].notes, Note(last, stated - last, None)))
         end = stated
-    bars, bar = _bars(file, end)
+    bars, bar, metres = _bars(file, end)
     tempo = round(60e6 / file.tempo, 3) if file.tempo else 80.0  # stored in whole microseconds
+    remarks += about_metres(metres, bar)
+    remarks += about_tempos([round(60e6 / one, 3) for _, one in sorted(file.tempos, key=lambda tempo: tempo[0])])
     first = file.tracks[0] if file.tracks else None
     title = first.name if first is not None and not first.notes else ""
     return assemble(parts, Frame(bars, bar, tempo, title), source, remarks)
@@ -115,8 +117,8 @@ def _parts(file: MidiFile) -> tuple[list[Part], list[str]]:
     return parts, remarks
 
 
-def _bars(file: MidiFile, end: Fraction) -> tuple[tuple[Fraction, ...], Fraction | None]:
-    """Where bars begin, and quarters in a bar: after the time signature that holds longest."""
+def _bars(file: MidiFile, end: Fraction) -> tuple[tuple[Fraction, ...], Fraction | None, list[Fraction]]:
+    """Where bars begin; quarters in a bar, after the time signature that holds longest; and all that hold anywhere."""
     found: dict[Fraction, Fraction] = {}
     for tick, beats, unit in sorted(file.signatures):
         found[Fraction(tick, file.division)] = Fraction(4 * beats, unit)
@@ -134,4 +136,4 @@ def _bars(file: MidiFile, end: Fraction) -> tuple[tuple[Fraction, ...], Fraction
         pickup = number == 0 and len(starts) > 1 and stop - start <= length < lengths[1]
         lasting[length] += 0 if pickup else stop - start
     bar = max(lasting, key=lambda length: (lasting[length], length)) if found else None
-    return tuple(bars), bar
+    return tuple(bars), bar, [length for length, time in lasting.items() if time]

@@ -2,12 +2,14 @@
 
     .mid .midi             Standard MIDI File
     .musicxml .xml .mxl    MusicXML, the last one zipped
+    jsb.json:valid:3       piece 3, counted from 0, of the part "valid" of a JSB file (``chorales.read_jsb``); read only
 
 A name that is no file and ends in none of these is looked up in music21's corpus ("bwv66.6"). A file is written under
 another name and renamed at the very end, so whatever was there stays if anything fails.
 """
 
 import os
+import re
 import secrets
 import shutil
 from fractions import Fraction
@@ -16,6 +18,7 @@ from typing import Literal
 
 from anyfill.checks import refuse
 from anyfill.data.chorale import STEP, Chorale
+from anyfill.data.chorales import read_jsb
 from anyfill.data.corpus import read_corpus
 from anyfill.data.markup import MOST_BYTES
 from anyfill.data.midi_score import read_midi, write_midi
@@ -35,6 +38,7 @@ _SUFFIXES: dict[str, MusicFormat] = {
     ".xml": "musicxml",
     ".mxl": "mxl",
 }
+_PIECE = re.compile(r"(.+\.json):([^:]*):([^:]*)", re.IGNORECASE)
 
 
 def music_format(path: str | Path) -> MusicFormat:
@@ -47,11 +51,16 @@ def music_format(path: str | Path) -> MusicFormat:
 
 
 def read_music(path: str | Path) -> Reading:
-    """The score in a file, or of a name in music21's corpus, with the file's bar and with remarks.
+    """The score in a file, of a piece in a JSB file, or of a name in music21's corpus; its bar, and remarks.
 
     ValueError, in one sentence that names the file, if it cannot be read as music; OSError if it cannot be read at all.
     """
     file = Path(path)
+    inside = None if file.exists() else _PIECE.fullmatch(str(path))
+    if inside is not None:
+        return _jsb_piece(inside[1], inside[2], inside[3])
+    if file.suffix.lower() == ".json":
+        raise refuse(f"file {path}", expected=f"one piece of it, as in {path}:valid:3", got="the whole file")
     if not file.exists() and file.suffix.lower() not in _SUFFIXES:
         return read_corpus(str(path))
     if file.is_dir():
@@ -75,6 +84,24 @@ def read_music(path: str | Path) -> Reading:
     kind = _SUFFIXES.get(file.suffix.lower())
     expected = {"midi": "a MIDI file", "musicxml": "MusicXML", "mxl": "zipped MusicXML", None: "MIDI or MusicXML"}[kind]
     raise refuse(source, expected=expected, got=f"something that begins with {start}")
+
+
+def jsb_name(path: str | Path) -> str | None:
+    """What to call a piece of a JSB file, as "jsb-valid-3" for jsb.json:valid:3; None where a path names no piece."""
+    inside = _PIECE.fullmatch(str(path))
+    return None if inside is None else f"{Path(inside[1]).stem}-{inside[2]}-{inside[3]}"
+
+
+def _jsb_piece(path: str, part: str, number: str) -> Reading:
+    source = f"piece {path}:{part}:{number}"
+    if not part or not re.fullmatch(r"[0-9]{1,9}", number):
+        raise refuse(source, expected=f"a part and a number from 0, as in {path}:valid:3", got=f"{part!r}, {number!r}")
+    pieces = read_jsb(path, part)
+    if int(number) >= len(pieces):
+        expected = f"a number from 0 to {len(pieces) - 1}" if pieces else "a part with pieces"
+        raise refuse(source, expected=expected, got=number)
+    chorale = pieces[int(number)]
+    return Reading(chorale.score(), Fraction(chorale.bar) * STEP)
 
 
 def read_score(path: str | Path) -> Score:

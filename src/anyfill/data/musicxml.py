@@ -15,8 +15,8 @@ from xml.etree.ElementTree import Element
 from anyfill.checks import refuse
 from anyfill.data.key_signature import named, sounding, with_octave
 from anyfill.data.markup import parse_markup, unzip
-from anyfill.data.metre import COMMON
-from anyfill.data.parts import MOST_NOTES, MOST_QUARTERS, Frame, Part, Reading, assemble, times
+from anyfill.data.metre import COMMON, about_metres
+from anyfill.data.parts import MOST_NOTES, MOST_QUARTERS, Frame, Part, Reading, about_tempos, assemble, times
 from anyfill.data.score import Note
 
 _LETTERS = "CDEFGAB"
@@ -49,10 +49,13 @@ def read_musicxml(data: bytes, source: str = "MusicXML file") -> Reading:
     if sum(note.pitch is not None for part in found for note in part.notes) > MOST_NOTES:
         raise refuse(source, expected=f"at most {MOST_NOTES:,} notes", got="more")
     bars = tuple(start for start, length in zip(starts, lengths) if length > 0) or (Fraction(0),)
-    frame = Frame(bars, _bar(parts, lengths), _tempo(root), _title(root))
+    bar, tempos = _bar(parts, lengths), _tempos(root)
+    frame = Frame(bars, bar, tempos[0] if tempos else 80.0, _title(root))
     remarks = [times(count, f"{what} left out", f"{what}s left out") for what, count in left_out.items() if count]
     if root.find(".//repeat[@direction='backward']") is not None:
         remarks.append("repeats are read once")
+    remarks += about_metres(_metres(parts, lengths, bar), bar)
+    remarks += about_tempos(tempos)
     return assemble(found, frame, source, remarks)
 
 
@@ -241,17 +244,28 @@ def _bar(parts: list[_PartFound], lengths: list[Fraction]) -> Fraction | None:
     return max(lasting, key=lambda bar: lasting[bar], default=None)
 
 
+def _metres(parts: list[_PartFound], lengths: list[Fraction], bar: Fraction | None) -> list[Fraction]:
+    """Quarters in a bar after each time signature; not that of a pickup."""
+    stated = parts[0].nominal if parts else []
+    pickup = bool(stated) and stated[0] is not None and bar is not None and lengths[0] <= stated[0] < bar
+    return [nominal for nominal in stated[pickup:] if nominal is not None]
+
+
 def _names(root: Element) -> dict[str, str]:
     listed: Iterator[Element] = root.iter("score-part")
     return {part.get("id", ""): " ".join((part.findtext("part-name") or "").split()) for part in listed}
 
 
-def _tempo(root: Element) -> float:
-    for sound in root.iter("sound"):
-        text = sound.get("tempo", "").strip()
-        if _NUMBER.fullmatch(text) and float(text) > 0:
-            return float(text)
-    return 80.0
+def _tempos(root: Element) -> list[float]:
+    """Quarters a minute in order of time; what several parts say in one measure is said once."""
+    found: dict[int, dict[float, None]] = {}
+    for part in root.findall("part"):
+        for number, measure in enumerate(part.findall("measure")):
+            for sound in measure.iter("sound"):
+                text = sound.get("tempo", "").strip()
+                if _NUMBER.fullmatch(text) and float(text) > 0:
+                    found.setdefault(number, {})[float(text)] = None
+    return [tempo for number in sorted(found) for tempo in found[number]]
 
 
 def _title(root: Element) -> str:

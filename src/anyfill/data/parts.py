@@ -10,6 +10,7 @@ Limits are here too. They are far above any chorale (some 250 notes in 20 bars) 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 from anyfill.checks import refuse
 from anyfill.data.score import Note, Score
@@ -83,6 +84,17 @@ def assemble(parts: Sequence[Part], frame: Frame, source: str, remarks: Sequence
         got = f"{float(score.length):,.0f}"
         raise refuse(source, expected=f"at most {MOST_QUARTERS:,} quarter notes", got=got)
     return Reading(score, frame.bar, tuple(remarks))
+
+
+def about_tempos(tempos: Sequence[float]) -> list[str]:
+    """The remark on tempos, in order of time, if they are not all the same: a score has one."""
+    changes = sum(before != after for before, after in pairwise(tempos))
+    if not changes:
+        return []
+    return [
+        f"the tempo changes {'once' if changes == 1 else f'{changes:,} times'}: the first one, "
+        f"{tempos[0]:g} quarter notes a minute, is kept for the whole piece"
+    ]
 
 
 def times(count: int, singular: str, plural: str) -> str:

@@ -195,8 +195,8 @@ class LearnedGibbs:
 def learned_gibbs(matrix: Tensor, log_joint: Tensor | None = None) -> LearnedGibbs:
     """Stationary law, gap and irreversibility of a transition matrix (S, S), and its distance to a joint (S,)."""
     law = stationary_law(matrix)
-    # P - 1 pi has the eigenvalues of P but the first. It vanishes where a step forgets everything (k = N): then rounding
-    # is all that is left, on which LAPACK may not even converge.
+    # P - 1 pi has the eigenvalues of P but the first. It vanishes where a step forgets everything (k = N): then
+    # rounding is all that is left, on which LAPACK may not even converge.
     rest = matrix.detach().double() - law
     second = float(torch.linalg.eigvals(rest).abs().max()) if float(rest.abs().max()) > 1e-12 else 0.0
     flow = law.unsqueeze(1) * matrix

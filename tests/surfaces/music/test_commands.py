@@ -236,3 +236,68 @@ def test_train_makes_a_model_that_the_other_commands_take(run) -> None:
     assert run("train", "tune.mid", "piece.musicxml", "-o", "m2", *small)[0] == 0
     refused(run("train", "nothing.json", "-o", "m3", *small), "nothing.json")
     assert not Path("m3").exists()
+
+
+def test_a_piece_of_a_jsb_file_is_scored_graded_and_filled_by_name(run) -> None:
+    rng = np.random.default_rng(0)
+    steps = (rng.integers(-1, 2, (40, 4)).cumsum(0) + np.array([70, 64, 58, 48])).tolist()
+    Path("jsb.json").write_text(json.dumps({"train": [], "valid": [steps]}))
+    assert run("score", "jsb.json:valid:0", "-M")[0] == 0
+    assert run("grade", "jsb.json:valid:0")[0] == 0
+    arguments = ("--ask", "alto 1", "-n", "1", "--seed", "0", "--only", "midi", "-M")
+    assert run("fill", "jsb.json:valid:0", *arguments)[1].splitlines()[-1] == "wrote out/jsb-valid-0-filled-0-1.mid"
+    refused(run("score", "jsb.json:valid:1", "-M"), "expected a number from 0 to 0, got 1")
+    refused(run("grade", "jsb.json"), "as in jsb.json:valid:3")
+
+
+def test_an_interrupt_keeps_the_pieces_that_are_done_and_the_seed_is_said_first(run, monkeypatch) -> None:
+    from anyfill.surfaces.music.output import Written
+
+    whole = Written.data
+
+    def interrupted(self: Written, kind: str) -> bytes:
+        if Path("out/chorale-3-2.mid").exists():
+            raise KeyboardInterrupt
+        return whole(self, kind)
+
+    monkeypatch.setattr(Written, "data", interrupted)
+    code, out, _ = run("generate", "--bars", "1", "-n", "3", "--seed", "3", "--only", "midi", "-M")
+    assert code == cli.INTERRUPTED
+    assert out.splitlines() == ["seed 3", "wrote out/chorale-3-1.mid", "wrote out/chorale-3-2.mid"]
+    assert sorted(path.name for path in Path("out").iterdir()) == ["chorale-3-1.mid", "chorale-3-2.mid"]
+
+
+def test_score_speaks_of_other_metres_changes_and_moved_pieces_as_fill_does(run) -> None:
+    rng = np.random.default_rng(0)
+    steps = np.cumsum(rng.integers(-1, 2, (4, 12)), axis=1) + np.array([[82], [76], [70], [64]])
+    high = Chorale.of(np.repeat(steps.clip(40, 86), 4, axis=1).astype(np.int16), bar=12)
+    from anyfill.surfaces.music.range import moved
+
+    write_score(moved(high.score(), 12), "high.mid")
+    for arguments in (("score", "high.mid", "-M"), ("fill", "high.mid", "--ask", "alto 1", "-n", "1", "-M")):
+        code, _, err = run(*arguments)
+        assert code == 0
+        assert "does not lie in the range of the model: put" in err
+        assert "bars of 3 quarter notes: the model has learnt 4/4" in err
+
+
+def test_alternatives_that_must_be_alike_are_written_once_and_said(run) -> None:
+    arguments = ("--ask", "alto 1", "--temperature", "0", "-n", "3", "--seed", "0", "--only", "midi")
+    code, out, _ = run("fill", "piece.musicxml", *arguments, "-M")
+    assert code == 0
+    assert [path.name for path in Path("out").iterdir()] == ["piece-filled-0-1.mid"]
+    assert "only 1 distinct of 3" in out
+
+
+def test_generate_draws_again_where_a_piece_is_still_unless_as_drawn(run, monkeypatch) -> None:
+    from anyfill.surfaces.music import choose
+
+    verdicts = iter([True, False, False])
+    monkeypatch.setattr(choose, "is_still", lambda _: next(verdicts))
+    arguments = ("generate", "--bars", "1", "-n", "2", "--seed", "3", "--only", "midi", "-M")
+    code, out, _ = run(*arguments)
+    assert code == 0
+    wrote = ["wrote out/chorale-3-1.mid", "wrote out/chorale-3-2.mid"]
+    assert out.splitlines() == ["seed 3", *wrote, "drawn again: 1 that hardly moved (--as-drawn keeps all)"]
+    code, out, _ = run(*arguments, "--force", "--as-drawn")  # a further verdict would be an error
+    assert (code, out.splitlines()) == (0, ["seed 3", *wrote])

@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from anyfill.data.chorale import HIGHEST, LOWEST
-from anyfill.surfaces.music.range import RANGES, in_words, shift_into
+from anyfill.surfaces.music.range import RANGES, in_words, shift_into, shift_whole
 
 tunes = st.lists(st.integers(0, 127), min_size=1, max_size=12)
 
@@ -42,3 +42,28 @@ def test_words() -> None:
         "a semitone up",
         "5 semitones down",
     ]
+
+
+@given(tunes)
+def test_a_piece_is_moved_only_where_there_are_no_codes_for_it_and_then_by_octaves_first(pitches: list[int]) -> None:
+    assume(max(pitches) - min(pitches) <= 45)
+
+    def fits(shift: int, low: int, high: int) -> bool:
+        return all(low <= pitch + shift <= high for pitch in pitches)
+
+    compass = [shift for shift in range(-130, 131) if fits(shift, 36, 81)]
+    octaves = [shift for shift in compass if shift % 12 == 0]
+    best = 0 if fits(0, LOWEST, HIGHEST) else min(map(abs, octaves or compass))
+    if best > 30:
+        return
+    shift = shift_whole(pitches, "file a")
+    assert abs(shift) == best
+    assert fits(shift, LOWEST, HIGHEST)
+
+
+def test_a_piece_wider_than_the_codes_or_too_far_away_is_refused() -> None:
+    assert shift_whole([33, 87], "file a") == -1  # 55 semitones: wider than the voices, but there are codes
+    with pytest.raises(ValueError, match=r"file a: expected at most 56 semitones from .*, got 70"):
+        shift_whole([20, 90], "file a")
+    with pytest.raises(ValueError, match="file a: expected a piece nearer to MIDI 30 to 86, got one 4 octaves up"):
+        shift_whole([125, 127], "file a")

@@ -4,13 +4,14 @@ Thin: each reads its options, calls a function that does the work, and says in a
 to stdout, progress and remarks to stderr. Everything is imported when a command runs.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from anyfill.surfaces.music.options import (
+    AsDrawn,
     Best,
     Count,
     Force,
@@ -28,7 +29,7 @@ from anyfill.surfaces.music.options import (
 from anyfill.surfaces.music.use import grade, remark, score, show, train
 
 if TYPE_CHECKING:
-    from anyfill.surfaces.music.choose import Wanted
+    from anyfill.surfaces.music.choose import Tally, Wanted
     from anyfill.surfaces.music.output import Targets, Written
 
 
@@ -61,21 +62,23 @@ def generate(
     parallels: Parallels = False,
     temperature: Temperature = 1.0,
     nucleus: Nucleus = 0.95,
+    as_drawn: AsDrawn = False,
     model: ModelFolder = None,
 ) -> None:
     """Write new chorales: OUTPUT/chorale-SEED-1.mid, .musicxml and .png, and so on.
 
     Up to 8 bars are one draw from the model; longer pieces go on four bars at a time, given the four before. With --key
-    pieces are drawn until enough are in its mode, and transposed.
+    pieces are drawn until enough are in its mode, and transposed. A piece is drawn again if some voice changes
+    its pitch less often than there are bars; how often that was is said.
     """
     from anyfill.surfaces.music.generate import generate as write
     from anyfill.surfaces.music.keys import parse_key
     from anyfill.surfaces.music.model import load
 
     named = None if key is None else parse_key(key)
-    wanted = _wanted(n, seed, best, parallels, temperature, nucleus)
-    targets = _targets(output, "chorale", wanted, only, force)
-    _finish(write(load(model), bars, wanted, key=named), targets, wanted)
+    wanted = _wanted(n, seed, best, parallels, temperature, nucleus, as_drawn)
+    targets, loaded = _targets(output, "chorale", wanted, only, force), load(model)
+    _write(lambda tally: write(loaded, bars, wanted, key=named, tally=tally), targets, wanted)
 
 
 def harmonise(
@@ -105,8 +108,8 @@ def harmonise(
     wanted = _wanted(n, seed, best, parallels, temperature, nucleus)
     read = read_tune(tune, VOICES.index(voice.value))
     remark(read.remarks)
-    targets = _targets(output, f"{_stem(tune)}-harmonised", wanted, only, force)
-    _finish(write(load(model), read, wanted), targets, wanted)
+    targets, loaded = _targets(output, f"{_stem(tune)}-harmonised", wanted, only, force), load(model)
+    _write(lambda tally: write(loaded, read, wanted, tally=tally), targets, wanted)
 
 
 def fill(
@@ -131,21 +134,35 @@ def fill(
 ) -> None:
     """Write some voices and bars of a piece anew, in several ways: OUTPUT/NAME-filled-SEED-1.mid and so on.
 
-    What is not asked is locked: it is told to the model and never changed.
+    What is not asked is locked: it is told to the model and never changed. A piece out of the model's range is moved
+    into it as a whole (by octaves if that helps), and moved back.
     """
     from anyfill.surfaces.music.fill import fill as write
-    from anyfill.surfaces.music.fill import question_of, read_to_fill
+    from anyfill.surfaces.music.fill import question_of
     from anyfill.surfaces.music.model import load
+    from anyfill.surfaces.music.whole import read_whole
 
     wanted = _wanted(n, seed, best, parallels, temperature, nucleus)
-    read, source = read_to_fill(piece)
-    remark(read.remarks)
-    question = question_of(read, ask)
-    targets = _targets(output, f"{_stem(piece)}-filled", wanted, only, force)
-    _finish(write(load(model), question, wanted, source=source), targets, wanted)
+    read = read_whole(piece)
+    remark(read.piece.remarks)
+    question = question_of(read.piece, ask)
+    targets, loaded = _targets(output, f"{_stem(piece)}-filled", wanted, only, force), load(model)
+    _write(
+        lambda tally: write(loaded, question, wanted, source=read.source, shift=read.shift, tally=tally),
+        targets,
+        wanted,
+    )
 
 
-def _wanted(n: int, seed: int | None, best: int, parallels: bool, temperature: float, nucleus: float) -> "Wanted":
+def _wanted(
+    n: int,
+    seed: int | None,
+    best: int,
+    parallels: bool,
+    temperature: float,
+    nucleus: float,
+    as_drawn: bool = False,
+) -> "Wanted":
     import secrets
 
     from anyfill.surfaces.music.choose import Wanted
@@ -153,7 +170,7 @@ def _wanted(n: int, seed: int | None, best: int, parallels: bool, temperature: f
 
     manner = Manner(temperature, nucleus, parallels)
     _ = manner.draw  # refuses what cannot be
-    return Wanted(n, best, manner, secrets.randbelow(100_000) if seed is None else seed)
+    return Wanted(n, best, manner, secrets.randbelow(100_000) if seed is None else seed, as_drawn)
 
 
 def _targets(folder: Path, name: str, wanted: "Wanted", only: Sequence[Kind] | None, force: bool) -> "Targets":
@@ -166,15 +183,21 @@ def _targets(folder: Path, name: str, wanted: "Wanted", only: Sequence[Kind] | N
     return targets
 
 
-def _finish(pieces: "Sequence[Written]", targets: "Targets", wanted: "Wanted") -> None:
-    """Write the files, and say which."""
-    from anyfill.surfaces.music.choose import selection
+def _write(pieces: "Callable[[Tally], Iterator[Written]]", targets: "Targets", wanted: "Wanted") -> None:
+    """Say the seed, write each piece when it is done and say where, and at the end what was drawn again."""
+    from anyfill.surfaces.music.choose import Tally
 
-    made = targets.write(pieces)
-    for line in (f"seed {wanted.seed}", *selection(wanted), *(f"wrote {path}" for path in made)):
+    tally = Tally()
+    typer.echo(f"seed {wanted.seed}")
+    for number, piece in enumerate(pieces(tally), 1):
+        for path in targets.write(number, piece):
+            typer.echo(f"wrote {path}")
+    for line in tally.lines(wanted):
         typer.echo(line)
 
 
 def _stem(path: Path) -> str:
     """What names of results begin with: the file's name without its end; a corpus name as it is."""
-    return path.stem if path.exists() else path.name
+    from anyfill.data.music_files import jsb_name
+
+    return path.stem if path.exists() else jsb_name(path) or path.name

@@ -1,24 +1,22 @@
 """A tune in four parts: the voice it is in is given, the three others are asked."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from anyfill.checks import refuse
-from anyfill.data.chorale import HIGHEST, LOWEST, VOICES
+from anyfill.data.chorale import VOICES
 from anyfill.data.music_files import read_music
 from anyfill.data.parts import Reading
 from anyfill.data.quantise import Piece, quantise
 from anyfill.data.score import Note, Score
 from anyfill.data.voices import seats
 from anyfill.model import Model
-from anyfill.surfaces.music.choose import Wanted, draw_pieces
+from anyfill.surfaces.music.choose import Tally, Wanted, draw_pieces
 from anyfill.surfaces.music.draws import Asked
-from anyfill.surfaces.music.fill import about_bars
 from anyfill.surfaces.music.output import Written
-from anyfill.surfaces.music.range import in_words, shift_into
-
-MIDI = 127
-"""The highest note that a file can have."""
+from anyfill.surfaces.music.range import in_words, require_near, shift_into
+from anyfill.surfaces.music.whole import about_bars
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,10 +57,7 @@ def tune_of(reading: Reading, voice: int = 0, *, source: str = "score") -> Tune:
             "(anyfill music fill keeps them)"
         )
     shift = shift_into([note.pitch for note in line if note.pitch is not None], voice)
-    if not HIGHEST - MIDI <= shift <= LOWEST:  # the other voices, put back, would be no MIDI notes
-        raise refuse(
-            source, expected=f"a tune nearer to the range of the {VOICES[voice]}", got=f"one {in_words(-shift)}"
-        )
+    require_near(shift, f"a tune nearer to the range of the {VOICES[voice]}", source)
     alone = replace(score, voices=(line,), names=(VOICES[voice],))
     piece = quantise(Reading(alone, reading.bar), transpose=shift, source=source)
     remarks += [one for one in piece.remarks if not one.endswith("absent")]
@@ -74,15 +69,13 @@ def tune_of(reading: Reading, voice: int = 0, *, source: str = "score") -> Tune:
     return Tune(piece, voice, shift, score, (*remarks, *about_bars(piece.chorale)))
 
 
-def harmonise(model: Model, tune: Tune, wanted: Wanted) -> list[Written]:
-    """The tune, untouched, with the three other voices, in several ways."""
+def harmonise(model: Model, tune: Tune, wanted: Wanted, *, tally: Tally | None = None) -> Iterator[Written]:
+    """The tune, untouched, with the three other voices, in several ways, each as soon as it is done."""
     given = tune.piece.present
-    drawn = draw_pieces(model, Asked(tune.piece.chorale, given, ~given), wanted, what="harmonising")
+    drawn = draw_pieces(model, Asked(tune.piece.chorale, given, ~given), wanted, what="harmonising", tally=tally)
     name = tune.piece.chorale.title or "Harmonised"
-    return [
-        Written(chorale, given, tune.shift, tune.source, f"{name}, seed {wanted.seed}, {number}")
-        for number, chorale in enumerate(drawn, 1)
-    ]
+    for number, chorale in enumerate(drawn, 1):
+        yield Written(chorale, given, tune.shift, tune.source, f"{name}, seed {wanted.seed}, {number}")
 
 
 def _line(score: Score, voice: int, source: str) -> tuple[Note, ...]:

@@ -26,8 +26,9 @@ class Kind(StrEnum):
     png = "png"
 
 
-MusicFile = Annotated[Path, typer.Argument(metavar="FILE", help=f"{FORMATS}, or a name of music21's corpus.")]
-MusicFiles = Annotated[list[Path], typer.Argument(metavar="FILE...", help=f"{FORMATS}.")]
+SOURCES = f"{FORMATS}, a piece of a JSB file (jsb.json:valid:3), or a name of music21's corpus (bwv66.6)."
+MusicFile = Annotated[Path, typer.Argument(metavar="FILE", help=SOURCES)]
+MusicFiles = Annotated[list[Path], typer.Argument(metavar="FILE...", help=SOURCES)]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Folder for the result.")]
 Count = Annotated[int, typer.Option("-n", "--n", min=1, max=1000, help="How many alternatives.")]
 Seed = Annotated[
@@ -46,6 +47,7 @@ Only = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
 Parallels = Annotated[bool, typer.Option("--parallels", help="Allow parallel fifths and octaves.")]
+AsDrawn = Annotated[bool, typer.Option("--as-drawn", help="Keep pieces that hardly move, or are like another one.")]
 Temperature = Annotated[float, typer.Option(min=0.0, max=5.0, help="Below 1 is safer, above 1 bolder.")]
 Nucleus = Annotated[float, typer.Option(help="Draw from the likeliest pitches of this mass; 1 = from all.")]
 ModelFolder = Annotated[

@@ -3,7 +3,7 @@
 Whether the names are free is asked before anything is drawn, and again when a file is written.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -20,6 +20,7 @@ from anyfill.data.score import Note, Score
 from anyfill.surfaces.music.range import moved
 
 KINDS = ("mid", "musicxml", "png")
+_OTHERWISE = "another --seed or -o leaves it alone"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,21 +93,18 @@ class Targets:
                 path = self.path(number, kind)
                 if path.is_dir():
                     raise refuse(f"{path}", expected="room for a file", got="a folder")
-                require_new(path, force=self.force, way="another --seed or -o leaves it alone")
+                require_new(path, force=self.force, way=_OTHERWISE)
 
-    def write(self, pieces: Sequence[Written]) -> list[Path]:
-        """Write all files; their names."""
-        self.require_free()
-        made: list[Path] = []
-        for number, piece in enumerate(pieces, 1):
-            for kind in self.kinds:
-                path = self.path(number, kind)
-                if kind == "png":
-                    piece.draw(path)
-                else:
-                    write_bytes(piece.data(kind), path)
-                made.append(path)
-        return made
+    def write(self, number: int, piece: Written) -> Iterator[Path]:
+        """Write the files of one piece; the name of each when it is there."""
+        for kind in self.kinds:
+            path = self.path(number, kind)
+            require_new(path, force=self.force, way=_OTHERWISE)
+            if kind == "png":
+                piece.draw(path)
+            else:
+                write_bytes(piece.data(kind), path)
+            yield path
 
 
 def require_new(path: Path, *, force: bool, way: str = "another name leaves it alone") -> None:

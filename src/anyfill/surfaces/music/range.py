@@ -1,7 +1,8 @@
-"""A tune that lies outside a voice's range: moved into it for the model, and moved back.
+"""A tune or a piece that lies outside the range: moved into it for the model, and moved back.
 
 Ranges are those of the JSB chorales as they are written. Octaves are tried first, the nearest first; then semitones,
 the fewest first (up before down). A tune wider than the range is moved so that as few notes as possible stay outside.
+A whole piece is left alone as long as the model has codes for its notes.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from anyfill.data.score import Score
 
 RANGES = ((60, 81), (52, 74), (46, 69), (36, 66))
 """Lowest and highest MIDI number of soprano, alto, tenor and bass."""
+MIDI = 127
+"""The highest note that a file can have."""
 _SHIFTS = sorted(range(-127, 128), key=lambda shift: (abs(shift), -shift))
 
 
@@ -28,6 +31,30 @@ def shift_into(pitches: Sequence[int], voice: int) -> int:
         expected = f"at most {HIGHEST - LOWEST} semitones from its lowest to its highest note"
         raise refuse(f"tune for the {VOICES[voice]}", expected=expected, got=most - least)
     return min(possible, key=lambda shift: sum(not low <= pitch + shift <= high for pitch in pitches))
+
+
+def shift_whole(pitches: Sequence[int], source: str) -> int:
+    """Semitones by which to move all voices of a piece; 0 where the model has codes for all its pitches.
+
+    Otherwise into the compass of the four voices, or if it is wider than that to where there are codes for it. A
+    ValueError, if there is no such place or one too far away, begins with ``source``.
+    """
+    least, most = min(pitches), max(pitches)
+    if least >= LOWEST and most <= HIGHEST:
+        return 0
+    for low, high in ((RANGES[-1][0], RANGES[0][1]), (LOWEST, HIGHEST)):
+        for shift in (*(one for one in _SHIFTS if one % 12 == 0), *_SHIFTS):
+            if least + shift >= low and most + shift <= high:
+                return require_near(shift, f"a piece nearer to MIDI {LOWEST} to {HIGHEST}", source)
+    expected = f"at most {HIGHEST - LOWEST} semitones from its lowest to its highest note"
+    raise refuse(source, expected=expected, got=most - least)
+
+
+def require_near(shift: int, expected: str, source: str) -> int:
+    """The shift; refused where what the model writes, put back, might be no MIDI notes."""
+    if not HIGHEST - MIDI <= shift <= LOWEST:
+        raise refuse(source, expected=expected, got=f"one {in_words(-shift)}")
+    return shift
 
 
 def moved(score: Score, semitones: int) -> Score:

@@ -2,9 +2,12 @@
 
     p(x) = prod over cells of p(cell | all cells before it),   in windows where the piece is longer than one
 
-One pass for each window of eight bars (``music_windows``); the sum is exact, it is the log-probability that the model
-writes this piece. A note's surprise is -log p summed over its cells, in nats: how unexpected it is that this note
-begins here and is held so long, given everything before.
+One pass for each window of eight bars (``windows``). The sum is exact: the log-probability that this piece is drawn by
+the model's own law (``--nucleus 1 --parallels``, temperature 1). The commands do not draw so by default: they leave out
+unlikely pitches and parallels, under which some pieces are impossible and the others at least as likely as here.
+
+A note's surprise is -log p summed over its cells, in nats: how unexpected it is that the voice has this pitch in these
+steps, given everything before. The model knows no onsets, so a note struck again is as surprising as one held on.
 """
 
 from dataclasses import dataclass
@@ -22,6 +25,7 @@ from anyfill.questions.question import Question, chain_rank
 from anyfill.recipes.music import resized
 from anyfill.surfaces.music.ask import bar_and_beat
 from anyfill.surfaces.music.draws import Asked, flat, in_window
+from anyfill.surfaces.music.range import moved
 
 _SIGNS = {-2: "bb", -1: "b", 0: "", 1: "#", 2: "##"}
 
@@ -35,9 +39,9 @@ class NoteSurprise:
         bar: its number, 0 = the pickup.
         beat: in quarters, from 1.
         note: its name, as "F#4"; "rest" for a silence.
-        step: where it begins.
+        step: where it begins, in the file: the model itself cannot tell a repeated note from one that is held.
         steps: how long it is.
-        nats: -log p.
+        nats: -log p of its pitch in its steps.
     """
 
     voice: str
@@ -54,11 +58,12 @@ class Scored:
     """A piece and its log-probability.
 
     Attributes:
-        chorale: the piece.
+        chorale: the piece, as the model saw it.
         log_prob: float64 (4, T), nats of each cell; 0 in voices that the file does not have.
         present: bool (4, T), False in those.
         kind: "exact", or "estimate" for a model that can do no better.
         windows: how many passes were made.
+        shift: semitones by which the model saw it higher than it is.
     """
 
     chorale: Chorale
@@ -66,6 +71,7 @@ class Scored:
     present: NDArray[np.bool_]
     kind: str
     windows: int
+    shift: int = 0
 
     @property
     def total(self) -> float:
@@ -79,12 +85,12 @@ class Scored:
     def notes(self) -> list[NoteSurprise]:
         """Every note and rest of the voices that are there, in order of time."""
         chorale, found = self.chorale, list[NoteSurprise]()
-        key = KeySignature.of(chorale.score())
+        key = KeySignature.of(moved(chorale.score(), -self.shift))
         for voice in np.flatnonzero(self.present.any(1)).tolist():
             starts = np.flatnonzero(chorale.onset[voice]).tolist()
             for start, end in zip(starts, [*starts[1:], chorale.steps]):
                 pitch = int(chorale.pitch[voice, start])
-                name = "rest" if pitch == REST else _name(key, pitch)
+                name = "rest" if pitch == REST else _name(key, pitch - self.shift)
                 nats = -float(self.log_prob[voice, start:end].sum())
                 bar, beat = bar_and_beat(start, chorale)
                 found.append(NoteSurprise(VOICES[voice], bar, beat, name, start, end - start, nats))
@@ -119,8 +125,14 @@ class Scored:
         }
 
 
-def score_piece(model: Model, piece: Piece) -> Scored:
-    """log p of every cell of the voices that are there."""
+def score_piece(model: Model, piece: Piece, *, shift: int = 0) -> Scored:
+    """log p of every cell of the voices that are there.
+
+    Args:
+        model: of chorales.
+        piece: as the model sees it.
+        shift: semitones by which this is higher than the file (``whole.Whole``).
+    """
     question = Asked(piece.chorale, np.zeros_like(piece.present), piece.present)
     x, asked = question.codes().unsqueeze(0), flat(question.on_bars(question.asked))
     value = torch.zeros(len(asked), dtype=torch.float64)
@@ -137,7 +149,7 @@ def score_piece(model: Model, piece: Piece) -> Scored:
         value[cells] = torch.where(wanted[cells], terms, value[cells])
         known = known | wanted
     grid = value.reshape(-1, len(VOICES)).T.numpy()[:, question.before :]
-    return Scored(piece.chorale, grid, piece.present, "exact" if model.is_exact else "estimate", len(windows))
+    return Scored(piece.chorale, grid, piece.present, "exact" if model.is_exact else "estimate", len(windows), shift)
 
 
 def _name(key: KeySignature, pitch: int) -> str:

@@ -23,7 +23,7 @@ _LEAST, _MOST_WIDTH = 3.0, 60.0
 def draw_surprise(scored: Scored, path: Path, *, title: str = "") -> None:
     """Write a PNG: every note coloured by its -log p in nats."""
     chorale = scored.chorale
-    sounding = chorale.pitch[chorale.pitch != REST]
+    sounding = chorale.pitch[chorale.pitch != REST] - scored.shift
     low, high = (int(sounding.min()) - 2, int(sounding.max()) + 2) if len(sounding) else (48, 72)
     figure = Figure(figsize=(min(max(1.4 + chorale.steps * 0.072, 6.5), _MOST_WIDTH), 0.9 + 0.082 * (high - low + 1)))
     figure.set_layout_engine("constrained")
@@ -37,7 +37,7 @@ def draw_surprise(scored: Scored, path: Path, *, title: str = "") -> None:
     top = max([_LEAST, *(note.nats for note in notes)])
     scale, colours = Normalize(0, top), colormaps["YlOrRd"]
     for note in notes:
-        pitch = int(chorale.pitch[VOICES.index(note.voice), note.step])
+        pitch = int(chorale.pitch[VOICES.index(note.voice), note.step]) - scored.shift
         axes.add_patch(
             Rectangle(
                 (note.step + 0.1, pitch - 0.4),

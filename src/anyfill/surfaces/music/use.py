@@ -19,18 +19,19 @@ def score(
     force: Force = False,
     model: ModelFolder = None,
 ) -> None:
-    """How likely a piece is under the model, exactly, and where it surprises: bar, beat and voice.
+    """How likely a piece is under the model's own law, exactly, and where it surprises: bar, beat and voice.
 
     Log-likelihoods are in nats, a natural logarithm: -0.7 is a choice between two. Per cell means per sixteenth of each
-    voice. A note's surprise is minus its log-probability, given all that came before.
+    voice. A note's surprise is minus its log-probability, given all that came before. The law is that of --nucleus 1
+    --parallels, not of the commands' default drawing. A piece out of the model's range is moved into it.
     """
     from anyfill.checks import refuse
-    from anyfill.data.music_files import read_piece
     from anyfill.surfaces.lab.show import jsonable
     from anyfill.surfaces.music.model import load
     from anyfill.surfaces.music.output import require_new
     from anyfill.surfaces.music.scoring import score_piece
     from anyfill.surfaces.music.show import score_lines
+    from anyfill.surfaces.music.whole import read_whole
     from anyfill.surfaces.threads import threads
 
     if png is not None:
@@ -38,12 +39,13 @@ def score(
             raise refuse("--png", expected="one FILE", got=len(files))
         _require_png(png)
         require_new(png, force=force)
-    pieces = [read_piece(file) for file in files]
+    pieces = [read_whole(file) for file in files]
     found: list[dict[str, object]] = []
     loaded = load(model)
     with threads(1):
-        for file, piece in zip(files, pieces):
-            scored = score_piece(loaded, piece)
+        for file, read in zip(files, pieces):
+            piece = read.piece
+            scored = score_piece(loaded, piece, shift=read.shift)
             found.append({"file": str(file), **scored.summary(most), "remarks": list(piece.remarks)})
             if not as_json:
                 remark(piece.remarks)
@@ -61,7 +63,8 @@ def grade(files: MusicFiles, as_json: AsJson = False) -> None:
     """How near pieces are to Bach's chorales, by nine features and two protocols, beside real Bach.
 
     Each feature is a distance; 0 would be a piece like all chorales together. Protocol paper is the published grade,
-    which depends on the key a piece is in; protocol key-aware does not. Several files: median ± standard deviation.
+    which depends on the key a piece is in; protocol key-aware does not. Names of notes in MusicXML count only in the
+    line that says so: a piece has the same grade in every format. Several files: median ± standard deviation.
     """
     from anyfill.surfaces.lab.show import jsonable
     from anyfill.surfaces.music.grading import document, each, grade_file, tables

@@ -10,7 +10,7 @@ still asked, the next window
                them has seen what comes (a tune, say)
 
 So a piece that is written from nothing is p(bars 1-8), then p(4 bars | the 4 before) again and again, and its score is
-the exact log-probability of being written in this way.
+the exact log-probability of being written in this way by the model's own law.
 """
 
 from collections.abc import Iterator
