@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 from torch import Generator, Tensor
 
 from anyfill.data.spins import all_codes
-from anyfill.questions.blocks import AdaptiveBlocks, Blocks, FixedBlocks, k_blocks, subsets_of
+from anyfill.questions.blocks import AdaptiveBlocks, Blocks, FixedBlocks, k_blocks, listed_rows, subsets_of
 
 
 def number_up(x: Tensor) -> Tensor:
@@ -91,6 +91,21 @@ def test_blocks_that_do_not_cover_are_refused(subsets: Tensor, why: str):
         AdaptiveBlocks(subsets, number_up)
     with pytest.raises(ValueError, match=why):
         FixedBlocks(subsets, torch.ones(len(subsets)))
+
+
+def test_equal_blocks_listed_twice_are_refused_by_their_rows():
+    twice = torch.cat([THREE, THREE[1:2]])
+    with pytest.raises(ValueError, match="subsets: expected no block listed twice, got rows 1 and 3 alike"):
+        AdaptiveBlocks(twice, lambda x: torch.ones(len(x), 4))
+    with pytest.raises(ValueError, match="rows 1 and 3 alike"):
+        FixedBlocks(twice, torch.ones(4))
+
+
+def test_blocks_are_found_by_their_members():
+    asked = THREE[[2, 0, 1, 0]]
+    assert listed_rows(THREE, asked).tolist() == [2, 0, 1, 0]
+    with pytest.raises(ValueError, match=r"block: expected one of those listed, got \[0, 2\]"):
+        listed_rows(THREE, torch.tensor([[True, False, True]]))
 
 
 @pytest.mark.parametrize("weights", [[1.0, 0.0, 1.0], [1.0, -1.0, 2.0], [1.0, float("nan"), 1.0], [1.0, 1.0]])

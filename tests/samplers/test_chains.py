@@ -140,14 +140,6 @@ def test_long_chains_from_one_corner_reach_the_joint(ising):
     assert chisquare(seen, len(x) * ising.log_joint().detach().exp().numpy()).pvalue > 0.001
 
 
-def test_equal_blocks_listed_twice_count_together(ising):
-    twice = torch.cat([SUBSETS, SUBSETS[:1]])
-    halved = AdaptiveBlocks(twice, lambda x: torch.cat([rule(x) * torch.tensor([0.5, 1, 1, 1]), rule(x)[:, :1] / 2], 1))
-    x = CODES.repeat_interleave(4000, 0)
-    moved = BlockDynamics(halved).step(ising, x, generator=Generator().manual_seed(6))
-    assert rows_p_value(state_numbers(moved), matrices(ising)["adaptive"][1], 4000) > 0.001
-
-
 def test_blocks_taken_in_portions_are_the_same_draw(ising, monkeypatch):
     x = CODES.repeat(50, 1)
     for kernel in (KGibbs(3), BlockDynamics(ADAPTIVE)):

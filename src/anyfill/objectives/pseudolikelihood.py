@@ -26,7 +26,7 @@ from anyfill.data.rows import Rows
 from anyfill.data.spins import all_codes
 from anyfill.model import Model
 from anyfill.networks.ising import block_number, blocks_by_size
-from anyfill.questions.blocks import Blocks
+from anyfill.questions.blocks import Blocks, listed_rows
 from anyfill.questions.question import Order, Question, Questions, Reading, at_once, order_of, question_of
 
 
@@ -135,11 +135,8 @@ def block_choice(blocks: Blocks, x: Tensor, members: Tensor) -> Tensor:
     """float64 (B, 2^k): log p_K(K | x'_K, x_-K) for all states of the blocks ``members`` (B, k); -inf where never."""
     states = completions(x, members)
     asked = torch.zeros_like(x, dtype=torch.bool).scatter(1, members, True)
-    same = (asked.unsqueeze(1) == blocks.subsets.to(x.device)).all(2)  # (B, M): a block may be listed more than once
-    if not bool(same.any(1).all()):
-        raise refuse("block", expected="one of those listed", got=members[~same.any(1)][0].tolist())
-    probabilities = blocks.probabilities(states.flatten(0, 1)).reshape(*states.shape[:2], -1)
-    return torch.where(same.unsqueeze(1), probabilities, 0.0).sum(2).log()
+    row = listed_rows(blocks.subsets, asked).repeat_interleave(states.shape[1])
+    return blocks.probabilities(states.flatten(0, 1)).gather(1, row.unsqueeze(1)).reshape(states.shape[:2]).log()
 
 
 def completions(x: Tensor, members: Tensor) -> Tensor:

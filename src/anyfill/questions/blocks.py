@@ -10,7 +10,8 @@ that K was chosen,
 
     p(x_K | x_-K, K) = p(x) p_K(K | x) / sum_{x'_K} p(x'_K, x_-K) p_K(K | x'_K, x_-K)
 
-(lemma 3). Codes x are 0 and 1 as everywhere; ``subsets`` is bool (M, N), True = in the block.
+(lemma 3). Codes x are 0 and 1 as everywhere; ``subsets`` is bool (M, N), True = in the block. No block is listed twice:
+"K was chosen" would then have two meanings, the set and the row, with different laws.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +35,7 @@ class Blocks(Protocol):
 
     @property
     def subsets(self) -> Tensor:
-        """bool (M, N), True = in the block."""
+        """bool (M, N), True = in the block; all different."""
         ...
 
     @property
@@ -56,7 +57,7 @@ class FixedBlocks:
     """Blocks drawn without looking at the values.
 
     Attributes:
-        subsets: bool (M, N); together they cover all variables, and none is empty.
+        subsets: bool (M, N), all different; together they cover all variables, and none is empty.
         weights: float64 (M,), above zero; normalised here.
     """
 
@@ -89,7 +90,7 @@ class AdaptiveBlocks:
     """Blocks whose probabilities depend on the values.
 
     Attributes:
-        subsets: bool (M, N); together they cover all variables, and none is empty.
+        subsets: bool (M, N), all different; together they cover all variables, and none is empty.
         rule: from rows of codes (B, N) to weights (B, M), none negative and some above zero in every row;
             normalised here. It must be a function of the row alone.
     """
@@ -135,12 +136,23 @@ def k_blocks(variables: int, k: int) -> FixedBlocks:
 def subsets_of(variables: int, members: "Sequence[Sequence[int]] | combinations[tuple[int, ...]]") -> Tensor:
     """bool (M, N) from the members of each block."""
     listed = list(members)
+    rows = [row for row, block in enumerate(listed) for _ in block]
+    places = [member for block in listed for member in block]
+    for member in set(places):
+        require_count("member of a block", member, least=0, most=variables - 1)
     subsets = torch.zeros(len(listed), variables, dtype=torch.bool)
-    for row, block in enumerate(listed):
-        for member in block:
-            require_count("member of a block", member, least=0, most=variables - 1)
-            subsets[row, member] = True
+    subsets[rows, places] = True
     return subsets
+
+
+def listed_rows(subsets: Tensor, asked: Tensor) -> Tensor:
+    """int64 (B,): which row of subsets (M, N) each block of ``asked`` (B, N) is; refuses one that is not listed."""
+    ours = subsets.to(asked.device)
+    same = asked.double() @ ours.double().T + (~asked).double() @ (~ours).double().T == asked.shape[1]  # (B, M)
+    if not bool(same.any(1).all()):
+        got = asked[~same.any(1)][0].nonzero()[:, 0].tolist()
+        raise refuse("block", expected="one of those listed", got=got)
+    return same.long().argmax(1)
 
 
 def _check_subsets(subsets: Tensor) -> None:
@@ -148,3 +160,8 @@ def _check_subsets(subsets: Tensor) -> None:
     require_shape("subsets", subsets, (None, None))
     if not bool(subsets.any(1).all()) or not bool(subsets.any(0).all()):
         raise refuse("subsets", expected="no empty block, and every variable in some block", got=subsets.tolist()[:8])
+    distinct, row = torch.unique(subsets, dim=0, return_inverse=True)
+    if len(distinct) < len(subsets):
+        again = int((row.bincount() > 1).nonzero()[0])
+        one, other = (row == again).nonzero()[:2, 0].tolist()
+        raise refuse("subsets", expected="no block listed twice", got=f"rows {one} and {other} alike")

@@ -16,7 +16,7 @@ of having arrived; ``converged`` also demands that a further Newton step would m
 There ``converged`` is False and ``note`` says so; a ``ridge`` makes the minimum finite.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
@@ -90,6 +90,7 @@ def fit_ising(
     steps: int | None = None,
     ridge: float = 0.0,
     start: Tensor | None = None,
+    names: Sequence[str] | None = None,
     generator: Generator | None = None,
 ) -> IsingFit:
     """Fit the parameters of an Ising model.
@@ -105,11 +106,12 @@ def fit_ising(
         steps: the most steps; by default 1000, for gradient descent 100,000.
         ridge: weight of |theta|² / 2 beside the nats per row.
         start: theta (P,) to begin with; zeros by default.
+        names: of the P parameters, for the note; by default those of ``Ising.theta`` by the numbers of their variables.
         generator: draws the blocks; needed unless there is nothing to draw.
     """
     loss = ising_loss(ising, data, blocks=blocks, k=k, masks=masks, ridge=ridge, generator=generator)
     *_, last = ising_steps(loss, method=method, tolerance=tolerance, steps=steps, start=start)
-    return finish(loss, last, tolerance=tolerance)
+    return finish(loss, last, tolerance=tolerance, names=names)
 
 
 def ising_loss(
@@ -175,17 +177,19 @@ def ising_steps(
     return _until(ways[method](loss, theta), tolerance, most)
 
 
-def finish(loss: BlockLoss, last: IsingStep, *, tolerance: float = 1e-9) -> IsingFit:
+def finish(
+    loss: BlockLoss, last: IsingStep, *, tolerance: float = 1e-9, names: Sequence[str] | None = None
+) -> IsingFit:
     """The fit that ends with this step (of ``ising_steps``): a new model, and whether it is the minimum."""
     edges = len(loss.ising.edges)
     fitted = deepcopy(loss.ising)
     fields = last.theta[edges:] if fitted.free_fields else None
     fitted.with_parameters(last.theta[:edges], fields)
-    note = _why_not(loss, last, tolerance)
+    note = _why_not(loss, last, tolerance, names)
     return IsingFit(fitted, last.loss, last.step, last.gradient_norm, not note, note)
 
 
-def _why_not(loss: BlockLoss, last: IsingStep, tolerance: float) -> str:
+def _why_not(loss: BlockLoss, last: IsingStep, tolerance: float, names: Sequence[str] | None) -> str:
     """Why this is not the minimum; empty if it is."""
     short = f"The descent ended after {last.step} steps with a gradient of {last.gradient_norm:.2g}: allow more steps."
     small = last.gradient_norm <= 100 * tolerance  # rounding may end the descent a little earlier
@@ -200,7 +204,7 @@ def _why_not(loss: BlockLoss, last: IsingStep, tolerance: float) -> str:
         far = int(ahead.abs().argmax())
         return (
             "The data are separable, so that no finite parameters are best "
-            f"({_name(loss, far)} would grow without end): use more data or a ridge."
+            f"({_name(loss, far) if names is None else names[far]} would grow without end): use more data or a ridge."
         )
     return "Some parameters do not change the loss on these data and blocks: they stay where they began." * is_flat
 

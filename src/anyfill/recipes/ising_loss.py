@@ -20,7 +20,7 @@ from torch import Tensor
 from anyfill.data.spins import require_exact
 from anyfill.networks.ising import Ising, blocks_by_size
 from anyfill.objectives.pseudolikelihood import block_choice, completions
-from anyfill.questions.blocks import Blocks
+from anyfill.questions.blocks import Blocks, listed_rows
 
 _PORTION = 2**21
 """Statistics computed together."""
@@ -128,8 +128,8 @@ class BlockLoss:
         offset = self._fixed(x)
         if self.adaptive is None:
             return offset
-        same = (asked.bool().unsqueeze(1) == self.adaptive.subsets.to(x.device)).all(2)
-        return offset + torch.where(same, self.adaptive.probabilities(x), 0.0).sum(1).log()
+        row = listed_rows(self.adaptive.subsets, asked.bool())
+        return offset + self.adaptive.probabilities(x).gather(1, row.unsqueeze(1))[:, 0].log()
 
 
 def _distinct(codes: Tensor) -> tuple[Tensor, Tensor]:

@@ -25,7 +25,7 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_count, require_shape
 from anyfill.data.spins import all_codes, require_exact, to_spins
 from anyfill.networks.ising import blocks_by_size
-from anyfill.questions.blocks import Blocks
+from anyfill.questions.blocks import Blocks, listed_rows
 from anyfill.questions.draws import uniforms
 
 MOST_AT_ONCE = 2**22
@@ -132,11 +132,9 @@ class BlockDynamics:
         return moved
 
     def _chance_of(self, chosen: Tensor, x: Tensor) -> Tensor:
-        """float64 (R, S): p_K(chosen | x) for blocks (R, N) and, of each, S states (R, S, N); equal blocks add up."""
-        subsets = self.blocks.subsets.to(x.device)
-        same = (chosen.double() @ subsets.double().T + (~chosen).double() @ (~subsets).double().T) == x.shape[-1]
-        chance = self.blocks.probabilities(x.flatten(0, 1)).reshape(*x.shape[:2], -1)
-        return torch.where(same.unsqueeze(1), chance, 0.0).sum(2)
+        """float64 (R, S): p_K(chosen | x) for blocks (R, N) and, of each, S states (R, S, N)."""
+        row = listed_rows(self.blocks.subsets, chosen).repeat_interleave(x.shape[1])
+        return self.blocks.probabilities(x.flatten(0, 1)).gather(1, row.unsqueeze(1)).reshape(x.shape[:2])
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def random_subsets(variables, generator, count=5):
     subsets = torch.rand(count, variables, generator=generator) < 0.5
     subsets[torch.arange(count), torch.randint(variables, (count,), generator=generator)] = True
     subsets[0] |= ~subsets.any(0)
-    return subsets
+    return subsets.unique(dim=0)
 
 
 def weighted(variables, generator):
@@ -253,6 +253,16 @@ def test_a_parameter_without_information_is_refused_in_a_sentence():
     constant = torch.cat([statistics, torch.ones(8, 1)], 1)
     with pytest.raises(ValueError, match="no information at all on parameter 6"):
         asymptotic_variance(log_joint, constant, k_blocks(3, 1))
+
+
+def test_a_coupling_too_strong_for_doubles_is_refused_by_names_and_cause():
+    for coupling in (10.0, 30.0):
+        with pytest.raises(
+            ValueError, match=r"a combination of h of spin 0, .*couplings or fields this strong .* double precision"
+        ):
+            ising_variance(Ising.complete(4, coupling))
+    with pytest.raises(ValueError, match=r"no information on h of spin 0, h of spin 1: couplings or fields"):
+        ising_variance(Ising.clique(2, 1, 0.0, 800.0))
 
 
 def test_too_much_exact_work_is_refused_with_the_sampled_way():

@@ -1,14 +1,27 @@
 """Shared sums over blocks equal those of every block on its own."""
 
+from math import comb
+
 import pytest
 import torch
 
 from anyfill.data.spins import state_numbers
 from anyfill.evaluation.lab.block_means import block_means
-from anyfill.evaluation.lab.block_tree import Averages, block_tree, fixed_weights, spread
+from anyfill.evaluation.lab.block_tree import Averages, block_tree, fixed_weights, k_block_nodes, spread
 from anyfill.questions.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 
-BLOCKS = subsets_of(4, [[0], [0, 2], [0, 2, 3], [1, 3], [1, 3], [0, 1, 2, 3]])  # prefixes, and one block twice
+BLOCKS = subsets_of(4, [[0], [0, 2], [0, 2, 3], [1, 3], [1, 2], [0, 1, 2, 3]])  # prefixes of each other, and not
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (5, 1), (6, 3), (6, 6), (8, 4)])
+def test_the_tree_of_k_blocks_has_the_known_size(n, k):
+    nodes = k_block_nodes(n, k)
+    level = [block_tree(k_blocks(n, k).subsets, [1.0] * comb(n, k))]
+    pairs = level[0].pairs(n)
+    for count in nodes:
+        level = [child for node in level for child in node.then.values()]
+        assert len(level) == count
+    assert pairs == sum(count * 2 ** (n - depth) for depth, count in enumerate(nodes, 1))
 
 
 @pytest.fixture

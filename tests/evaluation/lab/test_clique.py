@@ -102,6 +102,19 @@ def test_listing_and_counting_agree_where_both_are_possible(k: int) -> None:
         torch.testing.assert_close(listed.matrix @ onto, counted.matrix[listed.up], rtol=1e-12, atol=1e-15)
 
 
+def test_a_clique_of_hundreds_is_reversible_with_respect_to_the_law_of_its_count() -> None:
+    """P(m up) ∝ C(n, m) exp(h (2m - n) + J ((2m - n)² - n) / 2)."""
+    size, field, coupling = 300, 0.1, 0.004
+    clique = Clique.alike(310, size, coupling, field)
+    up = torch.arange(size + 1).double()
+    ways = torch.tensor([log(comb(size, m)) for m in range(size + 1)], dtype=torch.float64)
+    total = 2 * up - size
+    log_law = (ways + field * total + 0.5 * coupling * (total**2 - size)).log_softmax(0)
+    for k in (1, 155, 309):
+        flow = log_law.unsqueeze(1) + clique_kgibbs_matrix(clique, k).log_matrix
+        torch.testing.assert_close(flow, flow.T, rtol=1e-10, atol=1e-9)
+
+
 def test_strong_coupling_stays_finite_and_steep() -> None:
     """At J = 50 the first spin to leave R_-1 has odds exp(2h - 2J(|C| - 1)): a step of 1-Gibbs takes 1/N of that."""
     for pairs, factor in (("once", 1.0), ("twice", 2.0)):

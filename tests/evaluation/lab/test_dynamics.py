@@ -25,7 +25,7 @@ def random_subsets(variables, generator, count=5):
     subsets = torch.rand(count, variables, generator=generator) < 0.5
     subsets[torch.arange(count), torch.randint(variables, (count,), generator=generator)] = True
     subsets[0] |= ~subsets.any(0)
-    return subsets
+    return subsets.unique(dim=0)
 
 
 def weighted(variables, generator):

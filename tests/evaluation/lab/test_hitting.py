@@ -7,7 +7,13 @@ import pytest
 import torch
 
 from anyfill.evaluation.lab.clique import Clique, clique_kgibbs_matrix
-from anyfill.evaluation.lab.hitting import gth_hitting_times, hitting_law, log_hitting_times, truncated_mean
+from anyfill.evaluation.lab.hitting import (
+    gth_hitting_times,
+    hitting_law,
+    log_hitting_times,
+    surely_reached,
+    truncated_mean,
+)
 
 
 def random_chain(states: int, seed: int, sharpness: float = 1.0) -> torch.Tensor:
@@ -151,6 +157,45 @@ def test_tiny_chances_to_arrive_keep_their_digits() -> None:
     law = hitting_law(P, only(2, 1), 1000)
     assert law.reached[1000, 0] == pytest.approx(1000 * chance, rel=1e-12)
     assert law.truncated_mean[0] == 1000
+
+
+@pytest.mark.parametrize("budget", [1, 7, 1023, 1024, 3000])
+def test_only_the_starts_asked_for_are_kept_and_they_are_those_of_step_after_step(budget: int) -> None:
+    P, target = random_chain(6, 2, 4.0), only(6, 1, 4)
+    law, whole = hitting_law(P, target, budget, starts=[5, 0]), hitting_law(P, target, budget)
+    alive, reached = torch.where(target, 0.0, 1.0).double(), target.double()
+    for t in range(budget + 1):
+        torch.testing.assert_close(law.survival[t], alive[[5, 0]], rtol=1e-11, atol=1e-300)
+        torch.testing.assert_close(law.reached[t], reached[[5, 0]], rtol=1e-12, atol=0)
+        alive, reached = torch.where(target, 0.0, P @ alive), torch.where(target, 1.0, P @ reached)
+    assert law.survival.shape == law.reached.shape == (budget + 1, 2)
+    torch.testing.assert_close(law.truncated_deviation, whole.truncated_deviation[[5, 0]])
+
+
+def test_a_long_law_of_one_start_is_small_and_quick() -> None:
+    """A million steps: stepping one at a time would take a minute, keeping all starts twice 400 MB."""
+    P = clique_kgibbs_matrix(Clique.alike(25, 24, 0.5, 0.1), 3).matrix
+    law = hitting_law(P, only(25, 24), 1_000_000, starts=[0])
+    assert law.reached.untyped_storage().nbytes() <= 16_000_100
+    expected = truncated_mean(P, only(25, 24), 1_000_000)[0]
+    torch.testing.assert_close(law.truncated_mean[0], expected, rtol=1e-9, atol=0)
+
+
+def test_a_law_too_long_to_compute_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"budget times states: expected at most 134,217,728 .*got 100,000,000 steps"):
+        hitting_law(torch.eye(2), only(2, 1), 100_000_000)
+
+
+@pytest.mark.parametrize("delta", [0.5, 0.1, 1e-3, 1e-9])
+def test_the_time_by_which_every_start_has_arrived_is_the_first_such(delta: float) -> None:
+    P, target = random_chain(6, 4, 2.0), only(6, 3)
+    worst = hitting_law(P, target, 400).survival.max(1).values
+    first = int((worst <= delta).long().argmax())
+    assert surely_reached(P, target, delta, 400) == first > 0
+    assert surely_reached(P, target, delta, first) == first
+    if first > 1:
+        assert surely_reached(P, target, delta, first - 1) is None
+    assert surely_reached(P, torch.ones(6, dtype=torch.bool), delta, 9) == 0
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from anyfill.evaluation.lab.asymptotics import ising_information, ising_variance
 from anyfill.networks.ising import Ising
+from anyfill.recipes.ising import fit_ising
 from anyfill.surfaces.lab.data import SpinData
 from anyfill.surfaces.lab.fit import Descend, expectations, fit_simulated, usual_sizes
 from anyfill.surfaces.lab.fit_data import fit_data
@@ -35,6 +37,39 @@ def test_separable_rows_are_said_to_be() -> None:
     assert any("separable" in note for note in found.notes)
     firm = fit_data(PAIR, counts(10, 0, 0, 10), Path("x.csv"), [2], Descend(ridge=0.01), seed=0)
     assert firm.document["results"][0]["converged"]
+
+
+def test_separable_rows_name_the_columns() -> None:
+    found = fit_data(PAIR, counts(10, 0, 0, 10), Path("x.csv"), [2], Descend(), seed=0)
+    assert any("J(a, b) would grow without end" in note for note in found.notes)
+
+
+def test_standard_errors_with_a_ridge_are_those_of_the_ridged_estimate() -> None:
+    """Maximum likelihood of two spins with a ridge, n = 100: the spread of 200 fits; 20 percent is four deviations."""
+    ridge, truth = 0.2, Ising.complete(2, 0.3, 0.2)
+    generator = torch.Generator().manual_seed(0)
+    fits = [
+        fit_ising(truth, truth.sample(100, generator=generator), ridge=ridge, method="newton").ising.theta.detach()
+        for _ in range(200)
+    ]
+    seen = torch.stack(fits).std(0)
+    found = fit_data(PAIR, counts(40, 10, 20, 30), Path("x.csv"), [2], Descend(1, "newton", ridge), seed=0)
+    (row,) = found.document["results"]
+    ising = PAIR.ising.from_matrix(
+        torch.tensor([[0.0, row["theta"][0]], [row["theta"][0], 0.0]]), torch.tensor(row["theta"][1:])
+    )
+    information = ising_information(ising)
+    outer = torch.linalg.inv(information + ridge * torch.eye(3))
+    torch.testing.assert_close(
+        torch.tensor(row["errors"]).double(),
+        (outer @ information @ outer).diagonal().div(100).sqrt(),
+        rtol=1e-6,
+        atol=0,
+    )
+    at_truth = (ising_variance(truth, ridge=ridge).diagonal() / 100).sqrt()
+    torch.testing.assert_close(at_truth, seen, rtol=0.2, atol=0)
+    assert bool((at_truth < 0.9 * (ising_variance(truth).diagonal() / 100).sqrt()).all())
+    assert any("leave out the bias" in note for note in found.notes)
 
 
 def test_squared_errors_are_near_what_is_expected() -> None:

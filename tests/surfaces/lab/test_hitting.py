@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from anyfill.data.spins import all_codes
-from anyfill.evaluation.lab.clique import Clique
+from anyfill.evaluation.lab.clique import Clique, LumpedChain, clique_kgibbs_matrix
 from anyfill.evaluation.lab.dynamics import transition_matrix
 from anyfill.questions.blocks import k_blocks
 from anyfill.surfaces.lab.hitting import hitting
@@ -44,7 +44,8 @@ def test_propositions_speak_where_their_assumption_holds() -> None:
         assert bound["exact_steps"] <= bound["steps"] <= bound["printed_steps"]
     stuck = told["proposition_5"]
     assert not stuck["vacuous"]
-    assert stuck["exact_leaves"] <= 2 * 1000 * math.exp(-stuck["exponent"]) < 0.01
+    assert 2 * 1000 * math.exp(-stuck["exponent"]) < 0.01
+    assert stuck["exact_leaves"] is None  # below 1e-300
     assert not told["corollary_1"]["follows"]
 
 
@@ -61,4 +62,36 @@ def test_corollary_1_follows_for_a_clique_that_is_large_enough() -> None:
     told = hitting(clique, "large", [100], budget=1000, chains=0, delta=0.1, seed=0).document
     assert told["corollary_1"]["follows"]
     assert told["results"][0]["truncated_mean"] < 1.1
-    assert told["results"][1]["reached"] < 1e-12
+    assert told["results"][1]["reached"] is None
+    assert told["null_probabilities_are_below"] == 1e-300
+
+
+def test_probabilities_too_small_for_a_double_are_not_called_zero() -> None:
+    """From R_-1 no step of 1-Gibbs or independent parallel leaves with more than exp(-900)."""
+    found = hitting(Clique.alike(4, 4, 200.0, 30.0), "frozen", [1, 4], budget=100, chains=0, delta=0.1, seed=0)
+    assert [row[3] for row in found.listings[0].rows] == ["< 1e-300", "1", "< 1e-300"]
+    assert [row["reached"] for row in found.document["results"]] == [None, 1.0, None]
+    assert "P(R_1) = 1, P(R_-1) = 5.879e-105." in found.notes
+    steep = hitting(Clique.alike(4, 4, 1000.0, 200.0), "frozen", [4], budget=100, chains=0, delta=0.1, seed=0)
+    assert "P(R_1) = 1, P(R_-1) < 1e-300." in steep.notes
+    assert steep.document["modes"]["low_mass"] is None
+    assert "with probability < 1e-300." in next(note for note in steep.notes if note.startswith("Proposition 5"))
+    assert steep.document["proposition_5"]["exact_leaves"] is None
+
+
+def test_every_chain_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+
+    def counting(clique: Clique, k: int) -> LumpedChain:
+        made.append(k)
+        return clique_kgibbs_matrix(clique, k)
+
+    monkeypatch.setattr("anyfill.surfaces.lab.hitting.clique_kgibbs_matrix", counting)
+    hitting(Clique.alike(6, 5, 20.0, 0.01), "strong", [5, 6], budget=10, chains=0, delta=0.1, seed=0)
+    assert made == [5, 6]
+
+
+def test_a_budget_beyond_what_is_computed_is_refused_before_any_work() -> None:
+    uneven = Clique(tuple(range(1, 11)), (), 1.0)
+    with pytest.raises(ValueError, match=r"--budget: expected at most 131,072 for the 1,024 states .*got 1,000,000"):
+        hitting(uneven, "uneven", [1], budget=1_000_000, chains=0, delta=0.1, seed=0)

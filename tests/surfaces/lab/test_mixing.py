@@ -32,6 +32,22 @@ def test_times_and_laws_are_those_of_the_matrices() -> None:
     assert told[-1]["distance"] > 0.05
 
 
+def test_a_gap_that_is_rounding_is_not_printed_with_digits() -> None:
+    """Between all up and all down lie states of exp(-8 J) times their weight: the gap of 1-Gibbs is near exp(-160)."""
+    found = mixing(LabModel(Ising.complete(4, 20.0), "stuck"), [1, 4], tensorization=False, seed=0)
+    first, last, _ = found.document["results"]
+    assert found.listings[0].rows[0][1:3] == ("< 1e-28", "> 1e28")
+    assert (first["gap"], first["gap_below"]) == (None, 1e-28)
+    assert (last["gap"], last["gap_below"]) == (pytest.approx(1.0), None)
+
+
+def test_dashes_beyond_nine_spins_are_explained() -> None:
+    small, large = (mixing(LabModel(Ising.complete(n, 0.1), "x"), [n], tensorization=False, seed=0) for n in (9, 10))
+    assert large.listings[0].rows[0][3] == "-"
+    assert not any("up to 9 spins" in note for note in small.notes)
+    assert any("computed up to 9 spins; --sampled measures beyond" in note for note in large.notes)
+
+
 def test_tensorisation_constants_lie_above_the_poincare_constants_and_below_their_bounds() -> None:
     small = LabModel(Ising.complete(3, 0.4, 0.1), "complete")
     for row in mixing(small, [1, 3], tensorization=True, seed=0).document["results"][:-1]:

@@ -11,7 +11,7 @@ from anyfill.networks.ising import Ising
 from anyfill.questions.blocks import k_blocks
 from anyfill.surfaces.lab.draws import draw_rows
 from anyfill.surfaces.lab.model import LabModel
-from anyfill.surfaces.lab.variance import Computed, compare, variance
+from anyfill.surfaces.lab.variance import Computed, compare, variance, work_of
 from anyfill.surfaces.lab.variance_sampled import sampled_traces
 
 
@@ -44,6 +44,21 @@ def test_wrong_variances_fail(seed: int) -> None:
     assert wrong[0].order_margin < 0
     (open_,) = compare([Computed(1, gamma[1], 0.01, False)], gamma[4])  # a constant that may be larger decides nothing
     assert open_.bound_holds is None
+
+
+def test_sizes_that_are_too_much_work_are_left_out_and_the_rest_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, began = random_model(), []
+    monkeypatch.setattr("anyfill.surfaces.lab.variance.MOST_WORK", 1.01 * work_of(model.ising, 1))
+    monkeypatch.setattr("anyfill.surfaces.lab.variance.k_blocks", lambda n, k: began.append(k) or k_blocks(n, k))
+    found = variance(model, [1, 2, 3, 4], masks=1)
+    assert began == [1, 4]
+    assert found.listings[0].rows[1] == ("2", *"--------")
+    assert found.document["left_out"] == [2, 3]
+    assert [row["k"] for row in found.document["results"]] == [1, 4]
+    assert any("Not computed: k = 2, 3" in note for note in found.notes)
+    monkeypatch.setattr("anyfill.surfaces.lab.variance.MOST_WORK", 1.0)
+    with pytest.raises(ValueError, match=r"--k of 4 spins: expected a size with at most .* for k = 1 .*--sampled"):
+        variance(model, [1, 2], masks=1)
 
 
 def test_every_block_of_every_row_is_the_sandwich() -> None:

@@ -18,6 +18,7 @@ the ordering of theorem 1 can fail: averaging over masks is itself a gain, and a
 """
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -28,6 +29,9 @@ from anyfill.evaluation.lab.block_means import block_means
 from anyfill.evaluation.lab.dynamics import apply_dynamics, dirichlet_matrix, mass_of
 from anyfill.networks.ising import Ising
 from anyfill.questions.blocks import Blocks, k_blocks
+
+IMPRECISE = "couplings or fields this strong leave less than double precision resolves"
+"""Why an information matrix that is positive definite comes out singular."""
 
 
 def fisher_information(log_joint: Tensor, statistics: Tensor) -> Tensor:
@@ -67,36 +71,59 @@ def mean_score_covariance(log_joint: Tensor, statistics: Tensor, blocks: Blocks)
     return _covariance(score, mass_of(log_joint, blocks.subsets.shape[1]))
 
 
-def asymptotic_variance(log_joint: Tensor, statistics: Tensor, blocks: Blocks, *, masks: float = 1) -> Tensor:
+def asymptotic_variance(
+    log_joint: Tensor,
+    statistics: Tensor,
+    blocks: Blocks,
+    *,
+    masks: float = 1,
+    ridge: float = 0.0,
+    names: Sequence[str] | None = None,
+) -> Tensor:
     """float64 (P, P): Gamma of the estimator that draws ``masks`` blocks for each sample; ``math.inf`` = all of them.
 
-    Refuses a singular H: some parameter, or combination of them, is then not estimated at all.
+    With ``ridge`` times |theta|² / 2 beside the loss H + ridge I stands in the place of the outer H; that is the
+    variance around the estimator's own limit, which the ridge moves away from the truth. Refuses a singular H: some
+    parameter, or combination of them, is then not estimated at all. ``names`` are as in ``inverse_information``.
     """
     if masks != math.inf:
         require_count("masks", masks)
     information = block_information(log_joint, statistics, blocks)
-    inverse = inverse_information(information)
-    if masks == 1:
+    inverse = inverse_information(information + ridge * torch.eye(len(information)).double(), names=names)
+    if masks == 1 and ridge == 0.0:
         return inverse
-    spread = mean_score_covariance(log_joint, statistics, blocks)
-    middle = information / masks + (1.0 - 1.0 / masks) * spread
+    middle = information
+    if masks != 1:
+        middle = information / masks + (1.0 - 1.0 / masks) * mean_score_covariance(log_joint, statistics, blocks)
     answer = inverse @ middle @ inverse
     return 0.5 * (answer + answer.T)
 
 
-def inverse_information(information: Tensor) -> Tensor:
-    """float64 (P, P): the inverse of a symmetric information matrix; refuses a singular one in a sentence."""
+def inverse_information(information: Tensor, *, names: Sequence[str] | None = None) -> Tensor:
+    """float64 (P, P): the inverse of a symmetric information matrix; refuses a singular one in a sentence.
+
+    ``names`` of the P parameters say that all of them are identified, as those of an Ising model are: the sentence then
+    uses them, and blames the precision.
+    """
     scale = information.diagonal().clamp(min=0.0).sqrt()
-    lost = scale == 0
-    if bool(lost.any()):
-        got = f"no information at all on parameter {int(lost.nonzero()[0, 0])} (a statistic that does not vary)"
+    lost = (scale == 0).nonzero()[:, 0].tolist()
+    if lost:
+        got = (
+            f"no information at all on parameter {lost[0]} (a statistic that does not vary)"
+            if names is None
+            else f"no information on {_listed(names, lost)}: {IMPRECISE}"
+        )
         raise refuse("information matrix", expected="positive definite", got=got)
     values, vectors = torch.linalg.eigh(information / scale / scale.unsqueeze(1))
     least = len(values) * torch.finfo(torch.float64).eps * float(values[-1])
     if float(values[0]) <= least:
         rank = int((values > least).sum())
         heavy = (vectors[:, 0].abs() > 0.1).nonzero()[:, 0].tolist()
-        got = f"rank {rank} of {len(values)}: a combination of parameters {heavy[:8]} is not identified"
+        got = f"rank {rank} of {len(values)}: "
+        if names is None:
+            got += f"a combination of parameters {heavy[:8]} is not identified"
+        else:
+            got += f"a combination of {_listed(names, heavy)} is lost: {IMPRECISE}"
         raise refuse("information matrix", expected="positive definite", got=got)
     inverse = (vectors / values) @ vectors.T / scale / scale.unsqueeze(1)
     return 0.5 * (inverse + inverse.T)
@@ -111,11 +138,24 @@ def ising_information(ising: Ising, blocks: Blocks | None = None) -> Tensor:
     return block_information(ising.log_joint(), statistics, blocks)
 
 
-def ising_variance(ising: Ising, blocks: Blocks | None = None, *, masks: float = 1) -> Tensor:
+def ising_variance(ising: Ising, blocks: Blocks | None = None, *, masks: float = 1, ridge: float = 0.0) -> Tensor:
     """float64 (P, P): Gamma of an Ising model's estimator; without blocks that of maximum likelihood. N <= 20."""
     _require_listed(ising)
     blocks = k_blocks(ising.variables, ising.variables) if blocks is None else blocks
-    return asymptotic_variance(ising.log_joint(), ising.statistics(all_codes(ising.variables)), blocks, masks=masks)
+    statistics, names = ising.statistics(all_codes(ising.variables)), parameter_names(ising)
+    return asymptotic_variance(ising.log_joint(), statistics, blocks, masks=masks, ridge=ridge, names=names)
+
+
+def parameter_names(ising: Ising) -> list[str]:
+    """Words for the P parameters, in the order of ``Ising.theta``."""
+    names = [f"J of spins {i} and {j}" for i, j in ising.edges]
+    return names + ([f"h of spin {i}" for i in range(ising.variables)] if ising.free_fields else [])
+
+
+def _listed(names: Sequence[str], places: Sequence[int]) -> str:
+    told = [names[place] for place in places[:4]]
+    more = len(places) - len(told)
+    return ", ".join(told) + (f" and {more} more" if more else "")
 
 
 def _require_listed(ising: Ising) -> None:

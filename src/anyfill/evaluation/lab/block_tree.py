@@ -13,6 +13,7 @@ of their own, and share nothing.
 """
 
 from dataclasses import dataclass, field
+from math import comb
 
 import torch
 from torch import Tensor
@@ -48,8 +49,13 @@ def block_tree(subsets: Tensor, weights: list[float]) -> Node:
         for axis in block.nonzero()[:, 0].tolist():
             node = node.then.setdefault(axis, Node())
             node.weight += weight
-        node.own += weight
+        node.own = weight
     return root
+
+
+def k_block_nodes(variables: int, k: int) -> list[float]:
+    """How many nodes the tree of all blocks of size k has at depth 1 … k; one at depth d joins 2^(N-d) pairs."""
+    return [float(comb(variables - k + depth, depth)) for depth in range(1, k + 1)]
 
 
 def fixed_weights(blocks: Blocks) -> list[float]:

@@ -16,7 +16,7 @@ field for all of C it is enough to count: from m spins at +1,
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 from math import comb, log
 
 import torch
@@ -184,19 +184,17 @@ def _kgibbs_counts(clique: Clique, k: int) -> Tensor:
     size, field, strength = clique.size, clique.inside[0], clique.strength
     log_choose = _log_choose(size)
     answer = torch.full((size + 1, size + 1), -torch.inf, dtype=torch.float64)
-    for a in range(size + 1):
-        ways = _ways(clique, k, a) * comb(size, a)
-        if ways == 0.0:
-            continue
-        inside = 2.0 * torch.arange(a + 1).double() - a  # the block's sum, for v = 0 … a spins at +1
-        for m in range(size + 1):
-            u = torch.arange(max(0, a - (size - m)), min(a, m) + 1)
-            log_u = log_choose[m, u] + log_choose[size - m, a - u] - log_choose[size, a]
-            rest = (2 * (m - u) - (size - a)).double().unsqueeze(1)
-            weight = log_choose[a, : a + 1] + (field + strength * rest) * inside + 0.5 * strength * (inside**2 - a)
-            moved = log(ways) + log_u.unsqueeze(1) + weight.log_softmax(1)  # (u, v)
-            for row, left in zip(moved, (m - u).tolist()):
-                answer[m, left : left + a + 1] = torch.logaddexp(answer[m, left : left + a + 1], row)
+    alone = clique.variables - size
+    for a in range(max(0, k - alone), min(k, size) + 1):
+        log_ways = _log_ratio(comb(alone, k - a) * comb(size, a), comb(clique.variables, k))
+        u = torch.arange(a + 1)
+        inside = 2.0 * u.double() - a  # the block's sum, for v = 0 … a spins at +1
+        within = log_choose[a, u] + 0.5 * strength * (inside**2 - a)
+        for left in range(size - a + 1):  # spins at +1 outside the block: m = left + u and m' = left + v
+            log_u = log_choose[left + u, u] + log_choose[size - left - u, a - u] - log_choose[size, a]
+            law = (within + (field + strength * (2 * left - (size - a))) * inside).log_softmax(0)
+            square = answer[left : left + a + 1, left : left + a + 1]
+            square.copy_(torch.logaddexp(square, log_ways + log_u.unsqueeze(1) + law))
     return answer
 
 
@@ -225,10 +223,16 @@ def _counted(clique: Clique, lumped: bool | None) -> bool:
 def _log_choose(size: int) -> Tensor:
     """float64 (size + 1, size + 1): log C(n, r), -inf for r > n."""
     table = torch.full((size + 1, size + 1), -torch.inf, dtype=torch.float64)
+    row = [1]
     for n in range(size + 1):
-        for r in range(n + 1):
-            table[n, r] = log(comb(n, r))
+        table[n, : n + 1] = torch.tensor([log(ways) for ways in row], dtype=torch.float64)
+        row = [1, *(one + other for one, other in pairwise(row)), 1]
     return table
+
+
+def _log_ratio(above: int, below: int) -> float:
+    """log(above / below) of whole numbers above 0, to the last digit where the ratio is a double."""
+    return log(above / below) if above / below > 0 else log(above) - log(below)
 
 
 def _log_binomial(log_choose: Tensor, n: int, logit: float) -> Tensor:

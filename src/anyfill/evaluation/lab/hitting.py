@@ -14,15 +14,23 @@ with every d taken afresh as a sum, never as 1 - P_ii, only adds, multiplies and
 costs a rounding and no more. The diagonal of P is not read. The same in logarithms (``log_hitting_times``) has no
 smallest probability either: a chance of exp(-2000) is as good as any.
 
-The law of T needs no elimination: P(T > t) and P(T <= t) each have a recursion of their own without subtraction.
+The law of T needs no elimination: P(T > t) and P(T <= t) each have a recursion of their own without subtraction. Many
+times are taken at once, by a power of the matrix, and only the starts that are asked for are kept.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_bool, require_count, require_shape
+
+MOST_LAW = 2**27
+"""The most budget x states for the law of T: some ten seconds, and at most 2 GiB if every start is kept."""
+
+_TOGETHER = 1024
+"""Times that are advanced together."""
 
 
 def gth_hitting_times(P: Tensor, target: Tensor) -> Tensor:
@@ -88,11 +96,11 @@ def log_hitting_times(log_P: Tensor, target: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HittingLaw:
-    """The law of T up to a budget, for every start.
+    """The law of T up to a budget, for every start that was asked for.
 
     Attributes:
-        survival: float64 (budget + 1, S): P(T > t), t = 0 … budget.
-        reached: float64 (budget + 1, S): P(T <= t), from a recursion of its own: it has digits where it is 1e-30.
+        survival: float64 (budget + 1, starts): P(T > t), t = 0 … budget.
+        reached: float64 (budget + 1, starts): P(T <= t), from a recursion of its own: it has digits where it is 1e-30.
     """
 
     survival: Tensor
@@ -100,29 +108,54 @@ class HittingLaw:
 
     @property
     def truncated_mean(self) -> Tensor:
-        """float64 (S,): E[min(T, budget)]."""
+        """float64 (starts,): E[min(T, budget)]."""
         return self.survival[:-1].sum(0)
 
     @property
     def truncated_deviation(self) -> Tensor:
-        """float64 (S,): the standard deviation of min(T, budget)."""
+        """float64 (starts,): the standard deviation of min(T, budget)."""
         time = torch.arange(len(self.survival) - 1, dtype=torch.float64)
-        second = ((2.0 * time + 1.0).unsqueeze(1) * self.survival[:-1]).sum(0)  # E[min^2] = sum (2t + 1) P(T > t)
+        second = (2.0 * time + 1.0) @ self.survival[:-1]  # E[min^2] = sum (2t + 1) P(T > t)
         return (second - self.truncated_mean**2).clamp(min=0.0).sqrt()
 
 
-def hitting_law(P: Tensor, target: Tensor, budget: int) -> HittingLaw:
-    """P(T > t) and P(T <= t) for t = 0 … budget and every start; here the diagonal of P is read."""
-    steps = _checked(P, target)
+def hitting_law(P: Tensor, target: Tensor, budget: int, *, starts: Sequence[int] | None = None) -> HittingLaw:
+    """P(T > t) and P(T <= t) for t = 0 … budget from these starts, or from every state; reads the diagonal of P."""
+    power = _absorbed(P, target)
     require_count("budget", budget)
-    survival = torch.where(target, 0.0, 1.0).double()
-    reached = 1.0 - survival
-    both = [(survival, reached)]
-    for _ in range(budget):
-        survival = torch.where(target, 0.0, steps @ survival)
-        reached = torch.where(target, 1.0, steps @ reached)
-        both.append((survival, reached))
-    return HittingLaw(torch.stack([one for one, _ in both]), torch.stack([other for _, other in both]))
+    count = len(P)
+    if budget * count > MOST_LAW:
+        got = f"{budget:,} steps of {count:,} states; truncated_mean has no such limit"
+        raise refuse("budget times states", expected=f"at most {MOST_LAW:,} for the law of hitting times", got=got)
+    kept = list(range(count)) if starts is None else list(starts)
+    both = torch.stack([~target, target], 1).double().unsqueeze(1)  # (S, times, 2): P(T > t) and P(T <= t)
+    while both.shape[1] < min(_TOGETHER, budget + 1):
+        both = torch.cat([both, _advanced(power, both)], 1)
+        power = power @ power
+    law = torch.empty(budget + 1, len(kept), 2, dtype=torch.float64)
+    for time in range(0, budget + 1, both.shape[1]):
+        part = law[time : time + both.shape[1]]
+        part.copy_(both[kept, : len(part)].transpose(0, 1))
+        if time + both.shape[1] <= budget:
+            both = _advanced(power, both)
+    return HittingLaw(law[:, :, 0], law[:, :, 1])
+
+
+def surely_reached(P: Tensor, target: Tensor, delta: float, most: int) -> int | None:
+    """The first t with P(T > t) <= delta from every start; None if that is after ``most``. By squaring the matrix."""
+    powers = [_absorbed(P, target)]
+    require_count("most", most)
+    alive = torch.where(target, 0.0, 1.0).double()
+    if float(alive.max()) <= delta:
+        return 0
+    while 2 ** len(powers) <= most:
+        powers.append(powers[-1] @ powers[-1])
+    steps = 0
+    for bit in range(len(powers) - 1, -1, -1):
+        further = torch.where(target, 0.0, powers[bit] @ alive)
+        if float(further.max()) > delta:
+            alive, steps = further, steps + 2**bit
+    return steps + 1 if steps < most else None
 
 
 def truncated_mean(P: Tensor, target: Tensor, budget: int) -> Tensor:
@@ -141,6 +174,16 @@ def truncated_mean(P: Tensor, target: Tensor, budget: int) -> Tensor:
         power = power @ power
         left //= 2
     return total
+
+
+def _absorbed(P: Tensor, target: Tensor) -> Tensor:
+    """float64 (S, S): the chain that stays where it arrives."""
+    steps = _checked(P, target)
+    return torch.where(target.unsqueeze(1), torch.eye(len(steps), dtype=torch.float64), steps)
+
+
+def _advanced(power: Tensor, both: Tensor) -> Tensor:
+    return (power @ both.flatten(1)).reshape(both.shape)
 
 
 def _checked(P: Tensor, target: Tensor) -> Tensor:

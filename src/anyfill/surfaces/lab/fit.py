@@ -13,7 +13,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Generator
 
-from anyfill.checks import require_count
+from anyfill.checks import refuse, require_count
 from anyfill.data.spins import MOST_EXACT
 from anyfill.evaluation.lab.asymptotics import ising_variance
 from anyfill.networks.ising import Ising
@@ -88,11 +88,20 @@ def usual_sizes(variables: int) -> list[int]:
     return [1, 2, 4, *([variables] if variables <= MOST_FOR_TRACE else [])]
 
 
+def require_sizes(sizes: Sequence[int]) -> None:
+    """Refuse a block whose states cannot be listed."""
+    for k in sizes:
+        if k > MOST_EXACT:
+            got = f"{k}: use a smaller --k (a fit lists the 2^k states of a block)"
+            raise refuse("--k of a fit", expected=f"at most {MOST_EXACT}", got=got)
+
+
 def fit_simulated(
     model: LabModel, sizes: Sequence[int], how: Descend, *, rows: int, repetitions: int, seed: int
 ) -> Found:
     """Simulate, fit, compare."""
     require_count("--repetitions", repetitions)
+    require_sizes(sizes)
     truth = model.ising
     generator = torch.Generator().manual_seed(seed)
     warnings: list[str] = []

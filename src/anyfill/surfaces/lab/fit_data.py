@@ -1,6 +1,7 @@
 """``anyfill lab ising fit --data``: the same estimates from a file of spins, where no truth is known.
 
-Standard errors are sqrt(diag Gamma_k(theta^) / n), at the estimate itself; exact for up to 12 spins.
+Standard errors are sqrt(diag Gamma_k(theta^) / n), at the estimate itself; exact for up to 12 spins. With a ridge
+Gamma_k is (H + ridge)^-1 J (H + ridge)^-1: how the estimate varies, not how far the ridge has moved it.
 """
 
 import math
@@ -16,7 +17,7 @@ from anyfill.networks.ising import Ising
 from anyfill.questions.blocks import k_blocks
 from anyfill.recipes.ising import IsingFit, fit_ising
 from anyfill.surfaces.lab.data import SpinData
-from anyfill.surfaces.lab.fit import MOST_FOR_TRACE, Descend
+from anyfill.surfaces.lab.fit import MOST_FOR_TRACE, Descend, require_sizes
 from anyfill.surfaces.lab.model import LabModel
 from anyfill.surfaces.lab.show import Found, Listing, number, plain
 from anyfill.surfaces.meter import metered
@@ -49,9 +50,10 @@ class Estimate:
 def fit_data(model: LabModel, data: SpinData, path: Path, sizes: Sequence[int], how: Descend, *, seed: int) -> Found:
     """Fit the edges of the model to the rows."""
     ising, rows = model.ising, len(data.codes)
-    found = list(metered(_estimates(ising, data, sizes, how, seed), "fit"))
+    require_sizes(sizes)
     names = [f"J({data.names[i]}, {data.names[j]})" for i, j in ising.edges]
     names += [f"h({name})" for name in data.names] if ising.free_fields else []
+    found = list(metered(_estimates(ising, data, sizes, how, names, seed), "fit"))
     told = [
         "MLE" if one.k == ising.variables else f"k = {one.k}" for one in found
     ]  # fmt: skip
@@ -76,6 +78,8 @@ def fit_data(model: LabModel, data: SpinData, path: Path, sizes: Sequence[int], 
             )
         )
     notes = [f"{name}: {one.note}" for name, one in zip(told, found) if one.note]
+    if how.ridge > 0 and any(one.errors is not None for one in found):
+        notes.append("Standard errors are of the estimates with the ridge: they leave out the bias that it adds.")
     document = {
         "command": "fit",
         "data": path.name,
@@ -89,13 +93,13 @@ def fit_data(model: LabModel, data: SpinData, path: Path, sizes: Sequence[int], 
 
 
 def _estimates(
-    ising: Ising, data: SpinData, sizes: Sequence[int], how: Descend, seed: int
+    ising: Ising, data: SpinData, sizes: Sequence[int], how: Descend, names: Sequence[str], seed: int
 ) -> Iterator[tuple[Estimate, float]]:
     generator = torch.Generator().manual_seed(seed)
     for place, k in enumerate(sizes, 1):
         done = fit_ising(
             ising, data.codes, k=k, masks=how.masks, method=how.method, ridge=how.ridge,
-            tolerance=1e-8, generator=generator,
+            tolerance=1e-8, names=names, generator=generator,
         )  # fmt: skip
         theta = tuple(done.ising.theta.tolist())
         errors = _errors(done, k, how, len(data.codes))
@@ -106,7 +110,7 @@ def _errors(done: IsingFit, k: int, how: Descend, rows: int) -> tuple[float, ...
     """Standard errors of a finite estimate."""
     if not done.converged or done.ising.variables > MOST_FOR_TRACE:
         return None
-    gamma = ising_variance(done.ising, k_blocks(done.ising.variables, k), masks=how.masks)
+    gamma = ising_variance(done.ising, k_blocks(done.ising.variables, k), masks=how.masks, ridge=how.ridge)
     return tuple((gamma.diagonal() / rows).sqrt().tolist())
 
 

@@ -7,18 +7,19 @@ clique is in ``surfaces.lab.separation``.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import torch
 from matplotlib.figure import Figure
 from torch import Generator, Tensor
 
+from anyfill.checks import refuse
 from anyfill.evaluation.lab.clique import Clique, LumpedChain, clique_kgibbs_matrix, clique_parallel_matrix
-from anyfill.evaluation.lab.hitting import HittingLaw, hitting_law, log_hitting_times
+from anyfill.evaluation.lab.hitting import MOST_LAW, HittingLaw, hitting_law, log_hitting_times
 from anyfill.samplers.chains import IndependentParallel, KGibbs, first_hits
 from anyfill.surfaces.lab.separation import promises
-from anyfill.surfaces.lab.show import Found, Listing, number, plain, power_of_ten
+from anyfill.surfaces.lab.show import LEAST_CHANCE, Found, Listing, chance, known_chance, number, plain, power_of_ten
 from anyfill.surfaces.meter import metered
 
 MOST_TOGETHER = 12
@@ -70,15 +71,21 @@ def hitting(
     clique: Clique, words: str, sizes: Sequence[int], *, budget: int, chains: int, delta: float, seed: int
 ) -> Found:
     """Exact, simulated, and what the paper promises."""
-    told = promises(clique, sizes, delta=delta, steps=budget)
-    found = list(metered(_each(clique, sizes, budget, chains, torch.Generator().manual_seed(seed)), "hitting"))
+    states = clique.size + 1 if clique.is_even else 2**clique.size
+    if budget * states > MOST_LAW:
+        expected = f"at most {MOST_LAW // states:,} for the {states:,} states of this clique"
+        raise refuse("--budget", expected=expected, got=f"{budget:,}")
+    lumped: dict[int | None, LumpedChain] = {k: clique_kgibbs_matrix(clique, k) for k in sizes}
+    lumped[None] = clique_parallel_matrix(clique)
+    told = promises(clique, lumped, delta=delta, steps=budget)
+    found = list(metered(_each(clique, lumped, budget, chains, torch.Generator().manual_seed(seed)), "hitting"))
     listing = Listing(
         f"{words}: steps from R_-1 to R_1",
         ("sampler", "E[T]", f"E[min(T, {budget:,})]", f"P(T <= {budget:,})", "simulated", "standard error", "z",
          "arrived"),
         [
             (
-                _name(one), power_of_ten(one.log10_mean), number(one.truncated_mean), number(one.reached, 3),
+                _name(one), power_of_ten(one.log10_mean), number(one.truncated_mean), chance(one.reached, 3),
                 number(one.simulated), number(one.simulated_error, 2), "-" if one.z is None else f"{one.z:+.1f}",
                 "-" if one.arrived is None else f"{one.arrived:,} of {chains:,}",
             )
@@ -99,9 +106,10 @@ def hitting(
         "budget": budget,
         "chains": chains,
         "delta": delta,
+        "null_probabilities_are_below": LEAST_CHANCE,
         "results": [
             {name: value for name, value in asdict(one).items() if name not in ("curve", "seen")}
-            | {"sampler": _name(one)}
+            | {"sampler": _name(one), "reached": known_chance(one.reached)}
             for one in found
         ],
         **told.document,
@@ -110,27 +118,25 @@ def hitting(
 
 
 def _each(
-    clique: Clique, sizes: Sequence[int], budget: int, chains: int, generator: Generator
+    clique: Clique, lumped: Mapping[int | None, LumpedChain], budget: int, chains: int, generator: Generator
 ) -> Iterator[tuple[Hitting, float]]:
     ising = clique.ising()
-    kernels: list[int | None] = [*sizes, None]
-    for place, k in enumerate(kernels, 1):
-        chain = clique_parallel_matrix(clique) if k is None else clique_kgibbs_matrix(clique, k)
-        law = hitting_law(chain.matrix, chain.high, budget)
+    for place, (k, chain) in enumerate(lumped.items(), 1):
+        law = hitting_law(chain.matrix, chain.high, budget, starts=[chain.low])
         hits = torch.zeros(0, dtype=torch.int64)
-        work = (2.0 ** (k or 0) + 32.0) * chains * float(law.truncated_mean[chain.low])
+        work = (2.0 ** (k or 0) + 32.0) * chains * float(law.truncated_mean[0])
         if chains and (k is None or k <= MOST_TOGETHER) and work <= MOST_WORK:
             kernel = IndependentParallel() if k is None else KGibbs(k)
             start = torch.zeros(chains, clique.variables, dtype=torch.int64)
             hits = first_hits(ising, kernel, start, lambda x: x[:, : clique.size].all(1), budget, generator=generator)
-        yield _one(k, chain, law, hits, budget), place / len(kernels)
+        yield _one(k, chain, law, hits, budget), place / len(lumped)
 
 
 def _one(k: int | None, chain: LumpedChain, law: HittingLaw, hits: Tensor, budget: int) -> Hitting:
     log_mean = float(log_hitting_times(chain.log_matrix, chain.high)[chain.low]) / math.log(10.0)
-    mean, deviation = float(law.truncated_mean[chain.low]), float(law.truncated_deviation[chain.low])
-    reached = min(1.0, float(law.reached[-1, chain.low]))
-    curve = law.reached[:, chain.low]
+    mean, deviation = float(law.truncated_mean[0]), float(law.truncated_deviation[0])
+    reached = min(1.0, float(law.reached[-1, 0]))
+    curve = law.reached[:, 0]
     if not len(hits):
         return Hitting(k, log_mean, mean, reached, None, None, None, None, curve, hits)
     times = hits.clamp(max=budget).double()

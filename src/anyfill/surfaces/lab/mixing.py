@@ -17,19 +17,19 @@ from torch import Tensor
 
 from anyfill.evaluation.lab.dynamics import transition_matrix
 from anyfill.evaluation.lab.parallel import independent_parallel_law, independent_parallel_matrix
-from anyfill.evaluation.lab.spectra import mixing_time, slowest_mode, spectrum
+from anyfill.evaluation.lab.spectra import LEAST_GAP, mixing_time, slowest_mode, spectrum
 from anyfill.evaluation.lab.tensorization import tensorization_constant
 from anyfill.networks.ising import Ising
 from anyfill.questions.blocks import k_blocks
 from anyfill.surfaces.lab.model import LabModel
-from anyfill.surfaces.lab.show import Found, Listing, number, offering, plain
+from anyfill.surfaces.lab.show import Found, Listing, large, number, offering, plain
 from anyfill.surfaces.lab.variance import require_listed
 from anyfill.surfaces.meter import metered
 
 MOST_DENSE = 9
 """Spins up to which whole transition matrices are raised to powers."""
 INSTEAD = "--sampled runs chains and measures autocorrelation times"
-LEAST_GAP = 1e-12
+LEAST_PARALLEL_GAP = 1e-12
 """A gap of the parallel chain below this is rounding."""
 
 
@@ -39,7 +39,8 @@ class Mixing:
 
     Attributes:
         k: size of the block; None is independent parallel.
-        gap: 1 - lambda_2, or 1 - max |lambda| for independent parallel.
+        gap: 1 - lambda_2, or 1 - max |lambda| for independent parallel; None where not computed.
+        gap_below: what is known of a gap that is rounding, and so None; None otherwise.
         relaxation: 1 / gap; for k-Gibbs the Poincare constant; infinite beyond 1e28.
         converged: whether the search for the gap arrived; if not, the constant is too small.
         mixing_time: steps to total variation 1/4; None where not computed, infinite beyond 2^40.
@@ -56,6 +57,7 @@ class Mixing:
     mixing_time: float | None
     distance: float
     divergence: float
+    gap_below: float | None = None
     tensorization: float | None = None
     tensorization_bound: float | None = None
 
@@ -72,8 +74,9 @@ def mixing(model: LabModel, sizes: Sequence[int], *, tensorization: bool, seed: 
         ("sampler", "gap", "C = relaxation time", "mixing time", "TV to p", "KL(p, law)", *entropy),
         [
             (
-                _name(one), number(one.gap), _large(one.relaxation, "> 1e28") + ("" if one.converged else " or more"),
-                _large(one.mixing_time, "> 2^40"), number(one.distance, 3), number(one.divergence, 3),
+                _name(one), number(one.gap) if one.gap_below is None else f"< {one.gap_below:g}",
+                large(one.relaxation, "> 1e28") + ("" if one.converged else " or more"),
+                large(one.mixing_time, "> 2^40"), number(one.distance, 3), number(one.divergence, 3),
                 *((number(one.tensorization), number(one.tensorization_bound)) if tensorization else ()),
             )
             for one in found
@@ -88,8 +91,15 @@ def mixing(model: LabModel, sizes: Sequence[int], *, tensorization: bool, seed: 
             else "here p to within rounding."
         )
     ]
-    if parallel.gap is None and ising.variables <= MOST_DENSE:
-        notes.append(f"The gap of independent parallel is below {LEAST_GAP:g}, which is rounding.")
+    if ising.variables > MOST_DENSE:
+        notes.append(
+            "Mixing times, and the gap of independent parallel, are "
+            f"computed up to {MOST_DENSE} spins; --sampled measures beyond."
+        )
+    elif parallel.gap_below is not None:
+        notes.append(f"The gap of independent parallel is below {parallel.gap_below:g}, which is rounding.")
+    elif parallel.gap is None:
+        notes.append("No gap of independent parallel: its law has states too unlikely for a double.")
     if tensorization:
         notes.append("C_AT lies between what was found (never less than C) and the proved bound.")
     document = {
@@ -111,24 +121,26 @@ def _each(ising: Ising, sizes: Sequence[int], tensorization: bool, seed: int) ->
         entropy = tensorization_constant(log_joint, blocks, generator=generator) if tensorization else None
         yield (
             Mixing(
-                k, mode.gap, mode.constant, mode.converged, steps, 0.0, 0.0,
-                None if entropy is None else entropy.constant, None if entropy is None else entropy.bound,
+                k, mode.gap if mode.gap > LEAST_GAP else None, mode.constant, mode.converged, steps, 0.0, 0.0,
+                gap_below=None if mode.gap > LEAST_GAP else LEAST_GAP,
+                tensorization=None if entropy is None else entropy.constant,
+                tensorization_bound=None if entropy is None else entropy.bound,
             ),
             place / (len(sizes) + 1),
         )  # fmt: skip
     log_other = independent_parallel_law(ising)
-    other, gap, steps = log_other.exp(), None, None
+    other, gap, below, steps = log_other.exp(), None, None, None
     if dense:
         matrix = independent_parallel_matrix(ising)
         steps = _mixing_time(matrix, other)
         if float(log_other.min()) > -500.0:
             values = spectrum(matrix, other)
             gap = 1.0 - float(values[1:].abs().max())
-            gap = gap if gap > LEAST_GAP else None
+            gap, below = (gap, None) if gap > LEAST_PARALLEL_GAP else (None, LEAST_PARALLEL_GAP)
     distance = 0.5 * float((law - other).abs().sum())
     divergence = max(0.0, float((law * (log_joint - log_other)).sum()))
     relaxation = None if gap is None else 1.0 / gap
-    yield Mixing(None, gap, relaxation, True, steps, distance, divergence), 1.0
+    yield Mixing(None, gap, relaxation, True, steps, distance, divergence, below), 1.0
 
 
 def _mixing_time(matrix: Tensor, law: Tensor) -> float:
@@ -136,11 +148,6 @@ def _mixing_time(matrix: Tensor, law: Tensor) -> float:
         return float(mixing_time(matrix, law))
     except ValueError:  # more than 2^40 steps
         return float("inf")
-
-
-def _large(value: float | None, beyond: str) -> str:
-    """A time for people, and what is known of one that was not computed to its end."""
-    return beyond if value == float("inf") else number(value)
 
 
 def _name(one: Mixing) -> str:

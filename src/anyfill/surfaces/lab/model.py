@@ -133,6 +133,9 @@ def read_model(path: Path, *, pairs: Literal["once", "twice"], free_fields: bool
         if len(row) != len(listed):
             raise refuse(f"row {place} of couplings in {path}", expected=f"{len(listed)} numbers", got=len(row))
     fields = _numbers(document.get("fields", [0.0] * len(listed)), f"fields in {path}")
+    if len(fields) != len(listed):
+        expected = f"{len(listed)} numbers, one for each row of couplings"
+        raise refuse(f"fields in {path}", expected=expected, got=len(fields))
     matrix, field = torch.tensor(listed, dtype=torch.float64), torch.tensor(fields, dtype=torch.float64)
     return Ising.from_matrix(matrix, field, pairs=pairs, free_fields=free_fields)
 

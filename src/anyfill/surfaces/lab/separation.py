@@ -3,15 +3,15 @@
 The formulas, and which printed form of each is right, are in ``evaluation.lab.separation``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from anyfill.data.spins import MOST_EXACT
-from anyfill.evaluation.lab.clique import Clique, clique_kgibbs_matrix, clique_parallel_matrix
-from anyfill.evaluation.lab.hitting import hitting_law
+from anyfill.evaluation.lab.clique import Clique, LumpedChain
+from anyfill.evaluation.lab.hitting import hitting_law, surely_reached
 from anyfill.evaluation.lab.separation import Ferromagnet, ferromagnet, modes, reach_bound, separation, stuck_bound
-from anyfill.surfaces.lab.show import Listing, number, verdict
+from anyfill.surfaces.lab.show import Listing, chance, known_chance, number, verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,12 @@ class Promises:
     notes: Sequence[str]
 
 
-def promises(clique: Clique, sizes: Sequence[int], *, delta: float, steps: int) -> Promises:
-    """Everything the paper says of this clique at confidence 1 - delta; the corollary for M = ``steps``."""
+def promises(clique: Clique, chains: Mapping[int | None, LumpedChain], *, delta: float, steps: int) -> Promises:
+    """Everything the paper says of this clique at confidence 1 - delta; the corollary for M = ``steps``.
+
+    ``chains`` are k-Gibbs by k, and independent parallel by None.
+    """
+    sizes = [k for k in chains if k is not None]
     largest = clique.variables  # the corollary asks for a k: the one that is easiest to allow
     facts, whole = ferromagnet(clique), separation(clique, largest, delta=delta, steps=steps)
     listings: list[Listing] = []
@@ -32,15 +36,16 @@ def promises(clique: Clique, sizes: Sequence[int], *, delta: float, steps: int) 
     document: dict[str, Any] = {"assumption_5": {**asdict(facts), "holds": facts.holds}}
     if clique.variables <= MOST_EXACT and clique.size > 1:
         found = modes(clique)
-        document["modes"] = asdict(found)
-        notes.append(f"P(R_1) = {number(found.high_mass)}, P(R_-1) = {number(found.low_mass)}.")
+        masses = {name: known_chance(getattr(found, name)) for name in ("high_mass", "low_mass")}
+        document["modes"] = asdict(found) | masses
+        notes.append(f"P(R_1) {_equals(found.high_mass)}, P(R_-1) {_equals(found.low_mass)}.")
     notes.append(_assumption(facts))
     if facts.holds and clique.size > 1:
         reach = [(k, reach_bound(clique, k, delta)) for k in sizes if k >= clique.size]
         document["proposition_4"] = [{"k": k, **asdict(bound), "exact_steps": None} for k, bound in reach]
         rows: list[tuple[str, ...]] = []
         for entry, (k, bound) in zip(document["proposition_4"], reach):
-            entry["exact_steps"] = _exact_steps(clique, k, delta, steps)
+            entry["exact_steps"] = _exact_steps(chains[k], delta, steps)
             exact = "-" if entry["exact_steps"] is None else str(entry["exact_steps"])
             rows.append(
                 (str(k), f"{bound.miss:.6g}", number(bound.steps), f"{bound.printed_miss:.6g}",
@@ -56,7 +61,7 @@ def promises(clique: Clique, sizes: Sequence[int], *, delta: float, steps: int) 
             )
         else:
             notes.append(f"Proposition 4 is about k >= |C| = {clique.size}: no such k is listed.")
-        _stuck(clique, delta, steps, document, notes)
+        _stuck(clique, chains[None], delta, steps, document, notes)
     listings.append(
         Listing(
             f"Corollary 1: M = {steps:,} steps, probability {1 - delta:g}",
@@ -87,13 +92,14 @@ def promises(clique: Clique, sizes: Sequence[int], *, delta: float, steps: int) 
     return Promises(document, listings, notes)
 
 
-def _stuck(clique: Clique, delta: float, steps: int, document: dict[str, Any], notes: list[str]) -> None:
+def _stuck(
+    clique: Clique, chain: LumpedChain, delta: float, steps: int, document: dict[str, Any], notes: list[str]
+) -> None:
     """Proposition 5, and the exact chance that it is about."""
     bound = stuck_bound(clique, delta)
-    chain = clique_parallel_matrix(clique)
-    law = hitting_law(chain.matrix, chain.total > -2, steps)
-    left = float(law.reached[-1, chain.low])
-    document["proposition_5"] = {**asdict(bound), "vacuous": bound.vacuous, "exact_leaves": left}
+    law = hitting_law(chain.matrix, chain.total > -2, steps, starts=[chain.low])
+    left = float(law.reached[-1, 0])
+    document["proposition_5"] = {**asdict(bound), "vacuous": bound.vacuous, "exact_leaves": known_chance(left)}
     said = f"r = {number(bound.deviation)}, exponent {number(bound.exponent)}"
     what = (
         f"says nothing here ({said})"
@@ -101,15 +107,18 @@ def _stuck(clique: Clique, delta: float, steps: int, document: dict[str, Any], n
         else f"independent parallel keeps sum_C <= -2 for T = {number(bound.steps)} steps with probability "
         f"{1 - delta:g} ({said}; T = {number(bound.sharper_steps)} by the sharper form)"
     )
-    exact = f"exactly, from R_-1 it leaves within {steps:,} steps with probability {number(left, 3)}"
+    exact = f"exactly, from R_-1 it leaves within {steps:,} steps with probability {chance(left, 3)}"
     notes.append(f"Proposition 5: {what}; {exact}.")
 
 
-def _exact_steps(clique: Clique, k: int, delta: float, most: int) -> int | None:
+def _exact_steps(chain: LumpedChain, delta: float, most: int) -> int | None:
     """The first t at which even the worst start is in R_1, or has been, with probability 1 - delta; None if later."""
-    chain = clique_kgibbs_matrix(clique, k)
-    late = hitting_law(chain.matrix, chain.high, most).survival.max(1).values <= delta
-    return int(late.long().argmax()) if bool(late.any()) else None
+    return surely_reached(chain.matrix, chain.high, delta, most)
+
+
+def _equals(value: float) -> str:
+    shown = chance(value)
+    return shown if shown.startswith("<") else f"= {shown}"
 
 
 def _assumption(facts: Ferromagnet) -> str:

@@ -23,6 +23,8 @@ from anyfill.surfaces.threads import threads
 
 WIDEST = 160
 """Columns of characters that tables may take where there is no terminal."""
+LEAST_CHANCE = 1e-300
+"""A probability that comes out below this may have lost its digits to underflow; 0 among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,21 @@ def number(value: float | None, digits: int = 4) -> str:
     if math.isinf(value):
         return "infinite" if value > 0 else "-infinite"
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.{digits}g}"
+
+
+def large(value: float | None, beyond: str) -> str:
+    """A number for people, and what is known of one that was not computed to its end."""
+    return beyond if value == math.inf else number(value)
+
+
+def chance(value: float, digits: int = 4) -> str:
+    """A probability above 0 for people, and what is known of one too small for a double."""
+    return f"< {LEAST_CHANCE:g}" if value < LEAST_CHANCE else number(value, digits)
+
+
+def known_chance(value: float) -> float | None:
+    """A probability above 0 for JSON; None for one too small for a double, below ``LEAST_CHANCE``."""
+    return None if value < LEAST_CHANCE else value
 
 
 def power_of_ten(log10: float) -> str:

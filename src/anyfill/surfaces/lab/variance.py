@@ -5,6 +5,8 @@
 
 as matrices, C_k the Poincare constant of k-Gibbs. A margin holds down to rounding: -1e-9 of the larger trace. Both are
 about one mask for each row; with more masks they need not hold, and the table then says so.
+
+How much work a k is, is known before it begins: sizes that are too much are left out, and the table says which.
 """
 
 import math
@@ -18,16 +20,25 @@ from torch import Tensor
 
 from anyfill.checks import refuse, require_count
 from anyfill.data.spins import MOST_EXACT, all_codes
-from anyfill.evaluation.lab.asymptotics import asymptotic_variance, fisher_information, inverse_information
+from anyfill.evaluation.lab.asymptotics import (
+    asymptotic_variance,
+    fisher_information,
+    inverse_information,
+    parameter_names,
+)
+from anyfill.evaluation.lab.block_tree import k_block_nodes
+from anyfill.evaluation.lab.dynamics import MOST_NUMBERS, MOST_WORK
 from anyfill.evaluation.lab.spectra import slowest_mode
 from anyfill.networks.ising import Ising
-from anyfill.questions.blocks import k_blocks
+from anyfill.questions.blocks import MOST_BLOCKS, k_blocks
 from anyfill.surfaces.lab.model import LabModel
-from anyfill.surfaces.lab.show import Found, Listing, number, offering, plain, verdict
+from anyfill.surfaces.lab.show import Found, Listing, large, number, offering, plain, verdict
 from anyfill.surfaces.meter import metered
 
 ROUNDING = 1e-9
 INSTEAD = "--sampled estimates the traces from draws, without the theorem checks"
+STEPS, NODE = 30, 2e5
+"""Lanczos steps that C_k usually takes, and multiplications that cost as much as one visit to a node of the tree."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +99,24 @@ def require_parameters(ising: Ising) -> None:
         raise refuse("model", expected="parameters to estimate", got="no couplings, and fixed fields")
 
 
+def work_of(ising: Ising, k: int) -> float:
+    """Roughly how many multiplications Gamma_k and C_k take: 3e9 in a second; infinite if they do not fit in memory."""
+    count, nodes = ising.variables, k_block_nodes(ising.variables, k)
+    if math.comb(count, k) > MOST_BLOCKS or math.comb(count, k) * 2.0 ** (count - k) > MOST_NUMBERS:
+        return math.inf
+    pairs = sum(number * 2.0 ** (count - depth) for depth, number in enumerate(nodes, 1))
+    return pairs * (len(ising.theta) ** 2 + 10.0 * STEPS) + NODE * STEPS * sum(nodes)
+
+
 def variances(ising: Ising, sizes: Sequence[int], masks: float = 1) -> Iterator[tuple[Computed, float]]:
     """One for each size, with the share of the work done."""
     log_joint, statistics = ising.log_joint().detach(), ising.statistics(all_codes(ising.variables)).detach()
-    for place, k in enumerate(sizes, 1):
+    work, names = [work_of(ising, k) for k in sizes], parameter_names(ising)
+    for place, k in enumerate(sizes):
         blocks = k_blocks(ising.variables, k)
-        gamma = asymptotic_variance(log_joint, statistics, blocks, masks=masks)
+        gamma = asymptotic_variance(log_joint, statistics, blocks, masks=masks, names=names)
         mode = slowest_mode(log_joint, blocks)
-        yield Computed(k, gamma, mode.constant, mode.converged), place / len(sizes)
+        yield Computed(k, gamma, mode.constant, mode.converged), sum(work[: place + 1]) / sum(work)
 
 
 def compare(found: Sequence[Computed], inverse: Tensor) -> list[KVariance]:
@@ -131,10 +152,17 @@ def variance(model: LabModel, sizes: Sequence[int], *, masks: float) -> Found:
     require_listed(ising, "exact variances", len(ising.theta), INSTEAD)
     if masks != math.inf:
         require_count("--masks", masks)
+    heavy = [k for k in sizes if work_of(ising, k) > MOST_WORK]
+    if len(heavy) == len(sizes):
+        work, k = min((work_of(ising, k), k) for k in sizes)
+        got = f"{work:.1e} for k = {k}" if math.isfinite(work) else "more than fits in memory"
+        expected = f"a size with at most {MOST_WORK:.0e} multiplications"
+        raise refuse(f"--k of {ising.variables} spins", expected=expected, got=f"{got} ({INSTEAD})")
     with offering(INSTEAD):
         fisher = fisher_information(ising.log_joint(), ising.statistics(all_codes(ising.variables)))
-        inverse = inverse_information(fisher)
-        found = list(metered(variances(ising, sizes, masks), "variance"))
+        inverse = inverse_information(fisher, names=parameter_names(ising))
+        light = [k for k in sizes if k not in heavy]
+        found = list(metered(variances(ising, light, masks), "variance"))
     rows, least = compare(found, inverse), float(inverse.trace())
     ordered = [row for row in rows if row.order_holds is not None]
     drawn = "every block" if masks == math.inf else "one block" if masks == 1 else f"{masks:.0f} blocks"
@@ -148,20 +176,15 @@ def variance(model: LabModel, sizes: Sequence[int], *, masks: float) -> Found:
     ]
     if masks != 1:
         notes.append("The theorems speak of one block for each row; with more they need not hold.")
+    if heavy:
+        listed = f"k = {', '.join(str(k) for k in heavy)}"
+        notes.append(f"Not computed: {listed}, which would take too long or too much memory; {INSTEAD}.")
+    shown = {row.k: _shown(row, least) for row in rows}
     listing = Listing(
         f"{model.words}: {len(ising.theta)} parameters, {drawn} for each row",
         ("k", "tr Γ_k", "ratio to MLE", "C_k", "C_k tr I^-1", "theorem 1", "margin", "theorem 2", "margin"),
-        [
-            (
-                str(row.k), number(row.trace), f"{row.trace / least:.3f}",
-                number(row.poincare) + ("" if row.converged else " or more"), number(row.bound),
-                "-" if row.order_holds is None else verdict(row.order_holds),
-                "-" if row.order_margin is None else _margin(row.order_margin, row.trace),
-                "-" if row.bound_holds is None else verdict(row.bound_holds), _margin(row.bound_margin, row.bound),
-            )
-            for row in rows
-        ],
-    )  # fmt: skip
+        [shown.get(k, (str(k), *"--------")) for k in sizes],
+    )
     document = {
         "command": "variance",
         "model": model.to_dict(),
@@ -170,9 +193,21 @@ def variance(model: LabModel, sizes: Sequence[int], *, masks: float) -> Found:
         "trace_of_inverse_information": least,
         "theorem_1": holding[0],
         "theorem_2": holding[1],
+        "left_out": heavy,
         "results": [asdict(row) for row in rows],
     }
     return Found(document, [listing], notes, lambda figure: _draw(figure, model.words, rows, least))
+
+
+def _shown(row: KVariance, least: float) -> tuple[str, ...]:
+    """A row of the table; least is tr(I^-1)."""
+    return (
+        str(row.k), number(row.trace), f"{row.trace / least:.3f}",
+        large(row.poincare, "> 1e28") + ("" if row.converged else " or more"), large(row.bound, "> 1e28"),
+        "-" if row.order_holds is None else verdict(row.order_holds),
+        "-" if row.order_margin is None else _margin(row.order_margin, row.trace),
+        "-" if row.bound_holds is None else verdict(row.bound_holds), _margin(row.bound_margin, row.bound),
+    )  # fmt: skip
 
 
 def _summary(holds: bool, margins: Sequence[tuple[float, float]]) -> str:
