@@ -17,7 +17,7 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-BENCHMARKS := $(filter-out benchmarks/common.py %_laws.py %_peers.py,$(sort $(wildcard benchmarks/*.py)))
+BENCHMARKS := $(filter-out benchmarks/common.py benchmarks/peers_apart.py %_laws.py %_peers.py,$(sort $(wildcard benchmarks/*.py)))
 
 # Matplotlib must not look for a screen, and pyright must not look for a newer pyright.
 export MPLBACKEND := Agg

@@ -19,18 +19,14 @@ there either. Writes results/bleu.json.
 
 import argparse
 import gzip
-import json
 import os
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from common import ROOT, write_result
+from peers_apart import Measured, Peer, find_peers
 
 from anyfill.evaluation.grades.bleu import bleu, self_bleu
 from anyfill.evaluation.grades.ngrams import NgramTable, Sentences
@@ -38,56 +34,6 @@ from anyfill.evaluation.grades.ngrams import NgramTable, Sentences
 PEERS = ("nltk", "fast_bleu")
 SMALL, SAMPLE = 200, 10
 JOBS = ("bleu", "self_bleu")
-Measured = dict[str, Any]
-
-
-class Peer:
-    """A package in a process of its own."""
-
-    def __init__(self, name: str, python: str) -> None:
-        script = Path(__file__).with_name("bleu_peers.py")
-        pipe, self.said = subprocess.PIPE, tempfile.TemporaryFile("w+")  # noqa: SIM115 (it lives as long as the process)
-        self.process = subprocess.Popen(
-            (python, script, name),
-            stdin=pipe,
-            stdout=pipe,
-            stderr=self.said,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        self.version: str = self._line()["version"]
-
-    def ask(self, **request: Any) -> Measured:
-        if self.process.stdin is None:
-            raise RuntimeError("no way to ask")
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        return self._line()
-
-    def close(self) -> None:
-        self.process.communicate()
-
-    def _line(self) -> Measured:
-        line = self.process.stdout.readline() if self.process.stdout else ""
-        if not line:
-            self.said.seek(0)
-            raise RuntimeError((self.said.read().strip().splitlines() or ["it ended without a word"])[-1])
-        return json.loads(line)
-
-
-def find_peers(python: str | None) -> tuple[dict[str, Peer], dict[str, str]]:
-    """The peers that run, here or under another interpreter, and why the others do not."""
-    found: dict[str, Peer] = {}
-    missing: dict[str, str] = {}
-    for name in PEERS:
-        for interpreter in (sys.executable, *([python] if python else [])):
-            try:
-                found[name] = Peer(name, interpreter)
-                break
-            except (RuntimeError, OSError) as error:
-                absent = isinstance(error, OSError) or "No package metadata" in str(error)
-                missing[name] = "not installed" if absent else f"does not run: {error}"
-    return found, {name: why for name, why in missing.items() if name not in found}
 
 
 def ours(job: str, sentences: Sentences, references: Sentences) -> tuple[Measured, np.ndarray]:
@@ -186,7 +132,7 @@ def main() -> None:
     except FileNotFoundError as error:
         print(f"no EMNLP2017 News ({error.filename}): name its folder with --data; nothing measured")
         return
-    peers, missing = find_peers(arguments.peers_python)
+    peers, missing = find_peers(Path(__file__).with_name("bleu_peers.py"), PEERS, arguments.peers_python)
     for name, why in missing.items():
         print(f"{name}: {why}")
     quick = {name: peer for name, peer in peers.items() if name != "nltk"}

@@ -23,18 +23,16 @@ import argparse
 import base64
 import json
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from common import RESULTS, environment, median_seconds, write_result
 from ising_laws import Checked, WrongLawError, dense_law, lattice_law, lattice_reference, require_law
+from peers_apart import Measured, Peer, find_peers
 from torch import Generator, Tensor
 
 from anyfill.data.spins import to_spins
@@ -60,53 +58,6 @@ CHOICES = {
     },
 }
 SIDE, COUPLING = 32, 0.4
-Measured = dict[str, Any]
-
-
-class Peer:
-    """A package in a process of its own."""
-
-    def __init__(self, name: str, python: str) -> None:
-        script = Path(__file__).with_name("ising_peers.py")
-        pipe, self.said = subprocess.PIPE, tempfile.TemporaryFile("w+")  # noqa: SIM115 (it lives as long as the process)
-        call = (python, str(script), name)
-        self.process = subprocess.Popen(call, stdin=pipe, stdout=pipe, stderr=self.said, text=True)
-        self.version: str = self._line()["version"]
-        self.ask(load=described(Ising.complete(2, 0.1)))
-        self.ask(chains=1, sweeps=1, seed=0)  # so that what is installed and broken shows at once
-
-    def ask(self, **request: Any) -> Measured:
-        if self.process.stdin is None:
-            raise RuntimeError("no way to ask")
-        self.process.stdin.write(json.dumps(request) + "\n")
-        self.process.stdin.flush()
-        return self._line()
-
-    def close(self) -> None:
-        self.process.communicate()
-
-    def _line(self) -> Measured:
-        line = self.process.stdout.readline() if self.process.stdout else ""
-        if not line:
-            self.said.seek(0)
-            raise RuntimeError((self.said.read().strip().splitlines() or ["it ended without a word"])[-1])
-        return json.loads(line)
-
-
-def find_peers(python: str | None) -> tuple[dict[str, Peer], dict[str, str]]:
-    """The peers that run, here or under another interpreter, and why the others do not."""
-    found: dict[str, Peer] = {}
-    missing: dict[str, str] = {}
-    for name in PEERS:
-        for interpreter in (sys.executable, *([python] if python else [])):
-            try:
-                found[name] = Peer(name, interpreter)
-                break
-            except (RuntimeError, OSError) as error:
-                absent = isinstance(error, OSError) or "No package metadata" in str(error)
-                missing[name] = "not installed" if absent else f"does not run: {error}"
-    missing = {name: why for name, why in missing.items() if name not in found}
-    return found, missing
 
 
 def described(ising: Ising) -> dict[str, object]:
@@ -278,6 +229,12 @@ def measure(arguments: argparse.Namespace, peers: dict[str, Peer], missing: dict
     print(f"wrote {write_result('ising', payload)}")  # what was saved of the environment comes with it
 
 
+def one_sweep(peer: Peer) -> None:
+    """Two spins, once."""
+    peer.ask(load=described(Ising.complete(2, 0.1)))
+    peer.ask(chains=1, sweeps=1, seed=0)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers-python", help="an interpreter that has dwave-samplers and thrml")
@@ -286,7 +243,8 @@ def main() -> None:
     parser.add_argument("--laws", action="store_true", help="check the laws only, and keep the rates that are written")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    peers, missing = find_peers(arguments.peers_python)
+    script = Path(__file__).with_name("ising_peers.py")
+    peers, missing = find_peers(script, PEERS, arguments.peers_python, tried=one_sweep)
     for name, why in missing.items():
         print(f"{name}: {why}")
     try:
