@@ -42,6 +42,7 @@ FAMILIES = [
     questions.Mixture((questions.MacEdges(N), questions.InpaintingEdges(N))),
     questions.Staged((True, False, True, False)),
     questions.Regions(2, 2),
+    questions.Spans(4, most=2, longest=2),
 ]
 LIKELIHOODS = [
     likes.Bernoulli(),

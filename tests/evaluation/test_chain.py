@@ -67,6 +67,7 @@ def test_every_order_gives_the_exact_conditional_of_a_joint(joint, generator, ma
 def test_all_readings_agree_on_a_joint(joint, generator, masked, reading):
     model = model_of(Masked(joint) if masked else joint)
     told = torch.rand(100, 6, generator=generator) < 0.5
+    told = torch.arange(6).expand(100, 6) < 3 if reading is Reading.PREFIX else told
     question = Question(told, ~told)
     x = joint.sample(100, generator=generator)
     answer = log_prob(model, x, question, reading=reading)
@@ -96,6 +97,22 @@ def test_a_difference_is_two_chains_and_one_where_the_given_come_first(joint, ge
             answer = log_prob(model_of(network, [Reading.DIFFERENCE]), x, question)
             assert answer.passes == passes
             torch.testing.assert_close(answer.value, exactly(joint, x, question))
+
+
+def test_a_prefix_model_answers_what_comes_next_and_nothing_else(joint, generator):
+    model = model_of(joint, [Reading.PREFIX])
+    x = joint.sample(30, generator=generator)
+    for told, wanted in (((), range(6)), ((0, 1), (2, 3)), ((0, 1, 2, 3, 4), (5,))):
+        question = Question.of(6, given=told, asked=wanted, batch=30)
+        answer = log_prob(model, x, question)
+        assert (answer.kind, answer.reading, answer.passes) == ("exact", Reading.PREFIX, 1)
+        torch.testing.assert_close(answer.value, exactly(joint, x, question))
+    for told, wanted in (((1,), (0,)), ((0,), (2,)), ((), (1,))):
+        question = Question.of(6, given=told, asked=wanted, batch=30)
+        with pytest.raises(ValueError, match="trained"):
+            log_prob(model, x, question)
+        with pytest.raises(ValueError, match="what comes next in the model's order"):
+            log_prob(model, x, question, reading="prefix")
 
 
 def by_hand(model, x, order):

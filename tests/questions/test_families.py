@@ -148,6 +148,8 @@ def needed(reading: Reading, order: Order, variables: int) -> set[tuple[frozense
         return {(known, j) for known, j in edges if all(place[i] < place[j] for i in known)}
     if reading is Reading.INPAINTING:  # completions: nothing before j is unknown
         return {(known, j) for known, j in edges if all(i in known for i in place if place[i] < place[j])}
+    if reading is Reading.PREFIX:  # one chain: known is all that comes before
+        return {(known, j) for known, j in edges if known == {i for i in place if place[i] < place[j]}}
     return edges  # DIRECT (given any set, asked one variable) and ANY_ORDER
 
 
@@ -168,7 +170,7 @@ def test_the_readings_claimed_are_those_whose_every_term_is_trained(questions: Q
     seen = trained(questions)
     licensed = {reading for reading in Reading if needed(reading, order, questions.variables) <= seen}
     claimed = set(Reading) if Reading.ANY_ORDER in questions.readings else set(questions.readings)
-    assert claimed == licensed
+    assert (claimed | {Reading.PREFIX} if claimed else claimed) == licensed  # every other reading implies this one
 
 
 @pytest.mark.parametrize("edges", [MacEdges(4), InpaintingEdges(4)])

@@ -27,6 +27,8 @@ def practised(reading, known, j, priority):
             return earlier <= known
         case Reading.DIFFERENCE:
             return known <= earlier
+        case Reading.PREFIX:
+            return known == earlier
 
 
 @pytest.mark.parametrize("w", [Increasing(), Decreasing()])

@@ -10,6 +10,7 @@ from anyfill.corruption import Absorb, Scramble
 from anyfill.data.rows import Rows
 from anyfill.data.text import TEXT8
 from anyfill.data.utf8 import Utf8
+from anyfill.evaluation import log_prob
 from anyfill.likelihoods import Gaussian
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer, ResidualMLP, Transformer
@@ -55,7 +56,8 @@ def test_every_recipe_trains_its_own_model(recipe) -> None:
         ("sundae", Transformer, Scramble(CODES, told=False), None),
         ("one_pass", OnePassTransformer, Absorb(), {Reading.DIRECT, Reading.INPAINTING, Reading.DIFFERENCE}),
         ("one_pass_filler", OnePassTransformer, Absorb(), {Reading.INPAINTING, Reading.DIFFERENCE}),
-        ("left_to_right", OnePassTransformer, Absorb(), set()),
+        ("one_pass_spans", OnePassTransformer, Absorb(), {Reading.DIRECT, Reading.INPAINTING, Reading.DIFFERENCE}),
+        ("left_to_right", OnePassTransformer, Absorb(), {Reading.PREFIX}),
     ],
 )
 def test_a_recipe_is_its_network_corruption_and_questions(recipe, network, corruption, readings) -> None:
@@ -103,8 +105,12 @@ def test_left_to_right_loss_is_the_chain_from_first_to_last(generator: torch.Gen
             total += model.marginals(every, known).log_prob(every)[:, j].double()
     assert torch.allclose(-loss.double(), total, atol=1e-5)
     assert total.exp().sum().item() == pytest.approx(1.0, abs=1e-5)
+    model.readings = left_to_right(N).readings
+    answer = log_prob(model, every, Question.of(N, batch=len(every)))
+    assert (answer.kind, answer.passes) == ("exact", 1)
+    assert torch.allclose(answer.value, total, atol=1e-5)
     nothing = torch.zeros(2, N).bool()
-    drawn = sample(model, torch.zeros(2, N).long(), Question(nothing, ~nothing), generator=generator, unlicensed=True)
+    drawn = sample(model, torch.zeros(2, N).long(), Question(nothing, ~nothing), generator=generator)
     assert drawn.passes == N
 
 

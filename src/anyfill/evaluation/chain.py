@@ -36,6 +36,10 @@ from anyfill.rank import asked_in, known_before
 
 CELLS_PER_PASS = 2**16
 """Rows of a pass times N, where the caller does not say: bounds the memory of packed passes."""
+_COMPLETE = {
+    Reading.INPAINTING: "everything that is not given to be asked",
+    Reading.PREFIX: "what comes next in the model's order to be asked, given all that is before it",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +140,8 @@ def _reading(model: Model, question: Question, reading: Reading | None, order: O
         raise refuse("reading", expected=f"what the model was trained for ({trained})", got=repr(reading.value))
     if not own and reading is not Reading.ANY_ORDER:
         raise refuse("order", expected=f"the model's own for the reading {reading.value!r}", got=repr(order))
-    if reading is Reading.INPAINTING and not covers(reading, question, model.order, order=model.order):
-        raise refuse(what, expected="everything that is not given to be asked (INPAINTING)", got="ignored variables")
+    if reading in _COMPLETE and not covers(reading, question, model.order, order=model.order):
+        raise refuse(what, expected=f"{_COMPLETE[reading]} ({reading.name})", got="ignored or later ones in between")
     return reading
 
 

@@ -41,7 +41,7 @@ class Chain:
     @property
     def readings(self) -> frozenset[Reading]:
         if self.joint_share == 1.0:  # one chain only
-            return frozenset()
+            return frozenset({Reading.ANY_ORDER if self.order.random else Reading.PREFIX})
         if self.order.random:  # blocks in random order are random orders
             return frozenset({Reading.ANY_ORDER})
         # The blocks are paths of the questions, and the given block is a path of its own: a marginal. But the network

@@ -1,6 +1,6 @@
 """Questions (given, asked), the orders in which asked variables are answered, and distributions over questions.
 
-Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, Regions, Staged, Mixture
+Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, Regions, Spans, Staged, Mixture
 MAC's edges   MacEdges and InpaintingEdges (closed form), Edges (any test distribution), TheRest (all unknown asked)
 Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion, InStages
 Blocks        FixedBlocks, AdaptiveBlocks, k_blocks: variables that are answered jointly given the rest
@@ -28,6 +28,7 @@ from anyfill.questions.question import (
     rank_of,
 )
 from anyfill.questions.regions import Regions
+from anyfill.questions.spans import Spans
 from anyfill.questions.staged import InStages, Staged, directions, patches
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "Regions",
     "Shuffled",
     "Spaced",
+    "Spans",
     "Staged",
     "TheRest",
     "UniformCardinality",

@@ -10,10 +10,11 @@ With w the protocol of training, a network has practised p(x_j | x_K) for the kn
     DIRECT       that are any subset of the others, when the steps follow w
     INPAINTING   that hold everything before j in w, and any part of what comes after
     DIFFERENCE   that hold nothing after j in w (the edges of MAC's mask lattice)
+    PREFIX       that hold everything before j in w and nothing else
 
 so a chain in w's order is covered by INPAINTING when no ignored variable comes in w before an asked one, and by
-DIFFERENCE when no given variable comes after an asked one. Samplers and evaluation both ask here, and nothing is read
-off a network that was never trained for it unless the caller says so.
+DIFFERENCE when no given variable comes after an asked one; by PREFIX when both hold. Samplers and evaluation both ask
+here, and nothing is read off a network that was never trained for it unless the caller says so.
 """
 
 from collections.abc import Collection
@@ -24,7 +25,7 @@ from torch import Tensor
 from anyfill.checks import refuse
 from anyfill.questions.question import Order, Question, Reading
 
-PREFERENCE = (Reading.DIRECT, Reading.ANY_ORDER, Reading.INPAINTING, Reading.DIFFERENCE)
+PREFERENCE = (Reading.DIRECT, Reading.ANY_ORDER, Reading.INPAINTING, Reading.DIFFERENCE, Reading.PREFIX)
 """Where several readings cover a question, the first of these is used: the most direct one."""
 
 
@@ -44,8 +45,10 @@ def covers(reading: Reading, question: Question, w: Order, *, order: Order | Non
         return False
     if reading is Reading.DIRECT:
         return True
+    if reading is not Reading.INPAINTING and bool(_any_after(question.given, question.asked, w).any()):
+        return False
     if reading is Reading.DIFFERENCE:
-        return not bool(_any_after(question.given, question.asked, w).any())
+        return True
     if parallel:
         ungiven = ~question.given
         return not bool((_any_after(question.asked, ungiven, w) & (ungiven.sum(1) > 1)).any())

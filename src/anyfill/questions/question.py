@@ -20,12 +20,14 @@ class Reading(StrEnum):
     INPAINTING  the given block, then the asked ones in w's order, when everything not given is asked
     DIRECT      the given block, then the asked ones in w's order, other variables ignored
     ANY_ORDER   every single variable given every subset of the others: any order at all
+    PREFIX      what comes next in w's order, given everything before it: plain autoregression
     """
 
     DIFFERENCE = "difference"
     INPAINTING = "inpainting"
     DIRECT = "direct"
     ANY_ORDER = "any order"
+    PREFIX = "prefix"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,18 @@
     "sunmask"             bidirectional, stretched flag        noise, told         recipes.sunmask
     "sundae"              the same                             noise, not told     recipes.sunmask
     "one_pass", "one_pass_filler"   causal, sorted blocks      none                recipes.one_pass
+    "one_pass_spans"      the same                             none                this file
     "left_to_right"       the same                             none                this file
 
 Plain autoregression is the bound for all others: the same network, trained on one order only. It can be asked
-for p(row) and p(what comes next | the beginning of a row) alone. No reading stands for that, so its model has none: the
-exact log p(row) is minus its own loss in evaluation mode, and samplers must be told ``unlicensed=True``.
+for p(row) and p(what comes next | the beginning of a row) alone (``Reading.PREFIX``). For people who fill blanks,
+"one_pass_spans" practises holes and unfinished rows half of the time, any question the other half.
 
 Sizes count the weights of the blocks (12 · depth · width²); embeddings and the output come on top.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Literal, get_args
 
 import torch
@@ -31,7 +33,9 @@ from anyfill.networks.transformer import Transformer
 from anyfill.objectives.objective import Objective
 from anyfill.objectives.one_pass import Chain
 from anyfill.questions.cardinality import UniformSplits
+from anyfill.questions.mixture import Mixture
 from anyfill.questions.order import Increasing
+from anyfill.questions.spans import Spans
 from anyfill.recipes.baselines import ardm
 from anyfill.recipes.mac import mac_inpainting, mac_next, mac_rest
 from anyfill.recipes.one_pass import one_pass, one_pass_filler
@@ -46,6 +50,7 @@ TextRecipe = Literal[
     "sundae",
     "one_pass",
     "one_pass_filler",
+    "one_pass_spans",
     "left_to_right",
 ]
 TextSize = Literal["1M", "6M", "25M", "85M"]
@@ -64,6 +69,11 @@ def left_to_right(variables: int) -> Chain:
     return Chain(UniformSplits(variables), Increasing(), joint_share=1.0)
 
 
+def one_pass_spans(variables: int, *, joint_share: float = 0.25) -> Chain:
+    """For any question, and as often for blanks in a line; ``joint_share`` of the rows are read from first to last."""
+    return Chain(Mixture((UniformSplits(variables), Spans(variables))), Increasing(), joint_share)
+
+
 _OBJECTIVES: dict[TextRecipe, Callable[[int], Objective]] = {
     "ardm": ardm,
     "mac_next": mac_next,
@@ -73,15 +83,27 @@ _OBJECTIVES: dict[TextRecipe, Callable[[int], Objective]] = {
     "sundae": sundae,
     "one_pass": one_pass,
     "one_pass_filler": one_pass_filler,
+    "one_pass_spans": one_pass_spans,
     "left_to_right": left_to_right,
 }
-_ONE_PASS = ("one_pass", "one_pass_filler", "left_to_right")
+_ONE_PASS = ("one_pass", "one_pass_filler", "one_pass_spans", "left_to_right")
 
 
-def text_objective(recipe: TextRecipe, length: int) -> Objective:
-    """What trains this recipe on rows of ``length`` codes."""
+def text_objective(recipe: TextRecipe, length: int, *, joint_share: float | None = None) -> Objective:
+    """What trains this recipe on rows of ``length`` codes.
+
+    Args:
+        recipe: which method; see the top of this file.
+        length: N.
+        joint_share: share of the rows that a one-pass recipe reads from first to last; None = the recipe's own.
+    """
     _check_recipe(recipe)
-    return _OBJECTIVES[recipe](length)
+    objective = _OBJECTIVES[recipe](length)
+    if joint_share is None:
+        return objective
+    if not isinstance(objective, Chain) or recipe == "left_to_right":
+        raise refuse("joint_share", expected="None, or a one-pass recipe of several orders", got=f"with {recipe!r}")
+    return replace(objective, joint_share=joint_share)
 
 
 def text_model(
