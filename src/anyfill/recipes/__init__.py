@@ -22,7 +22,7 @@ from anyfill.recipes.sunmask import (
     sunmask_unet_model,
     sunmask_variant,
 )
-from anyfill.recipes.text import left_to_right, text_model, text_objective
+from anyfill.recipes.text import left_to_right, one_pass_spans, text_model, text_objective
 from anyfill.recipes.voice_leading import NoParallels
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "one_pass_chorale",
     "one_pass_chorale_model",
     "one_pass_filler",
+    "one_pass_spans",
     "sfarm",
     "sfarm_mlp",
     "sfarm_options",
