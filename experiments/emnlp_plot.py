@@ -132,13 +132,13 @@ class Chain:
                 followers[tuple(padded[end - order : end])][padded[end]] += 1
         self.followers = dict(followers)
 
-    def draw(self, count: int, temperature: float, seed: int) -> list[list[int]]:
-        """Sentences drawn with every count to the power of 1 / temperature."""
+    def draw(self, count: int, temperature: float, seed: int, *, longest: int = 40) -> list[list[int]]:
+        """Sentences of at most ``longest`` words, drawn with every count to the power of 1 / temperature."""
         random, tables = Random(seed), {}
         found: list[list[int]] = []
         for _ in range(count):
             sentence = [-1] * self.order
-            while len(sentence) < self.order + 40:
+            while len(sentence) < self.order + longest:
                 past = tuple(sentence[-self.order :])
                 if past not in tables:
                     words = self.followers[past]

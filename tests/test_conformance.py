@@ -95,7 +95,7 @@ WEIGHTS = [
     *(objectives.Everyone(), objectives.RescaledEveryone()),
 ]
 POLICIES = [
-    *(samplers.Follow(), samplers.Confidence(3), samplers.EntropyBounded(), samplers.Gibbs(2)),
+    *(samplers.Follow(), samplers.Confidence(3), samplers.Remask(4), samplers.EntropyBounded(), samplers.Gibbs(2)),
     *(samplers.AnnealedGibbs(4), samplers.Rewrite(4)),
 ]
 DECODERS = [samplers.CachedChain(), samplers.Speculative()]

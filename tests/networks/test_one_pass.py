@@ -208,3 +208,58 @@ def test_bad_settings_are_refused_in_one_sentence(changed: dict[str, object], se
     settings: dict[str, object] = {"kind": Discrete(5), "shape": (VARIABLES,), "outputs": 5, "width": 48, "heads": 3}
     with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
         OnePassTransformer(**{**settings, **changed})  # type: ignore[arg-type]
+
+
+def answered_at(rank: Tensor, row: int, step: int) -> int | None:
+    """The variable of a row that is answered at ``step``, if there is one."""
+    found = (rank[row] == step).nonzero()
+    return int(found[0]) if len(found) else None
+
+
+@pytest.mark.parametrize(("kind", "shape", "positions"), CASES)
+@torch.no_grad()
+def test_a_window_of_answers_is_read_as_the_chain_reads_it(kind, shape, positions, generator) -> None:
+    """Rows advance on their own: each takes back as many answers as were wrong, and leaves when it is done."""
+    net = network(kind, shape, positions)
+    x, rank = values(kind, 8, generator), random_rank(8, generator, Shuffled())
+    params, asked = net.chain(x, rank), asked_in(rank).sum(1)
+    _, cache = net.open(x, rank)
+    rows, read, compared = torch.arange(8), torch.zeros(8, dtype=torch.int64), torch.zeros(8, VARIABLES)
+    while len(rows):
+        due = cache.place.unsqueeze(1) + torch.arange(3)
+        told = x[rows].gather(1, cache.order.gather(1, due.clamp(max=VARIABLES - 1)))
+        guess = torch.where(torch.rand(told.shape, generator=generator) < 0.3, x.roll(1)[rows][:, :3], told)
+        answers, cache = net.advance(guess, cache)
+        right = (guess == told).long().cumprod(1).sum(1)
+        for at, row in enumerate(rows.tolist()):
+            for i in range(int(right[at])):
+                variable = answered_at(rank, row, int(read[at]) + i + 1)
+                if variable is not None:
+                    torch.testing.assert_close(answers[at, i], params[row, variable], atol=1e-5, rtol=0)
+                    compared[row, variable] += 1
+        cache, read = net.rewind(cache, 3 - right), read + right
+        active = (read < asked[rows]).nonzero().squeeze(1)
+        cache, rows, read = net.select(cache, active), rows[active], read[active]
+    assert torch.equal(compared == 1, asked_in(rank) & (rank > 0))  # each once: what was taken back was not compared
+
+
+@pytest.mark.parametrize(("kind", "shape", "positions"), CASES)
+@torch.no_grad()
+def test_peeking_answers_the_next_variables_given_what_was_read(kind, shape, positions, generator) -> None:
+    net = network(kind, shape, positions)
+    x, rank = values(kind, 8, generator), random_rank(8, generator, Shuffled())
+    _, cache = net.open(x, rank)
+    compared = 0
+    for step in range(4):
+        current = cache.order.gather(1, cache.place.clamp(max=VARIABLES - 1).unsqueeze(1)).squeeze(1)
+        value = x.gather(1, current.unsqueeze(1)).squeeze(1)
+        seen, cache = net.peek(value, cache, 5)
+        tied = torch.where(asked_in(rank) & (rank > step), step + 1, rank)
+        expected = net.chain(x, tied)
+        for row in range(8):
+            for i in range(5):
+                variable = answered_at(rank, row, step + 1 + i)
+                if variable is not None:
+                    torch.testing.assert_close(seen[row, i], expected[row, variable], atol=1e-5, rtol=0)
+                    compared += 1
+    assert compared > 30

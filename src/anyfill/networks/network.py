@@ -42,3 +42,30 @@ class Cached(OnePass, Protocol):
     def extend(self, value: Tensor, cache: Any) -> tuple[Tensor, Any]:
         """Take in the answers (B,) to each row's current variable: parameters (B, P) of its next one."""
         ...
+
+
+@runtime_checkable
+class Windowed(Cached, Protocol):
+    """A cached network that reads several answers at once, foresees several, and takes answers back."""
+
+    def advance(self, values: Tensor, cache: Any) -> tuple[Tensor, Any]:
+        """Take in each row's next W answers (B, W): parameters (B, W, P) of the variable behind each of them.
+
+        What runs past a row's last asked variable may be anything in range; parameters there mean nothing.
+        """
+        ...
+
+    def peek(self, value: Tensor, cache: Any, count: int) -> tuple[Tensor, Any]:
+        """Take in each row's answer (B,): parameters (B, count, P) of its next variables, each given that and no more.
+
+        The first of them are those that ``extend`` gives.
+        """
+        ...
+
+    def rewind(self, cache: Any, steps: Tensor) -> Any:
+        """Take back each row's last answers, as many as ``steps`` (B,) says."""
+        ...
+
+    def select(self, cache: Any, rows: Tensor) -> Any:
+        """The cache of some rows (R,) alone, apart from the old one."""
+        ...

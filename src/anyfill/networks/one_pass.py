@@ -25,25 +25,8 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count, require_probability
 from anyfill.networks.blocks import Block, Places, Rotary, Turn, on_another_grid, require_grid, require_periods
 from anyfill.networks.embed import Kind, ValueEmbedding
+from anyfill.networks.one_pass_cache import Cache, Window
 from anyfill.rank import NEVER, asked_in
-
-
-@dataclass(slots=True)
-class Cache:
-    """What has been read so far.
-
-    Attributes:
-        order: int64 (B, N), the variables in the order they are read.
-        place: int64 (B,), index of the token each row read last; it predicts ``order[place]``.
-        keys, values: per block (B, H, L, D); entries beyond ``place`` are not yet valid.
-        context: the context vector each token gets, if any.
-    """
-
-    order: Tensor
-    place: Tensor
-    keys: list[Tensor]
-    values: list[Tensor]
-    context: Tensor | None
 
 
 @dataclass(eq=False, repr=False)
@@ -167,6 +150,34 @@ class OnePassTransformer(nn.Module):
             )
             h = block.finish(h, attended)
         return self.head(self.norm(h[:, 0])), Cache(cache.order, place, cache.keys, cache.values, cache.context)
+
+    def advance(self, values: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
+        """Take in each row's next W answers (B, W): parameters (B, W, P) of the variable behind each of them."""
+        return self._ahead(values, cache, Window.behind(cache, values.shape[1], copies=False), values.shape[1])
+
+    def peek(self, value: Tensor, cache: Cache, count: int) -> tuple[Tensor, Cache]:
+        """Take in each row's answer (B,), as ``extend``: parameters (B, count, P) of its next variables given that."""
+        window = Window.behind(cache, count, copies=True)
+        return self._ahead(value.unsqueeze(1).expand(-1, count), cache, window, 1)
+
+    def rewind(self, cache: Cache, steps: Tensor) -> Cache:
+        """Take back each row's last answers, as many as ``steps`` (B,) says."""
+        return cache.at(cache.place - steps)
+
+    def select(self, cache: Cache, rows: Tensor) -> Cache:
+        """The cache of some rows (R,) alone, copied."""
+        return cache.rows(rows)
+
+    def _ahead(self, values: Tensor, cache: Cache, window: Window, read: int) -> tuple[Tensor, Cache]:
+        """(B, W, P) from a window of values (B, W), written into the cache; ``read`` of them count as read."""
+        h, query_turn, key_turn = self._embed(self.value(values, window.own), window.own, window.target, cache.context)
+        for block, keys, stored in zip(self._blocks(), cache.keys, cache.values):
+            query, key, new = block.project(h, query_turn, key_turn)
+            attended = functional.scaled_dot_product_attention(
+                query, window.write(keys, key), window.write(stored, new), attn_mask=window.visible
+            )
+            h = block.finish(h, attended)
+        return self.head(self.norm(h)), cache.at(cache.place + read)
 
     def compile_parts(self) -> None:
         """Compile the repeated block: most of the speed of compiling everything, a fraction of the wait."""

@@ -1,7 +1,7 @@
 """Samplers: draw p(asked | given), and watch it being drawn.
 
 Loop       trace (a policy), sample and watch (a policy or a decoder)
-Policies   Follow, Confidence, EntropyBounded, Gibbs, AnnealedGibbs (Coconet), Rewrite (SUNMASK, SUNDAE)
+Policies   Follow, Confidence, EntropyBounded, Remask, Gibbs, AnnealedGibbs (Coconet), Rewrite (SUNMASK, SUNDAE)
 Decoders   CachedChain (key-value cache), Speculative (fewer passes, same law)
 Values     Draw (temperature, top-k, nucleus, typical), Veto (rules to keep)
 Chains     KGibbs, BlockDynamics, IndependentParallel on Ising models; gibbs_updates for speed
@@ -16,6 +16,7 @@ from anyfill.samplers.gibbs import Gibbs
 from anyfill.samplers.heat_bath import gibbs_updates
 from anyfill.samplers.loop import trace
 from anyfill.samplers.policy import Answer, Confidence, EntropyBounded, Follow, Forgetful, Policy, State
+from anyfill.samplers.remask import Remask
 from anyfill.samplers.rewrite import Rewrite
 from anyfill.samplers.sample import Decoder, Sample, sample, watch
 from anyfill.samplers.speculative import Speculative
@@ -38,6 +39,7 @@ __all__ = [
     "KGibbs",
     "Kernel",
     "Policy",
+    "Remask",
     "Rewrite",
     "Sample",
     "Speculative",

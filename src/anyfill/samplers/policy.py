@@ -7,6 +7,7 @@ answers p(x_j | told) for every j, a value is drawn for each, and the policy say
     Follow(order, groups=S)   S nearly equal groups, each in parallel: S' < N steps (ARDM, SFARM; an approximation)
     Confidence(S)             the most confident first, on a linear or cosine schedule (MaskGIT)
     EntropyBounded(bound)     as many at once as are nearly independent: sum h - max h <= bound nats (EB-sampler)
+    Remask(S)                 some are forgotten and answered again (ReMDM; ``anyfill.samplers.remask``)
     Gibbs(k, rounds)          k-subsets drawn anew given everything else (``anyfill.samplers.gibbs``)
     AnnealedGibbs(rounds)     independent blocks, large ones first (Coconet; ``anyfill.samplers.annealed``)
     Rewrite(rounds)           all predicted again, some accepted (SUNDAE, SUNMASK; ``anyfill.samplers.rewrite``)

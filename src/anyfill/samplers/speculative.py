@@ -3,41 +3,66 @@
 Any-subset speculative decoding, for a batch in which every row advances on its own. With the variables of a row in
 order and the first f of them answered, repeat
 
-    draft    one pass with all open variables tied:  p_i = p(x_i | answered),  draw x_i ~ p_i for every open i
-    verify   one pass over the whole chain:          q_i = p(x_i | answered, drafted x_f … x_{i-1})
+    draft    guess x_f, x_{f+1}, …, each from a distribution p_i that may depend on the guesses before it
+    verify   one pass over the guesses:  q_i = p(x_i | answered, guessed x_f … x_{i-1}), also for the one behind them
     accept   x_f, x_{f+1}, … while u_i < q_i(x_i) / p_i(x_i), u_i uniform
-    correct  the first rejected x_i is drawn anew from (q_i - p_i)^+, renormalised
+    correct  the next one is drawn from (q_i - p_i)^+, renormalised: q_i itself, if all guesses were accepted
 
 A value is kept with probability min(p, q) and replaced with the mass that is missing, so it has law q_i given all
-before it: the output is exactly a draw from the chain, whether or not the network's conditionals fit together. At the
-frontier p_f = q_f, so the first draft always stands and a pair of passes answers two variables at least (one pass, if
-only one is open). Temperature, top-k, nucleus and typical reshape p and q alike: all of this is then true of the
-reshaped law.
+before it: the output is exactly a draw from the chain, whatever p is, and whether or not the network's conditionals fit
+together. How many variables are guessed at a time depends on what was accepted so far, which changes nothing of this.
+Temperature, top-k, nucleus and typical reshape q (and p, for better guesses): all of it is then true of the reshaped
+law.
+
+Drafts come from the network itself, in one pass with the open variables tied, p_i = p(x_i | answered): then p_f = q_f,
+the first guess always stands, and a pair of passes answers two variables at least. Or they come from a ``Draft``, such
+as an ``NgramDraft`` counted from training text, and every pass verifies. ``anyfill.samplers.verify`` has the passes: a
+network with a cache (``Windowed``) reads the guessed variables alone, any other one-pass network whole rows.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Generator, Tensor
+from torch.nn import functional
 
-from anyfill.checks import refuse
+from anyfill.checks import refuse, require_count
 from anyfill.likelihoods.discrete import sample_codes
-from anyfill.likelihoods.marginals import DiscreteMarginals
 from anyfill.likelihoods.numerics import uniform
 from anyfill.model import Model
 from anyfill.questions.question import Order, Question, chain_rank
-from anyfill.rank import asked_in
+from anyfill.samplers.drafts import Draft
 from anyfill.samplers.draw import Draw, reshape_log_probs
 from anyfill.samplers.loop import as_values, decode, start
 from anyfill.samplers.policy import State
+from anyfill.samplers.verify import Guess, Work, checked, reader
 
 
 @dataclass(frozen=True, slots=True)
 class Speculative:
-    """Drafts in parallel, verifies in one pass; ``order=None`` is the model's own. Discrete likelihoods only."""
+    """Guesses several variables, verifies them in one pass. Discrete likelihoods only.
+
+    Attributes:
+        order: None = the model's own.
+        draft: what guesses; None = the network itself.
+        window: the most variables guessed at a time, at least 1.
+        price: what one more guess costs, beside a pass over one token per row; at least 0. As many are guessed as then
+            bring the most answers for their price, by the share of guesses accepted so far. None = 0.05 on a GPU or for
+            single rows, more for many rows on a processor that must work through them one after another.
+    """
 
     order: Order | None = None
+    draft: Draft | None = None
+    window: int = 16
+    price: float | None = None
+
+    def __post_init__(self) -> None:
+        require_count("window", self.window)
+        if self.price is not None and (isinstance(self.price, bool) or not 0.0 <= self.price < math.inf):
+            raise refuse("price", expected="None, or a number of at least 0", got=repr(self.price))
 
     def __call__(
         self,
@@ -53,7 +78,7 @@ class Speculative:
         """As ``anyfill.samplers.trace``; ValueError unless the network is ``OnePass`` and the likelihood discrete."""
         _ = model.one_pass  # refuse before the first state is asked for
         return decode(
-            _states,
+            partial(_states, speculative=self),
             model,
             x,
             question,
@@ -65,92 +90,123 @@ class Speculative:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Luck:
+    """How often guesses were accepted so far; it begins as if 3 of 4 had been."""
+
+    accepted: int = 3
+    tried: int = 4
+
+    def width(self, window: int, price: float) -> int:
+        """The number of guesses d that is best on average: the most of (1 + r + … + r^d) / (1 + d price)."""
+        rate = self.accepted / self.tried
+        answers = [(1 - rate ** (d + 1)) / (1 - rate) if rate < 1 else d + 1.0 for d in range(1, window + 1)]
+        return 1 + max(range(window), key=lambda i: answers[i] / (1 + (i + 1) * price))
+
+
+def _price(rows: int, device: torch.device) -> float:
+    """Measured with 1 M and 6 M parameters: a processor is busy with one token of each of about 200 rows."""
+    return 0.05 if device.type != "cpu" else 0.05 + rows / (rows + 150)
+
+
 def _states(
-    model: Model, x: Tensor, question: Question, order: Order, draw: Draw, context: Tensor | None, generator: Generator
+    model: Model,
+    x: Tensor,
+    question: Question,
+    order: Order,
+    draw: Draw,
+    context: Tensor | None,
+    generator: Generator,
+    *,
+    speculative: Speculative,
 ) -> Iterator[State]:
     state = start(model, x, question, generator)
     yield state
     rank = chain_rank(order, question, generator=generator)
-    asked = question.asked.sum(1)
-    answered = torch.zeros_like(asked)
-    while True:
-        rows = (answered < asked).nonzero().squeeze(1)  # finished rows leave the batch
-        if len(rows) == 0:
-            return
-        side = None if context is None else context[rows]
+    rows = question.asked.any(1).nonzero().squeeze(1)  # who is being worked on; finished rows leave the batch
+    if len(rows) == 0:
+        return
+    work = Work.of(state.x[rows], rank[rows], None if context is None else context[rows])
+    read, luck = reader(model, speculative.draft, draw, generator), _Luck()
+    longest = int(work.asked.max())
+    while len(rows):
+        price = _price(len(rows), x.device) if speculative.price is None else speculative.price
         with model.evaluating():
-            value, score, last, passes = _round(
-                model, state.x[rows], rank[rows], answered[rows], asked[rows], draw, side, generator
-            )
-        own = rank[rows]
-        written = asked_in(own) & (own >= answered[rows].unsqueeze(1)) & (own <= last.unsqueeze(1))
-        state = replace(
-            state,
-            x=state.x.index_copy(0, rows, torch.where(written, value, state.x[rows])),
-            rank=state.rank.index_copy(0, rows, torch.where(written, state.step, state.rank[rows])),
-            score=state.score.index_copy(0, rows, torch.where(written, score, state.score[rows])),
-            step=state.step + 1,
-            passes=state.passes + int(passes.max()),
-            row_passes=state.row_passes.index_add(0, rows, passes),
-        )
-        answered = answered.index_copy(0, rows, last + 1)
+            guess = checked(read.propose(work, state.known[rows], luck.width(speculative.window, price), longest))
+            target = reshape_log_probs(guess.target, draw)
+            value, count = _settled(guess, target, generator)
+            score = guess.target.gather(-1, value.unsqueeze(-1)).squeeze(-1).double()
+        left = work.left
+        stands = torch.minimum(count, left)
+        state = _written(state, rows, work, as_values(value, x), score, stands, guess)
+        read.accept(as_values(value, x), count)
+        certain, drafts = read.certain, guess.value.shape[1]
+        accepted = torch.minimum(count - 1, left)
+        tried = accepted + (accepted < left.clamp(max=drafts))
+        some = (left > certain) & (drafts > certain)
+        active = left > stands
+        figures = torch.stack(
+            [
+                torch.where(some, accepted - certain, 0).sum(),
+                torch.where(some, tried - certain, 0).sum(),
+                (left - stands).max(),
+                active.sum(),
+            ]
+        ).tolist()
+        luck = _Luck(luck.accepted + figures[0], luck.tried + figures[1])
+        longest = figures[2]
+        work = work.with_answers(state.x[rows], work.answered + stands)
+        if figures[3] < len(rows) and (figures[3] <= read.share * len(rows)):
+            kept = active.nonzero().squeeze(1)
+            rows, work = rows[kept], work.rows(kept)
+            read.keep(kept)
         yield state
 
 
-def _round(
-    model: Model,
-    x: Tensor,
-    rank: Tensor,
-    answered: Tensor,
-    asked: Tensor,
-    draw: Draw,
-    context: Tensor | None,
-    generator: Generator,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """One draft and its verification.
+def _settled(guess: Guess, target: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:
+    """What stands of D guesses.
+
+    Args:
+        guess: the guesses with the distributions they were drawn from.
+        target: (B, D + 1, K), the log-probabilities they should have been drawn with, and those of the next variable.
+        generator: the source of all randomness.
 
     Returns:
-        value: (B, N), drafted values, corrected where rejected first.
-        score: (B, N), their log-probabilities under the chain.
-        last: int64 (B,), the rank of the last value that stands.
-        passes: int64 (B,), 1, or 2 where a verification was needed.
+        value: int64 (B, D + 1), the accepted guesses and, right behind them, a value drawn in place of the next.
+        count: int64 (B,), how many values stand: the accepted ones and that one.
     """
-    frontier = answered.unsqueeze(1)
-    waiting = asked_in(rank) & (rank >= frontier)
-    draft_all = _log_probs(model, x, torch.where(waiting, frontier, rank), context)
-    draft = reshape_log_probs(draft_all, draw)
-    value = torch.where(waiting, as_values(sample_codes(draft, generator=generator), x), x)
-    single = asked - answered == 1
-    if bool(single.all()):
-        return value, _at(draft_all, value), answered, torch.ones_like(answered)
-
-    target_all = _log_probs(model, value, rank, context)
-    target = reshape_log_probs(target_all, draw)
-    ratio = (_at(target, value) - _at(draft, value)).exp()
-    stands = (uniform(ratio.shape, generator=generator, device=x.device) < ratio) | (rank == frontier)
-    rejected = torch.where(waiting & ~stands, rank, asked.unsqueeze(1)).amin(1)
-    last = torch.minimum(rejected, asked - 1)
-
-    row, column = (waiting & (rank == rejected.unsqueeze(1))).nonzero(as_tuple=True)  # one variable per row at most
-    q, p = target[row, column].exp(), draft[row, column].exp()
-    missing = (q - p).clamp(min=0.0)
+    at = guess.value.unsqueeze(-1)
+    ratio = (target[:, :-1].gather(-1, at) - guess.log_probs.gather(-1, at)).squeeze(-1).exp()
+    stands = uniform(ratio.shape, generator=generator, device=ratio.device) < ratio
+    accepted = stands.long().cumprod(1).sum(1)
+    row = torch.arange(len(accepted), device=accepted.device)
+    q = target[row, accepted].exp()
+    # Behind the last guess nothing was guessed: p = 0 there, and what is missing is all of q.
+    missing = (q - functional.pad(guess.log_probs.exp(), (0, 0, 0, 1))[row, accepted]).clamp(min=0.0)
     # Rounding may leave nothing of the missing mass; p and q are then equal to rounding, and q will do.
     missing = torch.where(missing.sum(-1, keepdim=True) > 0, missing, q)
     fresh = sample_codes(missing.log(), generator=generator)
-    value = value.index_put((row, column), as_values(fresh, x))
-    return value, _at(target_all, value), last, torch.where(single, 1, 2)
+    value = functional.pad(guess.value, (0, 1)).scatter(1, accepted.unsqueeze(1), fresh.unsqueeze(1))
+    return value, accepted + 1
 
 
-def _log_probs(model: Model, x: Tensor, rank: Tensor, context: Tensor | None) -> Tensor:
-    """(B, N, K) from one pass over the chain."""
-    marginals = model.chain(x, rank, context)
-    if not isinstance(marginals, DiscreteMarginals):
-        got = type(marginals).__name__
-        raise refuse("speculative sampling", expected="a discrete likelihood (Bernoulli, Categorical)", got=got)
-    return marginals.log_probs
+def _written(
+    state: State, rows: Tensor, work: Work, value: Tensor, score: Tensor, stands: Tensor, guess: Guess
+) -> State:
+    """The state with the first ``stands`` (B,) of the values (B, D + 1) of these rows in their places."""
+    step = torch.arange(value.shape[1], device=value.device)
+    place = torch.where(step < stands.unsqueeze(1), work.next(value.shape[1]), state.x.shape[1])
 
+    def put(into: Tensor, new: Tensor) -> Tensor:
+        wide = functional.pad(into[rows], (0, 1))  # the last column takes what does not stand
+        return into.index_copy(0, rows, wide.scatter(1, place, new.to(into.dtype))[:, :-1])
 
-def _at(log_probs: Tensor, value: Tensor) -> Tensor:
-    """float64 (B, N): the log-probability of each value (values of other variables may be anything in range)."""
-    codes = value.long().clamp(0, log_probs.shape[-1] - 1).unsqueeze(-1)
-    return log_probs.gather(-1, codes).squeeze(-1).double()
+    return replace(
+        state,
+        x=put(state.x, value),
+        rank=put(state.rank, torch.full_like(place, state.step)),
+        score=put(state.score, score),
+        step=state.step + 1,
+        passes=state.passes + guess.passes,
+        row_passes=state.row_passes.index_add(0, rows, guess.row_passes),
+    )
