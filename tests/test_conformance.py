@@ -17,7 +17,7 @@ import anyfill
 from anyfill import corruption, evaluation, networks, objectives, questions, samplers, training
 from anyfill import likelihoods as likes
 from anyfill.likelihoods.marginals import DiscreteMarginals, Likelihood, Marginals, PerVariable, Poolable
-from anyfill.networks.network import Cached, Network, OnePass
+from anyfill.networks.network import Cached, Network, OnePass, Windowed
 from anyfill.training.describe import build, describe, exported_parts
 
 N = 4
@@ -98,7 +98,8 @@ POLICIES = [
     *(samplers.Follow(), samplers.Confidence(3), samplers.Remask(4), samplers.EntropyBounded(), samplers.Gibbs(2)),
     *(samplers.AnnealedGibbs(4), samplers.Rewrite(4)),
 ]
-DECODERS = [samplers.CachedChain(), samplers.Speculative()]
+DRAFTS = [samplers.NgramDraft.of(torch.tensor([0, 1, 1, 0, 1]), 2, order=2)]
+DECODERS = [samplers.CachedChain(), samplers.Speculative(), samplers.Speculative(draft=DRAFTS[0])]
 REWARDING = [evaluation.Informed(10), evaluation.Latent(10)]
 CHOOSERS = [*REWARDING, evaluation.AtRandom(), evaluation.InOrder((1, 0)), evaluation.Oracle()]
 CORRUPTIONS = [corruption.Absorb(), corruption.Scramble(3)]
@@ -116,6 +117,8 @@ CONTRACTS: list[tuple[list[Any], type]] = [
     (NETWORKS, Network),
     (ONE_PASS, OnePass),
     (CACHED, Cached),
+    ([net for net in CACHED if hasattr(net, "peek")], Windowed),
+    (DRAFTS, samplers.Draft),
     (OBJECTIVES, objectives.Objective),
     (WEIGHTS, objectives.Weights),
     (POLICIES, samplers.Policy),

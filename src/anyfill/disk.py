@@ -1,7 +1,11 @@
 """What every writer of files needs from the system."""
 
 import os
+import secrets
+import shutil
 from pathlib import Path
+
+from anyfill.checks import refuse
 
 
 def sync_folder(folder: Path) -> None:
@@ -13,3 +17,24 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def write_bytes(data: bytes, path: str | Path) -> None:
+    """Make a file, as a whole or not at all; folders on the way to it are made too."""
+    target = Path(path).resolve()
+    if target.is_dir():
+        raise refuse(f"{path}", expected="the name of a file", got="a folder")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        with partial.open("xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            shutil.copymode(target, partial)
+        os.replace(partial, target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    sync_folder(target.parent)

@@ -8,10 +8,7 @@ A name that is no file and ends in none of these is looked up in music21's corpu
 another name and renamed at the very end, so whatever was there stays if anything fails.
 """
 
-import os
 import re
-import secrets
-import shutil
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal
@@ -27,7 +24,7 @@ from anyfill.data.musicxml_writer import write_musicxml
 from anyfill.data.parts import Reading
 from anyfill.data.quantise import Piece, quantise
 from anyfill.data.score import Score
-from anyfill.disk import sync_folder
+from anyfill.disk import write_bytes
 
 MusicFormat = Literal["midi", "musicxml", "mxl"]
 
@@ -130,24 +127,3 @@ def write_score(music: Score | Chorale, path: str | Path) -> None:
     score, bar = (music.score(), Fraction(music.bar) * STEP) if isinstance(music, Chorale) else (music, None)
     data = write_midi(score, bar) if kind == "midi" else write_musicxml(score, bar, zipped=kind == "mxl")
     write_bytes(data, path)
-
-
-def write_bytes(data: bytes, path: str | Path) -> None:
-    """Make a file, as a whole or not at all; folders on the way to it are made too."""
-    target = Path(path).resolve()
-    if target.is_dir():
-        raise refuse(f"{path}", expected="the name of a file", got="a folder")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with partial.open("xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, partial)
-        os.replace(partial, target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    sync_folder(target.parent)

@@ -9,7 +9,7 @@ from anyfill.networks.guided import GuidedMLP
 from anyfill.networks.ising import Ising
 from anyfill.networks.latent import LatentVariable
 from anyfill.networks.mlp import ResidualMLP
-from anyfill.networks.network import Cached, Network, OnePass
+from anyfill.networks.network import Cached, Network, OnePass, Windowed
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.networks.plain_mlp import PlainMLP
 from anyfill.networks.transformer import Transformer
@@ -34,6 +34,7 @@ __all__ = [
     "Real",
     "ResidualMLP",
     "Transformer",
+    "Windowed",
     "WithCounts",
     "count_features",
 ]

@@ -2,7 +2,7 @@
 
 Loop       trace (a policy), sample and watch (a policy or a decoder)
 Policies   Follow, Confidence, EntropyBounded, Remask, Gibbs, AnnealedGibbs (Coconet), Rewrite (SUNMASK, SUNDAE)
-Decoders   CachedChain (key-value cache), Speculative (fewer passes, same law)
+Decoders   CachedChain (key-value cache), Speculative (fewer passes, same law), NgramDraft (what it may guess from)
 Values     Draw (temperature, top-k, nucleus, typical), Veto (rules to keep)
 Chains     KGibbs, BlockDynamics, IndependentParallel on Ising models; gibbs_updates for speed
 """
@@ -11,6 +11,7 @@ from anyfill.samplers.annealed import Anneal, AnnealedGibbs
 from anyfill.samplers.best_of import best_of
 from anyfill.samplers.cached import CachedChain
 from anyfill.samplers.chains import BlockDynamics, IndependentParallel, Kernel, KGibbs, first_hits, run_chain
+from anyfill.samplers.drafts import Draft, NgramDraft
 from anyfill.samplers.draw import Draw, reshape_log_probs
 from anyfill.samplers.gibbs import Gibbs
 from anyfill.samplers.heat_bath import gibbs_updates
@@ -30,6 +31,7 @@ __all__ = [
     "CachedChain",
     "Confidence",
     "Decoder",
+    "Draft",
     "Draw",
     "EntropyBounded",
     "Follow",
@@ -38,6 +40,7 @@ __all__ = [
     "IndependentParallel",
     "KGibbs",
     "Kernel",
+    "NgramDraft",
     "Policy",
     "Remask",
     "Rewrite",

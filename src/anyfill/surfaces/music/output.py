@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from anyfill.checks import refuse
 from anyfill.data.chorale import STEP, Chorale
 from anyfill.data.midi_score import write_midi
-from anyfill.data.music_files import write_bytes
 from anyfill.data.musicxml_writer import write_musicxml
 from anyfill.data.score import Note, Score
+from anyfill.disk import write_bytes
 from anyfill.surfaces.music.range import moved
 
 KINDS = ("mid", "musicxml", "png")

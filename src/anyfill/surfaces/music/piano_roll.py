@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from anyfill.checks import refuse
 from anyfill.data.chorale import REST, STEP, VOICES, Chorale
-from anyfill.data.music_files import write_bytes
+from anyfill.disk import write_bytes
 
 COLOURS = ("#c2410c", "#b8860b", "#0f766e", "#3730a3")
 """Of soprano, alto, tenor and bass."""

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from anyfill.data.chorale import REST, VOICES
-from anyfill.data.music_files import write_bytes
+from anyfill.disk import write_bytes
 from anyfill.surfaces.music.scoring import Scored
 
 _FAINT, _BEAT, _BAR = "#6d7178", "#e9e7e2", "#b9b6ae"
