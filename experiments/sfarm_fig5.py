@@ -6,15 +6,21 @@ standardised units, against the number of features known; area = trapezoid / d, 
 
     auto, sfarm   informed: argmax_j I(y; x_j | x_O) by the any-order estimator (``anyfill.evaluation.information``)
                   global order: one order for all rows, greedy by the mean of the same reward over 60 training rows
-                  random: the mean of five random runs
+                  told: the same, greedy by what measuring really told in up to 300 training rows
+                  random: the mean of five random runs; oracle: see below
     miwae         latent: EDDI's reward through the encoder; informed and random as above
 
-sfarm is the paper's network stopped early (``sfarm-stop`` of ``tables_common``). Three estimators of the information
-are at hand: "draws" and "divergence", from joint draws, and "quantiles", the divergence at equally likely points of
-each p(x_j | x_O) instead, which leaves less noise to mislead the choice. Which one a model uses is chosen without any
+sfarm is the paper's network stopped early (``sfarm-stop`` of ``tables_common``). Four estimators of the information are
+at hand: "draws" and "divergence", from joint draws; "quantiles", the divergence at equally likely points of each
+p(x_j | x_O) instead, which leaves less noise to mislead the choice; and "calibrated", the same held against what
+measuring told in the training rows (``anyfill.evaluation.calibrated``). Which one a model uses is chosen without any
 test row: a tenth of the training rows of the first splits is kept aside, models are trained on the rest, and the
 estimator with the lowest area (root mean squared error, relative to random, mean over sets) on the rows kept aside is
-taken for all sets and splits. The global order uses the same one.
+taken for all sets and splits. The global order uses the same one ("quantiles" for "calibrated", which has an order of
+its own: "told" is what calibration comes to where all rows are alike).
+
+"oracle" looks at the answer: argmax_j log p(y | x_j, x_O) at the true values. No policy may do that; how little even it
+gains over the global order says how little there is to be gained by telling rows apart.
 
 Differences of areas are paired over splits, with 95 % percentile bootstrap intervals that resample splits. The paper
 prints a figure without numbers, so there is none to put beside ours; its claim is the order informed SFARM < MIWAE.
@@ -34,7 +40,19 @@ import torch
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 sys.path.append(str(Path(__file__).resolve().parent))
 from common import RESULTS, write_result
-from tables_common import SETS, Job, Split, data_folder, load_split, paired, run_jobs, shown, trained
+from sfarm_fig5_report import CHOOSERS, draw, summarise, tabulate
+from tables_common import (
+    SETS,
+    Job,
+    Split,
+    data_folder,
+    hidden_cells,
+    load_split,
+    nll_of_unobserved,
+    run_jobs,
+    shown,
+    trained,
+)
 
 from anyfill.data.rows import Rows
 from anyfill.evaluation import (
@@ -46,24 +64,19 @@ from anyfill.evaluation import (
     Informed,
     InOrder,
     Latent,
+    Oracle,
     Rewarding,
     Standing,
     acquire_rows,
     global_order,
     information,
 )
+from anyfill.evaluation.calibrated import Calibrated, Told
 from anyfill.model import Model
 
 MODELS = {"auto": "auto", "sfarm": "sfarm-stop", "miwae": "miwae"}
-CHOOSERS = {
-    "auto": ("informed", "order", "random"),
-    "sfarm": ("informed", "order", "random"),
-    "miwae": ("latent", "informed", "random"),
-}
-ESTIMATORS = ("draws", "divergence", "quantiles")
-RANDOM_RUNS, ORDER_ROWS = 5, 60
-STYLES = {"informed": "-", "latent": "-", "order": "--", "random": ":"}
-COLOURS = {"auto": "#1b6ca8", "sfarm": "#d1843a", "miwae": "#7a5195"}
+ESTIMATORS = ("draws", "divergence", "quantiles", "calibrated")
+RANDOM_RUNS, ORDER_ROWS, TOLD_ROWS = 5, 60, 300
 
 
 @dataclass(frozen=True)
@@ -101,9 +114,15 @@ class Quantiles:
         return Choice(best, found.value.gather(1, best[:, None])[:, 0])
 
 
-def rewarding(estimator: str, draws: int) -> Rewarding:
-    """The informed choice by this estimator; a third as many quantiles as draws."""
-    return Quantiles(max(2, draws // 3)) if estimator == "quantiles" else Informed(draws, estimator=estimator)  # type: ignore[arg-type]
+def rewarding(estimator: str, draws: int, train: torch.Tensor) -> Rewarding:
+    """The informed choice by this estimator; a third as many quantiles as draws; ``train`` are rows to calibrate by."""
+    match estimator:
+        case "calibrated":
+            return Calibrated(Quantiles(max(2, draws // 3)), Rows.from_values(train), told_rows=TOLD_ROWS)
+        case "quantiles":
+            return Quantiles(max(2, draws // 3))
+        case _:
+            return Informed(draws, estimator=estimator)  # type: ignore[arg-type]
 
 
 def kept_aside(split: Split, seed: int) -> Split:
@@ -123,7 +142,7 @@ def numbers(curves: list[Curves]) -> dict[str, Any]:
 
 
 def work(job: Job) -> dict[str, Any]:
-    """Train one model on one split and run all its choosers; or, for a choice, both estimators on rows kept aside."""
+    """Train one model on one split and run all its choosers; or, for a choice, all estimators on rows kept aside."""
     split, model_name, seed = load_split(Path(job["data"]), job["set"], job["split"]), job["model"], job["split"]
     choosing = job["estimator"] == "choose"
     if choosing:
@@ -131,7 +150,7 @@ def work(job: Job) -> dict[str, Any]:
     model = trained(MODELS[model_name], split, seed=seed, steps=job["steps"])
     rows, target = Rows.from_values(split.test[: job["rows"]]), split.test.shape[1] - 1
     if choosing:
-        ways: dict[str, Chooser] = {name: rewarding(name, job["draws"]) for name in ESTIMATORS}  # type: ignore[misc]
+        ways: dict[str, Chooser] = {name: rewarding(name, job["draws"], split.train) for name in job["among"]}  # type: ignore[misc]
         ways["random"] = AtRandom()
     else:
         ways = {name: _chooser(name, job, model, split, target) for name in CHOOSERS[model_name]}
@@ -145,20 +164,38 @@ def work(job: Job) -> dict[str, Any]:
         result[name] = numbers(curves) | {"first": torch.bincount(curves[0].chosen[:, 0], minlength=target).tolist()}
         if isinstance(chooser, InOrder):
             result[name]["order"] = list(chooser.order)
-    return {"curves": result, "test_rows": len(rows)}
+    unobserved = None if choosing else _unobserved(job, model, split)
+    return {"curves": result, "test_rows": len(rows), "unobserved": unobserved}
+
+
+def _plain(job: Job) -> str:
+    """The estimator whose mean makes the global order: calibrated, it would be that of "told"."""
+    return "quantiles" if job["estimator"] == "calibrated" else job["estimator"]
+
+
+def _unobserved(job: Job, model: Model, split: Split) -> dict[str, Any]:
+    """What ``sfarm_table1`` would say of this model: it need not train the same one again (its ``--also``)."""
+    hidden, few = hidden_cells(*split.test.shape, seed=job["split"]), job["steps"] is not None
+    return nll_of_unobserved(
+        model, split.test, hidden, orders=2 if few else 20, draws=50 if few else 2000, seed=job["split"]
+    )
 
 
 def _chooser(name: str, job: Job, model: Model, split: Split, target: int) -> Chooser:
     match name:
         case "informed":
-            return rewarding(job["estimator"], job["draws"])  # type: ignore[return-value]
+            return rewarding(job["estimator"], job["draws"], split.train)  # type: ignore[return-value]
+        case "oracle":
+            return Oracle()
         case "latent":
             return Latent(job["draws"])
         case "random":
             return AtRandom()
     generator = torch.Generator().manual_seed(job["split"])
-    some = split.train[torch.randperm(len(split.train), generator=generator)[:ORDER_ROWS]]
-    by = rewarding(job["estimator"], job["draws"])
+    most, by = (
+        (TOLD_ROWS, Told()) if name == "told" else (ORDER_ROWS, rewarding(_plain(job), job["draws"], split.train))
+    )
+    some = split.train[torch.randperm(len(split.train), generator=generator)[:most]]
     return InOrder(global_order(model, Rows.from_values(some), target, by=by, generator=generator))
 
 
@@ -171,105 +208,11 @@ def chosen_estimators(lines: list[dict[str, Any]], models: list[str]) -> dict[st
             continue
         ratio = {
             name: float(np.mean([one[name]["rmse_area"] / one["random"]["rmse_area"] for one in own]))
-            for name in ESTIMATORS
+            for name in own[0]
+            if name != "random"
         }
         found[model] = {"estimator": min(ratio, key=lambda name: ratio[name]), "ratio": ratio, "runs": len(own)}
     return found
-
-
-def summarise(lines: list[dict[str, Any]], sets: list[str], models: list[str]) -> dict[str, Any]:
-    """Areas, mean curves and paired differences for each set."""
-    results: dict[str, Any] = {}
-    for name in sets:
-        own: dict[str, dict[int, dict[str, Any]]] = {}  # "model chooser" -> split -> numbers
-        for line in lines:
-            if line["job"]["set"] == name:
-                for chooser, one in line["curves"].items():
-                    own.setdefault(f"{line['job']['model']} {chooser}", {})[line["job"]["split"]] = one
-        policies = {
-            policy: {
-                "splits": len(by_split),
-                **{
-                    metric: {
-                        "curve": np.mean([one[metric] for one in by_split.values()], 0).tolist(),
-                        "spread": np.std([one[metric] for one in by_split.values()], 0).tolist(),
-                        "area": float(np.mean([one[f"{metric}_area"] for one in by_split.values()])),
-                    }
-                    for metric in ("rmse", "nll")
-                },
-            }
-            for policy, by_split in own.items()
-        }
-        pairs = [(f"{model} informed", f"{model} {other}") for model in models for other in CHOOSERS[model][1:]]
-        pairs += [("auto informed", "sfarm informed"), ("auto informed", "miwae latent")]
-        pairs += [("sfarm informed", "miwae latent")]
-        differences = {}
-        for first, second in pairs:
-            common = sorted(set(own.get(first, {})) & set(own.get(second, {})))
-            if first != second and common:
-                differences[f"{first} - {second}"] = {
-                    metric: paired(*([own[one][s][f"{metric}_area"] for s in common] for one in (first, second)))
-                    for metric in ("rmse", "nll")
-                }
-        results[name] = {"policies": policies, "differences": differences}
-    return results
-
-
-def tabulate(results: dict[str, Any]) -> str:
-    """Areas, and differences with their intervals."""
-    text = []
-    for name, one in results.items():
-        text.append(f"{name}: area under the curve (rmse, nll)")
-        for policy, value in one["policies"].items():
-            areas = f"{value['rmse']['area']:8.4f} {value['nll']['area']:9.4f}"
-            text.append(f"  {policy:18}{areas}   ({value['splits']} splits)")
-        for pair, value in one["differences"].items():
-            parts = [
-                f"{metric} {v['mean']:+.4f}{_interval(v)} won {v['won']}/{v['splits']}" for metric, v in value.items()
-            ]
-            text.append(f"  {pair:34} {'   '.join(parts)}")
-    return "\n".join(text)
-
-
-def _interval(difference: dict[str, Any]) -> str:
-    """The interval in brackets, where there is one."""
-    return "" if difference["low"] is None else f" [{difference['low']:+.4f}, {difference['high']:+.4f}]"
-
-
-def draw(results: dict[str, Any], path: Path) -> None:
-    """Curves of the error, a panel for each set; bands are 95 % of the mean over splits, for informed choice alone."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(
-        2, len(results), figsize=(4.4 * len(results), 7.2), layout="constrained", squeeze=False, sharex="col"
-    )
-    for column, (name, one) in zip(axes.T, results.items()):
-        for axis, metric in zip(column, ("rmse", "nll")):
-            for policy, value in one["policies"].items():
-                model, chooser = policy.split()
-                if model == "miwae" and chooser == "informed":
-                    continue  # in the table; one line less to read here
-                curve = np.array(value[metric]["curve"])
-                half = 1.96 * np.array(value[metric]["spread"]) / np.sqrt(value["splits"])
-                label = f"{policy} ({value[metric]['area']:.3f})"
-                step = np.arange(len(curve))
-                axis.plot(step, curve, STYLES[chooser], color=COLOURS[model], label=label)
-                if chooser in ("informed", "latent"):
-                    axis.fill_between(step, curve - half, curve + half, color=COLOURS[model], alpha=0.15, linewidth=0)
-            axis.legend(
-                loc="upper right", framealpha=0.75, edgecolor="none", fontsize=7, title="area", title_fontsize=7
-            )
-            axis.spines[["top", "right"]].set_visible(False)
-        column[0].set_title(name.capitalize())
-        column[1].set_xlabel("features known")
-    axes[0][0].set_ylabel("root mean squared error of the target")
-    axes[1][0].set_ylabel("- log p(target), nats")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 def main() -> None:
@@ -280,6 +223,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=list(MODELS), choices=list(MODELS))
     parser.add_argument("--splits", type=int, default=20)
     parser.add_argument("--choose", type=int, default=1, help="splits whose training rows choose the estimator")
+    parser.add_argument("--among", nargs="+", default=list(ESTIMATORS), choices=ESTIMATORS, help="what is chosen from")
     parser.add_argument("--estimator", choices=ESTIMATORS, help="this one, unchosen")
     parser.add_argument("--draws", type=int, default=60, help="joint draws for each row and step")
     parser.add_argument("--rows", type=int, default=60, help="the most test rows of a split")
@@ -309,6 +253,7 @@ def main() -> None:
     choice: dict[str, dict[str, Any]] = {}
     if arguments.estimator is None:
         asked = jobs(arguments.choose, arguments.methods, dict.fromkeys(MODELS, "choose"))
+        asked = [{**job, "among": arguments.among} for job in asked]
         choice = chosen_estimators(run_jobs(work, asked, arguments.lines, **run), arguments.methods)
         print("estimators, by rows kept aside from training:", choice, flush=True)
     taken = {model: choice.get(model, {}).get("estimator", arguments.estimator or "quantiles") for model in MODELS}

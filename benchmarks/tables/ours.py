@@ -43,7 +43,7 @@ def table_model(task: Task, recipe: str) -> Answers:
     drawn = model.sample(task.test, task.draws, seed=task.seed, row_seeds=np.arange(len(task.test)))
     marginals: Any = model.marginals(task.test)
     rows = table.encode(task.test, unknown="missing")
-    means = summary(model.model_, table, rows.x, rows.present, "mean")
+    means = summary(model.model_, table, rows.x, rows.present, "mean", model.linear_)
     answers = Answers(
         point={name: _cells(filled, name) for name in filled.columns},
         draws={name: np.stack([_cells(one, name) for one in drawn]) for name in filled.columns},

@@ -10,7 +10,7 @@ from anyfill.model import Model
 from anyfill.networks.apart import Apart
 from anyfill.networks.factors import Factors
 from anyfill.networks.guided import GuidedMLP
-from anyfill.networks.guided_head import read_head
+from anyfill.networks.guided_head import MEAN, SCALE, read_head
 from anyfill.networks.joint import Joint, condition
 
 SPIKED = SpikedMixture(1, spikes=(0.0,), min_scale=1e-6)
@@ -109,6 +109,29 @@ def test_widening_widens_numbers_and_leaves_codes_alone() -> None:
     after = model.marginals(X, KNOWN)
     torch.testing.assert_close((after.quantile(0.9) - after.quantile(0.1))[1, 0], 2 * narrow[1, 0], rtol=1e-3, atol=0)
     torch.testing.assert_close(after.mean()[:, 2], codes)
+
+
+def test_sharpening_multiplies_log_odds_and_leaves_centers_and_scales_alone() -> None:
+    net = network()
+    before = net(X, KNOWN)[..., : net.candidates * net.member_outputs]
+    net.set_weights(net.get_buffer("pool"), torch.ones(3), torch.tensor([1.0, 1.5, 2.0]))
+    after = net(X, KNOWN)[..., : net.candidates * net.member_outputs]
+    role = net.get_buffer("role").repeat(1, net.candidates)
+    factor = torch.where((role == MEAN) | (role == SCALE), 1.0, torch.tensor([[1.0], [1.5], [2.0]]))
+    torch.testing.assert_close(after, factor * before)
+    assert not torch.equal(after[:, 2], before[:, 2])
+
+
+def test_weights_saved_before_there_was_sharpening_load_as_they_answered() -> None:
+    net, other = network(), network(seed=1)
+    other.set_weights(other.get_buffer("pool"), torch.ones(3), torch.full((3,), 1.5))
+    earlier = {name: value for name, value in net.state_dict().items() if name != "sharpen"}
+    wrapped = torch.nn.ModuleDict({"inner": other})
+    wrapped.load_state_dict({f"inner.{name}": value for name, value in earlier.items()})
+    assert torch.equal(other(X, KNOWN), net(X, KNOWN))
+    assert "sharpen" not in earlier  # what is loaded is not changed
+    with pytest.raises(RuntimeError, match="widen"):
+        other.load_state_dict({name: value for name, value in earlier.items() if name != "widen"})
 
 
 def test_bins_rise_from_the_least_to_the_greatest_value() -> None:

@@ -31,7 +31,7 @@ def trained(options: GuidedOptions, rows: Rows) -> tuple[list[StepReport], Model
     for one in guided_steps(rows, LIKELIHOOD, options):
         if isinstance(one, Model):
             model = one
-        else:
+        elif isinstance(one, StepReport):
             reports.append(one)
     assert model is not None
     return reports, model

@@ -1,3 +1,4 @@
+import copy
 import subprocess
 import sys
 
@@ -10,6 +11,7 @@ import anyfill
 from anyfill import TableModel
 from anyfill.networks.gaussian import GaussianJoint
 from anyfill.training import CheckpointError
+from anyfill.training.folder import read_config, read_tensors, write_folder
 
 
 def check_filled(frame, out, ignored=()):
@@ -117,6 +119,24 @@ def test_a_saved_model_gives_the_same_answers_bit_for_bit_in_another_process(fit
     assert (again.recipe_, again.n_iter_) == ("auto", model.n_iter_)
 
 
+def test_a_folder_of_an_earlier_version_loads_with_what_it_lacks_left_neutral(fitted, tmp_path):
+    model, frame, _ = fitted
+    model.save(tmp_path)
+    config = read_config(tmp_path)
+    weights = read_tensors(tmp_path, config, "weights")
+    del weights["network.sharpen"], config["notes"]["linear"]
+    write_folder(tmp_path, {name: config[name] for name in ("anyfill", "model", "notes", "training")},
+                 {"weights": weights})  # fmt: skip
+    again = TableModel.load(tmp_path)
+    assert again.linear_ is None
+    assert not again.model_.network.get_buffer("sharpen").any()
+    check_filled(frame, again.transform(frame))
+    plain = copy.deepcopy(model)
+    plain.linear_ = None
+    plain.model_.network.get_buffer("sharpen").zero_()
+    pd.testing.assert_frame_equal(again.transform(frame), plain.transform(frame), check_exact=True)
+
+
 def test_what_is_no_table_model_is_not_loaded(tmp_path, fitted):
     with pytest.raises(CheckpointError):
         TableModel.load(tmp_path)
@@ -141,8 +161,18 @@ def test_marginals_are_the_distributions_behind_the_answers(fitted):
     marginals = model.marginals(frame)
     rows = model.table_.encode(frame)
     j = model.table_.index("age")
-    mean = model.table_.decode_column(j, marginals.mean()[:, j], rounded=False)
     hole = ~rows.present[:, j].numpy()
+    median = model.table_.decode_column(j, marginals.quantile(0.5)[:, j])
+    statistic = model.statistic
+    try:
+        model.statistic = "median"
+        assert np.allclose(median[hole], model.transform(frame)["age"][hole], atol=1e-3)
+    finally:
+        model.statistic = statistic
+    mean = marginals.mean()
+    if model.linear_ is not None:  # means, and means alone, are drawn towards a straight line
+        mean = model.linear_.blend(model.table_, rows.x, rows.present, ~rows.present, mean.float())
+    mean = model.table_.decode_column(j, mean[:, j], rounded=False)
     assert np.allclose(mean[hole], model.transform(frame)["age"][hole], atol=1e-3)
 
 

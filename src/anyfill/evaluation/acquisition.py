@@ -179,7 +179,7 @@ def global_order_steps(
     Args:
         model: what predicts.
         rows: *training* rows: an order chosen on test rows would know them. A few hundred are enough.
-        target: as for ``acquire_steps``; never read.
+        target: as for ``acquire_steps``; its values are read by a reward that looks at true values alone.
         by: whose reward; by default ``Informed()``.
         given: as for ``acquire_steps``; what is given in every row is no part of the order.
         generator: the source of all randomness.
@@ -197,7 +197,7 @@ def global_order_steps(
     while bool(left.any()):
         known = start | (rows.present & taken)
         blank = torch.where(known, rows.x, torch.zeros_like(rows.x))
-        standing = Standing(blank, known, left & ~(wanted | start), wanted, blank, rows.context)
+        standing = Standing(blank, known, left & ~(wanted | start), wanted, rows.x, rows.context)
         reward = by.reward(model, standing, generator=generator).value.mean(0)
         best = int(torch.where(left, reward / price, -torch.inf).argmax())
         left[best], taken[best] = False, True

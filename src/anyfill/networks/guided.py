@@ -4,16 +4,17 @@ On a few hundred rows a network alone loses to a joint Gaussian, and the Gaussia
 member m begins where a joint fitted beforehand (``networks.joint``) already is, with center c_j and spread s_j of every
 unknown variable j given the known ones, and learns only the rest, h = MLP_m(known values, c, s):
 
-    numbers   weights of the spikes     log share_a - (v_a - c_j)^2 / 2 (s_j^2 + 0.05^2)  + h
-              weights of K components   log share of the rest - log K                     + h
+    numbers   weights of the spikes     [log share_a - (v_a - c_j)^2 / 2 (s_j^2 + 0.05^2)  + h] sharpen
+              weights of K components   [log share of the rest - log K                     + h] sharpen
               centers                   c_j + s_j (spread_k + h)
               scales                    0.7 s_j e^h widen
-    codes     logits                    log p_j(code) of the joint                        + h
+    codes     logits                    [log p_j(code) of the joint                       + h] sharpen
 
 which a ``SpikedMixture`` or ``Categorical`` reads. At h = 0 a member *is* its joint. Numbers enter as themselves and as
 T piecewise-linear bins between quantiles (a step at any threshold costs one weight, as in a tree). The answer is the
 pool of all members and, with h = 0, of the joints themselves, with weights for each variable that a recipe sets
-(``set_weights``), and so is ``widen``, a factor on its scales. All members are computed in one batched product.
+(``set_weights``), and so are ``widen`` and ``sharpen``, factors on its scales and logits.
+All members are computed in one batched product.
 """
 
 from collections.abc import Sequence
@@ -94,6 +95,8 @@ class GuidedMLP(nn.Module):
         self._keep("reach", torch.ones(numbers, self.bins))
         self._keep("pool", torch.zeros(self.variables, self.candidates))
         self._keep("widen", torch.zeros(self.variables, 1))
+        self._keep("sharpen", torch.zeros(self.variables, 1))
+        self.register_load_state_dict_pre_hook(_complete)
         self._has_spikes = any(self.spikes)
         logits, other = max(map(len, self.spikes)) + self.components, 2 * self.components
         alike = not self.has_codes and len({len(some) for some in self.spikes}) == 1
@@ -161,10 +164,11 @@ class GuidedMLP(nn.Module):
             self.get_buffer("edges")[number, : len(reach)] = edges[:-1].float()
             self.get_buffer("reach")[number, : len(reach)] = reach.float()
 
-    def set_weights(self, log_weights: Tensor, widen: Tensor) -> None:
-        """For each variable the weights (N, M + J) of members and joints in its pool, the factor (N,) on its scales."""
+    def set_weights(self, log_weights: Tensor, widen: Tensor, sharpen: Tensor | None = None) -> None:
+        """For each variable the weights (N, M + J) in its pool, and factors (N,) on its scales and logits (1)."""
         self.get_buffer("pool").copy_(log_weights)
         self.get_buffer("widen").copy_(widen.log().unsqueeze(1))
+        self.get_buffer("sharpen").copy_(widen.new_zeros(1) if sharpen is None else sharpen.log().unsqueeze(1))
 
     def joint(self, number: int) -> Joint | Factors:
         """The joint of a group, as it is kept."""
@@ -274,13 +278,15 @@ class GuidedMLP(nn.Module):
 
     def _head_of(self, variable: Tensor | None) -> Head:
         """The head of all variables (N, P), or of the variables ``variable`` (H, P)."""
-        role, value, log_start, widen = (self.get_buffer(name) for name in ("role", "value", "log_start", "widen"))
+        role, value, log_start = (self.get_buffer(name) for name in ("role", "value", "log_start"))
+        widen, sharpen = (self.get_buffer(name) for name in ("widen", "sharpen"))
         if variable is not None:
             # Where all variables have the same head, the first stands for all.
             role = role[:1] if self._shared else role.index_select(0, variable)
             value = value[:1] if self._shared and not self._has_spikes else value.index_select(0, variable)
             log_start, widen = log_start.index_select(0, variable), widen.index_select(0, variable)
-        return Head(role, value, log_start, widen, self._has_spikes, self._shared)
+            sharpen = sharpen.index_select(0, variable)
+        return Head(role, value, log_start, widen, sharpen, self._has_spikes, self._shared)
 
     def _log_chances(self, center: Tensor) -> Tensor:
         """(B, N, P): log-probabilities of the codes by the joint's conditional mean of their one-hot features."""
@@ -296,3 +302,8 @@ class GuidedMLP(nn.Module):
     @staticmethod
     def _layers(layers: nn.ModuleList) -> Sequence[Any]:
         return list(layers)
+
+
+def _complete(module: nn.Module, state: dict[str, Any], prefix: str, *_: object) -> None:
+    """Weights that were saved before there was a factor on logits mean a factor of 1."""
+    state.setdefault(f"{prefix}sharpen", torch.zeros_like(module.get_buffer("sharpen")))

@@ -103,7 +103,7 @@ def head_layout(
 
 
 class Head(NamedTuple):
-    """What the parameters of a head are, where they start, and the factor on scales: see ``Layout``.
+    """What the parameters of a head are, where they start, log-factors on scales and on logits: see ``Layout``.
 
     ``shared``: how many logits, means and scales every variable has, if all have equally many and none is a code.
     """
@@ -112,24 +112,29 @@ class Head(NamedTuple):
     value: Tensor
     log_start: Tensor
     widen: Tensor
+    sharpen: Tensor
     has_spikes: bool
     shared: list[int] | None
 
 
 def read_head(center: Tensor, scale: Tensor, log_chances: Tensor | None, learned: Tensor | None, head: Head) -> Tensor:
     """(..., P): parameters for the likelihood, from center and scale (..., 1) and what was learned beyond (..., P)."""
-    role, value = head.role, head.value
+    role, value, sharp = head.role, head.value, head.sharpen.exp()
     if learned is None:
         learned = center.new_zeros(()).expand(*center.shape[:-1], role.shape[-1])
     if head.shared is not None:  # the same parameters everywhere: no need to try every formula on each of them
         parts = list(zip(learned.split(head.shared, -1), value.split(head.shared, -1)))
         (weight, spike), (mean, spread), (width, _) = parts
         logits = _logits(center, scale, weight, head.log_start[..., : head.shared[0]], spike, role, head.has_spikes)
-        return torch.cat([logits, _means(center, scale, mean, spread), _raw_scales(scale, width, head.widen)], -1)
+        return torch.cat(
+            [sharp * logits, _means(center, scale, mean, spread), _raw_scales(scale, width, head.widen)], -1
+        )
     logits = _logits(center, scale, learned, head.log_start, value, role, head.has_spikes)
     raw = _raw_scales(scale, learned, head.widen)
-    answer = torch.where(role == MEAN, _means(center, scale, learned, value), torch.where(role == SCALE, raw, logits))
-    return answer if log_chances is None else torch.where(role == CODE, log_chances + learned, answer)
+    answer = torch.where(
+        role == MEAN, _means(center, scale, learned, value), torch.where(role == SCALE, raw, sharp * logits)
+    )
+    return answer if log_chances is None else torch.where(role == CODE, sharp * (log_chances + learned), answer)
 
 
 def _logits(

@@ -35,7 +35,7 @@ from anyfill.questions.bernoulli import Bernoulli
 from anyfill.questions.mixture import Mixture
 from anyfill.recipes.factors_em import fit_factors
 from anyfill.recipes.joint_em import choose_components, choose_rank, enough_rows, fit_joint
-from anyfill.recipes.weighing import weigh
+from anyfill.recipes.weighing import Unseen, unseen_cells, weigh
 from anyfill.training import FitOptions, StepReport, fit_steps
 
 FOLDS = 6
@@ -89,8 +89,8 @@ FAST = GuidedOptions(joints=(0,), members=1, width=64, depth=1, dropout=0.0, bin
 
 def guided_steps(
     rows: Rows, likelihood: Mixed, options: GuidedOptions | None = None, *, device: str = "cpu"
-) -> Iterator[StepReport | Model]:
-    """Train; reports on the way, and last the model.
+) -> Iterator[StepReport | Unseen | Model]:
+    """Train; reports on the way, what is said of cells that were left out (if there are joints), and last the model.
 
     Args:
         rows: the table; what is missing is never told and never asked.
@@ -132,6 +132,8 @@ def guided_steps(
     )
     network.cpu()
     weigh(view, likelihood, _dealt(taught, network.members, 2000, generator), held)
+    if network.has_joints:
+        yield unseen_cells(view, likelihood, folds, _dealt(taught, network.members, 1000, generator), held)
     pooled = Pooled(likelihood, network.candidates, weighted=True)
     yield Model(network, pooled, readings=student.readings).eval()
 

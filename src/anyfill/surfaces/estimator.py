@@ -79,6 +79,8 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Attributes:
         model_: the trained ``anyfill.Model`` of standardised rows.
+        linear_: the plain joint Gaussian that means are drawn towards (recipe auto, see
+            ``anyfill.surfaces.tables.linear``), or None.
         table_: the columns, an ``anyfill.data.table.Table``.
         recipe_: the recipe that was fitted.
         empty_: a pandas data frame without rows: the dtypes of the table that was fitted.
@@ -120,7 +122,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         table = Table.of(frame, self.columns)
         warn_of_ignored(table)
         rows = table.encode(frame)
-        self.model_, self.n_iter_ = train(
+        self.model_, self.linear_, self.n_iter_ = train(
             self.recipe,
             table,
             rows,
@@ -188,8 +190,9 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def marginals(self, X: Any) -> Marginals:
         """p(z_j | present values of the row) for every hole, standardised: the distributions behind the answers.
 
-        They mean nothing at present cells. ``table_.decode_column(j, z)`` turns values into own units. Unlike all else
-        here, all rows are computed in one pass of their own size.
+        They mean nothing at present cells. Means that ``transform`` fills in may be drawn further, towards ``linear_``.
+        ``table_.decode_column(j, z)`` turns values into own units. Unlike all else here, all rows are computed in
+        one pass of their own size.
         """
         filler = self._filler
         return self.model_.given(*filler.told(self._rows(X)[1])).marginals()
@@ -310,13 +313,13 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @property
     def _filler(self) -> Filler:
         check_is_fitted(self)
-        return Filler(self.model_, self.table_)
+        return Filler(self.model_, self.table_, self.linear_)
 
     def _answering(self, X: Any) -> tuple[Filler, Frame, Rows]:
         """What answers in cells like those of X, X as columns, and encoded."""
         frame, rows = self._rows(X)
         check_is_fitted(self)
-        return Filler(self.model_, written_like(self.table_, frame)), frame, rows
+        return Filler(self.model_, written_like(self.table_, frame), self.linear_), frame, rows
 
     def _rows(self, X: Any) -> tuple[Frame, Rows]:
         """X as columns under the names of ``table_``, and encoded."""

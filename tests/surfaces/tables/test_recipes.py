@@ -9,6 +9,7 @@ from anyfill.likelihoods import Gaussian, Pooled, SpikedMixture
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
 from anyfill.questions import Reading
+from anyfill.recipes.weighing import Unseen
 from anyfill.surfaces.tables.recipes import NAMES, _split, _steps, fit_recipe
 from anyfill.training import StepReport
 
@@ -39,6 +40,9 @@ def test_every_recipe_reports_and_ends_with_a_trained_model(name):
     *reports, model = items
     assert isinstance(model, Model)
     assert not model.training
+    said = [one for one in reports if isinstance(one, Unseen)]
+    assert len(said) == (name == "auto")  # what it says of cells that it has left out
+    reports = [one for one in reports if not isinstance(one, Unseen)]
     assert all(isinstance(report, StepReport) for report in reports)
     assert model.variables == len(table.columns)
     assert code_sizes(model.likelihood, 4).tolist() == list(table.sizes)

@@ -39,6 +39,7 @@ from anyfill.samplers.rowwise import (
     sample_rowwise,
 )
 from anyfill.surfaces.tables.cells import DEAR, Part, level_log_probs, read_cells, with_rest
+from anyfill.surfaces.tables.linear import Linear
 from anyfill.surfaces.tables.means import means
 
 Statistic = Literal["mean", "median", "mode"]
@@ -59,16 +60,18 @@ def answers_each(model: Model) -> bool:
     return bool(model.readings & {Reading.DIRECT, Reading.ANY_ORDER})
 
 
-def summary(model: Model, table: Table, x: Tensor, known: Tensor, statistic: Statistic) -> Tensor:
+def summary(
+    model: Model, table: Table, x: Tensor, known: Tensor, statistic: Statistic, linear: Linear | None = None
+) -> Tensor:
     """float32 (B, N): the statistic of each unknown number, the mode of each unknown category, standardised.
 
-    ``x`` (B, N) is read where known (B, N); answers at known places mean nothing.
+    ``x`` (B, N) is read where known (B, N); answers at known places mean nothing. ``linear`` is for means alone.
     """
     if not answers_each(model):
         return _of_draws(model, table, x, known, lambda j, z: _statistic_of_draws(table, j, z, statistic))
 
     if statistic == "mean":
-        return means(model, table, x, known, open_cells(table, known))
+        return means(model, table, x, known, open_cells(table, known), linear)
 
     def read(part: Part, marginals: Marginals) -> Tensor:
         if part.coded:

@@ -67,7 +67,7 @@ def ask_row(
         raise refuse("want", expected="columns that are modelled and not given", got=repr(name))
     chosen = wanted.nonzero()[:, 0].tolist() if want is None else [table.index(name) for name in names_of(want)]
     with threads(1):
-        mean = summary(filler.model, table, x, known, "mean")[0].cpu()
+        mean = summary(filler.model, table, x, known, "mean", filler.linear)[0].cpu()
         levels = (0.5, (1 - level) / 2, (1 + level) / 2)
         ends = [end[0].cpu() for end in quantiles(filler.model, table, x, known, levels)]
         shares = {j: probabilities(filler.model, table, x, known, j)[0] for j in chosen if table.sizes[j]}

@@ -114,6 +114,16 @@ def read_cells(
     return answer.mT
 
 
+def read_parameters(
+    likelihood: Likelihood, table: Table, variable: Tensor, params: Tensor, read: Callable[[Part, Marginals], Tensor]
+) -> Tensor:
+    """float32 (H,): what ``read`` says of cells of the columns ``variable`` (H,) with these parameters (H, P)."""
+    answer = torch.zeros(1, 1, len(variable), dtype=torch.float32)
+    parts = _parts(likelihood, table, params.device)
+    _read(parts, read, variable.numpy(), params, None, torch.arange(len(variable)), answer)
+    return answer[0, 0]
+
+
 def with_rest(table: Table, j: int) -> Category | None:
     """Column j if it is a category whose rare levels share a code and have known shares of it."""
     column = table.columns[j]

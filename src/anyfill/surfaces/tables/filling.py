@@ -25,6 +25,7 @@ from anyfill.surfaces.tables.answers import (
     summary,
     whole_columns,
 )
+from anyfill.surfaces.tables.linear import Linear
 from anyfill.surfaces.tables.rows import frame_like
 from anyfill.surfaces.threads import threads
 
@@ -33,11 +34,13 @@ from anyfill.surfaces.threads import threads
 class Filler:
     """Answers about frames that have the columns of ``table``, in its order and under its names.
 
-    All of it is computed on one thread, so that sums are added up alike whatever else the machine does.
+    ``linear`` is what means are drawn towards, if anything. All of it is computed on one thread, so that sums are added
+    up alike whatever else the machine does.
     """
 
     model: Model
     table: Table
+    linear: Linear | None = None
 
     @property
     def device(self) -> torch.device:
@@ -59,7 +62,8 @@ class Filler:
         """The frame with a single answer in every hole."""
         index = self._holed(frame)
         with threads(1):
-            z = summary(self.model, self.table, *self.told(_taken(rows, index)), statistic).cpu()
+            told = self.told(_taken(rows, index))
+            z = summary(self.model, self.table, *told, statistic, self.linear).cpu()
         whole = whole_columns(self.table, frame)
         return self._filled(
             frame, index, z, lambda j, some: decoded(self.table, j, some, statistic=statistic, whole=whole[j])

@@ -7,6 +7,9 @@ clipped to the column's bounds [g(a), g(b)] as draws are, it is in closed form: 
 
 and the two ends add g(a) P(U < a) and g(b) P(U > b). Other distributions are averaged over 32 quantiles.
 
+**Straight lines.** Where a plain joint Gaussian of the unwarped columns is known to help, the mean is drawn towards
+what it expects (``anyfill.surfaces.tables.linear``).
+
 **Categories** are filled with their likeliest level.
 """
 
@@ -23,19 +26,22 @@ from anyfill.likelihoods.continuous import GaussianMarginals, GaussianMixtureMar
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.model import Model
 from anyfill.surfaces.tables.cells import Part, read_cells
+from anyfill.surfaces.tables.linear import Linear
 
 _LEVELS = 32
 
 
-def means(model: Model, table: Table, x: Tensor, known: Tensor, asked: Tensor) -> Tensor:
+def means(model: Model, table: Table, x: Tensor, known: Tensor, asked: Tensor, linear: Linear | None = None) -> Tensor:
     """float32 (B, N): E[x] of each asked number, the mode of each asked category, standardised; 0 elsewhere.
 
-    ``x`` (B, N) is read where known (B, N). The model must answer each variable by itself.
+    ``x`` (B, N) is read where known (B, N). The model must answer each variable by itself. Means are drawn towards
+    those of ``linear``.
     """
-    return read_cells(model, table, x, known, asked, _mean, is_mean=True)[0]
+    found = read_cells(model, table, x, known, asked, mean_of_part, is_mean=True)[0]
+    return found if linear is None else linear.blend(table, x, known, asked, found)
 
 
-def _mean(part: Part, marginals: Marginals) -> Tensor:
+def mean_of_part(part: Part, marginals: Marginals) -> Tensor:
     """(H,), standardised, of marginals (H, 1)."""
     if part.coded:
         return part.level(marginals)

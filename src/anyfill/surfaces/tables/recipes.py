@@ -33,6 +33,7 @@ from anyfill.objectives.objective import Objective
 from anyfill.questions.mac import InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import Mixture
 from anyfill.recipes.guided import FAST, GuidedOptions, guided_steps
+from anyfill.recipes.weighing import Unseen
 from anyfill.surfaces.tables.model import kind_of, likelihood_of
 from anyfill.training import FitOptions, StepReport, fit_steps
 
@@ -51,8 +52,8 @@ class _Parts(NamedTuple):
 
 def fit_recipe(
     name: str, table: Table, rows: Rows, *, seed: int, steps: int | None = None, device: str = "cpu"
-) -> Iterator[StepReport | Model]:
-    """Fit the recipe of this name: reports on the way, and last the model.
+) -> Iterator[StepReport | Unseen | Model]:
+    """Fit the recipe of this name: reports on the way, what some say of cells they left out, and last the model.
 
     Args:
         name: one of ``NAMES``.

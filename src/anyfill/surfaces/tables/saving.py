@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from anyfill.data.table import Table
+from anyfill.surfaces.tables.linear import Linear
 from anyfill.surfaces.tables.rows import from_text, to_text
 from anyfill.surfaces.tables.settings import device_of
 from anyfill.training import CheckpointError, load_model, save_model
@@ -29,6 +30,7 @@ def save_estimator(model: Any, folder: Path | str) -> None:
         "recipe": model.recipe_,
         "n_iter": model.n_iter_,
         "feature_names": None if names is None else [str(name) for name in names],
+        "linear": None if model.linear_ is None else model.linear_.to_json(),
         "dtypes": None if empty is None else to_text(empty),
     }
     save_model(model.model_, folder, notes=notes)
@@ -43,7 +45,8 @@ def load_estimator(kind: type[Any], folder: Path | str, device: str) -> Any:
         model = kind(device=device, **notes["settings"])
         model.table_ = Table.from_json(notes["table"])
         model.recipe_, model.n_iter_, names = notes["recipe"], notes["n_iter"], notes["feature_names"]
-        dtypes = notes.get("dtypes")
+        dtypes, linear = notes.get("dtypes"), notes.get("linear")
+        model.linear_ = None if linear is None else Linear.from_json(model.table_, linear).to(device_of(device))
         if dtypes is not None:
             model.empty_ = from_text(dtypes)
     except (KeyError, TypeError, ValueError) as error:

@@ -9,7 +9,10 @@ from anyfill.checks import refuse
 from anyfill.data.rows import Rows
 from anyfill.data.table import Ignored, Table
 from anyfill.model import Model
+from anyfill.recipes.weighing import Unseen
 from anyfill.surfaces.progress import watch
+from anyfill.surfaces.tables.linear import Linear
+from anyfill.surfaces.tables.linear_fit import fit_linear
 from anyfill.surfaces.tables.recipes import fit_recipe
 from anyfill.surfaces.tables.settings import device_of
 from anyfill.surfaces.threads import threads
@@ -39,8 +42,8 @@ def train(
     device: str,
     on_report: Callable[[StepReport], object] | None,
     is_watched: bool,
-) -> tuple[Model, int]:
-    """The trained model, ready to be asked, and how many optimiser steps it took.
+) -> tuple[Model, Linear | None, int]:
+    """The trained model, ready to be asked, what its means are drawn towards, and how many steps it took.
 
     Args:
         recipe: one of ``anyfill.surfaces.tables.recipes.NAMES``.
@@ -53,8 +56,13 @@ def train(
         is_watched: show a progress bar.
     """
     found: list[Model] = []
+    linear: list[Linear | None] = [None]
     items = fit_recipe(recipe, table, rows, seed=seed, steps=steps, device=device)
-    reports = _reports(items, found)
+
+    def keep(unseen: Unseen) -> None:
+        linear.append(fit_linear(table, rows, unseen))
+
+    reports = _reports(items, found, keep)
     taken = 0
     # Small networks gain nothing from a second thread and lose a lot where the machine is busy.
     with threads(1 if len(rows) <= _LARGE else torch.get_num_threads()):
@@ -62,13 +70,18 @@ def train(
             taken = report.step
             if on_report is not None:
                 on_report(report)
-    return found[0].to(device_of(device)).eval(), taken
+    where, straight = device_of(device), linear[-1]
+    return found[0].to(where).eval(), None if straight is None else straight.to(where), taken
 
 
-def _reports(items: Iterator[StepReport | Model], found: list[Model]) -> Generator[StepReport]:
-    """The reports among the items; models are put into ``found``."""
+def _reports(
+    items: Iterator[StepReport | Unseen | Model], found: list[Model], keep: Callable[[Unseen], None]
+) -> Generator[StepReport]:
+    """The reports among the items; models are put into ``found``, answers to left-out cells go to ``keep``."""
     for item in items:
         if isinstance(item, Model):
             found.append(item)
+        elif isinstance(item, Unseen):
+            keep(item)
         else:
             yield item

@@ -1,0 +1,121 @@
+"""Calibrated choice: what estimates become when they are held against rows that are known in full."""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+
+from anyfill.data.rows import Rows
+from anyfill.evaluation import Information, InOrder, Oracle, Standing, acquire_rows, global_order
+from anyfill.evaluation.acquire import gains
+from anyfill.evaluation.calibrated import Calibrated, Told
+from anyfill.likelihoods import Categorical
+from anyfill.model import Model
+from anyfill.networks.exact import EnumeratedJoint
+from anyfill.questions import Reading
+
+BIAS = torch.tensor([0.0, 0.5, -0.3, 0.9]).double()
+
+
+@dataclass(frozen=True)
+class Biased:
+    """What is really told, times a factor, and a bias for each variable."""
+
+    factor: float
+    costs: tuple[float, ...] | None = None
+
+    def reward(self, model, standing, *, generator):
+        told = gains(model, standing.truth.unsqueeze(0), standing.known, standing.target, standing.candidate)[0]
+        value = torch.where(standing.candidate, self.factor * told + BIAS, 0.0)
+        return Information(value, torch.zeros_like(value), standing.candidate, 1)
+
+
+@pytest.fixture
+def joint(generator):
+    return EnumeratedJoint.random(4, 2, generator=generator, concentration=0.5)
+
+
+@pytest.fixture
+def model(joint):
+    return Model(joint, Categorical(2), readings=[Reading.ANY_ORDER])
+
+
+def standing(truth, known):
+    known = torch.as_tensor(known).expand(truth.shape)
+    target = torch.zeros_like(known)
+    target[:, 0] = True
+    return Standing(torch.where(known, truth, 0), known, ~(known | target), target, truth)
+
+
+def exact_means(model, rows, known):
+    return gains(model, rows.x.unsqueeze(0), *_of(rows, known))[0].clamp(-3, 3).mean(0)
+
+
+def _of(rows, known):
+    one = standing(rows.x, known)
+    return one.known, one.target, one.candidate
+
+
+def test_a_bias_of_a_column_is_taken_away_and_what_differs_between_rows_is_kept(model, joint, generator):
+    """With told = e - bias exactly, the slope is 1 and the calibrated value is what is told."""
+    rows = Rows.from_values(joint.sample(24, generator=generator))
+    known = [False, True, False, False]
+    found = Calibrated(Biased(1.0), rows, expected_rows=24).reward(model, standing(rows.x, known), generator=generator)
+    told = gains(model, rows.x.unsqueeze(0), *_of(rows, known))[0]
+    assert float(told.abs().max()) < 3
+    torch.testing.assert_close(found.value, told)
+
+
+def test_estimates_that_are_not_borne_out_are_replaced_by_what_was_told_on_average(model, joint, generator):
+    rows = Rows.from_values(joint.sample(40, generator=generator))
+    new = standing(joint.sample(7, generator=generator), [False, False, True, False])
+    found = Calibrated(Biased(-1.0), rows).reward(model, new, generator=generator)
+    mean = exact_means(model, rows, [False, False, True, False])
+    torch.testing.assert_close(found.value, torch.where(new.candidate, mean, 0.0))
+
+
+def test_estimates_that_are_twice_too_large_are_halved(model, joint, generator):
+    rows = Rows.from_values(joint.sample(30, generator=generator))
+    new = standing(joint.sample(9, generator=generator), [False] * 4)
+    found = Calibrated(Biased(2.0), rows, expected_rows=30).reward(model, new, generator=generator)
+    told = gains(model, new.truth.unsqueeze(0), new.known, new.target, new.candidate)[0]
+    torch.testing.assert_close(found.value, told)
+
+
+def test_a_row_does_not_depend_on_those_that_come_with_it(model, joint, generator):
+    rows = Rows.from_values(joint.sample(40, generator=generator))
+    truth = joint.sample(6, generator=generator)
+    known = torch.rand(6, 4, generator=generator) < 0.4
+    known[:, 0] = False
+    chooser, whole = Calibrated(Biased(0.7), rows), standing(truth, known)
+    every = chooser.reward(model, whole, generator=generator).value
+    for i in range(6):
+        one = chooser.reward(model, standing(truth[i : i + 1], known[i : i + 1]), generator=generator).value
+        torch.testing.assert_close(one[0], every[i])
+
+
+def test_with_too_few_rows_to_hold_it_against_an_estimate_stays(model, joint, generator):
+    rows = Rows.from_values(joint.sample(9, generator=generator))
+    new = standing(joint.sample(3, generator=generator), [False] * 4)
+    found = Calibrated(Biased(1.0), rows).reward(model, new, generator=generator)
+    assert torch.equal(found.value, Biased(1.0).reward(model, new, generator=generator).value)
+
+
+def test_told_chooses_as_the_oracle_and_its_global_order_begins_with_what_told_most(model, joint, generator):
+    rows = Rows.from_values(joint.sample(50, generator=generator))
+    new = standing(rows.x, [False] * 4)
+    assert float(Told().reward(model, new, generator=generator).value.abs().max()) < 3
+    chosen = [one.choose(model, new, generator=generator).variable for one in (Told(), Oracle())]
+    assert torch.equal(*chosen)
+    order = global_order(model, rows, 0, by=Told(), generator=generator)
+    assert order[0] == int(exact_means(model, rows, [False] * 4)[1:].argmax()) + 1
+    curves = acquire_rows(model, rows, 0, InOrder(order), generator=generator)
+    assert curves.chosen[:, 0].unique().tolist() == [order[0]]
+
+
+def test_it_refuses_counts_that_say_nothing(joint, generator):
+    rows = Rows.from_values(joint.sample(9, generator=generator))
+    with pytest.raises(ValueError, match="told_rows"):
+        Calibrated(Biased(1.0), rows, told_rows=3)
+    with pytest.raises(ValueError, match="expected_rows"):
+        Calibrated(Biased(1.0), rows, expected_rows=1)
