@@ -170,7 +170,8 @@ def show(found: Means, result: Mapping[str, Any]) -> str:
 def draw(found: Means, path: Path) -> None:
     """One row of panels for each setting: RMSE, CRPS and NLL beside ours, coverage, CPU seconds."""
     matplotlib.use("Agg")
-    panels = ("rmse", "crps", "nll", "accuracy", "coverage_tied", "cpu_seconds")
+    wanted = ("rmse", "crps", "nll", "accuracy", "coverage_tied", "cpu_seconds")
+    panels = [one for one in wanted if any(_having(tables[name], one) for tables in found.values() for name in tables)]
     count = max(len(found), 1)
     figure, axes = plt.subplots(count, len(panels), figsize=(3.4 * len(panels), 1.4 + 3.4 * count), squeeze=False)
     methods = _sorted({m for tables in found.values() for one in tables.values() for m in one})
@@ -196,7 +197,7 @@ def _panel(ax: Any, tables: Mapping[str, Any], metric: str, methods: Sequence[st
         mark = {"marker": "D", "s": 26, "zorder": 3} if method in OURS else {"marker": "o", "s": 18, "alpha": 0.85}
         ax.scatter([v for _, v in points], [k for k, _ in points], color=colours[method], label=_label(method), **mark)
     ax.set_yticks(range(len(names)), names, fontsize=7)
-    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_ylim(max(len(names), 1) - 0.5, -0.5)
     ax.set_title(titles.get(metric, METRICS[metric]), fontsize=9)
     ax.grid(axis="x", alpha=0.3)
     if metric == "coverage_tied":
