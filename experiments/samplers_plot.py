@@ -149,6 +149,7 @@ def draw(document: Mapping[str, Any], path: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     rows: list[Record] = document["rows"]
     real = {(each["reference"], each["task"]): each for each in document["references"]}
@@ -181,6 +182,11 @@ def draw(document: Mapping[str, Any], path: Path) -> None:
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.2)
+        axis.set_visible(axis.has_data())
+        if axis.get_xscale() == "log":
+            axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.xaxis.set_major_formatter("{x:g}")
+            axis.xaxis.set_minor_formatter(NullFormatter())
     handles: dict[str, Any] = {}
     for axis in axes.flat:
         for handle, label in zip(*axis.get_legend_handles_labels()):
@@ -188,7 +194,8 @@ def draw(document: Mapping[str, Any], path: Path) -> None:
     names = sorted(handles)
     figure.legend([handles[name] for name in names], names, loc="outside right center", fontsize=7.5, frameon=False)
     figure.suptitle(
-        "Samplers of text8: dashed = held-out text, dotted = the commonest word of the length, "
+        f"Samplers of text8, {len(rows)} measurements: dashed = held-out text, "
+        "dotted = the commonest word of the length, "
         "hollow = conditionals the model was not trained on, T = sharper draws"
     )
     path.parent.mkdir(parents=True, exist_ok=True)

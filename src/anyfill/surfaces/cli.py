@@ -23,6 +23,7 @@ import typer
 from anyfill.surfaces.lab import commands as lab_commands
 from anyfill.surfaces.music import commands as music_commands
 from anyfill.surfaces.tables import commands as table_commands
+from anyfill.surfaces.text import commands as text_commands
 
 DEBUG = "ANYFILL_DEBUG"
 FAULT, REFUSED, INTERRUPTED = 1, 2, 130
@@ -83,6 +84,7 @@ def demo(
 table_commands.register(app)
 lab_commands.register(app)
 music_commands.register(app)
+text_commands.register(app)
 
 
 def _versions() -> str:

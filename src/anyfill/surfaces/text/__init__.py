@@ -1,0 +1,1 @@
+"""Text for everyone: ``anyfill text``."""

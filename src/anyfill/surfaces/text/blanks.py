@@ -1,0 +1,122 @@
+r"""A text with blanks in it, as people write it: what is given, and how long each blank may be.
+
+    ____      a blank of exactly so many characters; of one token, where the model's tokens are words or pieces
+    []        a blank of unstated length (``--lengths`` says which lengths are tried)
+    [5]       a blank of exactly 5
+    [3-8]     a blank of 3 to 8
+    \_  \[    an underscore, a bracket
+
+With ``free`` every run of underscores is a blank of unstated length. Blanks side by side are one blank, whose lengths
+are their sums. A closing bracket stands for itself, and so does a backslash, unless backslashes stand directly before
+an underscore or a bracket: there each two of them are one, and one that is left over makes the next character a
+character.
+"""
+
+import re
+from dataclasses import dataclass
+
+from anyfill.checks import refuse
+
+_RANGE = r"([0-9]{1,6})(?:-([0-9]{1,6}))?"
+_TOKEN = re.compile(
+    r"(?<!\\)(?P<escaped>\\(?:\\\\)*[_\[])|(?<!\\)(?P<slashes>(?:\\\\)+)(?=[_\[])"
+    r"|(?P<run>_+)|(?P<bracket>\[[^\[\]\n]{0,20}\]?)"
+)
+_WAYS = r"[], [5] or [3-8] (\[ writes a bracket)"
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Lengths from ``least`` to ``most``, both included."""
+
+    least: int
+    most: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.least <= self.most:
+            expected = "at least 1, the smaller one first"
+            raise refuse("lengths of a blank", expected=expected, got=f"{self.least}-{self.most}")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is more than one of them."""
+        return self.least < self.most
+
+    def __add__(self, other: "Lengths") -> "Lengths":
+        return Lengths(self.least + other.least, self.most + other.most)
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A text with k blanks.
+
+    Attributes:
+        stretches: k + 1 pieces of given text, as written but for the escapes; empty ones only at the two ends.
+        blanks: the lengths of each of the k blanks; blank i stands between stretches i and i + 1.
+    """
+
+    stretches: tuple[str, ...]
+    blanks: tuple[Lengths, ...]
+
+    def filled(self, answers: tuple[str, ...]) -> str:
+        """The text with the k answers in their places."""
+        return self.stretches[0] + "".join(one + more for one, more in zip(answers, self.stretches[1:]))
+
+
+def parse_lengths(text: str, what: str = "--lengths") -> Lengths:
+    """Lengths as ``5`` or ``3-8``; ValueError otherwise."""
+    found = re.fullmatch(_RANGE, text.strip())
+    if found is None:
+        raise refuse(what, expected="a length or a range of lengths, as 5 or 3-8", got=repr(text))
+    least, most = int(found[1]), int(found[2] or found[1])
+    if not 1 <= least <= most:
+        raise refuse(what, expected="lengths from 1 up, the smaller one first", got=repr(text))
+    return Lengths(least, most)
+
+
+def parse(text: str, *, unstated: Lengths, free: bool = False, tokens: bool = False) -> Template:
+    """Read a text with blanks.
+
+    Args:
+        text: see the top of this file.
+        unstated: the lengths of a blank that states none.
+        free: treat every run of underscores as such a blank.
+        tokens: lengths count words or pieces; a run of underscores is one of them.
+
+    Raises:
+        ValueError: there is no text, no blank in it, or brackets that say nothing.
+    """
+    if not text:
+        raise refuse("text", expected="some text with a blank in it, as 'the ____ sat'", got="none")
+    stretches, blanks, now = [""], list[Lengths](), 0
+    for found in _TOKEN.finditer(text):
+        stretches[-1] += text[now : found.start()]
+        now = found.end()
+        literal = found["escaped"] or found["slashes"]
+        if literal is not None:
+            kept = literal[: len(literal) // 2 - 1] + literal[-1] if found["escaped"] else literal[: len(literal) // 2]
+            stretches[-1] += kept
+            continue
+        if found["run"] is not None:
+            size = 1 if tokens else len(found["run"])
+            blank = unstated if free else Lengths(size, size)
+        else:
+            blank = _bracket(found["bracket"], found.start(), unstated)
+        if blanks and stretches[-1] == "":
+            blanks[-1] += blank
+        else:
+            blanks.append(blank)
+            stretches.append("")
+    stretches[-1] += text[now:]
+    if not blanks:
+        shown = text if len(text) <= 40 else text[:40] + " …"
+        raise refuse("text", expected=r"a blank in it: ____, [] or [3-8]", got=repr(shown))
+    return Template(tuple(stretches), tuple(blanks))
+
+
+def _bracket(written: str, place: int, unstated: Lengths) -> Lengths:
+    what = f"bracket at character {place + 1}"
+    inside = written.removeprefix("[").removesuffix("]")
+    if not written.endswith("]") or (inside and re.fullmatch(_RANGE, inside) is None):
+        raise refuse(what, expected=_WAYS, got=repr(written))
+    return parse_lengths(inside, what) if inside else unstated

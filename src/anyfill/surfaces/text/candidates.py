@@ -1,0 +1,223 @@
+"""What might stand in the blanks of one window: joint draws for every combination of lengths, ranked by likelihood.
+
+A text is a piece of a long stream of which some codes were covered up: how many, l, has nothing to do with what they
+say, and any of the lengths that are tried is as good as another. With s the text before the blank, t the text behind it
+and b the l codes of the blank,
+
+    p(l, b | s, t)  =  p(l) p(s b t) / sum over l', b' of p(l') p(s b' t)   is proportional to   p(s b t),
+
+where p(s b t) is the probability that the stream, from where s begins, goes on with the codes of s, b and t. So
+p(s b t) compares answers of different lengths as they are: no penalty or bonus for length is called for, and none is
+used (a longer b costs more codes, and pays by making t likelier). With several blanks read s, t as all that is given
+and b as all that is asked. Only t tells lengths apart; where it is empty the shortest b, which has the fewest rivals,
+always leads: therefore the edges of a text are closed (see ``anyfill.surfaces.text.alphabet``). Lines are no pieces of
+a stream: in a model of lines without an end code p(l) is the share of lines that are so long altogether, counted with
+one added.
+
+Draws come from p(b | s, t, l), all blanks jointly, by whichever sampler; each distinct one gets the *exact*
+log p(s b t), one pass over the row. The two need not agree, if the network's conditionals do not fit together: draws
+only propose, the ranking is by p(s b t). Codes that cannot be written are dropped; cuts of the same text into pieces
+are summed.
+"""
+
+import itertools
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from anyfill.checks import refuse
+from anyfill.evaluation import log_prob
+from anyfill.model import Model
+from anyfill.questions.licence import completed
+from anyfill.questions.question import Question
+from anyfill.samplers import watch
+from anyfill.surfaces.text.alphabet import Sheet
+from anyfill.surfaces.text.blanks import Lengths
+from anyfill.surfaces.text.manner import ROWS, Manner, trained_for
+from anyfill.surfaces.text.read_once import reading_once
+from anyfill.surfaces.text.windows import Window
+
+MOST_COMBINATIONS = 64
+"""Combinations of lengths that are tried; of more, so many are drawn."""
+ALL_DRAWS, LEAST_DRAWS = 256, 8
+"""Draws for all combinations together, and at least for each, where nobody says how many."""
+_DRAWING = 0.6
+"""The part of the work that drawing is; the rest is scoring."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """One way to fill the blanks of a window.
+
+    Attributes:
+        answers: the text of each blank.
+        codes: the codes of each blank.
+        log_prob: log p of the window with them, in nats.
+        share: its part of the probability of all candidates of this window.
+    """
+
+    answers: tuple[str, ...]
+    codes: tuple[Tensor, ...]
+    log_prob: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What was done in a window: ``tried`` of ``combinations`` of lengths, with ``draws`` draws each."""
+
+    combinations: int
+    tried: int
+    draws: int
+
+
+def combinations(
+    blanks: Sequence[Lengths], *, most: int = MOST_COMBINATIONS, generator: torch.Generator
+) -> tuple[list[tuple[int, ...]], int]:
+    """Lengths for every blank, in all ways or ``most`` of them drawn, shortest first; and how many there are."""
+    total = math.prod(blank.most - blank.least + 1 for blank in blanks)
+    if total <= most:
+        found = set(itertools.product(*(range(blank.least, blank.most + 1) for blank in blanks)))
+    else:
+        found = set[tuple[int, ...]]()
+        while len(found) < most:
+            sizes = (torch.randint(blank.least, blank.most + 1, (), generator=generator) for blank in blanks)
+            found.add(tuple(int(size) for size in sizes))
+    return sorted(found, key=lambda sizes: (sum(sizes), sizes)), total
+
+
+def candidates(
+    model: Model,
+    sheet: Sheet,
+    group: range,
+    window: Window,
+    *,
+    draws: int | None = None,
+    manner: Manner,
+    lengths: Sequence[int] = (),
+    generator: torch.Generator,
+) -> Generator[float, None, tuple[list[Candidate], Tried]]:
+    """The distinct candidates for a group of blanks, best first; yields the share of the work that is done.
+
+    Args:
+        model: what answers.
+        sheet: the text that the window is of.
+        group: the blanks of the sheet that the window has.
+        window: what is told.
+        draws: for each combination of lengths; None = ``ALL_DRAWS`` together, but at least ``LEAST_DRAWS`` each.
+        manner: how to draw.
+        lengths: how many lines of 0, 1, 2 … codes the model was trained on, if that counts.
+        generator: the source of all randomness.
+    """
+    sizes, total = combinations(window.blanks, generator=generator)
+    draws = max(LEAST_DRAWS, ALL_DRAWS // len(sizes)) if draws is None else draws
+    kinds = [window.row(one, model.variables) for one in sizes]
+    question = Question(torch.stack([kind[1] for kind in kinds]), torch.stack([kind[2] for kind in kinds]))
+    x = torch.stack([kind[0] for kind in kinds])
+    _require_licence(model, question, manner)
+    rows = torch.arange(len(kinds)).repeat_interleave(draws)
+    found = _Found(sheet, group)
+    reader = reading_once(model) if manner.sampler == "exact" else model
+    portions = rows.split(ROWS)
+    for number, part in enumerate(portions):
+        asked = question.asked[part]
+        steps = int(asked.sum(1).max())
+        states = watch(
+            reader,
+            x[part],
+            Question(question.given[part], asked),
+            policy=manner.policy(model, steps),
+            draw=manner.draw,
+            generator=generator,
+        )
+        state = next(states)
+        for state in states:
+            yield _DRAWING * (number + min(state.step / steps, 1.0)) / len(portions)
+        for row, drawn in zip(part.tolist(), state.x):
+            found.add(drawn, kinds[row])
+    if not found.ways:
+        expected = "a draw that can be written as text (more --draws may find one)"
+        raise refuse("answers", expected=expected, got=f"none of {len(rows)}")
+    distinct = found.rows()
+    values = torch.zeros(len(distinct), dtype=torch.float64)
+    for part in torch.arange(len(distinct)).split(ROWS):
+        present = torch.stack([distinct[i].present for i in part.tolist()])
+        drawn = torch.stack([distinct[i].x for i in part.tolist()])
+        values[part] = log_prob(model, drawn, Question(torch.zeros_like(present), present)).value
+        yield _DRAWING + (1 - _DRAWING) * (int(part[-1]) + 1) / len(distinct)
+    if window.whole and lengths:
+        shares = [_log_share(int(one.present.sum()), lengths) for one in distinct]
+        values += torch.tensor(shares, dtype=torch.float64)
+    return found.ranked(values), Tried(total, len(sizes), draws)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Way:
+    """A row that was drawn: x int64 (N,), present bool (N,), and the codes of each blank."""
+
+    x: Tensor
+    present: Tensor
+    codes: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What has been drawn so far: for each text its rows, each once, in the order in which they came."""
+
+    sheet: Sheet
+    group: range
+    ways: dict[str, tuple[tuple[str, ...], dict[tuple[int, ...], _Way]]] = field(default_factory=dict)
+
+    def add(self, x: Tensor, kind: tuple[Tensor, Tensor, Tensor, list[slice]]) -> None:
+        """Take in a row (N,), drawn for this question, if it can be written."""
+        _, given, asked, places = kind
+        codes = tuple(x[place] for place in places)
+        answers: list[str] = []
+        for blank, one in zip(self.group, codes):
+            answer = self.sheet.answer(blank, one)
+            if answer is None:
+                return
+            answers.append(answer)
+        between = self.sheet.template.stretches[self.group.start + 1 : self.group.stop]
+        text = "".join(itertools.chain.from_iterable(itertools.zip_longest(answers, between, fillvalue="")))
+        present = given | asked
+        _, rows = self.ways.setdefault(text, (tuple(answers), {}))
+        rows.setdefault(tuple(x[present].tolist()), _Way(x, present, codes))
+
+    def rows(self) -> list[_Way]:
+        """All rows, text by text."""
+        return [row for _, rows in self.ways.values() for row in rows.values()]
+
+    def ranked(self, values: Tensor) -> list[Candidate]:
+        """One candidate for each text, best first, from the log-probabilities (rows,) of all rows."""
+        parts = values.split([len(rows) for _, rows in self.ways.values()])
+        totals = torch.stack([part.logsumexp(0) for part in parts])
+        shares = totals.softmax(0).tolist()
+        made: list[Candidate] = []
+        for part, total, share, (answers, rows) in zip(parts, totals.tolist(), shares, self.ways.values()):
+            likeliest = list(rows.values())[int(part.argmax())]
+            made.append(Candidate(answers, likeliest.codes, total, share))
+        return sorted(made, key=lambda one: -one.log_prob)
+
+
+def _require_licence(model: Model, question: Question, manner: Manner) -> None:
+    """ValueError, in the words of this command, if the model cannot be asked or its answers cannot be ranked."""
+    if model.corruption.shows_unknown:
+        expected = "a model with an exact likelihood to rank answers by"
+        raise refuse("filling", expected=expected, got="one that is shown noise (recipes sunmask and sundae)")
+    if manner.policy(model, 1) is not None and manner.sampler != "speculative":
+        return
+    try:
+        completed(model.readings, question, model.order, order=model.order)
+    except ValueError:
+        expected = "a model that can be told what stands behind a blank (recipe one_pass_spans)"
+        raise refuse("filling", expected=expected, got=trained_for(model)) from None
+
+
+def _log_share(size: int, counts: Sequence[int]) -> float:
+    """log of the share of lines of this size, by how many lines of 0, 1, 2 … codes there are, with one added."""
+    count = counts[size] if size < len(counts) else 0
+    return math.log((count + 1) / (sum(counts) + len(counts)))
