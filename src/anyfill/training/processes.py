@@ -3,6 +3,7 @@
 Under ``torchrun`` each process takes its place in the group (gloo on CPU, NCCL on CUDA); otherwise there is one.
 """
 
+import atexit
 import inspect
 import logging
 import os
@@ -36,6 +37,9 @@ class Processes:
         self.device: torch.device = self._fabric.device
         self.process: int = self._fabric.global_rank
         self.processes: int = self._fabric.world_size
+        if self.processes > 1:
+            atexit.unregister(_leave)  # once is enough
+            atexit.register(_leave)
 
     @property
     def is_first(self) -> bool:
@@ -73,6 +77,12 @@ class Processes:
     def wait(self) -> None:
         """Until all processes are here."""
         self._fabric.barrier()
+
+
+def _leave() -> None:
+    """Leave the group before the process ends: a thread of gloo that still runs then would abort it (SIGABRT)."""
+    if torch.distributed.is_initialized() and torch.distributed.get_backend() == "gloo":
+        torch.distributed.destroy_process_group()
 
 
 @contextmanager
