@@ -3,7 +3,10 @@
 import os
 import secrets
 import shutil
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from anyfill.checks import refuse
 
@@ -19,8 +22,9 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def write_bytes(data: bytes, path: str | Path) -> None:
-    """Make a file, as a whole or not at all; folders on the way to it are made too."""
+@contextmanager
+def whole_file(path: str | Path) -> Generator[BinaryIO]:
+    """A file to write into, which takes its name at the end, as a whole or not at all; folders on the way are made."""
     target = Path(path).resolve()
     if target.is_dir():
         raise refuse(f"{path}", expected="the name of a file", got="a folder")
@@ -28,7 +32,7 @@ def write_bytes(data: bytes, path: str | Path) -> None:
     partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
     try:
         with partial.open("xb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if target.exists():
@@ -38,3 +42,9 @@ def write_bytes(data: bytes, path: str | Path) -> None:
         partial.unlink(missing_ok=True)
         raise
     sync_folder(target.parent)
+
+
+def write_bytes(data: bytes, path: str | Path) -> None:
+    """Make a file of these bytes, see ``whole_file``."""
+    with whole_file(path) as file:
+        file.write(data)

@@ -11,9 +11,6 @@ writes beside the target under another name, and renames at the very end: a run 
 target as it was and nothing else behind.
 """
 
-import os
-import secrets
-import shutil
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,7 +31,7 @@ from anyfill.data.columnar import (
 )
 from anyfill.data.delimited import DelimitedSink, Dialect, read_delimited, sniff
 from anyfill.data.sheets import SheetSink, read_sheet
-from anyfill.disk import sync_folder
+from anyfill.disk import whole_file
 
 Format = Literal["delimited", "tabs", "parquet", "arrow", "excel"]
 
@@ -171,28 +168,16 @@ def open_writer(path: str | Path, *, like: str | Path | None = None) -> Generato
     if target.is_dir():
         raise refuse(f"{path}", expected="the name of a file", got="a folder")
     dialect = _dialect(kind, like)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        with partial.open("xb") as file:
-            sink = _sink(file, kind, target, dialect)
-            try:
-                writer = Writer(sink)
-                yield writer
-                writer.close()
-            except BaseException:
-                with suppress(Exception):  # what it still holds must not be written later, when the file is gone
-                    sink.abandon()
-                raise
-            file.flush()
-            os.fsync(file.fileno())
-        if target.exists():
-            shutil.copymode(target, partial)
-        os.replace(partial, target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    sync_folder(target.parent)
+    with whole_file(path) as file:
+        sink = _sink(file, kind, target, dialect)
+        try:
+            writer = Writer(sink)
+            yield writer
+            writer.close()
+        except BaseException:
+            with suppress(Exception):  # what it still holds must not be written later, when the file is gone
+                sink.abandon()
+            raise
 
 
 def _present(path: str | Path) -> Path:

@@ -22,11 +22,10 @@ from anyfill.surfaces.music.options import (
     Only,
     Output,
     Parallels,
-    Seed,
-    Temperature,
     Voice,
 )
 from anyfill.surfaces.music.use import grade, remark, score, show, train
+from anyfill.surfaces.options import Seed, Temperature
 
 if TYPE_CHECKING:
     from anyfill.surfaces.music.choose import Tally, Wanted

@@ -31,15 +31,6 @@ MusicFile = Annotated[Path, typer.Argument(metavar="FILE", help=SOURCES)]
 MusicFiles = Annotated[list[Path], typer.Argument(metavar="FILE...", help=SOURCES)]
 Output = Annotated[Path, typer.Option("-o", "--output", help="Folder for the result.")]
 Count = Annotated[int, typer.Option("-n", "--n", min=1, max=1000, help="How many alternatives.")]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        max=2**63 - 1,
-        help="Seed of everything random; a new one each time, which is printed.",
-        show_default=False,
-    ),
-]
 Best = Annotated[int, typer.Option(min=1, max=100, help="Draw so many times as many and keep the best by the grade.")]
 Only = Annotated[
     list[Kind] | None,
@@ -48,10 +39,8 @@ Only = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
 Parallels = Annotated[bool, typer.Option("--parallels", help="Allow parallel fifths and octaves.")]
 AsDrawn = Annotated[bool, typer.Option("--as-drawn", help="Keep pieces that hardly move, or are like another one.")]
-Temperature = Annotated[float, typer.Option(min=0.0, max=5.0, help="Below 1 is safer, above 1 bolder.")]
 Nucleus = Annotated[float, typer.Option(help="Draw from the likeliest pitches of this mass; 1 = from all.")]
 ModelFolder = Annotated[
     Path | None,
     typer.Option("--model", help="Folder of a model (anyfill music train); by default the one that ships."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from anyfill.surfaces.music.options import FORMATS, AsJson, Force, ModelFolder, MusicFile, MusicFiles
+from anyfill.surfaces.music.options import FORMATS, Force, ModelFolder, MusicFile, MusicFiles
+from anyfill.surfaces.options import AsJson
 
 
 def score(

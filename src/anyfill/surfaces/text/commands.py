@@ -9,18 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anyfill.surfaces.text.options import (
-    AsJson,
-    Force,
-    HowToDraw,
-    ModelFolder,
-    Nucleus,
-    Sampler,
-    Seed,
-    Temperature,
-    TopK,
-    Typical,
-)
+from anyfill.surfaces.options import AsJson, Seed, Temperature
+from anyfill.surfaces.text.options import Force, HowToDraw, ModelFolder, Nucleus, Sampler, TopK, Typical
 from anyfill.surfaces.text.use import score, train
 
 if TYPE_CHECKING:

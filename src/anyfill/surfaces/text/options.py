@@ -16,16 +16,6 @@ class Sampler(StrEnum):
     entropy_bounded = "entropy-bounded"
 
 
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        max=2**63 - 1,
-        help="Seed of everything random; a new one each time, which is printed.",
-        show_default=False,
-    ),
-]
-Temperature = Annotated[float, typer.Option(min=0.0, max=5.0, help="Below 1 is safer, above 1 bolder.")]
 Nucleus = Annotated[float | None, typer.Option(help="Draw from the likeliest codes of this mass, above 0 and up to 1.")]
 TopK = Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the so many likeliest codes.")]
 Typical = Annotated[float | None, typer.Option(help="Draw from the most typical codes of this mass.")]
@@ -41,4 +31,3 @@ ModelFolder = Annotated[
     Path | None,
     typer.Option("--model", help="Folder of a model (anyfill text train); by default the one that ships."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from anyfill.surfaces.text.options import AsJson, Force, ModelFolder
+from anyfill.surfaces.options import AsJson
+from anyfill.surfaces.text.options import Force, ModelFolder
 
 
 class Context(StrEnum):
