@@ -67,27 +67,27 @@ SAMPLERS_ONLY = ("sunmask", "sundae")
 DROPOUT = {"left_to_right": 0.2, "one_pass": 0.1}
 """300 s are about 45 epochs of 11.5 M characters. Autoregression sees the same chain each time and would learn them by
 heart; the one-pass model sees it in half of its rows; masked ones see other questions each time: none. Not tuned."""
-JOINT_SHARE = {"one_pass": 0.5}
-"""Share of rows read from first to last. At the recipe's own 0.25 the joint is practised too little to come near
-autoregression, which practises nothing else. Not tuned further."""
+CHAIN = ("joint_share", "told_share", "weigh")
+"""What may be said of the one-pass model's objective; see ``one_pass_ablation.py`` for what each does."""
 
 
 def train(recipe: str, parts: Parts, arguments: argparse.Namespace, device: torch.device) -> None:
     """Train one recipe in its turn: DIR/R (the model), DIR/R.jsonl (its curve), and last of all DIR/R.json."""
     name = named(recipe, arguments.tag)
     dropout = DROPOUT.get(recipe, 0.0) if arguments.dropout is None else arguments.dropout
-    share = JOINT_SHARE.get(recipe)
-    if share is not None and arguments.joint_share is not None:
-        share = arguments.joint_share
+    settings = {name: getattr(arguments, name) for name in CHAIN} if recipe == "one_pass" else {}
+    given = arguments.given if recipe == "one_pass" else "causal"
 
     def fresh() -> Model:
-        made = text_model(recipe, LENGTH, TEXT8.size, size=arguments.size, dropout=dropout, seed=arguments.seed)
+        made = text_model(
+            recipe, LENGTH, TEXT8.size, size=arguments.size, dropout=dropout, given=given, seed=arguments.seed
+        )
         return made.to(device)
 
     options = options_of(arguments, device)
     done = train_in_turn(
         fresh,
-        text_objective(OBJECTIVE.get(recipe, recipe), LENGTH, joint_share=share),
+        text_objective(OBJECTIVE.get(recipe, recipe), LENGTH, **settings),
         parts,
         options,
         validation=arguments.validation,
@@ -105,7 +105,8 @@ def train(recipe: str, parts: Parts, arguments: argparse.Namespace, device: torc
         "size": arguments.size,
         **record_of(done),
         "dropout": dropout,
-        "joint_share": share,
+        "given": given,
+        **settings,
         "options": asdict(options),
         "arguments": shown(arguments),
         "environment": environment(device),
@@ -202,7 +203,10 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--batch", type=int, default=256)
     one.add_argument("--rate", type=float, default=3e-3)
     one.add_argument("--dropout", type=float, help=f"by default {DROPOUT}, else 0")
-    one.add_argument("--joint-share", type=float, help=f"by default {JOINT_SHARE}")
+    one.add_argument("--joint-share", type=float, default=0.33, help="one-pass: share of rows from first to last")
+    one.add_argument("--told-share", type=float, default=0.5, help="one-pass: share of the others, told what is given")
+    one.add_argument("--weigh", choices=("terms", "questions"), default="questions", help="one-pass: what counts once")
+    one.add_argument("--given", choices=("causal", "full"), default="full", help="one-pass: how given values are read")
     one.add_argument("--validation", type=int, default=512, help="chunks that validate, in whole batches")
     two = commands.add_parser("ask", parents=[common], help="by default whatever is trained and can be asked")
     two.add_argument("--chunks", type=int, default=250, help="chunks asked of every recipe")

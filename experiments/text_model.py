@@ -125,13 +125,19 @@ def train(parts: Parts, arguments: argparse.Namespace, device: torch.device) -> 
     """OUT/model with 16-bit weights, OUT/log.jsonl, OUT/run.json."""
 
     def fresh() -> Model:
-        settings: Any = {"size": arguments.size, "dropout": arguments.dropout, "seed": arguments.seed}
+        settings: Any = {name: getattr(arguments, name) for name in ("size", "dropout", "given", "seed")}
         return text_model(RECIPE, LENGTH, TEXT8.size, **settings).to(device)
 
     options = replace(options_of(arguments, device), ema=arguments.ema)
     done = train_in_turn(
         fresh,
-        text_objective(RECIPE, LENGTH, joint_share=arguments.joint_share),
+        text_objective(
+            RECIPE,
+            LENGTH,
+            joint_share=arguments.joint_share,
+            told_share=arguments.told_share,
+            weigh=arguments.weigh,
+        ),
         parts,
         options,
         validation=arguments.validation,
@@ -191,6 +197,9 @@ def main() -> None:
     parser.add_argument("--dropout", type=float, default=0.05)
     parser.add_argument("--ema", type=float, help="decay of the moving average of the weights; none by default")
     parser.add_argument("--joint-share", type=float, help="rows read from first to last; by default the recipe's own")
+    parser.add_argument("--told-share", type=float, default=0.5, help="of the other rows, told what is given")
+    parser.add_argument("--weigh", choices=("terms", "questions"), default="questions", help="what counts once")
+    parser.add_argument("--given", choices=("causal", "full"), default="full", help="how given values are read")
     parser.add_argument("--validation", type=int, default=512, help="chunks that validate, in whole batches")
     parser.add_argument("--chunks", type=int, default=1000, help="chunks that are scored")
     parser.add_argument("--blanks", type=int, default=500)

@@ -1,24 +1,32 @@
 """The one-pass transformer agrees with itself: chain == one by one == cached == ties, and nothing leaks."""
 
+import itertools
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor
 
+from anyfill.evaluation import log_prob
+from anyfill.likelihoods import Categorical
+from anyfill.model import Model
 from anyfill.networks import Discrete, Mixed, OnePassTransformer, Real
 from anyfill.networks.embed import Kind
-from anyfill.questions import Increasing, Question, Shuffled, chain_rank
+from anyfill.questions import Decreasing, Increasing, Question, Reading, Shuffled, chain_rank
 from anyfill.rank import NEVER, asked_in
+from anyfill.samplers import CachedChain, Follow, Speculative, watch
 
 VARIABLES = 12
 SIZES = (3, 0, 4, 0, 2, 5, 0, 3, 3, 0, 2, 4)
 
 
-def network(kind: Kind, shape: tuple[int, ...] = (VARIABLES,), positions: str = "rotary") -> OnePassTransformer:
+def network(
+    kind: Kind, shape: tuple[int, ...] = (VARIABLES,), positions: str = "rotary", reads: str = "causal", depth: int = 2
+) -> OnePassTransformer:
     """A network with random weights everywhere, so that every input matters."""
     torch.manual_seed(1)
-    net = OnePassTransformer(kind, shape, 5, width=48, depth=2, heads=3, positions=positions)  # type: ignore[arg-type]
+    net = OnePassTransformer(kind, shape, 5, 48, depth, 3, positions=positions, given=reads)  # type: ignore[arg-type]
     for parameter in net.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
     return net.eval()
@@ -48,6 +56,13 @@ def alone(rank: Tensor, row: int, variable: int) -> Tensor:
     return place.index_fill(0, torch.tensor([variable]), 0).unsqueeze(0)
 
 
+def in_its_role(rank: Tensor, row: int, variable: int) -> Tensor:
+    """The rank (1, N) that asks for one variable alone after all that rank strictly before it, each in its role."""
+    own = rank[row]
+    return torch.where(own < own[variable], own, NEVER).index_fill(0, torch.tensor([variable]), VARIABLES).unsqueeze(0)
+
+
+BOTH = pytest.mark.parametrize("reads", ["causal", "full"])
 CASES = [
     pytest.param(Discrete(5), (VARIABLES,), "rotary", id="codes"),
     pytest.param(Discrete(5), (3, 4), "rotary", id="codes on a grid"),
@@ -67,10 +82,11 @@ def test_chain_equals_the_same_terms_asked_one_by_one(kind, shape, positions, ge
         torch.testing.assert_close(params[row, variable], single, atol=1e-5, rtol=0)
 
 
+@BOTH
 @pytest.mark.parametrize(("kind", "shape", "positions"), CASES)
 @torch.no_grad()
-def test_cached_steps_equal_the_chain(kind, shape, positions, generator) -> None:
-    net = network(kind, shape, positions)
+def test_cached_steps_equal_the_chain(kind, shape, positions, reads, generator) -> None:
+    net = network(kind, shape, positions, reads)
     x, rank = values(kind, 6, generator), random_rank(6, generator)
     params = net.chain(x, rank)
     step, cache = net.open(x, rank)
@@ -102,9 +118,10 @@ def test_ties_are_answered_in_parallel_without_seeing_each_other(kind, shape, po
         torch.testing.assert_close(params[row, variable], expected, atol=1e-5, rtol=0)
 
 
+@BOTH
 @torch.no_grad()
-def test_calling_answers_every_unknown_variable_given_the_known_ones(generator) -> None:
-    net = network(Discrete(5))
+def test_calling_answers_every_unknown_variable_given_the_known_ones(reads, generator) -> None:
+    net = network(Discrete(5), reads=reads)
     x, known = values(Discrete(5), 5, generator), torch.rand(5, VARIABLES, generator=generator) < 0.5
     params = net(x, known)
     for row, variable in (~known).nonzero().tolist():
@@ -114,11 +131,11 @@ def test_calling_answers_every_unknown_variable_given_the_known_ones(generator) 
         )
 
 
-@given(st.integers(0, 2**31), st.booleans())
+@given(st.integers(0, 2**31), st.booleans(), st.sampled_from(["causal", "full"]))
 @torch.no_grad()
-def test_nan_in_unknown_places_changes_nothing(seed: int, ties: bool) -> None:
+def test_nan_in_unknown_places_changes_nothing(seed: int, ties: bool, reads: str) -> None:
     generator = torch.Generator().manual_seed(seed)
-    net = network(Real(), positions="learned")
+    net = network(Real(), positions="learned", reads=reads)
     x, rank = values(Real(), 3, generator), random_rank(3, generator)
     rank = torch.where(asked_in(rank), 0, rank) if ties else rank
     last = torch.where(asked_in(rank), rank, -1).amax(1, keepdim=True)
@@ -127,6 +144,7 @@ def test_nan_in_unknown_places_changes_nothing(seed: int, ties: bool) -> None:
     told = rank < NEVER
     assert torch.equal(before[told], after[told])
     assert torch.equal(net(x, rank < 0), net(torch.where(rank < 0, x, torch.nan), rank < 0))
+    assert torch.equal(net.open(x, rank)[0], net.open(torch.where(rank < 0, x, torch.nan), rank)[0])
 
 
 @torch.no_grad()
@@ -148,9 +166,10 @@ def test_later_values_never_reach_earlier_terms(generator) -> None:
             assert not torch.equal(net.chain(x, rank)[:, variable + 1], net.chain(changed, rank)[:, variable + 1])
 
 
+@BOTH
 @torch.no_grad()
-def test_strict_is_the_same_chain_without_the_checks(generator) -> None:
-    net = network(Discrete(5))
+def test_strict_is_the_same_chain_without_the_checks(reads, generator) -> None:
+    net = network(Discrete(5), reads=reads)
     x, rank = values(Discrete(5), 4, generator), random_rank(4, generator)
     told = rank < NEVER
     torch.testing.assert_close(net.chain(x, rank)[told], net.chain(x, rank, strict=True)[told], atol=1e-5, rtol=0)
@@ -202,6 +221,7 @@ def test_context_reaches_every_term(generator) -> None:
         ({"depth": 0}, "depth: expected a whole number from 1 up, got 0"),
         ({"kind": Mixed((2, 0))}, "Mixed sizes: expected 12 entries"),
         ({"dropout": 1.5}, "dropout: expected a number from 0 to 1"),
+        ({"given": "both"}, "given: expected 'causal' or 'full', got 'both'"),
     ],
 )
 def test_bad_settings_are_refused_in_one_sentence(changed: dict[str, object], sentence: str) -> None:
@@ -216,11 +236,12 @@ def answered_at(rank: Tensor, row: int, step: int) -> int | None:
     return int(found[0]) if len(found) else None
 
 
+@BOTH
 @pytest.mark.parametrize(("kind", "shape", "positions"), CASES)
 @torch.no_grad()
-def test_a_window_of_answers_is_read_as_the_chain_reads_it(kind, shape, positions, generator) -> None:
+def test_a_window_of_answers_is_read_as_the_chain_reads_it(kind, shape, positions, reads, generator) -> None:
     """Rows advance on their own: each takes back as many answers as were wrong, and leaves when it is done."""
-    net = network(kind, shape, positions)
+    net = network(kind, shape, positions, reads)
     x, rank = values(kind, 8, generator), random_rank(8, generator, Shuffled())
     params, asked = net.chain(x, rank), asked_in(rank).sum(1)
     _, cache = net.open(x, rank)
@@ -243,10 +264,11 @@ def test_a_window_of_answers_is_read_as_the_chain_reads_it(kind, shape, position
     assert torch.equal(compared == 1, asked_in(rank) & (rank > 0))  # each once: what was taken back was not compared
 
 
+@BOTH
 @pytest.mark.parametrize(("kind", "shape", "positions"), CASES)
 @torch.no_grad()
-def test_peeking_answers_the_next_variables_given_what_was_read(kind, shape, positions, generator) -> None:
-    net = network(kind, shape, positions)
+def test_peeking_answers_the_next_variables_given_what_was_read(kind, shape, positions, reads, generator) -> None:
+    net = network(kind, shape, positions, reads)
     x, rank = values(kind, 8, generator), random_rank(8, generator, Shuffled())
     _, cache = net.open(x, rank)
     compared = 0
@@ -263,3 +285,100 @@ def test_peeking_answers_the_next_variables_given_what_was_read(kind, shape, pos
                     torch.testing.assert_close(seen[row, i], expected[row, variable], atol=1e-5, rtol=0)
                     compared += 1
     assert compared > 30
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize(("kind", "shape", "positions"), CASES)
+@torch.no_grad()
+def test_read_both_ways_every_term_is_the_same_asked_alone_after_the_same_values_in_the_same_roles(
+    kind, shape, positions, ties, generator
+) -> None:
+    """So what the given values tell does not depend on who is asked, and asked in parallel nobody sees another."""
+    net = network(kind, shape, positions, "full")
+    x, rank = values(kind, 6, generator), random_rank(6, generator, Increasing() if ties else Shuffled())
+    posed = torch.where(asked_in(rank), rank // 2, rank) if ties else rank
+    params = net.chain(x, posed)
+    for row, variable in asked_in(rank).nonzero().tolist():
+        single = in_its_role(posed, row, variable)
+        single = torch.where((single >= 0) & (single < VARIABLES), rank[row], single)  # answered in a group: by index
+        expected = net.chain(x[row : row + 1], single)[0, variable]
+        torch.testing.assert_close(params[row, variable], expected, atol=1e-5, rtol=0)
+
+
+@torch.no_grad()
+def test_the_role_of_a_known_value_matters_only_when_given_values_are_read_both_ways(generator) -> None:
+    x, rank = values(Discrete(5), 6, generator), random_rank(6, generator)
+    for reads in ("causal", "full"):
+        net, apart = network(Discrete(5), reads=reads), torch.zeros(())
+        for row, variable in asked_in(rank).nonzero().tolist():
+            told = net.chain(x[row : row + 1], alone(rank, row, variable))[0, variable]
+            kept = net.chain(x[row : row + 1], in_its_role(rank, row, variable))[0, variable]
+            apart = torch.maximum(apart, (told - kept).abs().max())
+        assert (apart > 0.1) == (reads == "full")
+        assert reads == "full" or apart < 1e-5
+
+
+@torch.no_grad()
+def test_one_block_cannot_tell_whether_given_values_see_one_another_and_two_can(generator) -> None:
+    """Keys and values of the first block are those of single tokens; what a given value saw shows in the second."""
+    x, rank = values(Discrete(5), 8, generator), random_rank(8, generator)
+    asked, several = asked_in(rank), asked_in(rank) & ((rank < 0).sum(1, keepdim=True) > 2)
+    for depth in (1, 2):
+        causal, full = (network(Discrete(5), reads=reads, depth=depth).chain(x, rank) for reads in ("causal", "full"))
+        apart = (causal - full).abs().amax(-1)
+        assert apart[asked].max() < 1e-5 if depth == 1 else apart[several].min() > 1e-4
+
+
+@torch.no_grad()
+def test_with_nothing_given_both_ways_is_the_causal_pass_bit_for_bit(generator) -> None:
+    x, rank = values(Discrete(5), 6, generator), random_rank(6, generator)
+    rank = torch.where(rank < 0, NEVER, rank)
+    causal, full = (network(Discrete(5), reads=reads) for reads in ("causal", "full"))
+    assert torch.equal(causal.chain(x, rank), full.chain(x, rank))
+    assert torch.equal(causal.open(x, rank)[0], full.open(x, rank)[0])
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_read_both_ways_no_answer_depends_on_its_own_value_or_a_later_one_but_on_all_given(generator, strict) -> None:
+    net = network(Real(), positions="learned", reads="full")
+    x, rank = values(Real(), 5, generator).requires_grad_(), random_rank(5, generator)
+    params = net.chain(x, rank, strict=strict)
+    assert bool((params[rank < 0] == 0).all())  # they would have seen themselves
+    for variable in range(VARIABLES):
+        (slope,) = torch.autograd.grad(params[:, variable].sum(), x, retain_graph=True)
+        own = rank[:, variable : variable + 1]
+        posed, expected = own.squeeze(1) < NEVER, (rank < own) & (own >= 0)
+        assert torch.equal((slope != 0)[posed], expected[posed])
+
+
+def answering(reads: str, order: Increasing | Decreasing, variables: int = 6, codes: int = 3) -> Model:
+    torch.manual_seed(4)
+    net = OnePassTransformer(Discrete(codes), (variables,), codes, 16, 2, 2, given=reads)  # type: ignore[arg-type]
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.4)
+    return Model(net, Categorical(codes), order=order, readings=[Reading.DIRECT])
+
+
+@BOTH
+@pytest.mark.parametrize("order", [Increasing(), Decreasing()])
+def test_samplers_draw_with_the_probability_that_evaluation_says(reads, order, generator) -> None:
+    model = answering(reads, order)
+    part = torch.rand(40, 6, generator=generator)
+    question = Question(part < 0.5, part > 0.6)
+    x = torch.randint(3, (40, 6), generator=generator)
+    for policy in (CachedChain(), Follow(), Speculative(), Speculative(window=3)):
+        *_, last = watch(model, x, question, policy=policy, generator=generator)
+        expected = log_prob(model, last.x, question).value
+        torch.testing.assert_close(last.score.sum(1), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("order", [Increasing(), Decreasing()])
+def test_read_both_ways_the_answers_to_a_question_are_a_distribution(order) -> None:
+    model = answering("full", order)
+    every = torch.tensor(list(itertools.product(range(3), repeat=6)))
+    question = Question.of(6, given=[0, 2, 5], asked=[1, 4], batch=len(every))
+    mass = log_prob(model, every, question).value.exp().reshape((3,) * 6)
+    torch.testing.assert_close(mass.sum((1, 4)), torch.ones(3, 3, 3, 3).double(), atol=1e-5, rtol=0)
+    told = mass[:, 0, :, 0, 0, :]
+    for given_value in range(3):  # and each given value matters to it
+        assert told.diff(dim=given_value).abs().max() > 1e-3

@@ -12,6 +12,17 @@ Nothing but ordinary causal attention is needed; training scores N terms per pas
 Ties (several variables answered in parallel) need one more trick: a tied variable gets a copy of the last token read
 before its group, aimed at it; the copy sees what that token saw and itself, and nobody sees the copy. With all unknown
 variables tied this is ``__call__``: every unknown variable given the known ones, in one pass.
+
+Given values may be read both ways (``given="full"``). With g of them, the tokens 0 … g-1 see one another; token g,
+which carries the last given value and aims at the first asked variable, sees them all and is seen causally, so what the
+given block tells does not depend on who is asked:
+
+    token q sees token k  if  k <= q  or  k < g
+
+The terms of the given block would then see themselves: they are neither answered (their parameters are zero) nor
+trained (``objectives.Chain.told_share``). And roles matter: p(x_j | known) is one distribution where a known value was
+given (rank < 0), another where it was answered before (rank >= 0). A log-probability is exact for the question as it
+was posed; whoever asks for its terms one by one must leave each value its role. Read causally, roles change nothing.
 """
 
 import math
@@ -43,6 +54,7 @@ class OnePassTransformer(nn.Module):
         context_width: length of the context vector (B, C); 0 = none is taken.
         periods: None = each cell has learned vectors of its own; otherwise cells share them, see ``Places``, and with
             rotary positions the weights serve grids of any size (``resized``).
+        given: "causal" = a given value sees the given ones before it; "full" = all of them, see above.
     """
 
     kind: Kind
@@ -55,6 +67,7 @@ class OnePassTransformer(nn.Module):
     dropout: float = 0.0
     context_width: int = 0
     periods: tuple[int, ...] | None = None
+    given: Literal["causal", "full"] = "causal"
 
     def __post_init__(self) -> None:
         for name in ("outputs", "width", "depth", "heads"):
@@ -62,6 +75,8 @@ class OnePassTransformer(nn.Module):
         require_probability("dropout", self.dropout)
         if self.positions not in ("learned", "rotary"):
             raise refuse("positions", expected="'learned' or 'rotary'", got=repr(self.positions))
+        if self.given not in ("causal", "full"):
+            raise refuse("given", expected="'causal' or 'full'", got=repr(self.given))
         require_grid(self.shape)
         require_periods(self.periods, self.shape)
         super().__init__()
@@ -92,7 +107,14 @@ class OnePassTransformer(nn.Module):
         return self.chain(x, torch.where(known, -1, 0), context)
 
     def chain(self, x: Tensor, rank: Tensor, context: Tensor | None = None, *, strict: bool = False) -> Tensor:
-        """(B, N, P): each variable given all that rank strictly before it; see ``OnePass.chain``."""
+        """(B, N, P): each variable given all that rank strictly before it; see ``OnePass.chain``.
+
+        If given values are read both ways, parameters of given variables are zero: they would have seen the answer.
+        """
+        params = self._chain(x, rank, context, strict)
+        return params if self.given == "causal" else torch.where((rank < 0).unsqueeze(-1), 0.0, params)
+
+    def _chain(self, x: Tensor, rank: Tensor, context: Tensor | None, strict: bool) -> Tensor:
         order = rank.argsort(dim=1, stable=True)
         asked = asked_in(rank)
         # What nobody is asked after is not read, so that nothing (a NaN, say) can come of it. Masking attention would
@@ -100,12 +122,14 @@ class OnePassTransformer(nn.Module):
         last = torch.where(asked, rank, 0).amax(1, keepdim=True)
         x = torch.where(rank < last, x, torch.zeros_like(x))
         if strict:
-            return _unsort(self._read(x, order, order, context), order)
+            # Whether any row is told something is not looked up: on an accelerator every step would wait for it.
+            return _unsort(self._read(x, rank, order, order, context, self.given == "full"), order)
         sorted_rank = rank.gather(1, order)
         tied = (sorted_rank[:, 1:] == sorted_rank[:, :-1]) & asked.gather(1, order)[:, 1:]
         if not bool(tied.any()):
             length = max(int((rank < NEVER).sum(1).max()), 1) if len(rank) else 1
-            return _unsort(self._read(x, order, order[:, :length], context), order)
+            full = self.given == "full" and bool((rank < 0).any())
+            return _unsort(self._read(x, rank, order, order[:, :length], context, full), order)
         return self._parallel(x, rank, order, asked, context)
 
     def open(self, x: Tensor, rank: Tensor, context: Tensor | None = None) -> tuple[Tensor, Cache]:
@@ -119,11 +143,14 @@ class OnePassTransformer(nn.Module):
         keys: list[Tensor] = []
         values: list[Tensor] = []
         tokens = h.shape[1]  # never more than N: with everything given there is nothing left to aim at
+        full = self.given == "full" and tokens > 1
+        visible = self._visible(rank, tokens).unsqueeze(1) if full else None
         for block in self._blocks():
             query, key, value = block.project(h, query_turn, key_turn)
             keys.append(functional.pad(key, (0, 0, 0, room - tokens)))
             values.append(functional.pad(value, (0, 0, 0, room - tokens)))
-            h = block.finish(h, functional.scaled_dot_product_attention(query, key, value, is_causal=True))
+            attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=visible, is_causal=not full)
+            h = block.finish(h, attended)
         row = torch.arange(len(x), device=x.device)
         place = given.clamp(max=tokens - 1)
         side = context if self.context_width else None
@@ -208,12 +235,21 @@ class OnePassTransformer(nn.Module):
         own = functional.pad(read, (1, 0), value=self.variables)
         return self._embed(value, own, targets, context)
 
-    def _read(self, x: Tensor, order: Tensor, targets: Tensor, context: Tensor | None) -> Tensor:
-        """(B, L, P): one causal pass over the first L variables of ``order``."""
+    def _read(
+        self, x: Tensor, rank: Tensor, order: Tensor, targets: Tensor, context: Tensor | None, full: bool
+    ) -> Tensor:
+        """(B, L, P): one pass over the first L variables of ``order``, causal or with what is given read both ways."""
         h, query_turn, key_turn = self._tokens(x, order, targets, context)
+        visible = self._visible(rank, targets.shape[1]).unsqueeze(1) if full else None
         for block in self.blocks:
-            h = block(h, query_turn, key_turn, None, True)
+            h = block(h, query_turn, key_turn, visible, not full)
         return self.head(self.norm(h))
+
+    def _visible(self, rank: Tensor, length: int) -> Tensor:
+        """bool (B, L, L): which of the tokens 0 … L-1 each of them sees."""
+        step = torch.arange(length, device=rank.device)
+        causal = (step.unsqueeze(1) >= step).expand(len(rank), -1, -1)
+        return causal if self.given == "causal" else causal | (step < (rank < 0).sum(1)[:, None, None])
 
     def _parallel(self, x: Tensor, rank: Tensor, order: Tensor, asked: Tensor, context: Tensor | None) -> Tensor:
         """(B, N, P) with ties: the tokens read, then one aimed copy per asked variable."""
@@ -231,7 +267,7 @@ class OnePassTransformer(nn.Module):
         copies, copy_query, copy_key = self._embed(value, own, wanted, context)
         count = copies.shape[1]
         step = torch.arange(length, device=x.device)
-        main = functional.pad((step.unsqueeze(1) >= step), (0, count)).expand(batch, -1, -1)
+        main = functional.pad(self._visible(rank, length), (0, count))
         copy = torch.cat(
             [before.unsqueeze(2) > step, torch.eye(count, dtype=torch.bool, device=x.device).expand(batch, -1, -1)], 2
         )

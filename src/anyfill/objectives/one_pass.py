@@ -6,19 +6,35 @@ A question (given, asked, ignored) becomes the order  w(given), w(asked), w(igno
 
 so one pass trains log p(given) as a marginal, log p(asked | given) as a conditional, and so on. A share of the rows
 follows w through all variables: the joint is one order out of 2^N and would otherwise hardly ever be practised.
+
+Of the other rows a share may be *told* the given block (rank < 0): its terms are left out, the loss is that of the rest
+given the block. All others answer the block first (rank >= 0), and it is scored. A causal network reads both alike. One
+that reads given values both ways (``OnePassTransformer(given="full")``) practises its conditionals on the rows that are
+told and its marginals on the others; nothing that is told is ever scored, so no term sees itself.
+
+What a term counts for. Summed as they come ("terms"), long blocks outweigh short ones: what a few values say of one
+another, and the last few holes given all the rest, hardly count, although they are asked as often as anything else.
+``weigh="questions"`` lets each scored block of a row count alike, whatever its length,
+
+    M / blocks · sum_blocks mean_(t in block) - log p(x_v(t) | …),       M the number of values that are there,
+
+which is M times the expected nats per asked value, as MAC and ARDM weigh theirs (N / asked). The price is a noisier
+gradient, by less than it seems: with block sizes k uniform on 1 … N a term weighs N / k, and the mean square of a row's
+weight grows by about ln N at most.
 """
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import require_probability
+from anyfill.checks import refuse, require_probability
 from anyfill.data.rows import Rows
 from anyfill.model import Model
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order, Question, Questions, Reading, chain_rank, path_readings_of
-from anyfill.rank import NEVER
+from anyfill.rank import NEVER, asked_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +45,21 @@ class Chain:
         questions: how the row is cut into blocks.
         order: the protocol w inside each block.
         joint_share: share of rows read in w's order from first to last.
+        told_share: share of the other rows whose given block is told, not answered and scored.
+        weigh: what counts once: every scored term, or every scored block ("questions").
     """
 
     questions: Questions
     order: Order = field(default_factory=Increasing)
     joint_share: float = 0.25
+    told_share: float = 0.0
+    weigh: Literal["terms", "questions"] = "terms"
 
     def __post_init__(self) -> None:
+        if self.weigh not in ("terms", "questions"):
+            raise refuse("weigh", expected="'terms' or 'questions'", got=repr(self.weigh))
         require_probability("joint_share", self.joint_share)
+        require_probability("told_share", self.told_share)
 
     @property
     def readings(self) -> frozenset[Reading]:
@@ -44,21 +67,48 @@ class Chain:
             return frozenset({Reading.ANY_ORDER if self.order.random else Reading.PREFIX})
         if self.order.random:  # blocks in random order are random orders
             return frozenset({Reading.ANY_ORDER})
-        # The blocks are paths of the questions, and the given block is a path of its own: a marginal. But the network
-        # reads its tokens in w's order only, so whatever the paths would allow a masked network, not any order.
+        # The blocks are paths of the questions, and the given block, unless it is always told, is a path of its own: a
+        # marginal. But the network reads its tokens in w's order only, so whatever the paths would allow a masked
+        # network, not any order.
         paths = path_readings_of(self.questions)
-        return frozenset({Reading.DIFFERENCE} | paths) - {Reading.ANY_ORDER} if paths else frozenset()
+        own = {Reading.DIFFERENCE} if paths and self.told_share < 1.0 else set[Reading]()
+        return (paths | own) - {Reading.ANY_ORDER}
 
     def pose(self, batch: int, *, generator: Generator) -> Tensor:
+        """int64 (B, N): ranks with a gap between blocks, so that rank // N is 0 in the given block if it is answered
+        (told: below 0), 1 in the asked and 2 in the ignored one."""
         question = self.questions.sample(batch, generator=generator)
         joint = torch.rand(batch, 1, generator=generator, device=generator.device) < self.joint_share
         question = Question(question.given & ~joint, question.asked | joint)
-        return chain_rank(self.order, question, then_ignored=True, generator=generator)
+        rank = chain_rank(self.order, question, then_ignored=True, generator=generator)
+        variables = rank.shape[1]
+        answered = rank + question.given.sum(1, keepdim=True)  # 0 … N-1: the given block first
+        if self.told_share > 0.0:
+            told = torch.rand(batch, 1, generator=generator, device=generator.device) < self.told_share
+            answered = torch.where(told, rank, answered)
+        block = torch.where(question.given, 0, torch.where(question.asked, 1, 2))
+        return answered + variables * block
 
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
+        """(B,) nats of what is asked (rank >= 0); what is told (rank < 0) is read, not scored."""
+        if getattr(model.network, "given", "causal") == "full" and (self.told_share == 0.0 or self.joint_share == 1.0):
+            got = f"told_share={self.told_share}, joint_share={self.joint_share}"
+            raise refuse("objective", expected="rows that are told, as the network reads them both ways", got=got)
         rank = torch.where(rows.present, rank, NEVER)
+        scored = asked_in(rank)
         marginals = model.chain(rows.x, rank, rows.context, strict=True)
-        return -torch.where(rows.present, marginals.log_prob(rows.x), 0.0).sum(1)
+        nats = -torch.where(scored, marginals.log_prob(rows.x), 0.0)
+        if self.weigh == "terms":
+            return nats.sum(1)
+        block = rank.div(rank.shape[1], rounding_mode="floor")
+        means: list[Tensor] = []
+        sizes: list[Tensor] = []
+        for number in range(3):
+            member = scored & (block == number)
+            sizes.append(member.sum(1))
+            means.append(torch.where(member, nats, 0.0).sum(1) / sizes[-1].clamp(min=1))
+        blocks = torch.stack(sizes).gt(0).sum(0).clamp(min=1)
+        return rows.present.sum(1) / blocks * torch.stack(means).sum(0)
 
     def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
         return self.loss(model, rows, self.pose(len(rows), generator=generator), generator=generator)

@@ -18,7 +18,7 @@ Sizes count the weights of the blocks (12 · depth · width²); embeddings and t
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 
@@ -69,9 +69,9 @@ def left_to_right(variables: int) -> Chain:
     return Chain(UniformSplits(variables), Increasing(), joint_share=1.0)
 
 
-def one_pass_spans(variables: int, *, joint_share: float = 0.25) -> Chain:
-    """For any question, and as often for blanks in a line; ``joint_share`` of the rows are read from first to last."""
-    return Chain(Mixture((UniformSplits(variables), Spans(variables))), Increasing(), joint_share)
+def one_pass_spans(variables: int, *, joint_share: float = 0.25, told_share: float = 0.0) -> Chain:
+    """For any question, and as often for blanks in a line; shares as in ``one_pass``."""
+    return Chain(Mixture((UniformSplits(variables), Spans(variables))), Increasing(), joint_share, told_share)
 
 
 _OBJECTIVES: dict[TextRecipe, Callable[[int], Objective]] = {
@@ -89,21 +89,32 @@ _OBJECTIVES: dict[TextRecipe, Callable[[int], Objective]] = {
 _ONE_PASS = ("one_pass", "one_pass_filler", "one_pass_spans", "left_to_right")
 
 
-def text_objective(recipe: TextRecipe, length: int, *, joint_share: float | None = None) -> Objective:
+def text_objective(
+    recipe: TextRecipe,
+    length: int,
+    *,
+    joint_share: float | None = None,
+    told_share: float | None = None,
+    weigh: Literal["terms", "questions"] | None = None,
+) -> Objective:
     """What trains this recipe on rows of ``length`` codes.
 
     Args:
         recipe: which method; see the top of this file.
         length: N.
         joint_share: share of the rows that a one-pass recipe reads from first to last; None = the recipe's own.
+        told_share: share of its other rows whose given block is told, not scored; None = the recipe's own.
+        weigh: what counts once in it, a term or a block, see ``Chain``; None = the recipe's own.
     """
     _check_recipe(recipe)
     objective = _OBJECTIVES[recipe](length)
-    if joint_share is None:
+    settings: dict[str, Any] = {"joint_share": joint_share, "told_share": told_share, "weigh": weigh}
+    named = {name: setting for name, setting in settings.items() if setting is not None}
+    if not named:
         return objective
     if not isinstance(objective, Chain) or recipe == "left_to_right":
-        raise refuse("joint_share", expected="None, or a one-pass recipe of several orders", got=f"with {recipe!r}")
-    return replace(objective, joint_share=joint_share)
+        raise refuse(next(iter(named)), expected="None, or a one-pass recipe of several orders", got=f"with {recipe!r}")
+    return replace(objective, **named)
 
 
 def text_model(
@@ -114,6 +125,7 @@ def text_model(
     size: TextSize = "25M",
     dropout: float = 0.0,
     periods: int | None = None,
+    given: Literal["causal", "full"] = "causal",
     seed: int = 0,
 ) -> Model:
     """An untrained model of rows of ``length`` codes, each from 0 to codes - 1.
@@ -126,6 +138,8 @@ def text_model(
         dropout: rate after attention and MLP.
         periods: None = every place has learned vectors of its own; p = places share p of them in turn, and the weights
             serve rows of any length (``model.network.resized``).
+        given: how a one-pass recipe of several orders reads given values, see ``OnePassTransformer``; "full" needs an
+            objective with a ``told_share``.
         seed: of the first weights.
     """
     _check_recipe(recipe)
@@ -133,13 +147,17 @@ def text_model(
     require_count("codes", codes, least=2)
     if size not in TEXT_SIZES:
         raise refuse("size", expected=" or ".join(map(repr, TEXT_SIZES)), got=repr(size))
+    if given != "causal" and (recipe not in _ONE_PASS or recipe == "left_to_right"):
+        raise refuse("given", expected="'causal', or a one-pass recipe of several orders", got=f"with {recipe!r}")
     width, depth, heads = TEXT_SIZES[size]
     kind, shape = Discrete(codes), (length,)
     turns = None if periods is None else (periods,)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if recipe in _ONE_PASS:
-            network = OnePassTransformer(kind, shape, codes, width, depth, heads, dropout=dropout, periods=turns)
+            network = OnePassTransformer(
+                kind, shape, codes, width, depth, heads, dropout=dropout, periods=turns, given=given
+            )
         else:
             flag = "stretched" if recipe in ("sunmask", "sundae") else "added"
             network = Transformer(kind, shape, codes, width, depth, heads, dropout=dropout, periods=turns, flag=flag)
