@@ -35,9 +35,10 @@ from torch import Tensor
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from common import RESULTS, write_result
+from text8_common import HELD_OUT, LENGTH, options_of
 
 from anyfill import recipes
-from anyfill.data.text import Characters, Windows
+from anyfill.data.text import TEXT8, Windows
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
@@ -46,8 +47,6 @@ from anyfill.objectives import Objective
 from anyfill.questions import Increasing, Question, Reading
 from anyfill.training import FitOptions, JsonLines, fit
 
-LENGTH, VALIDATION = 250, 500_000
-ALPHABET = Characters(" abcdefghijklmnopqrstuvwxyz")
 METHODS = {
     "one-pass": (recipes.one_pass_filler, OnePassTransformer),
     "MAC, all the rest": (recipes.mac_rest, Transformer),
@@ -68,8 +67,8 @@ def build(method: str, width: int, depth: int, seed: int) -> tuple[Model, Object
     """A fresh model and its objective."""
     recipe, network = METHODS[method]
     torch.manual_seed(seed)
-    net = network(Discrete(ALPHABET.size), (LENGTH,), ALPHABET.size, width, depth, heads=width // 64)
-    return Model(net, Categorical(ALPHABET.size), order=Increasing()), recipe(LENGTH)
+    net = network(Discrete(TEXT8.size), (LENGTH,), TEXT8.size, width, depth, heads=width // 64)
+    return Model(net, Categorical(TEXT8.size), order=Increasing()), recipe(LENGTH)
 
 
 def questions(rows: int, seed: int, device: torch.device) -> dict[str, Question]:
@@ -119,8 +118,8 @@ def evaluate(model: Model, chunks: Tensor, seed: int) -> dict[str, dict[str, obj
 
 def run(method: str, tokens: Tensor, options: FitOptions, arguments: argparse.Namespace) -> dict[str, object]:
     """Train one method and ask it."""
-    train = Windows(tokens[:-VALIDATION], LENGTH)
-    chunks = tokens[-VALIDATION:].view(-1, LENGTH).long()
+    train = Windows(tokens[:-HELD_OUT], LENGTH)
+    chunks = tokens[-HELD_OUT:].view(-1, LENGTH).long()
     shape = (arguments.width, arguments.depth, arguments.seed)
     if options.compile:  # compile a throw-away model first, so that the clock measures training alone
         model, objective = build(method, *shape)
@@ -197,21 +196,8 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     raw = arguments.text8.read_bytes()
     text = (gzip.decompress(raw) if arguments.text8.suffix == ".gz" else raw).decode("ascii")
-    tokens = ALPHABET.encode(text).to(device)
-    options = FitOptions(
-        steps=10_000_000,  # the seconds end the run
-        seconds=arguments.seconds,
-        batch_size=arguments.batch,
-        learning_rate=arguments.rate,
-        warmup_steps=100,
-        optimiser="muon",
-        betas=(0.9, 0.95),
-        weight_decay=0.1,
-        precision="bf16-mixed" if device.type == "cuda" else "32-true",
-        compile=device.type == "cuda",
-        report_every=50,
-        seed=arguments.seed,
-    )
+    tokens = TEXT8.encode(text).to(device)
+    options = options_of(arguments, device)
     known = json.loads(path.read_text())["results"] if arguments.keep and path.exists() else {}
     known |= {method: run(method, tokens, options, arguments) for method in arguments.methods}
     results = {method: known[method] for method in METHODS if method in known}

@@ -79,7 +79,7 @@ def spread(chunks: Tensor, count: int) -> Tensor:
 
 
 def options_of(arguments: argparse.Namespace, device: torch.device) -> FitOptions:
-    """As in ``mac_vs_ardm.py``, with validation; arguments: seconds, batch, rate, seed."""
+    """How every model of these experiments is trained; arguments: seconds, batch, rate, seed."""
     return FitOptions(
         steps=10_000_000,  # the seconds end the run
         seconds=arguments.seconds,

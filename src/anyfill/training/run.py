@@ -89,14 +89,17 @@ class Run:
         self.average = None if options.ema is None else Average(trainable, options.ema)
         self.ledger = Ledger()
         self.progress = Progress()
+        before: Mapping[str, Json] = {} if saved is None else saved.config["training"]["conditions"]
         self.conditions = conditions(
             options,
             rows=len(rows),
-            rows_content=fingerprint(rows),
+            rows_content=fingerprint(rows, like=before.get("rows_content")),
             variables=rows.variables,
             objective=objective,
             validation_rows=0 if validation is None else len(validation),
-            validation_rows_content=None if validation is None else fingerprint(validation),
+            validation_rows_content=None
+            if validation is None
+            else fingerprint(validation, like=before.get("validation_rows_content")),
             validation_objective=validation_objective,
         )
         if saved is not None and self.keeper is not None:

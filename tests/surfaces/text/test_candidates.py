@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Generator
 
 from anyfill.surfaces.text.blanks import Lengths
-from anyfill.surfaces.text.candidates import combinations
+from anyfill.surfaces.text.candidates import _few, combinations
 
 ranges = st.tuples(st.integers(1, 5), st.integers(0, 4)).map(lambda pair: Lengths(pair[0], sum(pair)))
 
@@ -24,3 +24,14 @@ def test_combinations_are_distinct_within_bounds_and_all_of_them_where_they_are_
 def test_a_huge_number_of_combinations_is_no_trouble() -> None:
     found, total = combinations([Lengths(1, 12)] * 60, generator=Generator().manual_seed(0))
     assert (len(found), total) == (64, 12**60)
+
+
+@given(
+    st.lists(st.integers(1, 5).map(lambda size: (size,)), min_size=1, max_size=5),
+    st.integers(1, 30),
+    st.integers(0, 2000),
+)
+def test_as_many_sizes_are_listed_as_have_few_fills_together(sizes, codes: int, most: int) -> None:
+    sizes = sorted(sizes)
+    fills = [codes ** sum(one) for one in sizes]
+    assert _few(sizes, codes, most) == max(k for k in range(len(sizes) + 1) if sum(fills[:k]) <= most)

@@ -12,6 +12,7 @@ from anyfill.data.text import TEXT8, Characters
 from anyfill.data.vocabularies import vocabulary_notes
 from anyfill.data.words import Words
 from anyfill.surfaces import cli
+from anyfill.surfaces.text import generate as module
 from anyfill.training import save_model
 
 
@@ -83,7 +84,8 @@ def test_fill_as_json_says_everything(run) -> None:
     assert code == 0
     found = json.loads(out)
     assert found["seed"] == 1
-    assert found["combinations"] == {"all": 8, "tried": 8, "draws_each": 2}
+    assert found["combinations"] == {"all": 8, "tried": 8, "all_compared": 0, "draws_each": 2}
+    assert found["all_compared"] is False
     assert len(found["fills"]) == 5 <= found["candidates"] <= 16
     for one in found["fills"]:
         assert one["text"] == f"a {one['answers'][0]} b {one['answers'][1]}c"
@@ -129,14 +131,39 @@ def test_notes_say_what_was_not_tried_and_what_was_not_found(run) -> None:
     assert "note: 64 of 125 combinations of lengths were tried, drawn at random" in err
     _, out, err = run("fill", "a _ b", "--draws", "1", "--seed", "1", "-M")
     assert "note: only 1 fill was found (more --draws may find more)" in err
-    _, _, err = run("fill", "a __ b", "--temperature", "0", "--seed", "1", "-M")
+    _, _, err = run("fill", "a __ b", "--temperature", "0", "--draws", "9", "--seed", "1", "-M")
     assert "note: only 1 fill was found (a --temperature above 0 may find more)" in err
     assert len(out.splitlines()) == 3
     _, out, err = run("fill", "some long text with a _ in it and then still another _", "--draws", "4", "-n", "2", "-M")
     assert "longer than the model sees at a time: its blanks were filled in 2 steps, ranked by what stands" in err
     _, _, err = run("fill", "some long text with only _ blank in it", "--draws", "4", "-n", "2", "-M")
     assert "longer than the model sees at a time: ranked by what stands around them" in err
-    assert all(line.count("some long text with a ") for line in out.splitlines()[2:])
+    assert all(line.count("some long text with") for line in out.splitlines()[2:])
+
+
+def test_of_a_long_text_the_surroundings_are_shown_and_the_best_in_full(run) -> None:
+    Path("in.txt").write_text("The first line\nand the c_t sat on the mat where nobody else had ever sat before s_t.\n")
+    code, out, _ = run("fill", "--file", "in.txt", "-n", "2", "--seed", "1", "--draws", "9", "-M")
+    assert code == 0
+    _, _, one, two, nothing, title, *full = out.splitlines()
+    shape = r" *[\d.]+% +-[\d.]+  The first line⏎and the c\[(.)\]t sat on the mat where n … "
+    for row in (one, two):
+        assert re.fullmatch(shape + r"se had ever sat before s\[(.)\]t\.", row), row
+    answers = re.findall(r"\[(.)\]", one)
+    assert (nothing, title) == ("", "the first one in full:")
+    assert full[1] == f"and the c{answers[0]}t sat on the mat where nobody else had ever sat before s{answers[1]}t."
+
+
+def test_where_all_fills_are_compared_that_is_said(run) -> None:
+    _, out, err = run("fill", "the c_t s_t", "-n", "3", "-M")
+    assert out.splitlines()[0] == "all 729 fills compared"
+    assert len(out.splitlines()) == 5
+    assert "note" not in err
+    _, out, err = run("fill", "the c_t", "-n", "99", "--json", "-M")
+    found = json.loads(out)
+    assert (found["all_compared"], found["candidates"], len(found["fills"])) == (True, 27, 27)
+    assert sum(one["share"] for one in found["fills"]) == pytest.approx(1.0)
+    assert found["remarks"] == []
 
 
 def test_words_fill_words(run) -> None:
@@ -156,6 +183,8 @@ def test_answers_are_marked_on_a_terminal_only(run, monkeypatch: pytest.MonkeyPa
 
 
 def test_generate_prints_one_text_a_line(run) -> None:
+    _, out, err = run("generate", "--length", "9", "--seed", "1", "-M")
+    assert re.fullmatch("[a-z ]{9}\n", out)
     code, out, err = run("generate", "-n", "3", "--length", "50", "--prompt", "The city of ", "--seed", "1", "-M")
     assert code == 0
     lines = out.splitlines()
@@ -167,6 +196,60 @@ def test_generate_prints_one_text_a_line(run) -> None:
         "generate", "-n", "3", "--length", "50", "--prompt", "The city of ", "--seed", "1", "--json", "-M"
     )
     assert json.loads(out) | {"model": ""} == {"seed": 1, "model": "", "texts": lines}
+
+
+class Watched(io.StringIO):
+    """A stdout that remembers what was there whenever it was flushed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flushed = list[str]()
+
+    def flush(self) -> None:
+        if not self.flushed or self.flushed[-1] != self.getvalue():
+            self.flushed.append(self.getvalue())
+
+
+def test_generate_prints_what_is_made_as_soon_as_it_is_made(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = run("generate", "--length", "50", "--prompt", "The ", "--seed", "1", "-M")[1]
+    monkeypatch.setattr(sys, "stdout", watched := Watched())
+    run("generate", "--length", "50", "--prompt", "The ", "--seed", "1", "-M")
+    assert watched.getvalue() == whole
+    assert len(watched.flushed) >= 50
+    assert all(whole.startswith(some) for some in watched.flushed)
+    monkeypatch.setattr(sys, "stdout", watched := Watched())
+    asked_again: list[int] = []
+    make = module.generate
+
+    def observed(*arguments):
+        for texts, share in make(*arguments):
+            yield texts, share
+            if texts:
+                asked_again.append(watched.flushed[-1].count("\n"))
+
+    monkeypatch.setattr(module, "generate", observed)
+    run("generate", "-n", "70", "--length", "3", "--seed", "1", "-M")
+    assert asked_again == [64, 70]
+
+
+@pytest.mark.parametrize("count", ["1", "3"])
+def test_an_interrupted_generate_ends_with_a_whole_line(run, monkeypatch: pytest.MonkeyPatch, count: str) -> None:
+    write = module._write
+
+    def interrupted(*arguments):
+        for number, done in enumerate(write(*arguments)):
+            if number == 10:
+                raise KeyboardInterrupt
+            yield done
+
+    monkeypatch.setattr(module, "_write", interrupted)
+    code, out, err = run("generate", "-n", count, "--length", "50", "--seed", "1", "-M")
+    assert code == 130
+    assert err.splitlines()[-1] == "anyfill: interrupted"
+    assert "Traceback" not in err
+    assert out == "" if count == "3" else re.fullmatch(r"[a-z ]{10}\n", out)
+    code, out, _ = run("generate", "-n", count, "--length", "50", "--seed", "1", "-o", "x.txt", "-M")
+    assert (code, out, list(Path().iterdir())) == (130, "", [])
 
 
 def test_generate_writes_a_file_once(run) -> None:
@@ -186,7 +269,7 @@ def test_generate_writes_a_file_once(run) -> None:
 
 
 def test_without_a_seed_a_new_one_is_taken_and_printed(run) -> None:
-    seeds = {re.match(r"seed (\d+)\n", run("fill", "a_b", "-M")[1])[1] for _ in range(2)}
+    seeds = {re.match(r"seed (\d+)\n", run("fill", "a___b", "-M")[1])[1] for _ in range(2)}
     assert len(seeds) == 2  # false alarm: 1 in 100,000
 
 

@@ -68,6 +68,53 @@ def test_blanks_of_several_lengths_are_ranked_by_the_whole_text_without_a_penalt
     assert (found.tried.combinations, found.tried.tried, found.tried.draws) == (2, 2, 200)
 
 
+@pytest.mark.parametrize("one_pass", [True, False])
+def test_few_fills_are_all_compared_so_that_shares_are_probabilities(tiny, step_by_step, one_pass: bool) -> None:
+    loaded = tiny(one_pass=one_pass, readings=(Reading.DIRECT if one_pass else Reading.ANY_ORDER,))
+    texts = [f"a{one}c{two}b" for one in every(1) + every(2) for two in every(1)]
+    found = filled(loaded, "a[]c_b", count=99)
+    agree(found, enumerated(loaded, step_by_step, texts))
+    assert found.complete
+    assert (found.tried.combinations, found.tried.listed, found.tried.draws) == (2, 2, 0)
+    assert found == filled(loaded, "a[]c_b", count=99, seed=5), "nothing is random"
+
+
+def test_the_best_fill_is_not_missed_where_draws_would_hardly_ever_propose_it(tiny, step_by_step) -> None:
+    loaded = tiny()
+    cold = Manner(Draw(temperature=0.0))
+    exact = enumerated(loaded, step_by_step, [f"{one}cab" for one in every(2)])
+    missed = filled(loaded, "__cab", draws=9, manner=cold)
+    assert missed.candidates == 1
+    assert not missed.complete
+    agree(filled(loaded, "__cab", count=9, manner=cold), exact)
+
+
+def test_short_lengths_are_listed_and_longer_ones_drawn(tiny) -> None:
+    loaded = tiny(TEXT8, 24)
+    found = filled(loaded, "the []at", unstated=Lengths(1, 4), count=10**6)
+    assert not found.complete
+    assert (found.tried.combinations, found.tried.listed, found.tried.draws) == (4, 2, 128)
+    sizes = [len(one.answers[0]) for one in found.fills]
+    assert (sizes.count(1), sizes.count(2)) == (27, 27**2)
+    assert 0 < sizes.count(3) + sizes.count(4) <= 256 + 2 * 32
+    three = filled(loaded, "the _at in _he h_t")
+    assert (three.tried.listed, three.complete) == (0, False), "27^3 fills are too many"
+
+
+def test_answers_one_after_another_are_not_said_to_be_all(tiny) -> None:
+    found = filled(tiny(), "ab_cab_ca", count=9)
+    assert (found.groups, found.complete, found.tried.draws) == (2, False, 0)
+
+
+def test_the_beam_finds_fills_that_draws_do_not(tiny, monkeypatch) -> None:
+    loaded = tiny(TEXT8, 24)
+    found = filled(loaded, "the ______ sat", count=10**6)
+    monkeypatch.setattr("anyfill.surfaces.text.candidates.likeliest", lambda *_: iter(()))
+    drawn = filled(loaded, "the ______ sat", count=10**6)
+    assert {one.text for one in drawn.fills} < {one.text for one in found.fills}
+    assert found.fills[0].log2_probability >= drawn.fills[0].log2_probability
+
+
 def test_any_order_models_are_ranked_as_all_answers_listed(tiny, step_by_step) -> None:
     loaded = tiny(readings=(Reading.ANY_ORDER,), one_pass=False)
     exact = enumerated(loaded, step_by_step, [f"a{one}c" for one in every(1) + every(2)])
@@ -152,7 +199,7 @@ def test_the_same_seed_gives_the_same_fills_and_another_other_ones(tiny) -> None
 
 def test_temperature_zero_proposes_one_answer_for_each_length(tiny) -> None:
     manner = Manner(Draw(temperature=0.0))
-    assert filled(tiny(), "a[1-3]c", manner=manner).candidates == 3
+    assert filled(tiny(), "a[1-3]c", draws=4, manner=manner).candidates == 3
 
 
 def test_too_many_combinations_are_drawn_and_said(tiny) -> None:
@@ -218,5 +265,6 @@ def test_draws_that_cannot_be_written_are_refused_if_there_is_nothing_else(tiny)
     unsure = Characters("ab?", "?")
     loaded = tiny(unsure)
     loaded.model.network.head.bias.data += torch.tensor([0.0, 0.0, 60.0])
-    with pytest.raises(ValueError, match=r"answers: expected a draw that can be written .* got none of 256"):
-        filled(loaded, "a_b")
+    with pytest.raises(ValueError, match=r"answers: expected a draw that can be written .* got none of 64"):
+        filled(loaded, "a_b", draws=64)
+    assert {one.text for one in filled(loaded, "a_b").fills} == {"aab", "abb"}

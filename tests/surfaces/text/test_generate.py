@@ -9,11 +9,12 @@ import torch
 from scipy.stats import chisquare
 
 from anyfill.data.text import TEXT8, Characters
+from anyfill.data.utf8 import Utf8
 from anyfill.data.with_end import WithEnd
 from anyfill.data.words import Words
 from anyfill.questions import Reading
 from anyfill.samplers import Draw
-from anyfill.surfaces.text.generate import Wanted, generate
+from anyfill.surfaces.text.generate import Wanted, generate, stream
 from anyfill.surfaces.text.manner import Manner
 from anyfill.surfaces.text.model import TextModel
 
@@ -125,3 +126,28 @@ def test_bad_wishes_are_refused(tiny) -> None:
         Wanted(length=0)
     with pytest.raises(ValueError, match="characters from 'abc' only, got 'x'"):
         written(tiny(), prompt="x")
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_pieces_of_a_stream_are_the_text(tiny, seed: int) -> None:
+    words, lines = Words(("the", "cat")), WithEnd(ABC)
+    models = [
+        tiny(),
+        tiny(Utf8(), 6),
+        tiny(words, 6),
+        tiny(lines, 8, lines=True),
+        tiny(lines),
+        tiny(Characters("ab\ufffd")),
+    ]
+    masked = tiny(readings=(Reading.ANY_ORDER,), one_pass=False)
+    asked = [(one, "exact") for one in models] + [(tiny(), "speculative"), (masked, "confidence")]
+    for loaded, sampler in asked:
+        prompt = "" if loaded.vocabulary is words else "ab"
+        wanted = Wanted(1, None if loaded.lines else 20, prompt, Manner(sampler=sampler), seed)
+        *_, (texts, _) = generate(loaded, wanted)
+        pieces, shares = zip(*stream(loaded, wanted))
+        assert "".join(pieces) == texts[0]
+        assert list(shares) == sorted(shares)
+        assert shares[-1] == 1.0
+    with pytest.raises(ValueError, match="--n: expected 1"):
+        next(stream(tiny(), Wanted(2)))

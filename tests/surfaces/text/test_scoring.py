@@ -173,14 +173,14 @@ def test_windows_come_before_the_text_has_ended() -> None:
         assert torch.equal(window.codes, whole[4 * number : 4 * number + 8])
 
 
-ANY_TEXT = st.text(st.one_of(st.sampled_from("aZé 9\n\t.漢ß ,'-"), st.characters(codec="utf-8")), max_size=60)
+ANY_TEXT = st.text(st.one_of(st.sampled_from("aZé 9\n\r\t.漢ß ,'-"), st.characters(codec="utf-8")), max_size=60)
 
 
 @given(ANY_TEXT, st.integers(1, 9))
 def test_folding_a_stream_is_folding_the_whole(tmp_path_factory, text: str, block: int) -> None:
     folder = tmp_path_factory.mktemp("s")
     text = text.removeprefix("\ufeff")
-    folded = as_text8(text)
+    folded = as_text8(text.rstrip("\r\n"))
     if not folded.strip():
         with pytest.raises(ValueError, match=r"expected text with letters from a to z, got none"):
             list(stretches(source(text, folder), TEXT8, block=block))
@@ -362,6 +362,28 @@ def test_the_command_says_bits_per_character_what_they_are_and_where_the_text_su
     refused(run("a.txt", "a.txt", ":text8", "--html", "b.html"), "--html: expected one FILE, got 2")
     code, out, _ = run("a.txt", "a.txt", ":text8", "--most", "0")
     assert f"all 2 files: {found['bits_per_character']:.3f} bits per character" in out
+
+
+def test_the_end_of_the_last_line_is_no_character_of_a_folded_text(run) -> None:
+    found = []
+    for content in (b"the cat\nsat", b"the cat\nsat\n", b"the cat\r\nsat\r\n", b"the cat\r\nsat\r\n\r\n"):
+        Path("a.txt").write_bytes(content)
+        found.append(json.loads(run("a.txt", ":text8", "--json")[1]))
+    assert found[0][0]["characters"] == len("the cat sat")
+    assert found[1:] == found[:1] * 3
+    Path("a.txt").write_bytes(b"the cat\nsat \n")
+    assert json.loads(run("a.txt", ":text8", "--json")[1])[0]["characters"] == len("the cat sat ")
+
+
+def test_a_file_that_cannot_be_scored_does_not_keep_the_others_from_it(run) -> None:
+    Path("a.txt").write_text("the cat")
+    Path("empty.txt").write_text("")
+    alone = json.loads(run("a.txt", ":text8", "--json")[1])
+    code, out, error = run("a.txt", "empty.txt", "nowhere.txt", "a.txt", ":text8", "--json")
+    assert (code, json.loads(out)) == (2, alone * 2)
+    assert [line.split(":")[1] for line in error.splitlines()] == [" empty.txt", " nowhere.txt"]
+    code, out, _ = run("a.txt", "empty.txt", "a.txt", ":text8", "--most", "0")
+    assert (code, out.splitlines()[-1].split(":")[0]) == (2, "all 2 files")
 
 
 def test_stdin_is_scored_as_a_file_is(run, monkeypatch) -> None:

@@ -1,4 +1,4 @@
-"""What might stand in the blanks of one window: joint draws for every combination of lengths, ranked by likelihood.
+"""What might stand in the blanks of one window: all of it or joint draws, for every combination of lengths, ranked.
 
 A text is a piece of a long stream of which some codes were covered up: how many, l, has nothing to do with what they
 say, and any of the lengths that are tried is as good as another. With s the text before the blank, t the text behind it
@@ -14,10 +14,12 @@ always leads: therefore the edges of a text are closed (see ``anyfill.surfaces.t
 a stream: in a model of lines without an end code p(l) is the share of lines that are so long altogether, counted with
 one added.
 
-Draws come from p(b | s, t, l), all blanks jointly, by whichever sampler; each distinct one gets the *exact*
-log p(s b t), one pass over the row. The two need not agree, if the network's conditionals do not fit together: draws
-only propose, the ranking is by p(s b t). Codes that cannot be written are dropped; cuts of the same text into pieces
-are summed.
+Where codes^l is small every b is listed, the shortest lengths first, up to ``MOST_LISTED`` rows in all: then nothing is
+missed, and if all lengths are listed the shares are p(l, b | s, t) itself. Of other lengths b is drawn from
+p(b | s, t, l), all blanks jointly, by whichever sampler, and looked for by ``anyfill.surfaces.text.beam`` (how often
+that finds more is in docs/text.md). Each distinct b gets the *exact* log p(s b t). Draws and p(s b t) need not agree,
+if the network's conditionals do not fit together: draws only propose, the ranking is by p(s b t). Codes that cannot be
+written are dropped; cuts of the same text into pieces are summed.
 """
 
 import itertools
@@ -29,23 +31,26 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
-from anyfill.evaluation import log_prob
 from anyfill.model import Model
 from anyfill.questions.licence import completed
 from anyfill.questions.question import Question
 from anyfill.samplers import watch
 from anyfill.surfaces.text.alphabet import Sheet
+from anyfill.surfaces.text.beam import likeliest
 from anyfill.surfaces.text.blanks import Lengths
 from anyfill.surfaces.text.manner import ROWS, Manner, trained_for
 from anyfill.surfaces.text.read_once import reading_once
+from anyfill.surfaces.text.weigh import weights
 from anyfill.surfaces.text.windows import Window
 
 MOST_COMBINATIONS = 64
 """Combinations of lengths that are tried; of more, so many are drawn."""
 ALL_DRAWS, LEAST_DRAWS = 256, 8
 """Draws for all combinations together, and at least for each, where nobody says how many."""
-_DRAWING = 0.6
-"""The part of the work that drawing is; the rest is scoring."""
+MOST_LISTED, MOST_LISTED_STEPWISE = 1000, 256
+"""Fills that are listed where they are so few, all lengths together; of a network that scores them place by place."""
+_DRAWING = 0.5
+"""The part of the work that drawing is, with the beam; the rest is scoring."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,11 +72,24 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """What was done in a window: ``tried`` of ``combinations`` of lengths, with ``draws`` draws each."""
+    """What was done in a window.
+
+    Attributes:
+        combinations: how many combinations of lengths there are.
+        tried: how many of them were tried.
+        draws: how many draws for each that was drawn.
+        listed: of how many all fills were compared instead.
+    """
 
     combinations: int
     tried: int
     draws: int
+    listed: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all fills there are were compared."""
+        return self.listed == self.combinations
 
 
 def combinations(
@@ -107,21 +125,29 @@ def candidates(
         sheet: the text that the window is of.
         group: the blanks of the sheet that the window has.
         window: what is told.
-        draws: for each combination of lengths; None = ``ALL_DRAWS`` together, but at least ``LEAST_DRAWS`` each.
+        draws: for each combination of lengths; None = ``ALL_DRAWS`` together, but at least ``LEAST_DRAWS`` each, and
+            none where all fills can be listed. If it is stated, draws are all that is compared.
         manner: how to draw.
         lengths: how many lines of 0, 1, 2 … codes the model was trained on, if that counts.
         generator: the source of all randomness.
     """
     sizes, total = combinations(window.blanks, generator=generator)
-    draws = max(LEAST_DRAWS, ALL_DRAWS // len(sizes)) if draws is None else draws
+    is_free = draws is None
+    most = MOST_LISTED if model.is_one_pass else MOST_LISTED_STEPWISE
+    listed = _few(sizes, sheet.vocabulary.size, most) if is_free else 0
+    if draws is None:
+        draws = max(LEAST_DRAWS, ALL_DRAWS // (len(sizes) - listed)) if listed < len(sizes) else 0
     kinds = [window.row(one, model.variables) for one in sizes]
     question = Question(torch.stack([kind[1] for kind in kinds]), torch.stack([kind[2] for kind in kinds]))
     x = torch.stack([kind[0] for kind in kinds])
     _require_licence(model, question, manner)
-    rows = torch.arange(len(kinds)).repeat_interleave(draws)
     found = _Found(sheet, group)
+    for kind in kinds[:listed]:
+        for row in _every(kind, sheet.vocabulary.size):
+            found.add(row, kind)
+    rows = torch.arange(listed, len(kinds)).repeat_interleave(draws)
     reader = reading_once(model) if manner.sampler == "exact" else model
-    portions = rows.split(ROWS)
+    portions = rows.split(ROWS) if len(rows) else ()
     for number, part in enumerate(portions):
         asked = question.asked[part]
         steps = int(asked.sum(1).max())
@@ -135,23 +161,50 @@ def candidates(
         )
         state = next(states)
         for state in states:
-            yield _DRAWING * (number + min(state.step / steps, 1.0)) / len(portions)
+            yield 0.8 * _DRAWING * (number + min(state.step / steps, 1.0)) / len(portions)
         for row, drawn in zip(part.tolist(), state.x):
             found.add(drawn, kinds[row])
+    if is_free and manner.sampler == "exact" and listed < len(kinds):
+        rest = Question(question.given[listed:], question.asked[listed:])
+        answers = itertools.chain.from_iterable(likeliest(model, x[listed:], rest))
+        for kind, likely in zip(kinds[listed:], answers):
+            for row in likely:
+                found.add(row, kind)
+            yield _DRAWING
     if not found.ways:
         expected = "a draw that can be written as text (more --draws may find one)"
         raise refuse("answers", expected=expected, got=f"none of {len(rows)}")
-    distinct = found.rows()
-    values = torch.zeros(len(distinct), dtype=torch.float64)
-    for part in torch.arange(len(distinct)).split(ROWS):
-        present = torch.stack([distinct[i].present for i in part.tolist()])
-        drawn = torch.stack([distinct[i].x for i in part.tolist()])
-        values[part] = log_prob(model, drawn, Question(torch.zeros_like(present), present)).value
-        yield _DRAWING + (1 - _DRAWING) * (int(part[-1]) + 1) / len(distinct)
+    distinct, parts, done = found.rows(), list[Tensor](), 0
+    drawing = _DRAWING if len(rows) else 0.0
+    present = torch.stack([one.present for one in distinct]).sum(1)
+    for part in weights(model, torch.stack([one.x for one in distinct]), present):
+        parts.append(part)
+        done += len(part)
+        yield drawing + (1 - drawing) * done / len(distinct)
+    values = torch.cat(parts)
     if window.whole and lengths:
         shares = [_log_share(int(one.present.sum()), lengths) for one in distinct]
         values += torch.tensor(shares, dtype=torch.float64)
-    return found.ranked(values), Tried(total, len(sizes), draws)
+    return found.ranked(values), Tried(total, len(sizes), draws, listed)
+
+
+def _few(sizes: Sequence[tuple[int, ...]], codes: int, most: int) -> int:
+    """How many of the sizes, from the first one on, have at most so many fills together."""
+    total = 0
+    for number, one in enumerate(sizes):
+        total += codes ** sum(one)
+        if total > most:
+            return number
+    return len(sizes)
+
+
+def _every(kind: tuple[Tensor, Tensor, Tensor, list[slice]], codes: int) -> Tensor:
+    """int64 (codes^asked, N): the row with every answer there is."""
+    x, _, asked, _ = kind
+    count = int(asked.sum())
+    rows = x.repeat(codes**count, 1)
+    rows[:, asked] = torch.cartesian_prod(*[torch.arange(codes)] * count).view(-1, count)
+    return rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -48,7 +48,10 @@ def fill(
     draws: Annotated[
         int | None,
         typer.Option(
-            min=1, max=100_000, help="Draws for each combination of lengths.", show_default="256 in all, at least 8"
+            min=1,
+            max=100_000,
+            help="Draws for each combination of lengths.",
+            show_default="256 in all, at least 8; none where all fills, 1000 at most, can be compared",
         ),
     ] = None,
     sampler: HowToDraw = Sampler.exact,
@@ -64,7 +67,8 @@ def fill(
 
     ____ is a blank of so many characters, [] one of unstated length, [5] and [3-8] say a length or a range, and \_ and
     \[ stand for themselves. Several lengths are tried and compared by how likely the whole text is. The share is
-    a fill's part of the probability of all that were found. What is given is never changed.
+    a fill's part of the probability of all that were found; where all fills there are could be compared, as for one or
+    two letters, that is said, and it is the probability. What is given is never changed.
     """
     from anyfill.surfaces.meter import metered
     from anyfill.surfaces.text.alphabet import has_tokens
@@ -118,7 +122,7 @@ def generate(
     as_json: AsJson = False,
     model: ModelFolder = None,
 ) -> None:
-    """Write new text, from nothing or behind a prompt, one text a line.
+    """Write new text, from nothing or behind a prompt, one text a line, printed as it is made.
 
     Text longer than a row of the model goes on window by window, each told half a row of what stands before it. A model
     that was trained on lines writes lines.
@@ -128,7 +132,7 @@ def generate(
     from anyfill.surfaces.text.generate import generate as write
     from anyfill.surfaces.text.manner import free_threads
     from anyfill.surfaces.text.model import load
-    from anyfill.surfaces.text.show import json_text, separated
+    from anyfill.surfaces.text.show import json_text, print_texts, separated
     from anyfill.surfaces.text.source import require_free, require_text, write_text
     from anyfill.surfaces.threads import threads
 
@@ -139,10 +143,11 @@ def generate(
         require_free(output, force=force)
     loaded = load(model)
     typer.echo(f"seed {wanted.seed}", err=True)
-    texts: list[str] = []
     with threads(free_threads()):
-        for some in metered(write(loaded, wanted), "writing"):  # nothing is printed while there is a bar
-            texts += some
+        if output is None and not as_json:
+            print_texts(loaded, wanted)
+            return
+        texts = [text for some in metered(write(loaded, wanted), "writing") for text in some]
     content = "".join(separated(text, is_first=number == 0) for number, text in enumerate(texts))
     if as_json:
         content = json_text({"seed": wanted.seed, "model": loaded.name, "texts": texts})

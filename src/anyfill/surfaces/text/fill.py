@@ -56,7 +56,7 @@ class Filled:
         text: all of it, what was given exactly as it was.
         answers: what stands in each blank.
         log2_probability: of the text in the model's codes, with what it is told at the edges; in bits, below 0.
-        share: its part of the probability of all fills that were found.
+        share: its part of the probability of all fills that were compared.
     """
 
     text: str
@@ -74,6 +74,7 @@ class Filling:
         candidates: how many different ones there were (along the best way, where there are several groups).
         groups: how many groups of blanks were answered one after another.
         whole: one window held all of the text, so that the ranking is by ``log2_probability``.
+        complete: all fills there are were compared, so that shares are probabilities given the text around.
         tried: what was tried for the group with the most combinations of lengths.
     """
 
@@ -81,6 +82,7 @@ class Filling:
     candidates: int
     groups: int
     whole: bool
+    complete: bool
     tried: Tried
 
 
@@ -108,6 +110,7 @@ def fill(loaded: TextModel, template: Template, wanted: Wanted) -> Iterator[tupl
     parts = groups(sheet, length)
     generator = generator_of(wanted.seed)
     best, found, most = [_Partial()], 0, Tried(0, 0, 0)
+    complete = len(parts) == 1  # of several groups only the best ways are gone on with
     for number, group in enumerate(parts):
         ways: list[_Partial] = []
         for turn, way in enumerate(best):
@@ -130,6 +133,7 @@ def fill(loaded: TextModel, template: Template, wanted: Wanted) -> Iterator[tupl
                     break
                 yield None, 0.999 * (number + (turn + done) / len(best)) / len(parts)
             found = len(answers) if turn == 0 else found
+            complete = complete and tried.is_complete
             most = max(most, tried, key=lambda one: one.combinations)
             for one in answers:
                 log_share = way.log_share + math.log(max(one.share, 1e-300))
@@ -138,7 +142,7 @@ def fill(loaded: TextModel, template: Template, wanted: Wanted) -> Iterator[tupl
         best = sorted(ways, key=lambda one: -one.log_share)[: wanted.count]
     fills = tuple(_filled(loaded, sheet, way) for way in best)
     whole = all(way.log_prob is not None for way in best)
-    yield Filling(fills, found, len(parts), whole, most), 1.0
+    yield Filling(fills, found, len(parts), whole, complete, most), 1.0
 
 
 def _filled(loaded: TextModel, sheet: Sheet, way: _Partial) -> Filled:

@@ -61,17 +61,42 @@ def generate(loaded: TextModel, wanted: Wanted) -> Iterator[tuple[list[str], flo
         ValueError: the prompt has characters that the model does not know, a line would be longer than a row, or the
             model was not trained to go on from a beginning.
     """
-    vocabulary, generator = loaded.vocabulary, generator_of(wanted.seed)
-    prompt = encode_prompt(vocabulary, wanted.prompt, lines=loaded.lines)
+    generator = generator_of(wanted.seed)
+    prompt = encode_prompt(loaded.vocabulary, wanted.prompt, lines=loaded.lines)
     for first in range(0, wanted.count, ROWS):
         rows = min(ROWS, wanted.count - first)
         sizes = _sizes(loaded, wanted, len(prompt), rows, generator)
-        x = torch.zeros(rows, int(sizes.max()), dtype=torch.int64)
-        x[:, : len(prompt)] = prompt
-        for done in _write(loaded.model, x, len(prompt), sizes, wanted.manner, generator):
+        x = _begun(prompt, sizes)
+        for _, done in _write(loaded.model, x, len(prompt), sizes, wanted.manner, generator):
             yield [], 0.999 * (first + rows * done) / wanted.count
         written = [row[len(prompt) : size] for row, size in zip(x, sizes.tolist())]
         yield [_joined(loaded, wanted.prompt, codes) for codes in written], (first + rows) / wanted.count
+
+
+def stream(loaded: TextModel, wanted: Wanted) -> Iterator[tuple[str, float]]:
+    """The one text that ``generate`` draws, a piece at a time as it is drawn, each with the share that is done.
+
+    The pieces are the text, put together. ``wanted.count`` must be 1; raises as ``generate``.
+    """
+    if wanted.count != 1:
+        raise refuse("--n", expected="1, for one text at a time comes in pieces", got=wanted.count)
+    generator = generator_of(wanted.seed)
+    prompt = encode_prompt(loaded.vocabulary, wanted.prompt, lines=loaded.lines)
+    sizes = _sizes(loaded, wanted, len(prompt), 1, generator)
+    x, shown = _begun(prompt, sizes), ""
+    for sure, done in _write(loaded.model, x, len(prompt), sizes, wanted.manner, generator):
+        text = _joined(loaded, wanted.prompt, x[0, len(prompt) : min(sure, int(sizes))])
+        text = text.rstrip("\ufffd")  # the bytes of a character that has not come to its end
+        yield text[len(shown) :], 0.999 * done
+        shown = text
+    yield _joined(loaded, wanted.prompt, x[0, len(prompt) : int(sizes)])[len(shown) :], 1.0
+
+
+def _begun(prompt: Tensor, sizes: Tensor) -> Tensor:
+    """int64 (B, the greatest size): rows that begin with the prompt."""
+    x = torch.zeros(len(sizes), int(sizes.max()), dtype=torch.int64)
+    x[:, : len(prompt)] = prompt
+    return x
 
 
 def _sizes(loaded: TextModel, wanted: Wanted, told: int, rows: int, generator: Generator) -> Tensor:
@@ -94,10 +119,12 @@ def _sizes(loaded: TextModel, wanted: Wanted, told: int, rows: int, generator: G
     return torch.multinomial(counts, rows, replacement=True, generator=generator)
 
 
-def _write(model: Model, x: Tensor, told: int, sizes: Tensor, manner: Manner, generator: Generator) -> Iterator[float]:
-    """Write into x (B, T) all that stands behind the first ``told`` codes; yields the share that is done.
+def _write(
+    model: Model, x: Tensor, told: int, sizes: Tensor, manner: Manner, generator: Generator
+) -> Iterator[tuple[int, float]]:
+    """Write into x (B, T) all that stands behind the first ``told`` codes; row i is asked up to its size (B,).
 
-    Row i is asked up to its size (B,).
+    Yields how many codes of the first row are written without a gap, and the share of all that is done.
     """
     length, total, begun = model.variables, x.shape[1], told
     while told < total:
@@ -112,7 +139,9 @@ def _write(model: Model, x: Tensor, told: int, sizes: Tensor, manner: Manner, ge
         states = watch(model, row, question, policy=policy, draw=manner.draw, generator=generator)
         state = next(states)
         for state in states:
-            yield (told - begun + min(state.step, steps)) / (total - begun)
+            x[:, told:stop] = state.x[:, back : stop - start]
+            sure = int(state.known[0, back:].long().cumprod(0).sum())
+            yield told + sure, (told - begun + min(state.step, steps)) / (total - begun)
         x[:, told:stop] = state.x[:, back : stop - start]
         told = stop
 

@@ -2,6 +2,7 @@
 
 Text for a model of text8's 27 symbols is folded on the way (``as_text8``), block by block with the same result as at
 once: where two spaces meet between blocks, one is dropped. Offsets count characters of the text as the model sees it.
+The ends of lines that such a text ends with are how files end, and no space.
 
 For a model of lines each line is a text of its own: blank ones are left out, what ends a line is no text, and the
 vocabulary's end code, if it has one, stands for it.
@@ -103,11 +104,14 @@ def stretches(source: Source, vocabulary: Vocabulary, *, lines: bool = False, bl
 
 
 def _text(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[Stretch]:
-    waiting, offset, is_new, in_word, ends_in_space = "", 0, True, False, False
+    waiting, offset, is_new, in_word, ends_in_space, end = "", 0, True, False, False, ""
     for part in source.blocks(block):
         text = part.text
         if is_folded(vocabulary):
-            text = as_text8(text)
+            text = end + text
+            lines = text.rstrip("\r\n")
+            end = "\n" if len(lines) < len(text) else ""  # folded it is one space, if more text comes
+            text = as_text8(lines)
             text = text[1:] if ends_in_space and text.startswith(" ") else text
             ends_in_space = text.endswith(" ") if text else ends_in_space
         text = waiting + text

@@ -186,7 +186,7 @@ def _has_ended(folder: Path) -> bool:
 def _require_same_corpus(folder: Path, corpus: Corpus, settings: Chosen) -> None:
     """ValueError if the run in the folder was begun with another text."""
     saved: Any = (read_config(folder).get("training") or {}).get("conditions", {}).get("rows_content")
-    if saved is not None and saved != content_of(corpus.rows(settings.length)):
+    if saved is not None and saved != content_of(corpus.rows(settings.length), like=saved):
         expected = "the corpus of the run that is to be resumed"
         raise refuse(", ".join(corpus.names), expected=expected, got="another, or one that was changed")
 

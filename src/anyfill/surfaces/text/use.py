@@ -88,8 +88,14 @@ def score(
     scorer = Scorer(load(model), protocol, device=device.value)
     found: list[Scored] = []
     for file in files:
-        with opened(file) as source:
-            found.append(outputs.score(scorer, source))
+        try:
+            with opened(file) as source:
+                found.append(outputs.score(scorer, source))
+        except ValueError as error:
+            if len(files) == 1:
+                raise
+            typer.echo(f"anyfill: {error}", err=True)  # the others are scored all the same
+            continue
         if not as_json:
             print_scored(found[-1])
         for path in outputs.paths:
@@ -98,6 +104,8 @@ def score(
         typer.echo(document(found))
     elif len(found) > 1:
         print_total(found)
+    if len(found) < len(files):
+        raise typer.Exit(2)
 
 
 def train(
