@@ -13,16 +13,19 @@ Ties (several variables answered in parallel) need one more trick: a tied variab
 before its group, aimed at it; the copy sees what that token saw and itself, and nobody sees the copy. With all unknown
 variables tied this is ``__call__``: every unknown variable given the known ones, in one pass.
 
-Given values may be read both ways (``given="full"``). With g of them, the tokens 0 … g-1 see one another; token g,
-which carries the last given value and aims at the first asked variable, sees them all and is seen causally, so what the
-given block tells does not depend on who is asked:
+Given values may be read both ways (``given="full"``). With g of them, the tokens 0 … g-1 carry one given value each,
+aim at its own place and see one another; then comes the start token, aimed at the first asked variable, and so on:
 
+    token t < g: (x_v(t), v(t), v(t)),  token g: (start, v(g)),  token g+1: (x_v(g), v(g), v(g+1)) …
     token q sees token k  if  k <= q  or  k < g
 
-The terms of the given block would then see themselves: they are neither answered (their parameters are zero) nor
-trained (``objectives.Chain.told_share``). And roles matter: p(x_j | known) is one distribution where a known value was
-given (rank < 0), another where it was answered before (rank >= 0). A log-probability is exact for the question as it
-was posed; whoever asks for its terms one by one must leave each value its role. Read causally, roles change nothing.
+so what the given block tells does not depend on who is asked. Terms of the given block would see themselves: they are
+neither answered (their parameters are zero) nor trained (``objectives.Chain.told_share``). And roles matter: p(x_j |
+known) is one distribution where a known value was given (rank < 0), another where it was answered before (rank >= 0). A
+log-probability is exact for the question as it was posed; whoever asks for its terms one by one must leave each value
+its role. Read causally, roles change nothing.
+
+Several chains fit into one pass (``fresh``): one that begins anew has a start token and sees nothing before it.
 """
 
 import math
@@ -106,16 +109,27 @@ class OnePassTransformer(nn.Module):
         """(B, N, P): every unknown variable given the known ones (B, N), in one pass."""
         return self.chain(x, torch.where(known, -1, 0), context)
 
-    def chain(self, x: Tensor, rank: Tensor, context: Tensor | None = None, *, strict: bool = False) -> Tensor:
+    def chain(
+        self,
+        x: Tensor,
+        rank: Tensor,
+        context: Tensor | None = None,
+        *,
+        strict: bool = False,
+        fresh: Tensor | None = None,
+    ) -> Tensor:
         """(B, N, P): each variable given all that rank strictly before it; see ``OnePass.chain``.
 
         If given values are read both ways, parameters of given variables are zero: they would have seen the answer.
+        ``fresh``, bool (B, N), taken if ``strict``: at these variables a new chain begins, which sees no earlier one.
         """
-        params = self._chain(x, rank, context, strict)
+        order = rank.argsort(dim=1, stable=True)
+        params = self._chain(x, rank, order, context, strict, fresh)
         return params if self.given == "causal" else torch.where((rank < 0).unsqueeze(-1), 0.0, params)
 
-    def _chain(self, x: Tensor, rank: Tensor, context: Tensor | None, strict: bool) -> Tensor:
-        order = rank.argsort(dim=1, stable=True)
+    def _chain(
+        self, x: Tensor, rank: Tensor, order: Tensor, context: Tensor | None, strict: bool, fresh: Tensor | None
+    ) -> Tensor:
         asked = asked_in(rank)
         # What nobody is asked after is not read, so that nothing (a NaN, say) can come of it. Masking attention would
         # not do: 0 · NaN = NaN.
@@ -123,13 +137,14 @@ class OnePassTransformer(nn.Module):
         x = torch.where(rank < last, x, torch.zeros_like(x))
         if strict:
             # Whether any row is told something is not looked up: on an accelerator every step would wait for it.
-            return _unsort(self._read(x, rank, order, order, context, self.given == "full"), order)
+            full = self.given == "full" or fresh is not None
+            return _unsort(self._read(x, rank, order, self.variables, context, full, fresh), order)
         sorted_rank = rank.gather(1, order)
         tied = (sorted_rank[:, 1:] == sorted_rank[:, :-1]) & asked.gather(1, order)[:, 1:]
         if not bool(tied.any()):
             length = max(int((rank < NEVER).sum(1).max()), 1) if len(rank) else 1
             full = self.given == "full" and bool((rank < 0).any())
-            return _unsort(self._read(x, rank, order, order[:, :length], context, full), order)
+            return _unsort(self._read(x, rank, order, length, context, full), order)
         return self._parallel(x, rank, order, asked, context)
 
     def open(self, x: Tensor, rank: Tensor, context: Tensor | None = None) -> tuple[Tensor, Cache]:
@@ -139,7 +154,7 @@ class OnePassTransformer(nn.Module):
         given = (rank < 0).sum(1)
         tokens = int(given.max()) + 1
         room = int((rank < NEVER).sum(1).max()) + 1
-        h, query_turn, key_turn = self._tokens(x, order, order[:, :tokens], context)
+        h, query_turn, key_turn = self._tokens(x, rank, order, tokens, context)
         keys: list[Tensor] = []
         values: list[Tensor] = []
         tokens = h.shape[1]  # never more than N: with everything given there is nothing left to aim at
@@ -226,30 +241,52 @@ class OnePassTransformer(nn.Module):
         return h, self.rotary(target), self.rotary(own)
 
     def _tokens(
-        self, x: Tensor, order: Tensor, targets: Tensor, context: Tensor | None
+        self, x: Tensor, rank: Tensor, order: Tensor, length: int, context: Tensor | None, fresh: Tensor | None = None
     ) -> tuple[Tensor, Turn | None, Turn | None]:
-        """The tokens 0 … L-1 that aim at ``targets`` (B, L), the first L variables of ``order``."""
-        read = order[:, : targets.shape[1] - 1]
+        """The tokens 0 … L-1 that aim at the first L variables of ``order``; L is cut down to N."""
+        target = order[:, :length]
+        read = target[:, :-1]
         start = self.start.expand(len(x), 1, -1)
-        value = torch.cat([start, self.value(x.gather(1, read), read).to(start.dtype)], 1)
-        own = functional.pad(read, (1, 0), value=self.variables)
-        return self._embed(value, own, targets, context)
+        if self.given == "causal" and fresh is None:
+            value = torch.cat([start, self.value(x.gather(1, read), read).to(start.dtype)], 1)
+            return self._embed(value, functional.pad(read, (1, 0), value=self.variables), target, context)
+        step, told = torch.arange(target.shape[1], device=x.device), self._told(rank)
+        begins = step == told
+        if fresh is not None:
+            begins = begins | fresh.gather(1, target)
+        own = torch.where(step < told, target, functional.pad(read, (1, 0)))
+        value = torch.where(begins.unsqueeze(-1), start, self.value(x.gather(1, own), own).to(start.dtype))
+        return self._embed(value, torch.where(begins, self.variables, own), target, context)
 
     def _read(
-        self, x: Tensor, rank: Tensor, order: Tensor, targets: Tensor, context: Tensor | None, full: bool
+        self,
+        x: Tensor,
+        rank: Tensor,
+        order: Tensor,
+        length: int,
+        context: Tensor | None,
+        full: bool,
+        fresh: Tensor | None = None,
     ) -> Tensor:
-        """(B, L, P): one pass over the first L variables of ``order``, causal or with what is given read both ways."""
-        h, query_turn, key_turn = self._tokens(x, order, targets, context)
-        visible = self._visible(rank, targets.shape[1]).unsqueeze(1) if full else None
+        """(B, L, P): one pass over the first L variables of ``order``; ``full`` = not everything is plainly causal."""
+        h, query_turn, key_turn = self._tokens(x, rank, order, length, context, fresh)
+        chains = None if fresh is None else fresh.gather(1, order[:, :length]).cumsum(1)
+        visible = self._visible(rank, h.shape[1], chains).unsqueeze(1) if full else None
         for block in self.blocks:
             h = block(h, query_turn, key_turn, visible, not full)
         return self.head(self.norm(h))
 
-    def _visible(self, rank: Tensor, length: int) -> Tensor:
-        """bool (B, L, L): which of the tokens 0 … L-1 each of them sees."""
+    def _told(self, rank: Tensor) -> Tensor:
+        """int64 (B, 1): how many values each row is told at once, to be read both ways."""
+        return (rank < 0).sum(1, keepdim=True) * (self.given == "full")
+
+    def _visible(self, rank: Tensor, length: int, chains: Tensor | None = None) -> Tensor:
+        """bool (B, L, L): which of the tokens 0 … L-1 each of them sees; ``chains`` (B, L) numbers those apart."""
         step = torch.arange(length, device=rank.device)
-        causal = (step.unsqueeze(1) >= step).expand(len(rank), -1, -1)
-        return causal if self.given == "causal" else causal | (step < (rank < 0).sum(1)[:, None, None])
+        sees = (step.unsqueeze(1) >= step).expand(len(rank), -1, -1)
+        if chains is not None:
+            sees = sees & (chains.unsqueeze(2) == chains.unsqueeze(1))
+        return sees if self.given == "causal" else sees | (step < self._told(rank).unsqueeze(2))
 
     def _parallel(self, x: Tensor, rank: Tensor, order: Tensor, asked: Tensor, context: Tensor | None) -> Tensor:
         """(B, N, P) with ties: the tokens read, then one aimed copy per asked variable."""
@@ -257,13 +294,14 @@ class OnePassTransformer(nn.Module):
         last = torch.where(asked, rank, -1).amax(1, keepdim=True)
         read = torch.maximum((rank < last).sum(1) + 1, (rank < 0).sum(1))
         length = min(int(read.max()), self.variables)
-        h, query_turn, key_turn = self._tokens(x, order, order[:, :length], context)
+        h, query_turn, key_turn = self._tokens(x, rank, order, length, context)
         # For each asked variable (in order of index): how many variables rank before it = the token it copies.
         wanted = asked.long().argsort(dim=1, descending=True, stable=True)[:, : int(asked.sum(1).max())]
         before = (rank.gather(1, wanted).unsqueeze(2) > rank.unsqueeze(1)).sum(2).clamp(max=length - 1)
-        own = torch.where(before > 0, order.gather(1, (before - 1).clamp(min=0)), self.variables)
+        carries = before > self._told(rank)  # else it is a copy of the start token
+        own = torch.where(carries, order.gather(1, (before - 1).clamp(min=0)), self.variables)
         value = self.value(x.gather(1, own.clamp(max=self.variables - 1)), own.clamp(max=self.variables - 1))
-        value = torch.where((before > 0).unsqueeze(-1), value, self.start.expand(batch, 1, -1).to(value.dtype))
+        value = torch.where(carries.unsqueeze(-1), value, self.start.expand(batch, 1, -1).to(value.dtype))
         copies, copy_query, copy_key = self._embed(value, own, wanted, context)
         count = copies.shape[1]
         step = torch.arange(length, device=x.device)

@@ -10,7 +10,8 @@ follows w through all variables: the joint is one order out of 2^N and would oth
 Of the other rows a share may be *told* the given block (rank < 0): its terms are left out, the loss is that of the rest
 given the block. All others answer the block first (rank >= 0), and it is scored. A causal network reads both alike. One
 that reads given values both ways (``OnePassTransformer(given="full")``) practises its conditionals on the rows that are
-told and its marginals on the others; nothing that is told is ever scored, so no term sees itself.
+told and its marginals on the others; nothing that is told is ever scored, so no term sees itself. It is never asked
+what follows an answered block, so with it the blocks of such a row are chains of their own: several marginals a pass.
 
 What a term counts for. Summed as they come ("terms"), long blocks outweigh short ones: what a few values say of one
 another, and the last few holes given all the rest, hardly count, although they are asked as often as anything else.
@@ -95,12 +96,14 @@ class Chain:
             got = f"told_share={self.told_share}, joint_share={self.joint_share}"
             raise refuse("objective", expected="rows that are told, as the network reads them both ways", got=got)
         rank = torch.where(rows.present, rank, NEVER)
-        scored = asked_in(rank)
-        marginals = model.chain(rows.x, rank, rows.context, strict=True)
+        scored, block = asked_in(rank), rank.div(rank.shape[1], rounding_mode="floor")
+        if getattr(model.network, "given", "causal") == "full":
+            marginals = model.chain(rows.x, rank, rows.context, strict=True, fresh=_beginnings(rank, block, scored))
+        else:
+            marginals = model.chain(rows.x, rank, rows.context, strict=True)
         nats = -torch.where(scored, marginals.log_prob(rows.x), 0.0)
         if self.weigh == "terms":
             return nats.sum(1)
-        block = rank.div(rank.shape[1], rounding_mode="floor")
         means: list[Tensor] = []
         sizes: list[Tensor] = []
         for number in range(3):
@@ -112,3 +115,13 @@ class Chain:
 
     def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
         return self.loss(model, rows, self.pose(len(rows), generator=generator), generator=generator)
+
+
+def _beginnings(rank: Tensor, block: Tensor, scored: Tensor) -> Tensor:
+    """bool (B, N): the first scored variable of each block, in rows that are told nothing."""
+    untold = ~(rank < 0).any(1, keepdim=True)
+    first = torch.zeros_like(scored)
+    for number in range(3):
+        mine = torch.where(scored & (block == number), rank, NEVER)
+        first = first | ((mine == mine.amin(1, keepdim=True)) & (mine < NEVER))
+    return first & untold
