@@ -1,6 +1,6 @@
 """SFARM's Figure 5: what to measure next (SAIA) on Energy, Yacht and Concrete, standard splits.
 
-For every test row (at most 60 of a split), from nothing known: predict the target, choose a feature, learn its true
+For every test row, from nothing known: predict the target, choose a feature, learn its true
 value, until all are known. Curves of the root mean squared error of the mean prediction and of - log p(target), both in
 standardised units, against the number of features known; area = trapezoid / d, lower is better.
 
@@ -13,8 +13,9 @@ standardised units, against the number of features known; area = trapezoid / d, 
 sfarm is the paper's network stopped early (``sfarm-stop`` of ``tables_common``). Four estimators of the information are
 at hand: "draws" and "divergence", from joint draws; "quantiles", the divergence at equally likely points of each
 p(x_j | x_O) instead, which leaves less noise to mislead the choice; and "calibrated", the same held against what
-measuring told in the training rows (``anyfill.evaluation.calibrated``). Which one a model uses is chosen without any
-test row: a tenth of the training rows of the first splits is kept aside, models are trained on the rest, and the
+measuring told in up to 300 training rows, which is what ``TableModel.next_feature`` does with the rows it keeps
+(``anyfill.surfaces.tables.reference``: the same function makes the chooser). Which one a model uses is chosen without
+any test row: a tenth of the training rows of the first splits is kept aside, models are trained on the rest, and the
 estimator with the lowest area (root mean squared error, relative to random, mean over sets) on the rows kept aside is
 taken for all sets and splits. The global order uses the same one ("quantiles" for "calibrated", which has an order of
 its own: "told" is what calibration comes to where all rows are alike).
@@ -26,11 +27,14 @@ Differences of areas are paired over splits, with 95 % percentile bootstrap inte
 prints a figure without numbers, so there is none to put beside ours; its claim is the order informed SFARM < MIWAE.
 
     python experiments/sfarm_fig5.py --workers 14
+
+Lines of earlier settings (at most 40 test rows, another chooser, 1800 steps on Yacht) are in
+``results/sfarm_fig5/before.jsonl``; none of them is used.
 """
 
 import argparse
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,72 +61,34 @@ from tables_common import (
 from anyfill.data.rows import Rows
 from anyfill.evaluation import (
     AtRandom,
-    Choice,
     Chooser,
     Curves,
-    Information,
     Informed,
     InOrder,
     Latent,
     Oracle,
     Rewarding,
-    Standing,
+    Told,
     acquire_rows,
     global_order,
-    information,
 )
-from anyfill.evaluation.calibrated import Calibrated, Told
 from anyfill.model import Model
+from anyfill.surfaces.tables.reference import ROWS, calibrated_chooser, kept_rows
 
 MODELS = {"auto": "auto", "sfarm": "sfarm-stop", "miwae": "miwae"}
 ESTIMATORS = ("draws", "divergence", "quantiles", "calibrated")
-RANDOM_RUNS, ORDER_ROWS, TOLD_ROWS = 5, 60, 300
+RANDOM_RUNS, ORDER_ROWS, TOLD_ROWS = 5, 60, ROWS
 
 
-@dataclass(frozen=True)
-class Quantiles:
-    """Informed choice by the divergence at ``points`` equally likely values of each candidate by itself.
-
-    E KL(p(y | x_j, x_O) || p(y | x_O)) over x_j ~ p(x_j | x_O) needs no joint draws: one pass gives every p(x_j | x_O),
-    and its quantiles at (m + 1/2) / M stand for it with less error than M draws.
-    """
-
-    points: int
-    inner: int = 16
-    costs: tuple[float, ...] | None = None
-
-    def reward(self, model: Model, standing: Standing, *, generator: torch.Generator) -> Information:
-        with model.evaluating():
-            marginals = model.marginals(standing.x, standing.known)
-            levels = [(m + 0.5) / self.points for m in range(self.points)]
-            drawn = torch.stack([marginals.quantile(level) for level in levels]).to(standing.x.dtype)
-        drawn = torch.where(standing.known, standing.x, drawn)
-        return information(
-            model,
-            drawn,
-            standing.known,
-            standing.target,
-            candidate=standing.candidate,
-            estimator="divergence",
-            inner=self.inner,
-            generator=generator,
-        )
-
-    def choose(self, model: Model, standing: Standing, *, generator: torch.Generator) -> Choice:
-        found = self.reward(model, standing, generator=generator)
-        best = found.best()
-        return Choice(best, found.value.gather(1, best[:, None])[:, 0])
-
-
-def rewarding(estimator: str, draws: int, train: torch.Tensor) -> Rewarding:
-    """The informed choice by this estimator; a third as many quantiles as draws; ``train`` are rows to calibrate by."""
-    match estimator:
-        case "calibrated":
-            return Calibrated(Quantiles(max(2, draws // 3)), Rows.from_values(train), told_rows=TOLD_ROWS)
-        case "quantiles":
-            return Quantiles(max(2, draws // 3))
-        case _:
-            return Informed(draws, estimator=estimator)  # type: ignore[arg-type]
+def rewarding(estimator: str, draws: int, train: torch.Tensor, seed: int) -> Rewarding:
+    """The informed choice by this estimator: "quantiles" and "calibrated" as in ``TableModel.next_feature``."""
+    if estimator not in ("quantiles", "calibrated"):
+        return Informed(draws, estimator=estimator)  # type: ignore[arg-type]
+    reference = kept_rows(Rows.from_values(train), ROWS, seed=seed)
+    if reference is None:
+        raise ValueError("no training rows")
+    chooser = calibrated_chooser(reference)
+    return chooser if estimator == "calibrated" else chooser.base
 
 
 def kept_aside(split: Split, seed: int) -> Split:
@@ -150,7 +116,7 @@ def work(job: Job) -> dict[str, Any]:
     model = trained(MODELS[model_name], split, seed=seed, steps=job["steps"])
     rows, target = Rows.from_values(split.test[: job["rows"]]), split.test.shape[1] - 1
     if choosing:
-        ways: dict[str, Chooser] = {name: rewarding(name, job["draws"], split.train) for name in job["among"]}  # type: ignore[misc]
+        ways: dict[str, Chooser] = {name: rewarding(name, job["draws"], split.train, seed) for name in job["among"]}  # type: ignore[misc]
         ways["random"] = AtRandom()
     else:
         ways = {name: _chooser(name, job, model, split, target) for name in CHOOSERS[model_name]}
@@ -184,7 +150,7 @@ def _unobserved(job: Job, model: Model, split: Split) -> dict[str, Any]:
 def _chooser(name: str, job: Job, model: Model, split: Split, target: int) -> Chooser:
     match name:
         case "informed":
-            return rewarding(job["estimator"], job["draws"], split.train)  # type: ignore[return-value]
+            return rewarding(job["estimator"], job["draws"], split.train, job["split"])  # type: ignore[return-value]
         case "oracle":
             return Oracle()
         case "latent":
@@ -192,9 +158,9 @@ def _chooser(name: str, job: Job, model: Model, split: Split, target: int) -> Ch
         case "random":
             return AtRandom()
     generator = torch.Generator().manual_seed(job["split"])
-    most, by = (
-        (TOLD_ROWS, Told()) if name == "told" else (ORDER_ROWS, rewarding(_plain(job), job["draws"], split.train))
-    )
+    most, by = TOLD_ROWS, Told()
+    if name == "order":
+        most, by = ORDER_ROWS, rewarding(_plain(job), job["draws"], split.train, job["split"])
     some = split.train[torch.randperm(len(split.train), generator=generator)[:most]]
     return InOrder(global_order(model, Rows.from_values(some), target, by=by, generator=generator))
 
@@ -225,8 +191,8 @@ def main() -> None:
     parser.add_argument("--choose", type=int, default=1, help="splits whose training rows choose the estimator")
     parser.add_argument("--among", nargs="+", default=list(ESTIMATORS), choices=ESTIMATORS, help="what is chosen from")
     parser.add_argument("--estimator", choices=ESTIMATORS, help="this one, unchosen")
-    parser.add_argument("--draws", type=int, default=60, help="joint draws for each row and step")
-    parser.add_argument("--rows", type=int, default=60, help="the most test rows of a split")
+    parser.add_argument("--draws", type=int, default=60, help="joint draws for each row and step, where there are any")
+    parser.add_argument("--rows", type=int, help="the most test rows of a split; by default all")
     parser.add_argument("--workers", type=int, default=2, help="processes; 0 = in this one")
     parser.add_argument("--minutes", type=float, help="begin no job after so many (of each of the two stages)")
     parser.add_argument("--lines", type=Path, default=RESULTS / "sfarm_fig5" / "jobs.jsonl")
@@ -236,6 +202,7 @@ def main() -> None:
     if arguments.smoke:
         arguments.splits, arguments.draws, arguments.rows = 2, 4, 6
     base: Job = {"steps": 20 if arguments.smoke else None, "draws": arguments.draws, "rows": arguments.rows}
+    base["reference"] = ROWS
     base["data"] = str(arguments.data)
 
     def jobs(splits: int, models: list[str], estimators: dict[str, str]) -> list[Job]:

@@ -13,8 +13,7 @@ densities are unbounded and every cell that is foreseen for certain earns log(1 
     one-pass     a causal transformer (2 x 64); likelihood as auto's
     gaussian     one joint Gaussian
     auto         the default for tables (``recipes.guided``): mixtures with spikes, as wide as the floor, at values that
-                 repeat, other components at least 0.02 wide; METHOD@FLOOR with a floor above 0.01 has no spikes;
-                 1800 steps at most, stopped early (on tables of up to 500 rows its own default is 600)
+                 repeat, other components at least 0.02 wide; METHOD@FLOOR with a floor above 0.01 has no spikes
 
 All but sfarm, gaussian and auto (which judges by cells it leaves out) keep a tenth of the training rows aside, stop
 when those are no longer better answered, and take the best moving average of the weights; 2000 epochs at most.
@@ -54,8 +53,6 @@ from anyfill.training import fit
 
 SETS = ("energy", "yacht", "concrete")
 FLOOR, WIDE = 1e-3, 0.01
-FEW_ROWS, LONGER = 500, 1800
-"""So few complete rows (Yacht) hold a relation that 600 steps, the default for tables with holes, do not learn."""
 
 
 def data_folder() -> Path:
@@ -106,8 +103,7 @@ def trained(name: str, split: Split, *, seed: int, steps: int | None = None) -> 
     if method == "gaussian":
         return recipes.gaussian_em_model(rows, (0,) * count)
     if method == "auto":
-        longer = LONGER if len(rows) <= FEW_ROWS else None
-        options = GuidedOptions(seed=seed, steps=longer if steps is None else steps)
+        options = GuidedOptions(seed=seed, steps=steps)
         *_, model = guided_steps(rows, spiked(split.anchors, floor), options)
         if not isinstance(model, Model):
             raise RuntimeError("no model came out")
@@ -351,5 +347,9 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def shown(arguments: Mapping[str, object]) -> dict[str, Any]:
-    """Arguments as JSON takes them."""
-    return json.loads(json.dumps(dict(arguments), default=str))
+    """Arguments as JSON takes them; of a path from the root only its name."""
+
+    def plain(value: object) -> str:
+        return value.name if isinstance(value, Path) and value.is_absolute() else str(value)
+
+    return json.loads(json.dumps(dict(arguments), default=plain))

@@ -16,6 +16,7 @@ from torch import nn
 import anyfill
 from anyfill import corruption, evaluation, networks, objectives, questions, samplers, training
 from anyfill import likelihoods as likes
+from anyfill.data.rows import Rows
 from anyfill.likelihoods.marginals import DiscreteMarginals, Likelihood, Marginals, PerVariable, Poolable
 from anyfill.networks.network import Cached, Network, OnePass, Windowed
 from anyfill.training.describe import build, describe, exported_parts
@@ -100,7 +101,8 @@ POLICIES = [
 ]
 DRAFTS = [samplers.NgramDraft.of(torch.tensor([0, 1, 1, 0, 1]), 2, order=2)]
 DECODERS = [samplers.CachedChain(), samplers.Speculative(), samplers.Speculative(draft=DRAFTS[0])]
-REWARDING = [evaluation.Informed(10), evaluation.Latent(10)]
+REWARDING = [evaluation.Informed(10), evaluation.Latent(10), evaluation.Quantiles(10), evaluation.Told()]
+REWARDING += [evaluation.Calibrated(REWARDING[2], Rows.from_values(torch.zeros(2, N)))]
 CHOOSERS = [*REWARDING, evaluation.AtRandom(), evaluation.InOrder((1, 0)), evaluation.Oracle()]
 CORRUPTIONS = [corruption.Absorb(), corruption.Scramble(3)]
 SINKS = [training.JsonLines, training.TensorBoard]  # classes: making one needs a folder

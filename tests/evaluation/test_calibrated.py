@@ -101,6 +101,47 @@ def test_with_too_few_rows_to_hold_it_against_an_estimate_stays(model, joint, ge
     assert torch.equal(found.value, Biased(1.0).reward(model, new, generator=generator).value)
 
 
+def test_reference_rows_with_holes_serve_for_what_they_have(model, joint, generator):
+    """Means are over the rows that have the candidate; what is in a hole is not looked at."""
+    rows = Rows.from_values(joint.sample(40, generator=generator))
+    present = torch.ones_like(rows.present)
+    present[:22, 2], present[22:27, 3], present[30:33, 0] = False, False, False
+    new = standing(joint.sample(3, generator=generator), [False, True, False, False])
+    told = gains(model, rows.x.unsqueeze(0), *_of(rows, [False, True, False, False]))[0].clamp(-3, 3)
+    serves = present[:, 0]
+    expected = [told[serves & present[:, j], j].mean() for j in (2, 3)]
+    error = [told[serves & present[:, j], j].std() / (serves & present[:, j]).sum().sqrt() for j in (2, 3)]
+    for junk in (0, 1):
+        chooser = Calibrated(Biased(-1.0), Rows(torch.where(present, rows.x, junk), present))
+        assert chooser.support(new).tolist() == [15] * 3
+        found = chooser.reward(model, new, generator=generator)
+        torch.testing.assert_close(found.value[0, 2:], torch.stack(expected))
+        torch.testing.assert_close(found.stderr[0, 2:], torch.stack(error))
+
+
+def test_if_half_of_the_rows_have_all_candidates_these_alone_serve(model, joint, generator):
+    rows = Rows.from_values(joint.sample(40, generator=generator))
+    present = torch.ones_like(rows.present)
+    present[:12, 2] = False
+    new = standing(joint.sample(3, generator=generator), [False] * 4)
+    some = Calibrated(Biased(1.0), Rows(rows.x, present)), Calibrated(Biased(1.0), rows.take(torch.arange(12, 40)))
+    assert some[0].support(new).tolist() == [28] * 3
+    values = [one.reward(model, new, generator=torch.Generator().manual_seed(0)).value for one in some]
+    torch.testing.assert_close(*values)
+
+
+def test_where_a_candidate_is_had_by_too_few_rows_estimates_stay(model, joint, generator):
+    rows = Rows.from_values(joint.sample(40, generator=generator))
+    present = torch.ones_like(rows.present)
+    present[9:, 3] = False
+    chooser = Calibrated(Biased(1.0), Rows(rows.x, present))
+    known = torch.tensor([[False, False, False, False], [False, False, False, True], [False, True, True, True]])
+    new = standing(joint.sample(3, generator=generator), known)
+    assert chooser.support(new).tolist() == [0, 0, 0]
+    plain = Biased(1.0).reward(model, new, generator=generator)
+    assert torch.equal(chooser.reward(model, new, generator=generator).value, plain.value)
+
+
 def test_told_chooses_as_the_oracle_and_its_global_order_begins_with_what_told_most(model, joint, generator):
     rows = Rows.from_values(joint.sample(50, generator=generator))
     new = standing(rows.x, [False] * 4)

@@ -20,13 +20,14 @@ import sfarm_table1
 import tables_common as common
 
 from anyfill.data.rows import Rows
-from anyfill.evaluation import Informed, Standing
+from anyfill.evaluation import Calibrated, Informed, Quantiles
 from anyfill.likelihoods import Gaussian
 from anyfill.model import Model
 from anyfill.networks.embed import Real
 from anyfill.networks.latent import LatentVariable
 from anyfill.questions import Reading
 from anyfill.recipes import gaussian_em_model, miwae_model
+from anyfill.surfaces.tables.reference import calibrated_chooser, kept_rows
 
 
 def correlated(rows: int, variables: int = 4, seed: int = 0) -> torch.Tensor:
@@ -165,26 +166,22 @@ def test_nrmse_is_one_for_the_mean_and_averages_over_features() -> None:
     assert mac_tables.nrmse(half, x, hidden) == 0.0
 
 
-def test_quantile_reward_matches_the_mutual_information_of_a_joint_gaussian() -> None:
-    x = correlated(300, 3)
-    model = gaussian_em_model(Rows.from_values(x), (0,) * 3, ridge=0.0)
-    blank = torch.zeros(1, 3)
-    nothing = torch.zeros(1, 3, dtype=torch.bool)
-    target = torch.tensor([[False, False, True]])
-    standing = Standing(blank, nothing, ~target, target, blank)
-    chooser = sfarm_fig5.Quantiles(40, inner=200)
-    found = chooser.reward(model, standing, generator=torch.Generator().manual_seed(0))
-    correlation = np.corrcoef(x.double().numpy().T)
-    for j in (0, 1):
-        exact = -0.5 * math.log(1 - correlation[j, 2] ** 2)
-        assert found.value[0, j].item() == pytest.approx(exact, rel=0.08, abs=0.02)
-    best = int(np.abs(correlation[:2, 2]).argmax())
-    assert chooser.choose(model, standing, generator=torch.Generator().manual_seed(0)).variable.tolist() == [best]
+def test_calibrated_choice_is_made_by_the_function_that_makes_it_for_users() -> None:
+    x = correlated(40, 2)
+    chooser = sfarm_fig5.rewarding("calibrated", 60, x, 0)
+    kept = kept_rows(Rows.from_values(x), 300, seed=0)
+    assert kept is not None
+    users = calibrated_chooser(kept)
+    assert isinstance(chooser, Calibrated)
+    assert (chooser.base, chooser.told_rows, chooser.expected_rows) == (users.base, 300, 24)
+    assert torch.equal(chooser.reference.x, users.reference.x)
+    assert sfarm_fig5.rewarding("quantiles", 60, x, 0) == users.base == Quantiles(20)
+    assert sfarm_fig5.rewarding("draws", 60, x, 0) == Informed(60, estimator="draws")
 
 
-def test_reward_by_name_is_the_library_s_or_by_quantiles() -> None:
-    assert sfarm_fig5.rewarding("draws", 60, torch.zeros(3, 2)) == Informed(60, estimator="draws")
-    assert sfarm_fig5.rewarding("quantiles", 60, torch.zeros(3, 2)) == sfarm_fig5.Quantiles(20)
+def test_arguments_that_are_shown_hold_no_path_from_the_root() -> None:
+    said = {"data": Path("/home/me/data"), "lines": Path("results/jobs.jsonl"), "rows": None, "sets": ["yacht"]}
+    assert common.shown(said) == {"data": "data", "lines": "results/jobs.jsonl", "rows": None, "sets": ["yacht"]}
 
 
 def test_the_estimator_with_the_lower_area_relative_to_random_is_taken() -> None:

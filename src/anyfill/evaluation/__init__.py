@@ -2,6 +2,7 @@
 
 from anyfill.evaluation.acquire import Information, information
 from anyfill.evaluation.acquisition import Acquired, acquire_rows, acquire_steps, global_order, global_order_steps
+from anyfill.evaluation.calibrated import Calibrated, Told
 from anyfill.evaluation.chain import LogProb, log_prob
 from anyfill.evaluation.choosers import (
     AtRandom,
@@ -26,10 +27,12 @@ from anyfill.evaluation.mixing import (
     pairwise_dependency,
     stationary_law,
 )
+from anyfill.evaluation.quantiles import Quantiles
 
 __all__ = [
     "Acquired",
     "AtRandom",
+    "Calibrated",
     "Choice",
     "Chooser",
     "ConsistencyReport",
@@ -43,8 +46,10 @@ __all__ = [
     "LearnedGibbs",
     "LogProb",
     "Oracle",
+    "Quantiles",
     "Rewarding",
     "Standing",
+    "Told",
     "acquire_rows",
     "acquire_steps",
     "autocorrelation_time",

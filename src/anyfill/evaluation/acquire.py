@@ -24,13 +24,14 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_bool, require_count, require_shape
+from anyfill.evaluation.cells import all_parameters, require_each
 from anyfill.evaluation.chain import CELLS_PER_PASS, log_prob
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.mixed import code_sizes, marginals_at
 from anyfill.model import Model
 from anyfill.questions.licence import step_reading, unlicensed
 from anyfill.questions.order import Increasing
-from anyfill.questions.question import Question, chain_rank
+from anyfill.questions.question import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +208,8 @@ def _divergences(
     def params(draw: Tensor | int, row: Tensor, known: Tensor) -> Tensor:
         """(R, 1, P): the parameters of each row's target given what is known."""
         model.check_given(drawn[draw, row], known)
-        _require_each(model, known, target[row])
-        every = _parameters(model, drawn[draw, row], known, None if context is None else context[row])
+        require_each(model, known, target[row])
+        every = all_parameters(model, drawn[draw, row], known, None if context is None else context[row])
         return every.gather(1, at[row, :, None].expand(-1, 1, every.shape[2]))
 
     gain = torch.zeros(drawn.shape, dtype=torch.float64, device=drawn.device)
@@ -239,31 +240,6 @@ def _divergence(after: Marginals, before: Marginals, size: Tensor, inner: int, g
         for _ in range(inner):
             over_draws += difference(after.sample(generator=generator))[1] / inner
     return torch.where(size > 0, over_codes, over_draws)
-
-
-def _parameters(model: Model, x: Tensor, known: Tensor, context: Tensor | None) -> Tensor:
-    """(R, N, P): what ``model.marginals`` reads: most of it is of no interest here, and reading it is dear."""
-    x = torch.where(known, x, torch.zeros_like(x))
-    if not model.is_one_pass:
-        return model.network(*model.corruption.show(x, known), context)
-    order = Increasing() if model.order.random else model.order
-    block = chain_rank(order, Question(known, torch.zeros_like(known)))
-    return model.one_pass.chain(x, torch.where(known, block, 0), context)
-
-
-def each_given(model: Model, x: Tensor, known: Tensor, asked: Tensor, context: Tensor | None = None) -> Marginals:
-    """p(x_j | known) for each asked j by itself, in one pass; meaningless elsewhere. All but ``context`` is (B, N)."""
-    _require_each(model, known, asked)
-    return model.marginals(torch.where(known, x, torch.zeros_like(x)), known, context)
-
-
-def _require_each(model: Model, known: Tensor, asked: Tensor) -> None:
-    """ValueError unless the model is trained to answer each asked variable by itself, without chance."""
-    order = Increasing() if model.order.random else model.order
-    if step_reading(model.readings, Question(known, asked), model.order, order=order, parallel=True) is None:
-        raise unlicensed(model.readings, "p(x_j | given) for each target variable by itself")
-    if model.corruption.shows_unknown:
-        raise refuse("corruption", expected="one that shows no noise", got=repr(model.corruption))
 
 
 def with_one(known: Tensor, j: Tensor) -> Tensor:

@@ -21,7 +21,8 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_bool, require_count, require_positive
 from anyfill.data.rows import Rows
-from anyfill.evaluation.acquire import each_given, portions
+from anyfill.evaluation.acquire import portions
+from anyfill.evaluation.cells import each_given
 from anyfill.evaluation.chain import log_prob
 from anyfill.evaluation.choosers import Chooser, Informed, Rewarding, Standing
 from anyfill.evaluation.curves import Curves

@@ -13,8 +13,13 @@ that their estimates are borne out, and b = 0 is the one choice that is best on 
 shrinkage of noisy values towards their mean (regression calibration, empirical Bayes), with a mean that was observed
 instead of computed.
 
-Gains r are clipped to ±3 nats, so that a single row that was thought impossible does not decide. The rows in question
-are not looked at beyond what they know, and do not depend on each other.
+Gains r are clipped to ±3 nats, so that a single row that was thought impossible does not decide. Its standard error is
+that of the mean over reference rows and of the estimate together, sqrt(var_i(r_ij) / n_j + (b stderr)^2).
+
+Reference rows may have holes. A row serves where it has all that is known and the target. If half of these have every
+candidate as well, they alone are used, so that candidates are compared on the same rows; else each candidate on those
+that have it; where one of them is had by fewer than ten such rows, the estimate stays as it is (``support`` says so).
+The rows in question are not looked at beyond what they know, and do not depend on each other.
 """
 
 from dataclasses import dataclass
@@ -24,9 +29,12 @@ from torch import Generator, Tensor
 
 from anyfill.checks import require_count
 from anyfill.data.rows import Rows
-from anyfill.evaluation.acquire import Information, gains
-from anyfill.evaluation.choosers import Choice, Rewarding, Standing
+from anyfill.evaluation.acquire import Information, gains, packs, with_one
+from anyfill.evaluation.cells import cell_parameters, require_each
+from anyfill.evaluation.choosers import Choice, Rewarding, Standing, best_choice
+from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
+from anyfill.questions.question import Reading
 
 MOST_TOLD = 3.0
 FEWEST = 10
@@ -49,7 +57,7 @@ class Told:
         return Information(told, torch.zeros_like(told), standing.candidate, 1)
 
     def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
-        return _chosen(self.reward(model, standing, generator=generator), self.costs)
+        return best_choice(self.reward(model, standing, generator=generator), self.costs, None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,15 +66,17 @@ class Calibrated:
 
     Attributes:
         base: where the estimates come from.
-        reference: rows with their targets; those that lack something of what is known are passed over.
+        reference: rows with their targets, with or without holes.
         told_rows: on at most so many of them it is looked at what was told,
         expected_rows: and on so many of these at what had been expected.
+        least_gain: stop where no gain per cost is above this by its standard error; None = never.
     """
 
     base: Rewarding
     reference: Rows
     told_rows: int = 300
     expected_rows: int = 24
+    least_gain: float | None = None
 
     def __post_init__(self) -> None:
         require_count("told_rows", self.told_rows, least=FEWEST)
@@ -77,62 +87,151 @@ class Calibrated:
         """Those of ``base``."""
         return self.base.costs
 
+    def support(self, standing: Standing) -> Tensor:
+        """int64 (B,): how many reference rows each row's estimates are held against; 0 = too few, they stay."""
+        found = torch.zeros(len(standing.known), dtype=torch.int64, device=standing.known.device)
+        for rows, kind in _kinds(standing):
+            served = self._serving(kind)
+            found[rows] = 0 if served is None else int(served[1].sum(0)[kind.candidate].min())
+        return found
+
     def reward(self, model: Model, standing: Standing, *, generator: Generator) -> Information:
-        found = self.base.reward(model, standing, generator=generator)
-        value = found.value.clone()
-        together = torch.cat([standing.known, standing.target], 1)
-        kinds, kind = together.unique(dim=0, return_inverse=True)
-        for number in range(len(kinds)):
-            rows = (kind == number).nonzero()[:, 0]
-            known, target = standing.known[rows[0]], standing.target[rows[0]]
-            line = self._line(model, known, target, standing.candidate[rows].any(0), generator)
-            if line is not None:
-                told, expected, slope = line
-                value[rows] = torch.where(found.candidate[rows], told + slope * (value[rows] - expected), 0.0)
-        return Information(value, found.stderr, found.candidate, found.samples)
+        seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
+        start = Generator(generator.device).manual_seed(seed)
+        return self.corrected(model, standing, self.base.reward(model, standing, generator=start), seed=seed)
+
+    def corrected(self, model: Model, standing: Standing, found: Information, *, seed: int) -> Information:
+        """What ``found``, estimates of ``base`` for these rows, become.
+
+        Best made from the same ``seed``: then what noise does to all rows alike falls out of e_j - mean_i e_ij. Every
+        kind of rows is corrected with the same noise, or a row would depend on its company.
+        """
+        value, stderr = found.value.clone(), found.stderr.clone()
+        for rows, kind in _kinds(standing):
+            served = self._serving(kind)
+            if served is not None:
+                line = self._line(model, kind, *served, Generator().manual_seed(seed))
+                value[rows] = torch.where(kind.candidate, line.told + line.slope * (value[rows] - line.expected), 0.0)
+                error = (line.variance + (line.slope * stderr[rows]) ** 2).sqrt()
+                stderr[rows] = torch.where(kind.candidate, error, 0.0)
+        return Information(value, stderr, found.candidate, found.samples)
 
     def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
-        return _chosen(self.reward(model, standing, generator=generator), self.costs)
+        return best_choice(self.reward(model, standing, generator=generator), self.costs, self.least_gain)
 
-    def _line(
-        self, model: Model, known: Tensor, target: Tensor, candidate: Tensor, generator: Generator
-    ) -> tuple[Tensor, Tensor, float] | None:
-        """For known, target and candidates (N,): means (N,) of what was told and expected, and the slope."""
-        needed = known | target | candidate
-        index = self.reference.present.to(needed.device)[:, needed].all(1).nonzero()[:, 0]
-        if len(index) < FEWEST:
-            return None
+    def _serving(self, kind: "_Kind") -> tuple[Tensor, Tensor] | None:
+        """Numbers (n,) of the reference rows that serve, and which candidates (n, N) each has; None = too few."""
+        present = self.reference.present.to(kind.known.device)
+        index = present[:, kind.known | kind.target].all(1).nonzero()[:, 0]
         count = min(len(index), self.told_rows)
-        index = index[torch.arange(count, device=index.device) * len(index) // count]
-        told = _told(model, _standing(self.reference.take(index), known, target, candidate))
-        some = torch.arange(min(count, self.expected_rows), device=index.device)
-        some = some * count // len(some)
-        standing = _standing(self.reference.take(index[some]), known, target, candidate)
-        expected = self.base.reward(model, standing, generator=generator).value
-        away, gain = expected - expected.mean(0), told[some] - told[some].mean(0)
+        if count < FEWEST:
+            return None
+        index = index[_evenly(len(index), count, index.device)]
+        has = present[index] & kind.candidate
+        full = (has == kind.candidate).all(1)
+        if int(full.sum()) >= max(FEWEST, count / 2):  # the same rows for all candidates compare them best
+            return index[full], has[full]
+        return (index, has) if int(has.sum(0)[kind.candidate].min()) >= FEWEST else None
+
+    def _line(self, model: Model, kind: "_Kind", index: Tensor, has: Tensor, generator: Generator) -> "_Line":
+        """What was told and expected of each candidate, and how far rows are to be told apart."""
+        reference = self.reference.to(index.device)
+        told = _told(model, _standing(reference.take(index), kind, has))
+        count = has.sum(0).clamp(min=1)
+        mean = told.sum(0) / count
+        variance = torch.where(has, (told - mean) ** 2, 0.0).sum(0) / (count - 1).clamp(min=1) / count
+        # Estimates are dear: evenly among the rows with the fewest holes.
+        few = min(len(index), self.expected_rows)
+        own = has.sum(1)
+        full = (own >= own.sort(descending=True).values[few - 1]).nonzero()[:, 0]
+        some = full[_evenly(len(full), few, index.device)]
+        there, gain = has[some], told[some]
+        expected = self.base.reward(
+            model, _standing(reference.take(index[some]), kind, there), generator=generator
+        ).value
+        each = there.sum(0)
+        away, gain = (torch.where(there, one - _mean(one, there), 0.0) for one in (expected, gain))
         spread = float(away.square().sum())
-        if spread == 0.0:
-            return told.mean(0), expected.mean(0), 0.0
-        slope = float((away * gain).sum()) / spread
-        free = max((len(some) - 1) * int(candidate.sum()) - 1, 1)
-        error = (float((gain - slope * away).square().sum()) / free / spread) ** 0.5
-        return told.mean(0), expected.mean(0), min(max(slope - 2 * error, 0.0), 1.0)
+        slope = float((away * gain).sum()) / spread if spread > 0.0 else 0.0
+        free = max(int((each - 1).clamp(min=0).sum()) - 1, 1)
+        error = (float((gain - slope * away).square().sum()) / free / spread) ** 0.5 if spread > 0.0 else 0.0
+        sure = min(max(slope - 2 * error, 0.0), 1.0)
+        return _Line(mean, _mean(expected, there), torch.where(each > 1, sure, 0.0), variance)
 
 
-def _standing(rows: Rows, known: Tensor, target: Tensor, candidate: Tensor) -> Standing:
-    """Rows of which the same is known."""
-    told, asked, open_ = (one.expand(len(rows), -1) for one in (known, target, candidate))
-    return Standing(torch.where(told, rows.x, torch.zeros_like(rows.x)), told, open_, asked, rows.x, rows.context)
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What rows have in common: bool (N,) each."""
+
+    known: Tensor
+    target: Tensor
+    candidate: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """Of each candidate (N,): the means of what was told and expected, the slope b, the variance of the first."""
+
+    told: Tensor
+    expected: Tensor
+    slope: Tensor
+    variance: Tensor
+
+
+def _kinds(standing: Standing) -> list[tuple[Tensor, _Kind]]:
+    """The numbers of rows of which the same is known, wanted and open, and what that is; only rows with both last."""
+    together = torch.stack([standing.known, standing.target, standing.candidate], 1)
+    some = (standing.candidate.any(1) & standing.target.any(1)).nonzero()[:, 0]
+    kinds, kind = together[some].flatten(1).unique(dim=0, return_inverse=True)
+    return [(some[kind == number], _Kind(*one.view(3, -1))) for number, one in enumerate(kinds)]
+
+
+def _standing(rows: Rows, kind: _Kind, candidate: Tensor) -> Standing:
+    """Rows of which the same is known; ``candidate`` (B, N) is what of the open ones each has."""
+    known, target = (one.expand(len(rows), -1) for one in (kind.known, kind.target))
+    return Standing(
+        torch.where(known, rows.x, torch.zeros_like(rows.x)), known, candidate, target, rows.x, rows.context
+    )
 
 
 def _told(model: Model, standing: Standing) -> Tensor:
-    """float64 (B, N): what each candidate tells at the true values, within ±``MOST_TOLD``."""
-    truth = standing.truth.unsqueeze(0)
-    gain = gains(model, truth, standing.known, standing.target, standing.candidate, context=standing.context)[0]
+    """float64 (B, N): what each candidate tells at the true values, within ±``MOST_TOLD``; 0 elsewhere."""
+    one = bool((standing.target.sum(1) == 1).all()) and bool(model.readings & {Reading.DIRECT, Reading.ANY_ORDER})
+    if one and not model.corruption.shows_unknown:
+        gain = _told_of_one(model, standing)
+    else:
+        truth = standing.truth.unsqueeze(0)
+        gain = gains(model, truth, standing.known, standing.target, standing.candidate, context=standing.context)[0]
     return gain.nan_to_num(nan=0.0).clamp(-MOST_TOLD, MOST_TOLD)
 
 
-def _chosen(reward: Information, costs: tuple[float, ...] | None) -> Choice:
-    cost = None if costs is None else torch.tensor(costs, dtype=torch.float64)
-    variable = reward.best(cost)
-    return Choice(variable, reward.value.gather(1, variable.clamp(min=0)[:, None])[:, 0])
+def _told_of_one(model: Model, standing: Standing) -> Tensor:
+    """What ``gains`` gives for a target of one variable, reading nothing else."""
+    at = standing.target.to(torch.uint8).argmax(1, keepdim=True)
+    require_each(model, standing.known, standing.target)
+
+    def score(row: Tensor, known: Tensor) -> Tensor:
+        context = None if standing.context is None else standing.context[row]
+        params = cell_parameters(model, standing.truth[row], known, at[row], context)
+        law = marginals_at(model.likelihood, params, at[row])
+        return law.log_prob(standing.truth[row].gather(1, at[row]))[:, 0].double()
+
+    gain = torch.zeros(standing.known.shape, dtype=torch.float64, device=at.device)
+    with model.evaluating():
+        base = gain.new_zeros(len(at))
+        for _, row in packs(1, standing.target.any(1), model, None):
+            base[row] = score(row, standing.known[row])
+        for _, row, j in packs(1, standing.candidate, model, None):
+            before, after = base[row], score(row, with_one(standing.known[row], j))
+            gain[row, j] = torch.where(before == after, 0.0, after - before)
+    return gain
+
+
+def _evenly(length: int, count: int, device: torch.device) -> Tensor:
+    """``count`` numbers from 0 to length - 1, evenly spread."""
+    return torch.arange(count, device=device) * length // count
+
+
+def _mean(value: Tensor, there: Tensor) -> Tensor:
+    """(N,): the mean of each column where it is there; 0 where it is nowhere."""
+    return torch.where(there, value, 0.0).sum(0) / there.sum(0).clamp(min=1)

@@ -104,7 +104,7 @@ class Informed:
 
     def __post_init__(self) -> None:
         require_count("samples", self.samples, least=2)
-        _require_costs(self.costs)
+        require_costs(self.costs)
 
     def reward(self, model: Model, standing: Standing, *, generator: Generator) -> Information:
         return information(
@@ -120,7 +120,7 @@ class Informed:
         )
 
     def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
-        return _best(self.reward(model, standing, generator=generator), self.costs, self.least_gain)
+        return best_choice(self.reward(model, standing, generator=generator), self.costs, self.least_gain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Latent:
 
     def __post_init__(self) -> None:
         require_count("samples", self.samples, least=2)
-        _require_costs(self.costs)
+        require_costs(self.costs)
 
     def reward(self, model: Model, standing: Standing, *, generator: Generator) -> Information:
         drawn = draw_ahead(model, standing, self.samples, generator=generator, rows_per_pass=self.rows_per_pass)
@@ -150,7 +150,7 @@ class Latent:
         return averaged(gain, standing.candidate)
 
     def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
-        return _best(self.reward(model, standing, generator=generator), self.costs, self.least_gain)
+        return best_choice(self.reward(model, standing, generator=generator), self.costs, self.least_gain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +199,7 @@ class Oracle:
             context=standing.context,
             rows_per_pass=self.rows_per_pass,
         )[0]
-        return _best(Information(gain, torch.zeros_like(gain), standing.candidate, 1), None, None)
+        return best_choice(Information(gain, torch.zeros_like(gain), standing.candidate, 1), None, None)
 
 
 def draw_ahead(
@@ -227,7 +227,7 @@ def _moved(model: Model, x: Tensor, after: Tensor, before: Tensor) -> Tensor:
     return (0.5 * (ratio**2 + shift**2 - 1.0) - ratio.log()).sum(1)
 
 
-def _best(reward: Information, costs: tuple[float, ...] | None, least_gain: float | None) -> Choice:
+def best_choice(reward: Information, costs: tuple[float, ...] | None, least_gain: float | None) -> Choice:
     """The best candidate and its gain."""
     cost = None if costs is None else torch.tensor(costs, dtype=torch.float64)
     variable = reward.best(cost, least_gain)
@@ -242,7 +242,8 @@ def _first(allowed: Tensor, key: Tensor) -> Choice:
     return Choice(variable, torch.full_like(variable, torch.nan, dtype=torch.float64))
 
 
-def _require_costs(costs: tuple[float, ...] | None) -> None:
+def require_costs(costs: tuple[float, ...] | None) -> None:
+    """ValueError unless these are costs."""
     if costs is not None and not isinstance(costs, tuple):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refuse("costs", expected="a tuple of numbers", got=type(costs).__name__)
     for cost in () if costs is None else costs:

@@ -16,14 +16,11 @@ Columns are taken by position, as scikit-learn does, and must have the names and
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-import narwhals as nw
 import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -37,12 +34,15 @@ from anyfill.likelihoods.marginals import Marginals
 from anyfill.surfaces.aligned import written_like
 from anyfill.surfaces.pooling import PooledEstimate, pool
 from anyfill.surfaces.tables.answers import Statistic
-from anyfill.surfaces.tables.ask import ask_row, next_features
+from anyfill.surfaces.tables.ask import Names, ask_row
 from anyfill.surfaces.tables.filling import Filler
 from anyfill.surfaces.tables.input import read_frame
+from anyfill.surfaces.tables.measure import next_features
 from anyfill.surfaces.tables.questions import Answer, NextFeature
+from anyfill.surfaces.tables.reference import ROWS, kept_rows
 from anyfill.surfaces.tables.rows import empty_like
 from anyfill.surfaces.tables.saving import load_estimator, save_estimator
+from anyfill.surfaces.tables.scikit import accepting_holes, as_configured, read_like
 from anyfill.surfaces.tables.scores import log_units, score_cells, score_columns
 from anyfill.surfaces.tables.settings import require_level, require_settings, seed_of
 from anyfill.surfaces.tables.training import train, warn_of_ignored
@@ -69,18 +69,19 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         statistic: what ``transform`` puts into holes of numbers: "mean", "median" or "mode". Categories always get
             their likeliest level. A mean is rounded where the column holds whole numbers (by its dtype, or in a data
             frame by its values); an array of floats keeps it as it is.
-        unknown: what happens in later tables to a level that ``fit`` has not seen, and to text where there should be a
-            number: "error", or "missing" (the cell is not told to the model, and stays as it is).
+        unknown: what a level that ``fit`` has not seen, or text where there should be a number, comes to in later
+            tables: "error", or "missing" (the cell is not told to the model, and stays as it is).
         steps: the most optimiser steps; None = by the size of the table.
         random_state: of training and of draws.
+        reference_rows: the most training rows that the model keeps, and saves, for ``next_feature``; 0 = none.
         device: "cpu", "cuda" or "auto".
         on_report: called with each ``StepReport`` while training.
         verbose: show a progress bar.
 
     Attributes:
         model_: the trained ``anyfill.Model`` of standardised rows.
-        linear_: the plain joint Gaussian that means are drawn towards (recipe auto, see
-            ``anyfill.surfaces.tables.linear``), or None.
+        linear_: the plain joint Gaussian that means are drawn towards (recipe auto), or None.
+        reference_: the rows it keeps, as the model sees them (``anyfill.surfaces.tables.reference``), or None.
         table_: the columns, an ``anyfill.data.table.Table``.
         recipe_: the recipe that was fitted.
         empty_: a pandas data frame without rows: the dtypes of the table that was fitted.
@@ -101,6 +102,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         unknown: Literal["error", "missing"] = "error",
         steps: int | None = None,
         random_state: Any = None,
+        reference_rows: int = ROWS,
         device: str = "cpu",
         on_report: Callable[[StepReport], object] | None = None,
         verbose: bool = False,
@@ -111,6 +113,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.unknown: Literal["error", "missing"] = unknown
         self.steps = steps
         self.random_state = random_state
+        self.reference_rows = reference_rows
         self.device = device
         self.on_report = on_report
         self.verbose = verbose
@@ -121,43 +124,26 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         frame = read_frame(self, X, reset=True)
         table = Table.of(frame, self.columns)
         warn_of_ignored(table)
-        rows = table.encode(frame)
-        self.model_, self.linear_, self.n_iter_ = train(
-            self.recipe,
-            table,
-            rows,
-            seed=self._seed(None),
-            steps=self.steps,
-            device=self.device,
-            on_report=self.on_report,
-            is_watched=self.verbose,
-        )
+        rows, seed = table.encode(frame), self._seed(None)
+        self.model_, self.linear_, self.n_iter_ = train(self, table, rows, seed=seed)
+        self.reference_ = kept_rows(rows, self.reference_rows, seed=seed)
         self.table_, self.recipe_, self.empty_ = table, self.recipe, empty_like(frame)
         return self
 
     def transform(self, X: Any) -> Any:
-        """X with every hole filled by the mean, median or mode (see ``statistic``) given the rest of its row.
-
-        Holes of columns that are not modelled stay.
-        """
+        """X with every hole filled by ``statistic`` given the rest of its row; those of columns not modelled stay."""
         require_settings(vars(self))
         filler, frame, rows = self._answering(X)
-        filled = filler.fill(frame, rows, self.statistic)
-        # scikit-learn's set_output can wrap arrays and data frames of its own kinds, not Arrow tables.
-        wanted = getattr(self, "_sklearn_output_config", {}).get("transform", "default")
-        wrapped: Any = nw.from_native(filled, pass_through=True)
-        if wanted in ("pandas", "polars") and isinstance(wrapped, nw.DataFrame):
-            return wrapped.to_pandas() if wanted == "pandas" else wrapped.to_polars()
-        return filled
+        return as_configured(self, filler.fill(frame, rows, self.statistic))
 
     def sample(
         self, X: Any, n: int = 1, *, seed: int | None = None, row_seeds: Sequence[int] | NDArray[Any] | None = None
     ) -> list[Any]:
         """n tables like X, each with its holes drawn, jointly over the holes of a row (multiple imputation).
 
-        A row's draws follow from the seed, its values and its holes; of rows that are equal in all of that, from how
-        many came before it as well, or they would all be filled alike. Draws are of one fitted model, so what is not
-        known about the model itself is not in them: standard errors by ``pool`` are a little too small.
+        A row's draws follow from the seed, its values and its holes; of rows that are equal in that, from how many came
+        before it as well. Draws are of one fitted model, so what is not known about the model itself is not in them:
+        standard errors by ``pool`` are a little too small.
 
         Args:
             X: a table.
@@ -170,18 +156,14 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return filler.draw(frame, rows, n, self._seed(seed), row_seeds)
 
     def sample_rows(self, n: int, seed: int | None = None) -> pd.DataFrame:
-        """n new rows as a pandas data frame with the dtypes of the table of ``fit``; ignored columns are empty.
-
-        Row i depends on the seed and i alone.
-        """
+        """n new rows, a pandas data frame with the dtypes of ``fit``; row i depends on the seed and i alone."""
         require_count("n", n)
         return self._filler.new_rows(n, self._seed(seed), getattr(self, "empty_", None))
 
     def interval(self, X: Any, level: float = 0.9) -> tuple[Any, Any]:
-        """Two tables like X: in the holes the ends of central intervals, elsewhere X itself.
+        """Two tables like X: in the holes the ends of central intervals of each by itself, elsewhere X itself.
 
-        Each interval is of its own hole given the present values of the row. Categories without an order have no
-        interval: both tables hold the likeliest level.
+        Categories without an order have no interval: both tables hold the likeliest level.
         """
         require_level(level)
         filler, frame, rows = self._answering(X)
@@ -191,19 +173,11 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """p(z_j | present values of the row) for every hole, standardised: the distributions behind the answers.
 
         They mean nothing at present cells. Means that ``transform`` fills in may be drawn further, towards ``linear_``.
-        ``table_.decode_column(j, z)`` turns values into own units. Unlike all else here, all rows are computed in
-        one pass of their own size.
+        ``table_.decode_column(j, z)`` turns values into own units. All rows are computed in one pass of their own size.
         """
-        filler = self._filler
-        return self.model_.given(*filler.told(self._rows(X)[1])).marginals()
+        return self.model_.given(*self._filler.told(self._rows(X)[1])).marginals()
 
-    def log_prob(
-        self,
-        X: Any,
-        asked: Sequence[str] | str | None = None,
-        given: Sequence[str] | str | None = None,
-        own_units: bool = True,
-    ) -> LogProb:
+    def log_prob(self, X: Any, asked: Names = None, given: Names = None, own_units: bool = True) -> LogProb:
         """log p(asked | given) of each row, in nats; missing cells are neither asked nor given.
 
         Args:
@@ -225,16 +199,15 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def cell_log_prob(self, X: Any, own_units: bool = True) -> NDArray[np.float64]:
         """(B, N): log p of each present cell given all other present cells of its row; NaN where there is none."""
-        filler, (frame, rows) = self._filler, self._rows(X)
+        frame, rows = self._rows(X)
         with threads(1):
-            value = score_cells(self.model_, *filler.told(rows)).cpu()
-        units = log_units(self.model_, self.table_, rows.x, frame) if own_units else torch.zeros_like(value)
-        return (value + units).numpy()
+            value = score_cells(self.model_, *self._filler.told(rows)).cpu()
+        return (value + log_units(self.model_, self.table_, rows.x, frame) if own_units else value).numpy()
 
     def ask(
         self,
         given: Mapping[str, Any] | None = None,
-        want: Sequence[str] | str | None = None,
+        want: Names = None,
         *,
         level: float = 0.9,
         draws: int = 0,
@@ -249,11 +222,8 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             draws: how many joint draws of the wanted columns to add.
             seed: of these draws.
         """
-        require_level(level)
-        require_count("draws", draws, least=0)
-        return ask_row(
-            self._filler, given or {}, want, level=level, draws=draws, seed=self._seed(seed), unknown=self.unknown
-        )
+        filler, seed = self._filler, self._seed(seed)
+        return ask_row(filler, given or {}, want, level=level, draws=draws, seed=seed, unknown=self.unknown)
 
     def next_feature(
         self,
@@ -264,23 +234,27 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         samples: int = 100,
         least_gain: float = 0.0,
         seed: int | None = None,
+        reference: Any = None,
     ) -> NextFeature:
         """Which missing cell of each row is expected to tell most about the target, per unit of its cost.
 
-        The expected gain is the mutual information I(target; x_j | present cells of the row), by Monte Carlo
-        (``anyfill.evaluation.information``). Values of the target that X may hold are not looked at.
+        The expected gain is the mutual information I(target; x_j | present cells of the row), held against what x_j
+        told in reference rows (``anyfill.evaluation.Calibrated``) where ten at least have the cells that the row has,
+        the target and x_j; else a plain estimate (``anyfill.evaluation.information``). The answer says which. Values of
+        the target that X may hold are not looked at.
 
         Args:
             X: a table.
             target: names of one or several columns to learn about.
             costs: for names of columns what measuring them costs; 1 where none is named.
-            samples: joint draws that an estimate is made of.
+            samples: joint draws for a plain estimate; a fifth as many points for a calibrated one.
             least_gain: nats per cost below which (with one standard error to spare) nothing is worth measuring.
-            seed: of the draws.
+            seed: of the noise.
+            reference: a table like X, its rows with their targets; by default the rows that the model kept.
         """
-        require_count("samples", samples, least=2)
-        filler, rows, seed = self._filler, self._rows(X)[1], self._seed(seed)
-        return next_features(filler, rows, target, costs=costs or {}, samples=samples, least_gain=least_gain, seed=seed)
+        filler, (_, rows), seed = self._filler, self._rows(X), self._seed(seed)
+        held = getattr(self, "reference_", None) if reference is None else self._rows(reference)[1]
+        return next_features(filler, rows, target, costs or {}, samples, least_gain, seed=seed, reference=held)
 
     @staticmethod
     def pool(estimates: ArrayLike, variances: ArrayLike, *, complete_degrees: float | None = None) -> PooledEstimate:
@@ -290,8 +264,9 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def save(self, folder: Path | str) -> None:
         """Save in a folder (JSON and safetensors, nothing pickled); ``load`` gives the same answers bit for bit.
 
-        ``on_report`` and a ``random_state`` that is no number are not kept. For joblib the estimator can be pickled as
-        well, by its plain attributes.
+        With it go the rows that it keeps, up to 300 of its training table: fit with ``reference_rows=0``, or set
+        ``reference_`` to None, where people may not see them. ``on_report`` and a ``random_state`` that is no number
+        are not kept. For joblib the estimator can be pickled as well, by its plain attributes.
         """
         check_is_fitted(self)
         save_estimator(self, folder)
@@ -302,13 +277,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return load_estimator(cls, folder, device)
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.string = True
-        tags.input_tags.categorical = True
-        if tags.transformer_tags is not None:
-            tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+        return accepting_holes(super().__sklearn_tags__())
 
     @property
     def _filler(self) -> Filler:
@@ -323,10 +292,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> tuple[Frame, Rows]:
         """X as columns under the names of ``table_``, and encoded."""
-        frame = read_frame(self, X, reset=False)
-        named = tuple(replace(column, name=name) for column, name in zip(frame.columns, self.table_.names))
-        frame = replace(frame, columns=named)
-        return frame, self.table_.encode(frame, unknown=self.unknown)
+        return (frame := read_like(self, X, self.table_.names)), self.table_.encode(frame, unknown=self.unknown)
 
     def _seed(self, seed: int | None) -> int:
         return seed_of(seed, self.random_state)

@@ -19,7 +19,7 @@ from anyfill.checks import refuse
 from anyfill.data import kinds
 from anyfill.data.frames import Frame
 from anyfill.data.table import Category, Datetime, Ignored
-from anyfill.evaluation import AtRandom, Informed, acquire_steps
+from anyfill.evaluation import AtRandom, acquire_steps
 from anyfill.surfaces import page
 from anyfill.surfaces import report_figures as figures
 from anyfill.surfaces.aligned import aligned, rows_of, writing_like
@@ -27,6 +27,7 @@ from anyfill.surfaces.meter import metered
 from anyfill.surfaces.report_checks import SHARE, Check, check_hidden, coverage
 from anyfill.surfaces.reservoir import sample_file
 from anyfill.surfaces.scoring import present_cells
+from anyfill.surfaces.tables.reference import curve_chooser
 from anyfill.surfaces.threads import threads
 
 MOST_COLUMNS = 60
@@ -271,7 +272,8 @@ def _acquisition(model: Any, frame: Frame, goal: int, seed: int) -> list[str]:
     curves: dict[str, list[float]] = {}
     first = ""
     with threads(1):
-        for name, chooser in (("most telling first", Informed(samples=CURVE_SAMPLES)), ("at random", AtRandom())):
+        informed = curve_chooser(model, CURVE_SAMPLES)
+        for name, chooser in (("most telling first", informed), ("at random", AtRandom())):
             generator = torch.Generator().manual_seed(seed)
             every = acquire_steps(model.model_, some, goal, chooser, generator=generator)
             steps = list(islice(every, CURVE_STEPS + 1))

@@ -1,10 +1,7 @@
 import math
 
-import numpy as np
 import pandas as pd
 import pytest
-
-from anyfill import TableModel
 
 
 def test_asking_gives_values_intervals_and_probabilities(fitted):
@@ -53,31 +50,3 @@ def test_bad_questions_are_one_sentence(fitted):
         with pytest.raises(ValueError, match=words) as caught:
             call()
         assert "\n" not in str(caught.value)
-
-
-def test_the_next_feature_is_the_one_that_tells_the_target():
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(size=(2, 600))
-    frame = pd.DataFrame({"a": a, "b": b, "y": a + 0.3 * rng.normal(size=600)})
-    model = TableModel(recipe="gaussian").fit(frame)
-    row = pd.DataFrame({"a": [np.nan, 1.0, np.nan], "b": [np.nan, np.nan, 0.0], "y": [np.nan, np.nan, 2.0]})
-    found = model.next_feature(row, "y", samples=400, seed=0)
-    assert found.best == ("a", None, "a")
-    exact = -0.5 * math.log(1 - np.corrcoef(a, frame["y"])[0, 1] ** 2)
-    assert abs(found.gain[0, 0] - exact) < 4 * found.stderr[0, 0]
-    assert np.isnan(found.gain[:, 2]).all(), "the target is no candidate"
-    assert np.isnan(found.gain[1, 0]), "nor is what is known"
-    dear = model.next_feature(row, "y", samples=400, seed=0, costs={"a": 1000.0}, least_gain=0.01)
-    assert dear.best[0] is None
-    assert math.isclose(dear.rate[0, 0], found.gain[0, 0] / 1000)
-    assert "a" in str(found)
-    assert list(found.to_frame()["column"][:2]) == ["a", "b"]
-    assert found.to_dict()["rows"][0]["best"] == "a"
-    both = model.next_feature(row.iloc[:1], ["y", "b"], samples=50, seed=0)
-    assert both.best == ("a",)
-    alone = model.next_feature(row.iloc[2:], "y", samples=400, seed=0)
-    assert np.allclose(alone.gain, found.gain[2:], equal_nan=True)
-    with pytest.raises(ValueError, match="cost of column 'a'"):
-        model.next_feature(row, "y", costs={"a": 0})
-    with pytest.raises(ValueError, match="target"):
-        model.next_feature(row, [])

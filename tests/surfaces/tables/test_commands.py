@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -114,13 +115,29 @@ def test_next_ranks_by_gain_per_cost_and_can_stop(run, tmp_path: Path) -> None:
     (tmp_path / "costs.json").write_text('{"age": 100}')
     code, out, _ = run("next", "model", "row.csv", "--target", "smoker")
     assert code == 0
-    assert out.splitlines()[-1] == "about smoker: measure age"
+    assert re.fullmatch(r"about smoker: measure age \(calibrated on \d+ rows\)", out.splitlines()[-1])
     code, out, _ = run("next", "model", "row.csv", "--target", "smoker", "--costs", "costs.json", "--json")
     candidates = json.loads(out)["rows"][0]["candidates"]
     assert [one["column"] for one in candidates] == ["bmi", "age"]
     assert candidates[1]["cost"] == 100
     code, out, _ = run("next", "model", "row.csv", "--target", "smoker", "--least-gain", "9")
     assert out.splitlines()[-1].startswith("about smoker: stop")
+
+
+def test_next_takes_rows_to_hold_its_estimates_against(run, tmp_path: Path) -> None:
+    (tmp_path / "row.csv").write_text("age,bmi,smoker\n,,\n")
+    known = pd.DataFrame({"age": np.arange(20.0, 80.0, 2), "bmi": 25.0, "smoker": ["no"] * 15 + ["yes"] * 15})
+    known.to_csv(tmp_path / "known.csv", index=False)
+    code, out, _ = run("next", "model", "row.csv", "--target", "smoker", "--reference", "known.csv", "--json")
+    assert code == 0
+    assert json.loads(out)["rows"][0]["calibrated_on"] == 30
+    known.head(9).to_csv(tmp_path / "known.csv", index=False)
+    code, out, _ = run("next", "model", "row.csv", "--target", "smoker", "--reference", "known.csv")
+    assert "(not calibrated)" in out
+    known.assign(other=1).to_csv(tmp_path / "known.csv", index=False)
+    code, _, err = run("next", "model", "row.csv", "--target", "smoker", "--reference", "known.csv")
+    assert code != 0
+    assert "other" in err
 
 
 def test_score_shows_the_strange_row_first(run, tmp_path: Path) -> None:

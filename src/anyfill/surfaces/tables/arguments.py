@@ -92,5 +92,5 @@ def rankings(found: NextFeature) -> str:
         for name, gain, error, cost in ranking:
             lines.append(f"{name:<{wide}}  {gain:8.3f}  {error:7.3f}  {cost:7g}  {gain / cost:9.3f}")
         verdict = "stop: nothing left is worth its cost" if best is None else f"measure {best}"
-        lines.append(f"about {', '.join(found.target)}: {verdict}")
+        lines.append(f"about {', '.join(found.target)}: {verdict} ({found.basis(row)})")
     return "\n".join(lines)

@@ -1,19 +1,14 @@
-"""Questions to a table's model that are not about holes of a frame: ask about one row, and what to measure next."""
+"""Asking a table's model about one row: what is likely, given some values."""
 
 from collections.abc import Mapping, Sequence
-from numbers import Real
 from typing import Any
 
-import numpy as np
 import pandas as pd
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from anyfill.checks import refuse
-from anyfill.data.rows import Rows
-from anyfill.data.table import Category, Datetime, Ignored, Table
-from anyfill.evaluation import information
+from anyfill.checks import refuse, require_count
+from anyfill.data.table import Category, Datetime, Table
 from anyfill.samplers.rowwise import row_keys, sample_rowwise
 from anyfill.surfaces.tables.answers import (
     Statistic,
@@ -25,13 +20,15 @@ from anyfill.surfaces.tables.answers import (
     summary,
 )
 from anyfill.surfaces.tables.filling import Filler
-from anyfill.surfaces.tables.questions import Answer, ColumnAnswer, NextFeature, Plain, plain
+from anyfill.surfaces.tables.questions import Answer, ColumnAnswer, Plain, plain
+from anyfill.surfaces.tables.settings import require_level
 from anyfill.surfaces.threads import threads
 
-_ROWS_AT_ONCE = 64  # whose draws are held
+Names = Sequence[str] | str | None
+"""Names of columns: several, one or none."""
 
 
-def names_of(names: Sequence[str] | str | None) -> list[str]:
+def names_of(names: Names) -> list[str]:
     """One name, several or none, as a list."""
     return [] if names is None else [names] if isinstance(names, str) else list(names)
 
@@ -39,7 +36,7 @@ def names_of(names: Sequence[str] | str | None) -> list[str]:
 def ask_row(
     filler: Filler,
     given: Mapping[str, Any],
-    want: Sequence[str] | str | None,
+    want: Names,
     *,
     level: float,
     draws: int,
@@ -47,6 +44,8 @@ def ask_row(
     unknown: Any,
 ) -> Answer:
     """See ``TableModel.ask``."""
+    require_level(level)
+    require_count("draws", draws, least=0)
     table = filler.table
     said: dict[str, Plain] = {}
     for name, value in given.items():
@@ -96,43 +95,3 @@ def _readable(table: Table, j: int, z: Tensor, *, statistic: Statistic | None = 
     """Values of column j for people: dates as text."""
     column, values = table.columns[j], decoded(table, j, z, statistic=statistic)
     return column.written(values) if isinstance(column, Datetime) and column.format is None else values
-
-
-def next_features(
-    filler: Filler,
-    rows: Rows,
-    target: str | Sequence[str],
-    *,
-    costs: Mapping[str, float],
-    samples: int,
-    least_gain: float,
-    seed: int,
-) -> NextFeature:
-    """See ``TableModel.next_feature``."""
-    table, model = filler.table, filler.model
-    names = tuple(names_of(target))
-    goal = table.members(names)
-    if not names or any(isinstance(table.columns[j], Ignored) for j in goal.nonzero()[:, 0].tolist()):
-        raise refuse("target", expected="names of columns that are modelled", got=names)
-    price = torch.ones(len(table.columns), dtype=torch.float64)
-    for name, cost in costs.items():
-        if isinstance(cost, bool) or not isinstance(cost, Real) or not 0 < cost < float("inf"):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise refuse(f"cost of column {name!r}", expected="a finite number above 0", got=repr(cost))
-        price[table.index(name)] = cost
-    if isinstance(least_gain, bool) or not isinstance(least_gain, Real):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise refuse("least_gain", expected="a number of nats", got=repr(least_gain))
-    gain, stderr = (np.full(tuple(rows.x.shape), np.nan) for _ in range(2))
-    best = np.full(len(rows), -1)
-    for part in torch.arange(len(rows)).split(_ROWS_AT_ONCE):
-        some = rows.take(part)
-        x, known = filler.told(Rows(some.x, some.present & ~goal))
-        wanted, free = goal.to(x.device).expand(x.shape), open_cells(table, known)
-        with threads(1):
-            drawn = sample_rowwise(model, x, known, free, keys=row_keys(x, known, seed), draws=samples)
-            found = information(model, drawn, known, wanted, candidate=free & ~wanted)
-        is_open, at = found.candidate.cpu().numpy(), part.numpy()
-        gain[at] = np.where(is_open, found.value.cpu().numpy(), np.nan)
-        stderr[at] = np.where(is_open, found.stderr.cpu().numpy(), np.nan)
-        best[at] = found.best(price.to(x.device), least_gain).cpu().numpy()
-    chosen = tuple(None if j < 0 else table.names[j] for j in best.tolist())
-    return NextFeature(names, table.names, gain, stderr, price.numpy(), chosen)

@@ -14,6 +14,7 @@ from anyfill.data.table import Number, Table
 from anyfill.surfaces.aligned import rows_of
 from anyfill.surfaces.reservoir import sample_file
 from anyfill.surfaces.tables.folder import require_place, save_table_model
+from anyfill.surfaces.tables.reference import ROWS as REFERENCE_ROWS
 
 ROWS = 200_000
 """The most rows a model is trained on by default."""
@@ -32,6 +33,7 @@ def fit_file(
     missing: Sequence[str] = (),
     unknown: Literal["error", "missing"] = "error",
     rows: int = ROWS,
+    reference_rows: int = REFERENCE_ROWS,
     say: Callable[[str], None],
     warn: Callable[[str], None],
     check: Callable[[Table], None] | None = None,
@@ -48,6 +50,7 @@ def fit_file(
         missing: what else stands for a missing value in columns of text.
         unknown: what happens later to a value that training never saw: an error, or it counts as missing.
         rows: the most rows to train on, chosen evenly.
+        reference_rows: how many of these the model keeps, for ``anyfill next``.
         say: takes what is worth telling.
         warn: takes what may be a mistake in the data.
         check: called with what the columns are, before anything is trained; may raise.
@@ -78,6 +81,7 @@ def fit_file(
         unknown=unknown,
         steps=steps,
         random_state=seed,
+        reference_rows=reference_rows,
         verbose=True,
     )
     with warnings.catch_warnings():

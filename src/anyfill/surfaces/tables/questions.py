@@ -100,6 +100,8 @@ class NextFeature:
         stderr: float64 (B, N), Monte Carlo standard errors of these; NaN where it is no candidate.
         costs: float64 (N,).
         best: for each row the column with the greatest gain per cost; None = stop, nothing is worth its cost.
+        calibrated: int64 (B,), how many reference rows a row's gains are held against; 0 = none, they are plain
+            estimates from joint draws.
     """
 
     target: tuple[str, ...]
@@ -108,6 +110,7 @@ class NextFeature:
     stderr: NDArray[np.float64]
     costs: NDArray[np.float64]
     best: tuple[str | None, ...]
+    calibrated: NDArray[np.int64]
 
     @property
     def rate(self) -> NDArray[np.float64]:
@@ -121,31 +124,42 @@ class NextFeature:
         gain, stderr = self.gain[row], self.stderr[row]
         return [(self.names[j], float(gain[j]), float(stderr[j]), float(self.costs[j])) for j in order]
 
+    def basis(self, row: int = 0) -> str:
+        """What the gains of a row rest on, in words."""
+        count = int(self.calibrated[row])
+        return f"calibrated on {count} rows" if count else "not calibrated"
+
     def to_frame(self) -> pd.DataFrame:
-        """One line for each candidate of each row: row, column, gain, stderr, cost, rate, best."""
+        """One line for each candidate of each row: row, column, gain, stderr, cost, rate, best, calibrated."""
         lines = [
-            (row, name, gain, error, cost, gain / cost, name == self.best[row])
+            (row, name, gain, error, cost, gain / cost, name == self.best[row], int(self.calibrated[row]))
             for row in range(len(self.gain))
             for name, gain, error, cost in self.ranking(row)
         ]
-        return pd.DataFrame(lines, columns=["row", "column", "gain", "stderr", "cost", "rate", "best"])
+        return pd.DataFrame(lines, columns=["row", "column", "gain", "stderr", "cost", "rate", "best", "calibrated"])
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can keep it."""
         keys = ("column", "gain", "stderr", "cost")
         rows = [
-            {"best": best, "candidates": [dict(zip(keys, line)) for line in self.ranking(row)]}
+            {
+                "best": best,
+                "calibrated_on": int(self.calibrated[row]),
+                "candidates": [dict(zip(keys, line)) for line in self.ranking(row)],
+            }
             for row, best in enumerate(self.best)
         ]
         return {"target": list(self.target), "rows": rows}
 
     def __str__(self) -> str:
         lines = [f"about {', '.join(self.target)}, in nats"]
+        if len(self.best) == 1:
+            lines[0] += f", {self.basis()}"
         wide = max(len(name) for name in self.names)
         priced = bool((self.costs != 1).any())
         for row, best in enumerate(self.best):
             if len(self.best) > 1:
-                lines.append(f"row {row}: {'stop' if best is None else best}")
+                lines.append(f"row {row}: {'stop' if best is None else best}, {self.basis(row)}")
             for name, gain, error, cost in self.ranking(row):
                 price = f", cost {cost:g}: {gain / cost:.3f} each" if priced else ""
                 mark = "*" if name == best else " "

@@ -1,4 +1,8 @@
-"""A ``TableModel`` in a folder: the weights as any model's, and beside them what its columns and settings are."""
+"""A ``TableModel`` in a folder: the weights as any model's, and beside them what its columns and settings are.
+
+The rows it keeps (``anyfill.surfaces.tables.reference``) are a safetensors file of their own, ``reference-HASH``: ``x``
+and ``present`` as the model sees them. A folder without one holds a model that keeps none.
+"""
 
 from numbers import Integral
 from pathlib import Path
@@ -6,20 +10,24 @@ from typing import Any
 
 import numpy as np
 
+from anyfill.data.rows import Rows
 from anyfill.data.table import Table
+from anyfill.model import Model
 from anyfill.surfaces.tables.linear import Linear
 from anyfill.surfaces.tables.rows import from_text, to_text
 from anyfill.surfaces.tables.settings import device_of
-from anyfill.training import CheckpointError, load_model, save_model
-from anyfill.training.checkpoint import load_notes
+from anyfill.training import CheckpointError, load_model
+from anyfill.training.checkpoint import describe_model, load_notes, make_config
+from anyfill.training.folder import read_config, read_tensors, write_folder
 
 _MADE_BY = "anyfill.TableModel"
-_SETTINGS = ("recipe", "columns", "statistic", "unknown", "steps", "random_state")
+_REFERENCE = "reference"
+_SETTINGS = ("recipe", "columns", "statistic", "unknown", "steps", "random_state", "reference_rows")
 
 
 def save_estimator(model: Any, folder: Path | str) -> None:
     """Save a fitted ``TableModel``."""
-    settings: dict[str, Any] = {name: getattr(model, name) for name in _SETTINGS}
+    settings: dict[str, Any] = {name: getattr(model, name, 0) for name in _SETTINGS}
     settings["columns"] = None if model.columns is None else dict(model.columns)
     settings["random_state"] = int(model.random_state) if isinstance(model.random_state, Integral) else None
     names, empty = getattr(model, "feature_names_in_", None), getattr(model, "empty_", None)
@@ -33,7 +41,31 @@ def save_estimator(model: Any, folder: Path | str) -> None:
         "linear": None if model.linear_ is None else model.linear_.to_json(),
         "dtypes": None if empty is None else to_text(empty),
     }
-    save_model(model.model_, folder, notes=notes)
+    _save(model.model_, Path(folder), notes, getattr(model, "reference_", None))
+
+
+def _save(model: Model, folder: Path, notes: dict[str, Any], reference: Rows | None) -> None:
+    """What ``save_model`` does, with the rows in a file beside the weights; rows of an earlier model are removed."""
+    try:
+        description, tensors = describe_model(model, model.readings)
+    except ValueError as error:
+        raise CheckpointError(f"{folder}: the model cannot be saved: {error}") from error
+    files = {"weights": {**model.state_dict(), **tensors}}
+    if reference is not None:
+        files[_REFERENCE] = {"x": reference.x, "present": reference.present}
+    write_folder(folder, make_config(description, notes=notes, training=None), files)
+    named = read_config(folder)["files"].get(_REFERENCE, {}).get("name")
+    for path in folder.glob(f"{_REFERENCE}-*.safetensors"):
+        if path.name != named:
+            path.unlink(missing_ok=True)
+
+
+def _load_reference(folder: Path) -> Rows | None:
+    config = read_config(folder)
+    if _REFERENCE not in config["files"]:
+        return None
+    kept = read_tensors(folder, config, _REFERENCE)
+    return Rows(kept["x"], kept["present"])
 
 
 def load_estimator(kind: type[Any], folder: Path | str, device: str) -> Any:
@@ -52,6 +84,7 @@ def load_estimator(kind: type[Any], folder: Path | str, device: str) -> Any:
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{folder}: describes no table that can be read here ({error})") from error
     model.model_ = load_model(folder).to(device_of(device))
+    model.reference_ = _load_reference(Path(folder))
     model.n_features_in_ = len(model.table_.columns)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)

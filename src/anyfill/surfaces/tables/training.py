@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Generator, Iterator
+from typing import Any
 
 import torch
 
@@ -32,29 +33,17 @@ def warn_of_ignored(table: Table) -> None:
         warnings.warn(f"not modelled, their holes stay: {reasons}", UserWarning, stacklevel=3)
 
 
-def train(
-    recipe: str,
-    table: Table,
-    rows: Rows,
-    *,
-    seed: int,
-    steps: int | None,
-    device: str,
-    on_report: Callable[[StepReport], object] | None,
-    is_watched: bool,
-) -> tuple[Model, Linear | None, int]:
+def train(settings: Any, table: Table, rows: Rows, *, seed: int) -> tuple[Model, Linear | None, int]:
     """The trained model, ready to be asked, what its means are drawn towards, and how many steps it took.
 
     Args:
-        recipe: one of ``anyfill.surfaces.tables.recipes.NAMES``.
+        settings: a ``TableModel``: its recipe, steps, device, on_report and verbose (show a progress bar) are read.
         table: the columns.
         rows: their values.
         seed: of everything random.
-        steps: the most optimiser steps; None = by the size of the table.
-        device: "cpu", "cuda" or "auto".
-        on_report: called with each report.
-        is_watched: show a progress bar.
     """
+    recipe, steps, device = settings.recipe, settings.steps, settings.device
+    on_report: Callable[[StepReport], object] | None = settings.on_report
     found: list[Model] = []
     linear: list[Linear | None] = [None]
     items = fit_recipe(recipe, table, rows, seed=seed, steps=steps, device=device)
@@ -66,7 +55,7 @@ def train(
     taken = 0
     # Small networks gain nothing from a second thread and lose a lot where the machine is busy.
     with threads(1 if len(rows) <= _LARGE else torch.get_num_threads()):
-        for report in watch(reports, steps, recipe) if is_watched else reports:
+        for report in watch(reports, steps, recipe) if settings.verbose else reports:
             taken = report.step
             if on_report is not None:
                 on_report(report)

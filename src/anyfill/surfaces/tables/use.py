@@ -42,7 +42,12 @@ def next_(
     costs: Annotated[
         Path | None, typer.Option(help='JSON file with the cost of each column, {"age": 0.5}; 1 else.')
     ] = None,
-    samples: Annotated[int, typer.Option(min=2, help="Draws behind each estimate.")] = 200,
+    samples: Annotated[
+        int, typer.Option(min=2, help="How finely estimates are made: draws, or five times the points.")
+    ] = 200,
+    reference: Annotated[
+        Path | None, typer.Option(help="A table of known rows to hold estimates against; else those the model kept.")
+    ] = None,
     least_gain: Annotated[float, typer.Option(help="Stop where nothing tells more nats than this.")] = 0.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     missing: Missing = None,
@@ -50,7 +55,8 @@ def next_(
 ) -> None:
     """Rank what could be measured next by how much it is expected to tell about a target, per cost.
 
-    Gains are expected nats of information with their standard errors. Columns with a value in ROW are known already.
+    Gains are expected nats of information with their standard errors, held against what measuring told in rows that are
+    known, where there are enough of them. Columns with a value in ROW are known already.
     """
     from anyfill.checks import refuse
     from anyfill.data.files import read_table
@@ -59,15 +65,22 @@ def next_(
     from anyfill.surfaces.tables.arguments import rankings, read_costs
     from anyfill.surfaces.tables.folder import load_table_model, missing_tokens
 
-    fitted = load_table_model(model)
+    fitted, tokens = load_table_model(model), missing_tokens(model, missing or [])
     with rows_of(row.name, int):
-        frame = aligned(Frame.of(read_table(row), missing=missing_tokens(model, missing or [])), fitted.table_)
+        frame = aligned(Frame.of(read_table(row), missing=tokens), fitted.table_)
     if len(frame) > MOST_ROWS:
         raise refuse(f"rows of {row}", expected=f"at most {MOST_ROWS}", got=len(frame))
     names = [name.strip() for name in target.split(",") if name.strip()]
     price = None if costs is None else read_costs(costs, fitted.table_)
+    held = None
+    if reference is not None:
+        with rows_of(reference.name, int):
+            held = aligned(Frame.of(read_table(reference), missing=tokens), fitted.table_)
+            fitted.table_.encode(held, unknown=fitted.unknown)  # refuses what cannot be read
     with rows_of(row.name, int):
-        found = fitted.next_feature(frame, names, costs=price, samples=samples, least_gain=least_gain, seed=seed)
+        found = fitted.next_feature(
+            frame, names, costs=price, samples=samples, least_gain=least_gain, seed=seed, reference=held
+        )
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else rankings(found))
 
 

@@ -1,0 +1,121 @@
+"""What to measure next in rows of a table, by estimates that are held against reference rows where there are enough."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from anyfill.checks import refuse, require_count
+from anyfill.data.rows import Rows
+from anyfill.data.table import Ignored, Table
+from anyfill.evaluation import Information, Standing, information
+from anyfill.samplers.rowwise import row_keys, sample_rowwise
+from anyfill.surfaces.tables.answers import answers_each, open_cells
+from anyfill.surfaces.tables.ask import names_of
+from anyfill.surfaces.tables.filling import Filler
+from anyfill.surfaces.tables.questions import NextFeature
+from anyfill.surfaces.tables.reference import calibrated_chooser
+from anyfill.surfaces.threads import threads
+
+_ROWS_AT_ONCE = 64  # whose draws are held
+
+
+def next_features(
+    filler: Filler,
+    rows: Rows,
+    target: str | Sequence[str],
+    costs: Mapping[str, float],
+    samples: int,
+    least_gain: float,
+    *,
+    seed: int,
+    reference: Rows | None,
+) -> NextFeature:
+    """See ``TableModel.next_feature``."""
+    require_count("samples", samples, least=2)
+    table = filler.table
+    names = tuple(names_of(target))
+    goal = table.members(names)
+    if not names or any(isinstance(table.columns[j], Ignored) for j in goal.nonzero()[:, 0].tolist()):
+        raise refuse("target", expected="names of columns that are modelled", got=names)
+    price = _prices(table, costs)
+    if isinstance(least_gain, bool) or not isinstance(least_gain, Real):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refuse("least_gain", expected="a number of nats", got=repr(least_gain))
+    gain, stderr = (np.full(tuple(rows.x.shape), np.nan) for _ in range(2))
+    best, held = np.full(len(rows), -1), np.zeros(len(rows), dtype=np.int64)
+    for part in torch.arange(len(rows)).split(_ROWS_AT_ONCE):
+        some = rows.take(part)
+        x, known = filler.told(Rows(some.x, some.present & ~goal))
+        wanted, free = goal.to(x.device).expand(x.shape), open_cells(table, known)
+        standing = Standing(torch.where(known, x, 0.0), known, free & ~wanted, wanted, x)
+        with threads(1):
+            found = _estimates(filler, standing, samples, seed, reference)
+        is_open, at = found.information.candidate.cpu().numpy(), part.numpy()
+        gain[at] = np.where(is_open, found.information.value.cpu().numpy(), np.nan)
+        stderr[at] = np.where(is_open, found.information.stderr.cpu().numpy(), np.nan)
+        best[at] = found.information.best(price.to(x.device), least_gain).cpu().numpy()
+        held[at] = found.calibrated.cpu().numpy()
+    chosen = tuple(None if j < 0 else table.names[j] for j in best.tolist())
+    return NextFeature(names, table.names, gain, stderr, price.numpy(), chosen, held)
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimates:
+    """What candidates are expected to tell, and how many reference rows that was held against (B,); 0 = none."""
+
+    information: Information
+    calibrated: Tensor
+
+
+def _estimates(filler: Filler, standing: Standing, samples: int, seed: int, reference: Rows | None) -> _Estimates:
+    """Calibrated where there are reference rows enough; elsewhere plain, from joint draws."""
+    held = torch.zeros(len(standing.x), dtype=torch.int64, device=standing.x.device)
+    chooser = None if reference is None or not len(reference) else calibrated_chooser(reference, samples=samples)
+    if chooser is not None and answers_each(filler.model) and not filler.model.corruption.shows_unknown:
+        held = chooser.support(standing)
+    parts: list[tuple[Tensor, Information]] = []
+    rest, sure = (held == 0).nonzero()[:, 0], (held > 0).nonzero()[:, 0]
+    if len(rest):
+        parts.append((rest, _plain(filler, _taken(standing, rest), samples, seed)))
+    if chooser is not None and len(sure):
+        own = _taken(standing, sure)
+        # One row at a time: a product of another shape may be rounded differently.
+        each = [
+            chooser.base.reward(filler.model, _taken(own, row), generator=Generator().manual_seed(seed))
+            for row in torch.arange(len(sure), device=sure.device).split(1)
+        ]
+        value, stderr = (torch.cat([getattr(one, name) for one in each]) for name in ("value", "stderr"))
+        found = Information(value, stderr, own.candidate, each[0].samples)
+        parts.append((sure, chooser.corrected(filler.model, own, found, seed=seed)))
+    value, stderr = torch.zeros(2, *standing.x.shape, dtype=torch.float64, device=standing.x.device)
+    for index, found in parts:
+        value[index], stderr[index] = found.value, found.stderr
+    return _Estimates(Information(value, stderr, standing.candidate, samples), held)
+
+
+def _plain(filler: Filler, standing: Standing, samples: int, seed: int) -> Information:
+    x, known, wanted = standing.truth, standing.known, standing.target
+    keys = row_keys(x, known, seed)
+    drawn = sample_rowwise(filler.model, x, known, standing.candidate | wanted, keys=keys, draws=samples)
+    return information(filler.model, drawn, known, wanted, candidate=standing.candidate)
+
+
+def _taken(standing: Standing, rows: Tensor) -> Standing:
+    """The rows at an index."""
+    x, known, candidate, target = (
+        one[rows] for one in (standing.x, standing.known, standing.candidate, standing.target)
+    )
+    return Standing(x, known, candidate, target, standing.truth[rows])
+
+
+def _prices(table: Table, costs: Mapping[str, float]) -> Tensor:
+    """float64 (N,): what each column costs."""
+    price = torch.ones(len(table.columns), dtype=torch.float64)
+    for name, cost in costs.items():
+        if isinstance(cost, bool) or not isinstance(cost, Real) or not 0 < cost < float("inf"):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise refuse(f"cost of column {name!r}", expected="a finite number above 0", got=repr(cost))
+        price[table.index(name)] = cost
+    return price
