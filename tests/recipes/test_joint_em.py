@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from anyfill.networks.joint import Joint, condition, per_component
-from anyfill.recipes.joint_em import choose_components, choose_rank, fit_joint
+from anyfill.recipes.joint_em import SHRINKS, choose_components, choose_rank, choose_shrink, fit_joint
 
 
 def two_groups(rows: int, generator: torch.Generator) -> Tensor:
@@ -81,6 +81,27 @@ def test_a_common_shape_of_few_factors_is_kept_to() -> None:
             free = shrunk
         else:
             assert float(shrunk.square().sum()) < float(free.square().sum())
+
+
+def test_on_complete_data_the_pull_takes_its_share_of_every_covariance_and_leaves_variances() -> None:
+    generator = torch.Generator().manual_seed(9)
+    root = torch.randn(4, 4, generator=generator, dtype=torch.float64)
+    x = torch.randn(300, 4, generator=generator, dtype=torch.float64) @ root
+    known = torch.ones_like(x, dtype=torch.bool)
+    free, drawn = (fit_joint(x, known, 1, 0, shrink, generator=generator) for shrink in (0.0, 0.3))
+    expected = 0.7 * free.covariances + 0.3 * torch.diag_embed(free.covariances.diagonal(dim1=-2, dim2=-1))
+    torch.testing.assert_close(drawn.covariances, expected, atol=1e-5, rtol=1e-3)
+    torch.testing.assert_close(drawn.means, free.means)
+
+
+def test_a_pull_is_chosen_where_few_rows_say_little_and_none_where_many_say_much() -> None:
+    generator = torch.Generator().manual_seed(10)
+    z = torch.randn(60, 1, generator=generator, dtype=torch.float64)
+    x = 0.4 * z + torch.randn(60, 12, generator=generator, dtype=torch.float64)
+    known = torch.rand(x.shape, generator=generator) < 0.7
+    assert choose_shrink(x, known, 2, generator=generator) == max(SHRINKS)
+    x = two_groups(300, generator)
+    assert choose_shrink(x, torch.ones_like(x, dtype=torch.bool), 2, generator=generator) == 0.0
 
 
 def test_the_same_generator_gives_the_same_joint() -> None:

@@ -2,7 +2,8 @@
 
     1  every present cell gets one of G folds at random; member m of each group leaves out fold m
     2  for each group of members a joint, fitted once per fold without it: one Gaussian, by factors where these predict
-       held-out cells better or the table is wide; on narrow tables also one or two mixtures of several Gaussians
+       held-out cells better or the table is wide; on narrow tables also one or two mixtures of several Gaussians, drawn
+       towards independence as far as that predicts held-out cells better
     3  all members learn together (``objectives.held_out``), a moving average of the weights is kept, and learning stops
        when the cells that were left out are no longer answered better
     4  for each variable a factor on its scales, and the weights of the groups and of the joints themselves in its pool,
@@ -10,8 +11,8 @@
     5  the final answer starts every member from the joint of *all* cells
 
 So intervals are as wide as errors on cells that a member has not seen. Three things are of all cells nevertheless: the
-standardisation with its bins and spikes, the numbers of Gaussians and factors, and where EM begins for the joints of
-several Gaussians (it then makes 12 steps without the fold).
+standardisation with its bins and spikes, the numbers of Gaussians and factors and that pull, and where EM begins for
+the joints of several Gaussians (it then makes 12 steps without the fold).
 """
 
 import math
@@ -34,7 +35,7 @@ from anyfill.objectives.held_out import Judged, Taught
 from anyfill.questions.bernoulli import Bernoulli
 from anyfill.questions.mixture import Mixture
 from anyfill.recipes.factors_em import fit_factors
-from anyfill.recipes.joint_em import choose_components, choose_rank, enough_rows, fit_joint
+from anyfill.recipes.joint_em import choose_components, choose_rank, choose_shrink, enough_rows, fit_joint
 from anyfill.recipes.weighing import Unseen, unseen_cells, weigh
 from anyfill.training import FitOptions, StepReport, fit_steps
 
@@ -100,10 +101,10 @@ def guided_steps(
     """
     options = GuidedOptions() if options is None else options
     generator = torch.Generator().manual_seed(options.seed)
-    network = _network(rows, likelihood, options, generator)
+    network, shrink = _network(rows, likelihood, options, generator)
     held = tuple(range(network.members // len(network.joints))) * len(network.joints)
     folds = torch.randint(FOLDS, rows.x.shape, generator=generator)
-    stacks = _joints(network, rows, folds, generator)
+    stacks = _joints(network, rows, folds, shrink, generator)
     view = Apart(network, stacks, torch.tensor(held))
     student = Model(view, likelihood)
     taught = Rows(rows.x, rows.present, folds)
@@ -138,8 +139,8 @@ def guided_steps(
     yield Model(network, pooled, readings=student.readings).eval()
 
 
-def _network(rows: Rows, likelihood: Mixed, options: GuidedOptions, generator: Generator) -> GuidedMLP:
-    """An untrained network for these rows."""
+def _network(rows: Rows, likelihood: Mixed, options: GuidedOptions, generator: Generator) -> tuple[GuidedMLP, float]:
+    """An untrained network for these rows, and how far its mixtures are drawn towards independence."""
     sizes = [column.size if isinstance(column, Categorical) else 0 for column in likelihood.columns]
     spikes: list[tuple[float, ...]] = []
     shares: list[tuple[float, ...]] = []
@@ -161,7 +162,8 @@ def _network(rows: Rows, likelihood: Mixed, options: GuidedOptions, generator: G
             floors.append(1.0)
         else:
             raise refuse(f"likelihood of variable {j}", expected="SpikedMixture or Categorical", got=repr(column))
-    joints, rank = _joint_counts(rows, sizes, generator) if options.joints is None else (options.joints, 0)
+    found = _joint_counts(rows, sizes, generator) if options.joints is None else (options.joints, 0, 0.0)
+    joints, rank, shrink = found
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(options.seed)
         network = GuidedMLP(
@@ -180,27 +182,29 @@ def _network(rows: Rows, likelihood: Mixed, options: GuidedOptions, generator: G
             rank,
         )
     network.set_bins(rows.x, rows.present)
-    return network
+    return network, shrink
 
 
-def _joint_counts(rows: Rows, sizes: list[int], generator: Generator) -> tuple[tuple[int, ...], int]:
-    """The numbers of Gaussians: one and, if the table is narrow, as many as predict held-out cells best; and the rank
-    of the one."""
+def _joint_counts(rows: Rows, sizes: list[int], generator: Generator) -> tuple[tuple[int, ...], int, float]:
+    """The numbers of Gaussians: one and, if the table is narrow, as many as predict held-out cells best; the rank of
+    the one; how far the others are drawn towards independence."""
     expansion = Expansion(sizes)
     features = expansion.features
     if features > MOST_FACTORED or len(rows) > 20_000:
-        return (0,), 0
+        return (0,), 0, 0.0
     if features > MOST_FEATURES:
-        return (1,), min(WIDE_RANK, len(rows) // 4)
+        return (1,), min(WIDE_RANK, len(rows) // 4), 0.0
     used = _spaced(rows, min(enough_rows(features), 1000))
     x, told = expansion.expand(used.x).double(), expansion.spread(used.present)
     rank = choose_rank(x, told, [rank for rank in RANKS if rank < features], generator=generator)
     most = min(len(rows) // 30, max(2, 150 // features))
     counts = [count for count in (2, 3, 5, 9) if count <= most]
     if not counts:
-        return (1,), rank
+        return (1,), rank, 0.0
     kinds = 2 if rows.x.numel() <= FEW_CELLS else 1
-    return (1, *choose_components(x, told, counts, kinds, rank, generator=generator)), rank
+    own = torch.Generator().manual_seed(generator.initial_seed())
+    shrink = choose_shrink(x, told, min(3, counts[-1]), rank, generator=own)
+    return (1, *choose_components(x, told, counts, kinds, rank, shrink, generator=generator)), rank, shrink
 
 
 def _spaced(rows: Rows, most: int) -> Rows:
@@ -234,7 +238,9 @@ def _steps(options: GuidedOptions, rows: Rows) -> int:
     return min(max(2 * len(rows), 600), 1800) if options.steps is None else options.steps
 
 
-def _joints(network: GuidedMLP, rows: Rows, folds: Tensor, generator: Generator) -> list[Joint | Factors]:
+def _joints(
+    network: GuidedMLP, rows: Rows, folds: Tensor, shrink: float, generator: Generator
+) -> list[Joint | Factors]:
     """For each group the joints without each fold, stacked; the network keeps the joint of all cells."""
     expansion: Expansion = network.expansion
     features = expansion.features
@@ -252,11 +258,11 @@ def _joints(network: GuidedMLP, rows: Rows, folds: Tensor, generator: Generator)
             parts = [fit_factors(x, known, network.rank) for known in seen]
             stacks.append(Factors(*(torch.stack(part).float() for part in zip(*parts))))
         else:
-            rank = network.rank
-            every = fit_joint(x, whole, components, rank, generator=generator)
+            shape = components, network.rank, shrink if components > 1 else 0.0
+            every = fit_joint(x, whole, *shape, generator=generator)
             network.set_joint(number, every)
             start = every if components > 1 else None
-            parts = [fit_joint(x, one, components, rank, start=start, steps=12, generator=generator) for one in seen]
+            parts = [fit_joint(x, one, *shape, start=start, steps=12, generator=generator) for one in seen]
             stacks.append(Joint(*(torch.stack(part).float() for part in zip(*parts))))
     return stacks
 
