@@ -62,7 +62,7 @@ def main() -> None:
     if len(commits) > 1:
         print(f"note: the lines are of {len(commits)} commits: {', '.join(commits)}")
     payload: dict[str, Any] = {
-        "arguments": {key: str(value) if isinstance(value, Path) else value for key, value in vars(arguments).items()},
+        "arguments": {key: value for key, value in vars(arguments).items() if key not in ("data", "lines")},
         "versions": _versions(),
         "notes": notes,
         "jobs": len(own) - len(failed),

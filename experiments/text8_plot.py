@@ -171,7 +171,7 @@ def draw(document: Mapping[str, Any], path: Path) -> None:
         axis.spines[["top", "right"]].set_visible(False)
     seconds = sorted({round(run["seconds"]) for name, run in runs.items() if "-" not in name})
     shown = " to ".join(str(each) for each in dict.fromkeys((seconds[:1] or [0]) + seconds[-1:]))
-    figure.suptitle(f"text8, {shown} s of training each: bits per character, lower is better")
+    figure.suptitle(f"text8, {shown} s of training each: bits per character by question, lower is better")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=130)
     plt.close(figure)

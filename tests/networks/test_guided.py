@@ -174,6 +174,22 @@ def test_cells_asked_alone_are_those_of_the_whole(joints: tuple[int, ...], spike
     torch.testing.assert_close(net.at(x, known, row, variable), net(x, known)[row, variable], atol=0, rtol=1e-6)
 
 
+def test_centers_asked_alone_are_those_of_the_whole_bit_for_bit_and_only_where_there_is_one() -> None:
+    torch.manual_seed(0)
+    net = GuidedMLP((0,) * 3, ((),) * 3, ((),) * 3, (1e-6,) * 3, 1, PLAIN.width, (0,), 1, 0, 8, 1).eval()
+    for weight in net.leave.parameters():
+        torch.nn.init.normal_(weight, generator=torch.Generator().manual_seed(1))
+    x = torch.randn(64, 3, generator=torch.Generator().manual_seed(2))
+    known = torch.rand(x.shape, generator=torch.Generator().manual_seed(3)) < 0.5
+    row, variable = (~known).nonzero()[:64].unbind(1)
+    centers = net.centers_at(x, known, row, variable)
+    assert centers is not None
+    assert torch.equal(centers, net.at(x, known, row, variable)[:, 1])
+    assert len(centers.unique()) > 40
+    for other in (numbers((), (1,)), numbers((0.5,), (0,)), network()):
+        assert other.centers_at(x, known, row, variable) is None
+
+
 @pytest.mark.parametrize("spikes", [(), (0.5,)])
 def test_a_head_that_all_variables_share_gives_the_numbers_of_the_general_one(spikes: tuple[float, ...]) -> None:
     net = numbers(spikes, (0,))

@@ -29,7 +29,7 @@ from anyfill.checks import refuse, require_count, require_probability
 from anyfill.networks.batched import Batched
 from anyfill.networks.expansion import Expansion
 from anyfill.networks.factors import Factors, condition_factors
-from anyfill.networks.guided_head import CODE, Head, Start, head_layout, read_head
+from anyfill.networks.guided_head import CODE, Head, Start, head_layout, read_center, read_head
 from anyfill.networks.joint import Joint, condition
 
 
@@ -199,6 +199,16 @@ class GuidedMLP(nn.Module):
             answers += [read_head(*self._begun(start, row, variable), None, head).unsqueeze(0) for start in starts]
         members = torch.cat(answers).movedim(0, 1).flatten(1)
         return torch.cat([members, self.get_buffer("pool").index_select(0, variable)], -1)
+
+    def centers_at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> Tensor | None:
+        """(H,): of ``at`` the center of each cell without the rest, bit for bit; None where there are several."""
+        if self._shared != [1, 1, 1] or self.members > 1 or self.has_joints or self._has_spikes:
+            return None
+        _, learned = self._heard(x, known)
+        mean = learned.flatten().index_select(0, (row * self.variables + variable) * self.member_outputs + 1)
+        center = self.get_buffer("plain_center").index_select(0, variable)
+        variance = self.get_buffer("plain_variance").index_select(0, variable)
+        return read_center(center, variance.clamp(min=1e-4).sqrt(), mean, self.get_buffer("value")[0, 1])
 
     def _heard(self, x: Tensor, known: Tensor) -> tuple[list[Start], Tensor]:
         """Each joint's start, and what each member adds, (M, B, N, P)."""

@@ -127,12 +127,12 @@ def read_head(center: Tensor, scale: Tensor, log_chances: Tensor | None, learned
         (weight, spike), (mean, spread), (width, _) = parts
         logits = _logits(center, scale, weight, head.log_start[..., : head.shared[0]], spike, role, head.has_spikes)
         return torch.cat(
-            [sharp * logits, _means(center, scale, mean, spread), _raw_scales(scale, width, head.widen)], -1
+            [sharp * logits, read_center(center, scale, mean, spread), _raw_scales(scale, width, head.widen)], -1
         )
     logits = _logits(center, scale, learned, head.log_start, value, role, head.has_spikes)
     raw = _raw_scales(scale, learned, head.widen)
     answer = torch.where(
-        role == MEAN, _means(center, scale, learned, value), torch.where(role == SCALE, raw, sharp * logits)
+        role == MEAN, read_center(center, scale, learned, value), torch.where(role == SCALE, raw, sharp * logits)
     )
     return answer if log_chances is None else torch.where(role == CODE, sharp * (log_chances + learned), answer)
 
@@ -147,7 +147,7 @@ def _logits(
     return log_start + learned - torch.where(role[..., : near.shape[-1]] == SPIKE, near, 0.0)
 
 
-def _means(center: Tensor, scale: Tensor, learned: Tensor, value: Tensor) -> Tensor:
+def read_center(center: Tensor, scale: Tensor, learned: Tensor, value: Tensor) -> Tensor:
     """Centers of the components, less the spread that the likelihood adds."""
     return center + scale * (_NARROW * value + learned) - value
 

@@ -186,6 +186,14 @@ def cell_parameters(
     return network.at(*model.corruption.show(*_block(x, known, size)), row, variable)
 
 
+def cell_centers(model: Model, x: Tensor, known: Tensor, size: int, row: Tensor, variable: Tensor) -> Tensor | None:
+    """(H,): the means of these cells, from a network that can tell them without the rest; None from others."""
+    tell = getattr(model.network, "centers_at", None)
+    if tell is None or not isinstance(model.corruption, Absorb):
+        return None
+    return tell(*_block(x, known, size, is_blank=False), row, variable)
+
+
 def _block(x: Tensor, known: Tensor, size: int, *, is_blank: bool = True) -> tuple[Tensor, Tensor]:
     """Values and what is known (size, N): the rows (b, N), then those that are nobody's.
 

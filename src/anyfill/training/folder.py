@@ -26,7 +26,9 @@ from anyfill.disk import sync_folder
 
 FORMAT = 1
 CONFIG = "config.json"
-_OURS = re.compile(r"(weights|resume)-[0-9a-f]{16}\.safetensors|\.(config\.json|(weights|resume)-.*)\.part")
+_OURS = re.compile(
+    r"(weights|resume|reference)-[0-9a-f]{16}\.safetensors|\.(config\.json|(weights|resume|reference)-.*)\.part"
+)
 _log = logging.getLogger(__name__)
 
 

@@ -63,7 +63,7 @@ def test_fit_prints_the_schema_and_saves(run, tmp_path: Path) -> None:
     assert "50 of 300 rows, 3 columns" in out
     assert "smoker" in out
     assert "2 levels: no, yes" in out
-    assert out.endswith("model saved in m\n")
+    assert out.endswith("model saved in m, with up to 300 rows of the table (--reference-rows 0: none)\n")
     assert [path.name for path in tmp_path.iterdir()] == ["m"]
 
 

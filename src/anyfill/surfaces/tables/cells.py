@@ -24,7 +24,7 @@ from anyfill.likelihoods.mixed import Mixed, marginals_at
 from anyfill.likelihoods.pooled import Pooled
 from anyfill.likelihoods.spiked import SpikedMixture
 from anyfill.model import Model
-from anyfill.samplers.rowwise import LANES, SPARE, block_size, cell_parameters
+from anyfill.samplers.rowwise import LANES, SPARE, block_size, cell_centers, cell_parameters
 
 _MOST = 4096  # rows of a block: tables to be filled are long, and small networks spend more on calls than on numbers
 _TOGETHER = 2**19  # parameters that are read at once
@@ -94,18 +94,24 @@ def read_cells(
     first = np.arange(0, len(x) + size - SPARE, size - SPARE)
     ends = np.searchsorted(row, first).tolist()
     done, params = 0, list[Tensor]()
+    is_center = is_mean and len(parts) == 1 and parts[0].center is not None
     with model.evaluating():
         for start, low, high in zip(first.tolist(), ends, ends[1:]):
             if low == high:
                 continue
             rows = slice(start, start + size - SPARE)
             own = _full(row[low:high], x.device, start), _full(variable[low:high], x.device)
+            centers = cell_centers(model, x[rows], known[rows], size, *own) if is_center else None
+            if centers is not None:
+                place = torch.from_numpy(variable[low:high] * len(x) + row[low:high]).to(x.device)
+                answer.view(-1).index_copy_(0, place, centers[: high - low].to(answer))
+                continue
             params.append(cell_parameters(model, x[rows], known[rows], None, size, *own)[: high - low])
             if high < len(every) and sum(some.numel() for some in params) < _TOGETHER:
                 continue
             some = slice(done, high)
             place = torch.from_numpy(variable[some] * len(x) + row[some]).to(x.device)
-            if is_mean and len(parts) == 1 and parts[0].center is not None:
+            if is_center:
                 center = torch.cat([one[:, parts[0].center] for one in params])
                 answer.view(-1).index_copy_(0, place, center.to(answer))
             else:

@@ -51,6 +51,9 @@ def fit(
     rows: TrainingRows = 200_000,
     missing: Missing = None,
     unknown: OnUnknown = Unknown.error,
+    reference_rows: Annotated[
+        int, typer.Option(min=0, help="Rows of the table that the model keeps for `anyfill next`; 0 keeps none.")
+    ] = 300,
     seed: Seed = 0,
 ) -> None:
     """Train a model of a table and save it as a folder.
@@ -71,10 +74,12 @@ def fit(
         missing=missing or [],
         unknown=unknown.value,
         rows=rows,
+        reference_rows=reference_rows,
         say=typer.echo,
         warn=_warn,
     )
-    typer.echo(f"model saved in {output}")
+    kept = f", with up to {reference_rows} rows of the table (--reference-rows 0: none)" if reference_rows else ""
+    typer.echo(f"model saved in {output}{kept}")
 
 
 def fill(

@@ -45,7 +45,7 @@ def save_estimator(model: Any, folder: Path | str) -> None:
 
 
 def _save(model: Model, folder: Path, notes: dict[str, Any], reference: Rows | None) -> None:
-    """What ``save_model`` does, with the rows in a file beside the weights; rows of an earlier model are removed."""
+    """What ``save_model`` does, with the rows in a file beside the weights."""
     try:
         description, tensors = describe_model(model, model.readings)
     except ValueError as error:
@@ -54,10 +54,6 @@ def _save(model: Model, folder: Path, notes: dict[str, Any], reference: Rows | N
     if reference is not None:
         files[_REFERENCE] = {"x": reference.x, "present": reference.present}
     write_folder(folder, make_config(description, notes=notes, training=None), files)
-    named = read_config(folder)["files"].get(_REFERENCE, {}).get("name")
-    for path in folder.glob(f"{_REFERENCE}-*.safetensors"):
-        if path.name != named:
-            path.unlink(missing_ok=True)
 
 
 def _load_reference(folder: Path) -> Rows | None:
