@@ -2,6 +2,7 @@
 
     python benchmarks/tables_scale.py [--rows 10000,100000] [--stream 100000,400000] [--engines none,processes,dask,ray]
                                       [--workers 2] [--repeats 3] [--steps N] [--profile] [--seed 0]
+    python benchmarks/tables_scale.py --columns 100 --train 200000 --rows "" --stream 1000000 --engines "" --name wide
 
 speed    20 columns, curved functions of 5 hidden factors, noise, 20 % holes. ``TableModel`` and ``IterativeImputer``
          (BayesianRidge, max_iter 10: its defaults) learn from the same 10^4 rows; then both fill the same new rows, one
@@ -11,7 +12,8 @@ memory   ``anyfill fill model rows.csv`` in a process of its own, once with few 
 engines  the same file filled by each engine with ``--workers`` workers: seconds, start-up included, and whether the
          output is the same byte for byte.
 
---profile also prints where the time of ``TableModel.transform`` goes. Writes results/tables_scale.json.
+--profile also prints where the time of ``TableModel.transform`` goes. Writes results/tables_scale.json, with --name
+results/tables_scale_NAME.json.
 """
 
 import argparse
@@ -45,10 +47,10 @@ _PEAK = (
 )
 
 
-def rows_of(count: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Full rows (count, 20), and the same with holes. The functions are always the same, the rows follow the seed."""
+def rows_of(count: int, seed: int, columns: int = COLUMNS) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Full rows (count, columns), and the same with holes. The functions are always the same, rows follow the seed."""
     law, rng = np.random.default_rng(0), np.random.default_rng([1, seed])
-    linear, bent = law.normal(size=(2, FACTORS, COLUMNS))
+    linear, bent = law.normal(size=(2, FACTORS, columns))
     factors = rng.normal(size=(count, FACTORS))
     clean = factors @ linear + np.sin(2 * factors @ bent) + (factors @ bent) ** 2 / FACTORS
     full = clean + 0.3 * rng.normal(size=clean.shape)
@@ -58,13 +60,13 @@ def rows_of(count: int, seed: int) -> tuple[NDArray[np.float64], NDArray[np.floa
 def speed(arguments: argparse.Namespace, model: TableModel) -> list[dict[str, float]]:
     """Rows per second of both, for each number of rows."""
     peer = IterativeImputer(max_iter=10, random_state=arguments.seed)
-    full, train = rows_of(arguments.train, arguments.seed)
+    full, train = rows_of(arguments.train, arguments.seed, arguments.columns)
     scale = full.std(0)
     with threadpool_limits(1):
         peer.fit(train)
         found: list[dict[str, float]] = []
         for count in arguments.rows:
-            full, holed = rows_of(count, arguments.seed + 1)
+            full, holed = rows_of(count, arguments.seed + 1, arguments.columns)
             gone = np.isnan(holed)
             result: dict[str, float] = {"rows": count}
             for name, fill in (("anyfill", model.transform), ("iterative", peer.transform)):
@@ -84,12 +86,12 @@ def speed(arguments: argparse.Namespace, model: TableModel) -> list[dict[str, fl
     return found
 
 
-def write_csv(path: Path, count: int, seed: int) -> None:
+def write_csv(path: Path, count: int, seed: int, columns: int) -> None:
     """A file of rows with holes, made piece by piece; its first rows do not depend on how many follow."""
     with path.open("w") as file:
-        file.write(",".join(f"x{j}" for j in range(COLUMNS)) + "\n")
+        file.write(",".join(f"x{j}" for j in range(columns)) + "\n")
         for start in range(0, count, 10_000):
-            _, holed = rows_of(min(10_000, count - start), seed + 1000 + start)
+            _, holed = rows_of(min(10_000, count - start), seed + 1000 + start, columns)
             lines = [",".join("" if np.isnan(cell) else f"{cell:.4f}" for cell in row) for row in holed]
             file.write("\n".join(lines) + "\n")
 
@@ -115,7 +117,7 @@ def streaming(arguments: argparse.Namespace, folder: Path) -> list[dict[str, Any
     found: list[dict[str, Any]] = []
     for count in arguments.stream:
         source = folder / f"rows_{count}.csv"
-        write_csv(source, count, arguments.seed)
+        write_csv(source, count, arguments.seed, arguments.columns)
         megabytes = source.stat().st_size / 2**20
         result = {"rows": count, "file_mib": megabytes, **filled(folder, source, "none", 1)}
         found.append(result)
@@ -161,37 +163,47 @@ def profile(model: TableModel, seed: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--columns", type=int, default=COLUMNS)
     parser.add_argument("--rows", type=_counts, default=[10_000, 100_000])
     parser.add_argument("--stream", type=_counts, default=[100_000, 400_000])
-    parser.add_argument("--engines", type=lambda text: text.split(","), default=["none", "processes", "dask", "ray"])
+    parser.add_argument(
+        "--engines",
+        type=lambda text: [one for one in text.split(",") if one],
+        default=["none", "processes", "dask", "ray"],
+    )
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--train", type=int, default=10_000, help="rows that both learn from")
     parser.add_argument("--steps", type=int, help="the most training steps; speed does not depend on it")
     parser.add_argument("--recipe", default="auto")
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--name", help="of the result, beside the usual one")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     start = time.process_time()
     model = TableModel(recipe=arguments.recipe, steps=arguments.steps, random_state=arguments.seed)
-    model.fit(rows_of(arguments.train, arguments.seed)[1])
+    model.fit(rows_of(arguments.train, arguments.seed, arguments.columns)[1])
     fit_seconds = time.process_time() - start
     print(f"fitted {arguments.train:,} rows in {fit_seconds:.1f} CPU s, {model.n_iter_} steps", flush=True)
-    payload: dict[str, Any] = {"arguments": vars(arguments), "columns": COLUMNS, "fit_cpu_seconds": fit_seconds}
-    payload["speed"] = speed(arguments, model)
+    payload: dict[str, Any] = {
+        "arguments": vars(arguments),
+        "columns": arguments.columns,
+        "fit_cpu_seconds": fit_seconds,
+    }
+    payload["speed"] = speed(arguments, model) if arguments.rows else []
     if arguments.profile:
         print(profile(model, arguments.seed))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         model.save(folder / "model")
         payload["streaming"] = streaming(arguments, folder)
-        payload["engines"] = engines(arguments, folder)
-    print(f"wrote {write_result('tables_scale', payload)}")
+        payload["engines"] = engines(arguments, folder) if arguments.engines else {}
+    print(f"wrote {write_result('_'.join(['tables_scale', *filter(None, [arguments.name])]), payload)}")
 
 
 def _counts(text: str) -> list[int]:
-    return [int(float(one)) for one in text.split(",")]
+    return [int(float(one)) for one in text.split(",") if one]
 
 
 if __name__ == "__main__":

@@ -9,9 +9,11 @@ from anyfill.data.rows import Rows
 from anyfill.evaluation import Information, InOrder, Oracle, Standing, acquire_rows, global_order
 from anyfill.evaluation.acquire import gains
 from anyfill.evaluation.calibrated import Calibrated, Told
-from anyfill.likelihoods import Categorical
+from anyfill.likelihoods import Categorical, Gaussian
 from anyfill.model import Model
+from anyfill.networks.embed import Real
 from anyfill.networks.exact import EnumeratedJoint
+from anyfill.networks.gaussian import GaussianJoint
 from anyfill.questions import Reading
 
 BIAS = torch.tensor([0.0, 0.5, -0.3, 0.9]).double()
@@ -130,16 +132,36 @@ def test_if_half_of_the_rows_have_all_candidates_these_alone_serve(model, joint,
     torch.testing.assert_close(*values)
 
 
-def test_where_a_candidate_is_had_by_too_few_rows_estimates_stay(model, joint, generator):
+def test_a_candidate_that_too_few_rows_have_keeps_its_estimate_and_the_others_are_calibrated(model, joint, generator):
     rows = Rows.from_values(joint.sample(40, generator=generator))
     present = torch.ones_like(rows.present)
     present[9:, 3] = False
     chooser = Calibrated(Biased(1.0), Rows(rows.x, present))
     known = torch.tensor([[False, False, False, False], [False, False, False, True], [False, True, True, True]])
     new = standing(joint.sample(3, generator=generator), known)
-    assert chooser.support(new).tolist() == [0, 0, 0]
-    plain = Biased(1.0).reward(model, new, generator=generator)
-    assert torch.equal(chooser.reward(model, new, generator=generator).value, plain.value)
+    assert chooser.support(new).tolist() == [40, 0, 0]
+    plain = Biased(1.0).reward(model, new, generator=generator).value
+    found = chooser.reward(model, new, generator=generator).value
+    assert torch.equal(found[1:], plain[1:])
+    assert found[0, 3] == plain[0, 3]
+    without = standing(new.truth, known)
+    without.candidate[0, 3] = False
+    both = chooser.reward(model, without, generator=generator).value[0, 1:3]
+    torch.testing.assert_close(found[0, 1:3], both)
+    assert not torch.equal(both, plain[0, 1:3])
+
+
+def test_gains_that_are_cut_have_the_error_of_those_as_they_are(generator):
+    network = GaussianJoint(Real(), 2, 2, 1e-6)
+    network.set_moments(torch.zeros(2), torch.tensor([[1.0, 1.0], [1.0, 1.0 + 1e-6]]))
+    model = Model(network, Gaussian(1e-6), readings=[Reading.ANY_ORDER])
+    first = torch.randn(60, 1, generator=generator)
+    rows = Rows.from_values(torch.cat([first, first + 0.001 * torch.randn(60, 1, generator=generator)], 1))
+    target = torch.tensor([[True, False]])
+    new = Standing(torch.zeros(1, 2), torch.zeros_like(target), ~target, target, torch.zeros(1, 2))
+    found = Calibrated(Told(), rows).reward(model, new, generator=generator)
+    assert float(found.value[0, 1]) == pytest.approx(3.0)  # ln 1000 = 6.9 in truth
+    assert 0.03 < float(found.stderr[0, 1]) < 0.3
 
 
 def test_told_chooses_as_the_oracle_and_its_global_order_begins_with_what_told_most(model, joint, generator):

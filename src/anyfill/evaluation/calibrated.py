@@ -53,7 +53,7 @@ class Told:
     costs: tuple[float, ...] | None = None
 
     def reward(self, model: Model, standing: Standing, *, generator: Generator) -> Information:
-        told = _told(model, standing)
+        told = _gain(model, standing).clamp(max=MOST_TOLD)
         return Information(told, torch.zeros_like(told), standing.candidate, 1)
 
     def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
@@ -92,7 +92,9 @@ class Calibrated:
         found = torch.zeros(len(standing.known), dtype=torch.int64, device=standing.known.device)
         for rows, kind in _kinds(standing):
             served = self._serving(kind)
-            found[rows] = 0 if served is None else int(served[1].sum(0)[kind.candidate].min())
+            if served is not None:
+                count = served[1].sum(0)
+                found[rows] = count[count > 0].min()
         return found
 
     def reward(self, model: Model, standing: Standing, *, generator: Generator) -> Information:
@@ -110,17 +112,21 @@ class Calibrated:
         for rows, kind in _kinds(standing):
             served = self._serving(kind)
             if served is not None:
-                line = self._line(model, kind, *served, Generator().manual_seed(seed))
-                value[rows] = torch.where(kind.candidate, line.told + line.slope * (value[rows] - line.expected), 0.0)
-                error = (line.variance + (line.slope * stderr[rows]) ** 2).sqrt()
-                stderr[rows] = torch.where(kind.candidate, error, 0.0)
+                line, held = self._line(model, kind, *served, Generator().manual_seed(seed)), served[1].any(0)
+                own = value[rows], stderr[rows]
+                value[rows] = torch.where(held, line.told + line.slope * (own[0] - line.expected), own[0])
+                error = (line.variance + torch.where(line.slope > 0, line.slope * own[1], 0.0) ** 2).sqrt()
+                stderr[rows] = torch.where(held, error, own[1])
         return Information(value, stderr, found.candidate, found.samples)
 
     def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
         return best_choice(self.reward(model, standing, generator=generator), self.costs, self.least_gain)
 
     def _serving(self, kind: "_Kind") -> tuple[Tensor, Tensor] | None:
-        """Numbers (n,) of the reference rows that serve, and which candidates (n, N) each has; None = too few."""
+        """Numbers (n,) of the reference rows that serve, and which candidates (n, N) each has; None = too few.
+
+        A candidate that too few rows have is held against none, and keeps its estimate.
+        """
         present = self.reference.present.to(kind.known.device)
         index = present[:, kind.known | kind.target].all(1).nonzero()[:, 0]
         count = min(len(index), self.told_rows)
@@ -128,18 +134,25 @@ class Calibrated:
             return None
         index = index[_evenly(len(index), count, index.device)]
         has = present[index] & kind.candidate
-        full = (has == kind.candidate).all(1)
+        enough = has.sum(0) >= FEWEST
+        if not bool(enough.any()):
+            return None
+        has = has & enough
+        full = (has == enough).all(1)
         if int(full.sum()) >= max(FEWEST, count / 2):  # the same rows for all candidates compare them best
             return index[full], has[full]
-        return (index, has) if int(has.sum(0)[kind.candidate].min()) >= FEWEST else None
+        return index, has
 
     def _line(self, model: Model, kind: "_Kind", index: Tensor, has: Tensor, generator: Generator) -> "_Line":
         """What was told and expected of each candidate, and how far rows are to be told apart."""
         reference = self.reference.to(index.device)
-        told = _told(model, _standing(reference.take(index), kind, has))
+        gain = _gain(model, _standing(reference.take(index), kind, has))
+        told = gain.clamp(max=MOST_TOLD)
         count = has.sum(0).clamp(min=1)
         mean = told.sum(0) / count
-        variance = torch.where(has, (told - mean) ** 2, 0.0).sum(0) / (count - 1).clamp(min=1) / count
+        # Of the gains as they are: where all were cut, they would seem to be known exactly.
+        away = gain - gain.sum(0) / count
+        variance = torch.where(has, away.square(), 0.0).sum(0) / (count - 1).clamp(min=1) / count
         # Estimates are dear: evenly among the rows with the fewest holes.
         few = min(len(index), self.expected_rows)
         own = has.sum(1)
@@ -194,15 +207,15 @@ def _standing(rows: Rows, kind: _Kind, candidate: Tensor) -> Standing:
     )
 
 
-def _told(model: Model, standing: Standing) -> Tensor:
-    """float64 (B, N): what each candidate tells at the true values, within ±``MOST_TOLD``; 0 elsewhere."""
+def _gain(model: Model, standing: Standing) -> Tensor:
+    """float64 (B, N): what each candidate tells at the true values, from -``MOST_TOLD`` on; 0 elsewhere."""
     one = bool((standing.target.sum(1) == 1).all()) and bool(model.readings & {Reading.DIRECT, Reading.ANY_ORDER})
     if one and not model.corruption.shows_unknown:
         gain = _told_of_one(model, standing)
     else:
         truth = standing.truth.unsqueeze(0)
         gain = gains(model, truth, standing.known, standing.target, standing.candidate, context=standing.context)[0]
-    return gain.nan_to_num(nan=0.0).clamp(-MOST_TOLD, MOST_TOLD)
+    return gain.nan_to_num(nan=0.0).clamp(-MOST_TOLD, 10 * MOST_TOLD)
 
 
 def _told_of_one(model: Model, standing: Standing) -> Tensor:

@@ -37,7 +37,7 @@ from anyfill.surfaces.tables.answers import Statistic
 from anyfill.surfaces.tables.ask import Names, ask_row
 from anyfill.surfaces.tables.filling import Filler
 from anyfill.surfaces.tables.input import read_frame
-from anyfill.surfaces.tables.measure import next_features
+from anyfill.surfaces.tables.measure import next_features, with_target
 from anyfill.surfaces.tables.questions import Answer, NextFeature
 from anyfill.surfaces.tables.reference import ROWS, kept_rows
 from anyfill.surfaces.tables.rows import empty_like
@@ -117,6 +117,9 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.device = device
         self.on_report = on_report
         self.verbose = verbose
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({"reference_rows": 0, **state})  # one pickled before there were such rows has none
 
     def fit(self, X: Any, y: Any = None) -> "TableModel":
         """Learn the table X, holes and all; ``y`` is not used (a target to predict is one more column of X)."""
@@ -253,7 +256,11 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             reference: a table like X, its rows with their targets; by default the rows that the model kept.
         """
         filler, (_, rows), seed = self._filler, self._rows(X), self._seed(seed)
-        held = getattr(self, "reference_", None) if reference is None else self._rows(reference)[1]
+        held = (
+            getattr(self, "reference_", None)
+            if reference is None
+            else with_target(self._rows(reference)[1], self.table_, target)
+        )
         return next_features(filler, rows, target, costs or {}, samples, least_gain, seed=seed, reference=held)
 
     @staticmethod

@@ -26,7 +26,7 @@ def model():
 
 @pytest.mark.parametrize("plain", [False, True])
 def test_the_next_feature_is_the_one_that_tells_the_target(model, plain):
-    reference = frame().head(0) if plain else None
+    reference = frame().head(9) if plain else None
     found = model.next_feature(ROW, "y", samples=400, seed=0, least_gain=0.02, reference=reference)
     assert found.best == ("a", None, "a")
     assert found.calibrated.tolist() == [0 if plain else 300] * 3
@@ -111,14 +111,31 @@ def test_a_saved_model_keeps_its_rows_and_an_earlier_one_answers_as_before(model
     assert not list(tmp_path.glob("reference-*")), "rows of the model before are gone"
     earlier = TableModel.load(tmp_path)
     assert earlier.reference_ is None
-    plain = model.next_feature(ROW, "y", seed=0, reference=frame().head(0))
+    plain = model.next_feature(ROW, "y", seed=0, reference=frame().head(9))
     found = earlier.next_feature(ROW, "y", seed=0)
     assert np.array_equal(found.gain, plain.gain, equal_nan=True)
     assert found.calibrated.tolist() == [0, 0, 0]
-    del earlier.reference_, earlier.reference_rows  # as one that was pickled before there were any
+    state = earlier.__getstate__()
+    del state["reference_"], state["reference_rows"]
+    earlier = TableModel()
+    earlier.__dict__.clear()
+    earlier.__setstate__(state)  # as one that was pickled before there were any
+    assert clone(earlier).get_params()["reference_rows"] == 0
     assert np.array_equal(earlier.next_feature(ROW, "y", seed=0).gain, plain.gain, equal_nan=True)
     earlier.save(tmp_path)
     assert TableModel.load(tmp_path).reference_rows == 0
+
+
+@pytest.mark.parametrize("rows", [frame().head(0), frame().head(20).assign(y=np.nan)])
+def test_a_reference_without_the_target_is_refused(model, rows):
+    with pytest.raises(ValueError, match=f"reference: expected rows that have the target, got none in {len(rows)}"):
+        model.next_feature(ROW, "y", seed=0, reference=rows)
+
+
+def test_a_target_named_twice_is_one_and_no_number_is_no_least_gain(model):
+    assert model.next_feature(ROW.head(1), ["y", "y"], samples=20, seed=0).target == ("y",)
+    with pytest.raises(ValueError, match="least_gain: expected a number of nats, got nan"):
+        model.next_feature(ROW, "y", seed=0, least_gain=float("nan"))
 
 
 def test_how_many_rows_are_kept_is_a_setting():

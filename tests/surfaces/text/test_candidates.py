@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import Generator
 
 from anyfill.surfaces.text.blanks import Lengths
-from anyfill.surfaces.text.candidates import _few, combinations
+from anyfill.surfaces.text.candidates import MOST_READ, _few, combinations
 
 ranges = st.tuples(st.integers(1, 5), st.integers(0, 4)).map(lambda pair: Lengths(pair[0], sum(pair)))
 
@@ -34,4 +34,7 @@ def test_a_huge_number_of_combinations_is_no_trouble() -> None:
 def test_as_many_sizes_are_listed_as_have_few_fills_together(sizes, codes: int, most: int) -> None:
     sizes = sorted(sizes)
     fills = [codes ** sum(one) for one in sizes]
-    assert _few(sizes, codes, most) == max(k for k in range(len(sizes) + 1) if sum(fills[:k]) <= most)
+    found = max(k for k in range(len(sizes) + 1) if sum(fills[:k]) <= most)
+    assert _few(sizes, [1] * len(sizes), codes, most) == found
+    long = [MOST_READ // 2 + 1] * len(sizes)  # what stands behind is read anew for every fill
+    assert _few(sizes, long, codes, most) == (1 if found and fills[0] == 1 else 0)

@@ -86,7 +86,9 @@ def test_the_best_fill_is_not_missed_where_draws_would_hardly_ever_propose_it(ti
     missed = filled(loaded, "__cab", draws=9, manner=cold)
     assert missed.candidates == 1
     assert not missed.complete
-    agree(filled(loaded, "__cab", count=9, manner=cold), exact)
+    asked_for = filled(loaded, "__cab", count=9, manner=cold)
+    assert asked_for.candidates == 1, "whoever says how to draw gets draws"
+    agree(filled(loaded, "__cab", count=9), exact)
 
 
 def test_short_lengths_are_listed_and_longer_ones_drawn(tiny) -> None:

@@ -105,6 +105,7 @@ def read_cells(
             if centers is not None:
                 place = torch.from_numpy(variable[low:high] * len(x) + row[low:high]).to(x.device)
                 answer.view(-1).index_copy_(0, place, centers[: high - low].to(answer))
+                done = high
                 continue
             params.append(cell_parameters(model, x[rows], known[rows], None, size, *own)[: high - low])
             if high < len(every) and sum(some.numel() for some in params) < _TOGETHER:

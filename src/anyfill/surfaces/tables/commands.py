@@ -78,7 +78,8 @@ def fit(
         say=typer.echo,
         warn=_warn,
     )
-    kept = f", with up to {reference_rows} rows of the table (--reference-rows 0: none)" if reference_rows else ""
+    count = f"{reference_rows} rows" if reference_rows != 1 else "1 row"
+    kept = f", with up to {count} of the table (--reference-rows 0: none)" if reference_rows else ""
     typer.echo(f"model saved in {output}{kept}")
 
 

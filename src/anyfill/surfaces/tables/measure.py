@@ -37,12 +37,12 @@ def next_features(
     """See ``TableModel.next_feature``."""
     require_count("samples", samples, least=2)
     table = filler.table
-    names = tuple(names_of(target))
+    names = tuple(dict.fromkeys(names_of(target)))
     goal = table.members(names)
     if not names or any(isinstance(table.columns[j], Ignored) for j in goal.nonzero()[:, 0].tolist()):
         raise refuse("target", expected="names of columns that are modelled", got=names)
     price = _prices(table, costs)
-    if isinstance(least_gain, bool) or not isinstance(least_gain, Real):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if isinstance(least_gain, bool) or not isinstance(least_gain, Real) or least_gain != least_gain:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refuse("least_gain", expected="a number of nats", got=repr(least_gain))
     gain, stderr = (np.full(tuple(rows.x.shape), np.nan) for _ in range(2))
     best, held = np.full(len(rows), -1), np.zeros(len(rows), dtype=np.int64)
@@ -60,6 +60,14 @@ def next_features(
         held[at] = found.calibrated.cpu().numpy()
     chosen = tuple(None if j < 0 else table.names[j] for j in best.tolist())
     return NextFeature(names, table.names, gain, stderr, price.numpy(), chosen, held)
+
+
+def with_target(rows: Rows, table: Table, target: str | Sequence[str]) -> Rows:
+    """These reference rows; ValueError if none of them has the target."""
+    goal = table.members(tuple(names_of(target)))
+    if not bool(rows.present[:, goal].all(1).any()):
+        raise refuse("reference", expected="rows that have the target", got=f"none in {len(rows)}")
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _SETTINGS = ("recipe", "columns", "statistic", "unknown", "steps", "random_state
 
 def save_estimator(model: Any, folder: Path | str) -> None:
     """Save a fitted ``TableModel``."""
-    settings: dict[str, Any] = {name: getattr(model, name, 0) for name in _SETTINGS}
+    settings: dict[str, Any] = {name: getattr(model, name) for name in _SETTINGS}
     settings["columns"] = None if model.columns is None else dict(model.columns)
     settings["random_state"] = int(model.random_state) if isinstance(model.random_state, Integral) else None
     names, empty = getattr(model, "feature_names_in_", None), getattr(model, "empty_", None)

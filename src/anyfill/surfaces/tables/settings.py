@@ -24,7 +24,7 @@ def require_settings(settings: dict[str, Any]) -> None:
             raise refuse(name, expected=f"one of {', '.join(allowed)}", got=repr(settings[name]))
     if settings["steps"] is not None:
         require_count("steps", settings["steps"])
-    require_count("reference_rows", settings.get("reference_rows", 0), least=0)  # one pickled before has none
+    require_count("reference_rows", settings["reference_rows"], least=0)
 
 
 def require_level(level: float) -> None:

@@ -34,7 +34,7 @@ from anyfill.checks import refuse
 from anyfill.model import Model
 from anyfill.questions.licence import completed
 from anyfill.questions.question import Question
-from anyfill.samplers import watch
+from anyfill.samplers import Draw, watch
 from anyfill.surfaces.text.alphabet import Sheet
 from anyfill.surfaces.text.beam import likeliest
 from anyfill.surfaces.text.blanks import Lengths
@@ -49,6 +49,8 @@ ALL_DRAWS, LEAST_DRAWS = 256, 8
 """Draws for all combinations together, and at least for each, where nobody says how many."""
 MOST_LISTED, MOST_LISTED_STEPWISE = 1000, 256
 """Fills that are listed where they are so few, all lengths together; of a network that scores them place by place."""
+MOST_READ = 40_000
+"""Codes that are read for them."""
 _DRAWING = 0.5
 """The part of the work that drawing is, with the beam; the rest is scoring."""
 
@@ -132,12 +134,12 @@ def candidates(
         generator: the source of all randomness.
     """
     sizes, total = combinations(window.blanks, generator=generator)
-    is_free = draws is None
+    is_free = draws is None and manner.draw == Draw()  # whoever says how to draw wants draws
     most = MOST_LISTED if model.is_one_pass else MOST_LISTED_STEPWISE
-    listed = _few(sizes, sheet.vocabulary.size, most) if is_free else 0
+    kinds = [window.row(one, model.variables) for one in sizes]
+    listed = _few(sizes, [_behind(kind) for kind in kinds], sheet.vocabulary.size, most) if is_free else 0
     if draws is None:
         draws = max(LEAST_DRAWS, ALL_DRAWS // (len(sizes) - listed)) if listed < len(sizes) else 0
-    kinds = [window.row(one, model.variables) for one in sizes]
     question = Question(torch.stack([kind[1] for kind in kinds]), torch.stack([kind[2] for kind in kinds]))
     x = torch.stack([kind[0] for kind in kinds])
     _require_licence(model, question, manner)
@@ -188,14 +190,25 @@ def candidates(
     return found.ranked(values), Tried(total, len(sizes), draws, listed)
 
 
-def _few(sizes: Sequence[tuple[int, ...]], codes: int, most: int) -> int:
-    """How many of the sizes, from the first one on, have at most so many fills together."""
-    total = 0
-    for number, one in enumerate(sizes):
+def _few(sizes: Sequence[tuple[int, ...]], behind: Sequence[int], codes: int, most: int) -> int:
+    """How many of the sizes, from the first one on, have at most so many fills together, and not too much to read.
+
+    What stands before the first blank is read once, what is ``behind`` in every fill.
+    """
+    total = read = 0
+    for number, (one, length) in enumerate(zip(sizes, behind)):
         total += codes ** sum(one)
-        if total > most:
+        read += length * codes ** sum(one)
+        if total > most or read > MOST_READ:
             return number
     return len(sizes)
+
+
+def _behind(kind: tuple[Tensor, Tensor, Tensor, list[slice]]) -> int:
+    """How many codes of a row are told or asked from its first blank on."""
+    _, given, asked, _ = kind
+    first = int(asked.to(torch.uint8).argmax())
+    return int((given | asked)[first:].sum())
 
 
 def _every(kind: tuple[Tensor, Tensor, Tensor, list[slice]], codes: int) -> Tensor:
