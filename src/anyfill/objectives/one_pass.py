@@ -92,15 +92,14 @@ class Chain:
 
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
         """(B,) nats of what is asked (rank >= 0); what is told (rank < 0) is read, not scored."""
-        if getattr(model.network, "given", "causal") == "full" and (self.told_share == 0.0 or self.joint_share == 1.0):
+        reads_both_ways = getattr(model.network, "given", "causal") == "full"
+        if reads_both_ways and (self.told_share == 0.0 or self.joint_share == 1.0):
             got = f"told_share={self.told_share}, joint_share={self.joint_share}"
             raise refuse("objective", expected="rows that are told, as the network reads them both ways", got=got)
         rank = torch.where(rows.present, rank, NEVER)
         scored, block = asked_in(rank), rank.div(rank.shape[1], rounding_mode="floor")
-        if getattr(model.network, "given", "causal") == "full":
-            marginals = model.chain(rows.x, rank, rows.context, strict=True, fresh=_beginnings(rank, block, scored))
-        else:
-            marginals = model.chain(rows.x, rank, rows.context, strict=True)
+        fresh = _beginnings(rank, block, scored) if reads_both_ways else None
+        marginals = model.chain(rows.x, rank, rows.context, strict=True, fresh=fresh)
         nats = -torch.where(scored, marginals.log_prob(rows.x), 0.0)
         if self.weigh == "terms":
             return nats.sum(1)

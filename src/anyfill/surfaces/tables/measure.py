@@ -86,11 +86,10 @@ def _estimates(filler: Filler, standing: Standing, samples: int, seed: int, refe
         held = chooser.support(standing)
     parts: list[tuple[Tensor, Information]] = []
     rest, sure = (held == 0).nonzero()[:, 0], (held > 0).nonzero()[:, 0]
-    if len(rest):
-        parts.append((rest, _plain(filler, _taken(standing, rest), samples, seed)))
+    # One row at a time: a product of another shape may be rounded differently.
+    parts += [(row, _plain(filler, _taken(standing, row), samples, seed)) for row in rest.split(1) if len(row)]
     if chooser is not None and len(sure):
         own = _taken(standing, sure)
-        # One row at a time: a product of another shape may be rounded differently.
         each = [
             chooser.base.reward(filler.model, _taken(own, row), generator=Generator().manual_seed(seed))
             for row in torch.arange(len(sure), device=sure.device).split(1)
