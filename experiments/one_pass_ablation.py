@@ -7,6 +7,7 @@ joint, marginal (of a random subset) and conditional (everything else given a ra
     told         the same network, but half of the rows that are cut are told the given block, which is not scored:
                  what the practice does without the sight
     full         given values see one another; half of the rows that are cut are told
+    blank        as full, and ignored places are read as blanks: what is practised of a subset has room at its gaps
     …-questions  every block counts alike, whatever its length (``Chain.weigh``)
     …-dropout20  dropout
 
@@ -58,6 +59,7 @@ class Variant:
     weigh: Literal["terms", "questions"] = "terms"
     joint_share: float = 0.33
     dropout: float = 0.0
+    ignored: Literal["left out", "blank"] = "left out"
 
 
 VARIANTS: dict[str, Variant] = {
@@ -69,6 +71,11 @@ VARIANTS: dict[str, Variant] = {
     "full-questions": Variant("full", 0.5, "questions"),
     "causal-questions-dropout20": Variant(weigh="questions", dropout=0.2),
     "full-questions-dropout20": Variant("full", 0.5, "questions", dropout=0.2),
+    "blank": Variant("full", 0.6, joint_share=0.1, dropout=0.05, ignored="blank"),
+    "blank-questions": Variant("full", 0.6, "questions", 0.1, 0.05, "blank"),
+    "blank-told75": Variant("full", 0.75, joint_share=0.1, dropout=0.05, ignored="blank"),
+    "blank-dropout0": Variant("full", 0.6, joint_share=0.1, ignored="blank"),
+    "left-out": Variant("full", 0.6, joint_share=0.1, dropout=0.05),
 }
 
 
@@ -101,6 +108,7 @@ def run(name: str, arguments: argparse.Namespace) -> None:
             size=arguments.size,
             dropout=variant.dropout,
             given=variant.given,
+            ignored=variant.ignored,
             seed=arguments.seed,
         )
         return made.to(device)

@@ -76,11 +76,11 @@ def train(recipe: str, parts: Parts, arguments: argparse.Namespace, device: torc
     name = named(recipe, arguments.tag)
     dropout = DROPOUT.get(recipe, 0.0) if arguments.dropout is None else arguments.dropout
     settings = {name: getattr(arguments, name) for name in CHAIN} if recipe == "one_pass" else {}
-    given = arguments.given if recipe == "one_pass" else "causal"
+    reads = {name: getattr(arguments, name) for name in ("given", "ignored")} if recipe == "one_pass" else {}
 
     def fresh() -> Model:
         made = text_model(
-            recipe, LENGTH, TEXT8.size, size=arguments.size, dropout=dropout, given=given, seed=arguments.seed
+            recipe, LENGTH, TEXT8.size, size=arguments.size, dropout=dropout, seed=arguments.seed, **reads
         )
         return made.to(device)
 
@@ -105,7 +105,7 @@ def train(recipe: str, parts: Parts, arguments: argparse.Namespace, device: torc
         "size": arguments.size,
         **record_of(done),
         "dropout": dropout,
-        "given": given,
+        **reads,
         **settings,
         "options": asdict(options),
         "arguments": shown(arguments),
@@ -207,6 +207,7 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--told-share", type=float, default=0.7, help="one-pass: share of the others, told what is given")
     one.add_argument("--weigh", choices=("terms", "questions"), default="questions", help="one-pass: what counts once")
     one.add_argument("--given", choices=("causal", "full"), default="full", help="one-pass: how given values are read")
+    one.add_argument("--ignored", choices=("left out", "blank"), default="blank", help="one-pass: how ignored are read")
     one.add_argument("--validation", type=int, default=512, help="chunks that validate, in whole batches")
     two = commands.add_parser("ask", parents=[common], help="by default whatever is trained and can be asked")
     two.add_argument("--chunks", type=int, default=250, help="chunks asked of every recipe")

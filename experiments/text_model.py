@@ -125,7 +125,7 @@ def train(parts: Parts, arguments: argparse.Namespace, device: torch.device) -> 
     """OUT/model with 16-bit weights, OUT/log.jsonl, OUT/run.json."""
 
     def fresh() -> Model:
-        settings: Any = {name: getattr(arguments, name) for name in ("size", "dropout", "given", "seed")}
+        settings: Any = {name: getattr(arguments, name) for name in ("size", "dropout", "given", "ignored", "seed")}
         return text_model(RECIPE, LENGTH, TEXT8.size, **settings).to(device)
 
     options = replace(options_of(arguments, device), ema=arguments.ema)
@@ -200,6 +200,7 @@ def main() -> None:
     parser.add_argument("--told-share", type=float, help="of the other rows, told what is given; by default none")
     parser.add_argument("--weigh", choices=("terms", "questions"), help="what counts once; by default terms")
     parser.add_argument("--given", choices=("causal", "full"), default="causal", help="how given values are read")
+    parser.add_argument("--ignored", choices=("left out", "blank"), default="left out", help="how others are read")
     parser.add_argument("--validation", type=int, default=512, help="chunks that validate, in whole batches")
     parser.add_argument("--chunks", type=int, default=1000, help="chunks that are scored")
     parser.add_argument("--blanks", type=int, default=500)

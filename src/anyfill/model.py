@@ -9,7 +9,7 @@ log p(asked | given) it was trained for (``readings``); evaluation uses no other
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
@@ -106,24 +106,12 @@ class Model(nn.Module):
         shown, told = self.corruption.show(x, known)
         return self.likelihood(self.network(shown, told, context))
 
-    def chain(
-        self,
-        x: Tensor,
-        rank: Tensor,
-        context: Tensor | None = None,
-        *,
-        strict: bool = False,
-        fresh: Tensor | None = None,
-    ) -> Marginals:
+    def chain(self, x: Tensor, rank: Tensor, context: Tensor | None = None, *, strict: bool = False) -> Marginals:
         """p(x_j | all that rank before j) for every j, in one pass, from values (B, N) and rank (B, N).
 
-        ``strict=True`` promises that no two asked variables tie (see ``OnePass.chain``); ``fresh`` is for networks that
-        read several chains in one pass (see ``OnePassTransformer.chain``).
+        ``strict=True`` promises that no two asked variables tie (see ``OnePass.chain``).
         """
         self._check_context(context)
-        if fresh is not None:
-            network: Any = self.one_pass
-            return self.likelihood(network.chain(x, rank, context, strict=strict, fresh=fresh))
         return self.likelihood(self.one_pass.chain(x, rank, context, strict=strict))
 
     def given(self, x: Tensor, known: Tensor | None = None, context: Tensor | None = None) -> "Conditional":

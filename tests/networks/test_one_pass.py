@@ -331,19 +331,6 @@ def test_given_values_that_see_one_another_are_a_set_whose_order_changes_nothing
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("reads", ["causal", "full"])
-def test_chains_that_begin_anew_are_those_asked_for_alone(reads, generator) -> None:
-    net = network(Discrete(5), reads=reads)
-    x, place = values(Discrete(5), 8, generator), torch.rand(8, net.variables, generator=generator).argsort(1)
-    cut = torch.arange(8).remainder(net.variables).unsqueeze(1)
-    first = torch.where(place < cut, place, NEVER)
-    second = torch.where(place >= cut, place - cut, NEVER)
-    both = net.chain(x, place, strict=True, fresh=place == cut)
-    torch.testing.assert_close(both[place < cut], net.chain(x, first)[place < cut], atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(both[place >= cut], net.chain(x, second)[place >= cut], atol=1e-5, rtol=1e-5)
-
-
-@torch.no_grad()
 def test_with_nothing_given_both_ways_is_the_causal_pass_bit_for_bit(generator) -> None:
     x, rank = values(Discrete(5), 6, generator), random_rank(6, generator)
     rank = torch.where(rank < 0, NEVER, rank)

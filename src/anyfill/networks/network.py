@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol, runtime_checkable
 
-from torch import Tensor
+from torch import Tensor, nn
 
 
 @runtime_checkable
@@ -69,3 +69,24 @@ class Windowed(Cached, Protocol):
     def select(self, cache: Any, rows: Tensor) -> Any:
         """The cache of some rows (R,) alone, apart from the old one."""
         ...
+
+
+@runtime_checkable
+class AnswersCells(Protocol):
+    """A network that can be asked for some cells alone, which is cheaper than for all."""
+
+    def at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> Tensor:
+        """(H, P): the parameters of the variables ``variable`` (H,) of the rows ``row`` (H,), given what is known.
+
+        Values x (B, N) are read where known (B, N) only, whatever stands elsewhere.
+        """
+        ...
+
+
+def cells_of(
+    network: nn.Module, x: Tensor, known: Tensor, row: Tensor, variable: Tensor, context: Tensor | None = None
+) -> Tensor:
+    """(H, P): the parameters of some cells, as in ``AnswersCells``: asked for alone where the network can do that."""
+    if context is None and isinstance(network, AnswersCells):
+        return network.at(x, known, row, variable)
+    return network(x, known, context)[row, variable]

@@ -25,7 +25,14 @@ known) is one distribution where a known value was given (rank < 0), another whe
 log-probability is exact for the question as it was posed; whoever asks for its terms one by one must leave each value
 its role. Read causally, roles change nothing.
 
-Several chains fit into one pass (``fresh``): one that begins anew has a start token and sees nothing before it.
+Ignored variables are left out, or read as blanks (``ignored="blank"``): where nothing is given, an ignored variable j
+has a token too, with a learned vector in place of its value, right before the first asked variable that lies behind it:
+
+    asked 1, 4, 5 of 0 … 6:   (start, 0), (blank, 0, 1), (x_1, 1, 2), (blank, 2, 3), (blank, 3, 4), (x_4, 4, 5)
+
+A masked network has room at every hole to think of what may stand there, and what it thinks helps with the next value;
+so has this one, in the same single pass. Blanks carry no value, so log p(subset) stays exact. The token before a blank
+predicts its variable from what was read so far: a term to practise on (``Chain``), and how ties are answered here.
 """
 
 import math
@@ -40,7 +47,7 @@ from anyfill.checks import refuse, require_count, require_probability
 from anyfill.networks.blocks import Block, Places, Rotary, Turn, on_another_grid, require_grid, require_periods
 from anyfill.networks.embed import Kind, ValueEmbedding
 from anyfill.networks.one_pass_cache import Cache, Window
-from anyfill.rank import NEVER, asked_in
+from anyfill.networks.one_pass_plan import Plan, unsort, wide
 
 
 @dataclass(eq=False, repr=False)
@@ -58,6 +65,7 @@ class OnePassTransformer(nn.Module):
         periods: None = each cell has learned vectors of its own; otherwise cells share them, see ``Places``, and with
             rotary positions the weights serve grids of any size (``resized``).
         given: "causal" = a given value sees the given ones before it; "full" = all of them, see above.
+        ignored: "left out" = no token speaks of them; "blank" = they are read as blanks where nothing is given.
     """
 
     kind: Kind
@@ -71,6 +79,7 @@ class OnePassTransformer(nn.Module):
     context_width: int = 0
     periods: tuple[int, ...] | None = None
     given: Literal["causal", "full"] = "causal"
+    ignored: Literal["left out", "blank"] = "left out"
 
     def __post_init__(self) -> None:
         for name in ("outputs", "width", "depth", "heads"):
@@ -80,11 +89,15 @@ class OnePassTransformer(nn.Module):
             raise refuse("positions", expected="'learned' or 'rotary'", got=repr(self.positions))
         if self.given not in ("causal", "full"):
             raise refuse("given", expected="'causal' or 'full'", got=repr(self.given))
+        if self.ignored not in ("left out", "blank"):
+            raise refuse("ignored", expected="'left out' or 'blank'", got=repr(self.ignored))
         require_grid(self.shape)
         require_periods(self.periods, self.shape)
         super().__init__()
         self.value = ValueEmbedding(self.kind, self.variables, self.width)
         self.start = nn.Parameter(nn.init.normal_(torch.empty(self.width), std=0.5))
+        if self.ignored == "blank":
+            self.blank = nn.Parameter(nn.init.normal_(torch.empty(self.width), std=0.5))
         self.own = Places(self.shape, self.width, self.periods)  # the start token stands nowhere
         self.target = Places(self.shape, self.width, self.periods)
         if self.positions == "rotary":
@@ -109,57 +122,40 @@ class OnePassTransformer(nn.Module):
         """(B, N, P): every unknown variable given the known ones (B, N), in one pass."""
         return self.chain(x, torch.where(known, -1, 0), context)
 
-    def chain(
-        self,
-        x: Tensor,
-        rank: Tensor,
-        context: Tensor | None = None,
-        *,
-        strict: bool = False,
-        fresh: Tensor | None = None,
-    ) -> Tensor:
+    def chain(self, x: Tensor, rank: Tensor, context: Tensor | None = None, *, strict: bool = False) -> Tensor:
         """(B, N, P): each variable given all that rank strictly before it; see ``OnePass.chain``.
 
-        If given values are read both ways, parameters of given variables are zero: they would have seen the answer.
-        ``fresh``, bool (B, N), taken if ``strict``: at these variables a new chain begins, which sees no earlier one.
+        If given values are read both ways, parameters of given variables are zero: they would have seen the answer. If
+        ignored variables are read as blanks, ``strict`` gives their parameters too, from what is read before them.
         """
-        order = rank.argsort(dim=1, stable=True)
-        params = self._chain(x, rank, order, context, strict, fresh)
+        plan = Plan.of(rank, blanks=self.ignored == "blank", strict=strict)
+        params = self._chain(x, plan, context, strict)
         return params if self.given == "causal" else torch.where((rank < 0).unsqueeze(-1), 0.0, params)
 
-    def _chain(
-        self, x: Tensor, rank: Tensor, order: Tensor, context: Tensor | None, strict: bool, fresh: Tensor | None
-    ) -> Tensor:
-        asked = asked_in(rank)
-        # What nobody is asked after is not read, so that nothing (a NaN, say) can come of it. Masking attention would
-        # not do: 0 · NaN = NaN.
-        last = torch.where(asked, rank, 0).amax(1, keepdim=True)
-        x = torch.where(rank < last, x, torch.zeros_like(x))
+    def _chain(self, x: Tensor, plan: Plan, context: Tensor | None, strict: bool) -> Tensor:
         if strict:
             # Whether any row is told something is not looked up: on an accelerator every step would wait for it.
-            full = self.given == "full" or fresh is not None
-            return _unsort(self._read(x, rank, order, self.variables, context, full, fresh), order)
-        sorted_rank = rank.gather(1, order)
-        tied = (sorted_rank[:, 1:] == sorted_rank[:, :-1]) & asked.gather(1, order)[:, 1:]
-        if not bool(tied.any()):
-            length = max(int((rank < NEVER).sum(1).max()), 1) if len(rank) else 1
-            full = self.given == "full" and bool((rank < 0).any())
-            return _unsort(self._read(x, rank, order, length, context, full), order)
-        return self._parallel(x, rank, order, asked, context)
+            return unsort(
+                self._read(plan.legible(x, strict), plan, self.variables, context, self.given == "full"), plan
+            )
+        x = plan.legible(x)
+        if not plan.ties():
+            full = self.given == "full" and bool(plan.given.any())
+            return unsort(self._read(x, plan, plan.length(), context, full), plan)
+        return self._parallel(x, plan, context)
 
     def open(self, x: Tensor, rank: Tensor, context: Tensor | None = None) -> tuple[Tensor, Cache]:
         """Read the given block: parameters (B, P) of each row's first asked variable, and the cache."""
-        order = rank.argsort(dim=1, stable=True)
-        x = torch.where(rank < 0, x, torch.zeros_like(x))
-        given = (rank < 0).sum(1)
-        tokens = int(given.max()) + 1
-        room = int((rank < NEVER).sum(1).max()) + 1
-        h, query_turn, key_turn = self._tokens(x, rank, order, tokens, context)
+        plan = Plan.of(rank, blanks=self.ignored == "blank", strict=True)
+        x = torch.where(plan.given, x, torch.zeros_like(x))
+        ready = plan.before_the_first()
+        room = plan.length() + 1
+        h, query_turn, key_turn = self._tokens(x, plan, int(ready.max()) + 1, context)
         keys: list[Tensor] = []
         values: list[Tensor] = []
         tokens = h.shape[1]  # never more than N: with everything given there is nothing left to aim at
         full = self.given == "full" and tokens > 1
-        visible = self._visible(rank, tokens).unsqueeze(1) if full else None
+        visible = self._visible(plan, tokens).unsqueeze(1) if full else None
         for block in self._blocks():
             query, key, value = block.project(h, query_turn, key_turn)
             keys.append(functional.pad(key, (0, 0, 0, room - tokens)))
@@ -167,12 +163,14 @@ class OnePassTransformer(nn.Module):
             attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=visible, is_causal=not full)
             h = block.finish(h, attended)
         row = torch.arange(len(x), device=x.device)
-        place = given.clamp(max=tokens - 1)
+        place = ready.clamp(max=tokens - 1)
         side = context if self.context_width else None
-        return self.head(self.norm(h[row, place])), Cache(order, place, keys, values, side)
+        return self.head(self.norm(h[row, place])), Cache(plan.order, place, keys, values, side, plan.blanks_behind())
 
     def extend(self, value: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
         """Take in each row's answer (B,): parameters (B, P) of its next variable. Writes into the cache."""
+        if cache.blanks is not None:
+            return self._past_blanks(value, cache, cache.blanks)
         row = torch.arange(len(value), device=value.device)
         room = cache.keys[0].shape[2]
         own = cache.order[row, cache.place.clamp(max=self.variables - 1)]
@@ -191,14 +189,16 @@ class OnePassTransformer(nn.Module):
                 query, keys[:, :, :reach], values[:, :, :reach], attn_mask=visible
             )
             h = block.finish(h, attended)
-        return self.head(self.norm(h[:, 0])), Cache(cache.order, place, cache.keys, cache.values, cache.context)
+        return self.head(self.norm(h[:, 0])), cache.at(place)
 
     def advance(self, values: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
         """Take in each row's next W answers (B, W): parameters (B, W, P) of the variable behind each of them."""
+        _require_no_blanks(cache)
         return self._ahead(values, cache, Window.behind(cache, values.shape[1], copies=False), values.shape[1])
 
     def peek(self, value: Tensor, cache: Cache, count: int) -> tuple[Tensor, Cache]:
         """Take in each row's answer (B,), as ``extend``: parameters (B, count, P) of its next variables given that."""
+        _require_no_blanks(cache)
         window = Window.behind(cache, count, copies=True)
         return self._ahead(value.unsqueeze(1).expand(-1, count), cache, window, 1)
 
@@ -210,9 +210,21 @@ class OnePassTransformer(nn.Module):
         """The cache of some rows (R,) alone, copied."""
         return cache.rows(rows)
 
-    def _ahead(self, values: Tensor, cache: Cache, window: Window, read: int) -> tuple[Tensor, Cache]:
+    def _past_blanks(self, value: Tensor, cache: Cache, blanks: Tensor) -> tuple[Tensor, Cache]:
+        """``extend`` where blanks follow an answer: they are read with it."""
+        behind = blanks.gather(1, cache.place.clamp(max=self.variables - 1).unsqueeze(1))
+        count = int(behind.max()) + 1
+        blank = (torch.arange(count, device=value.device) > 0).expand(len(value), -1)
+        window = Window.behind(cache, count, copies=False)
+        params, cache = self._ahead(value.unsqueeze(1).expand(-1, count), cache, window, behind[:, 0] + 1, blank)
+        return params.gather(1, behind.unsqueeze(-1).expand(-1, -1, params.shape[-1]))[:, 0], cache
+
+    def _ahead(
+        self, values: Tensor, cache: Cache, window: Window, read: int | Tensor, blank: Tensor | None = None
+    ) -> tuple[Tensor, Cache]:
         """(B, W, P) from a window of values (B, W), written into the cache; ``read`` of them count as read."""
-        h, query_turn, key_turn = self._embed(self.value(values, window.own), window.own, window.target, cache.context)
+        value = self._valued(values, window.own, blank)
+        h, query_turn, key_turn = self._embed(value, window.own, window.target, cache.context)
         for block, keys, stored in zip(self._blocks(), cache.keys, cache.values):
             query, key, new = block.project(h, query_turn, key_turn)
             attended = functional.scaled_dot_product_attention(
@@ -229,6 +241,11 @@ class OnePassTransformer(nn.Module):
     def _blocks(self) -> Any:
         return self.blocks
 
+    def _valued(self, x: Tensor, own: Tensor, blank: Tensor | None) -> Tensor:
+        """(B, L, width): vectors of the values x (B, L) of the variables ``own``, or of a blank."""
+        value = self.value(x, own)
+        return value if blank is None else torch.where(blank.unsqueeze(-1), self.blank.to(value.dtype), value)
+
     def _embed(
         self, value: Tensor, own: Tensor, target: Tensor, context: Tensor | None
     ) -> tuple[Tensor, Turn | None, Turn | None]:
@@ -241,73 +258,62 @@ class OnePassTransformer(nn.Module):
         return h, self.rotary(target), self.rotary(own)
 
     def _tokens(
-        self, x: Tensor, rank: Tensor, order: Tensor, length: int, context: Tensor | None, fresh: Tensor | None = None
+        self, x: Tensor, plan: Plan, length: int, context: Tensor | None
     ) -> tuple[Tensor, Turn | None, Turn | None]:
-        """The tokens 0 … L-1 that aim at the first L variables of ``order``; L is cut down to N."""
-        target = order[:, :length]
+        """The tokens 0 … L-1 that aim at the first L variables read; L is cut down to N."""
+        target = plan.order[:, :length]
         read = target[:, :-1]
         start = self.start.expand(len(x), 1, -1)
-        if self.given == "causal" and fresh is None:
-            value = torch.cat([start, self.value(x.gather(1, read), read).to(start.dtype)], 1)
-            return self._embed(value, functional.pad(read, (1, 0), value=self.variables), target, context)
-        step, told = torch.arange(target.shape[1], device=x.device), self._told(rank)
+        if self.given == "causal":
+            value = self._valued(x.gather(1, read), read, plan.blank_at(read)).to(start.dtype)
+            own = functional.pad(read, (1, 0), value=self.variables)
+            return self._embed(torch.cat([start, value], 1), own, target, context)
+        step, told = torch.arange(target.shape[1], device=x.device), self._told(plan)
         begins = step == told
-        if fresh is not None:
-            begins = begins | fresh.gather(1, target)
         own = torch.where(step < told, target, functional.pad(read, (1, 0)))
-        value = torch.where(begins.unsqueeze(-1), start, self.value(x.gather(1, own), own).to(start.dtype))
+        value = self._valued(x.gather(1, own), own, plan.blank_at(own)).to(start.dtype)
+        value = torch.where(begins.unsqueeze(-1), start, value)
         return self._embed(value, torch.where(begins, self.variables, own), target, context)
 
-    def _read(
-        self,
-        x: Tensor,
-        rank: Tensor,
-        order: Tensor,
-        length: int,
-        context: Tensor | None,
-        full: bool,
-        fresh: Tensor | None = None,
-    ) -> Tensor:
-        """(B, L, P): one pass over the first L variables of ``order``; ``full`` = not everything is plainly causal."""
-        h, query_turn, key_turn = self._tokens(x, rank, order, length, context, fresh)
-        chains = None if fresh is None else fresh.gather(1, order[:, :length]).cumsum(1)
-        visible = self._visible(rank, h.shape[1], chains).unsqueeze(1) if full else None
+    def _read(self, x: Tensor, plan: Plan, length: int, context: Tensor | None, full: bool) -> Tensor:
+        """(B, L, P): one pass over the first L variables read; ``full`` = not everything is plainly causal."""
+        h, query_turn, key_turn = self._tokens(x, plan, length, context)
+        visible = self._visible(plan, h.shape[1]).unsqueeze(1) if full else None
         for block in self.blocks:
             h = block(h, query_turn, key_turn, visible, not full)
         return self.head(self.norm(h))
 
-    def _told(self, rank: Tensor) -> Tensor:
+    def _told(self, plan: Plan) -> Tensor:
         """int64 (B, 1): how many values each row is told at once, to be read both ways."""
-        return (rank < 0).sum(1, keepdim=True) * (self.given == "full")
+        return plan.given.sum(1, keepdim=True) * (self.given == "full")
 
-    def _visible(self, rank: Tensor, length: int, chains: Tensor | None = None) -> Tensor:
-        """bool (B, L, L): which of the tokens 0 … L-1 each of them sees; ``chains`` (B, L) numbers those apart."""
-        step = torch.arange(length, device=rank.device)
-        sees = (step.unsqueeze(1) >= step).expand(len(rank), -1, -1)
-        if chains is not None:
-            sees = sees & (chains.unsqueeze(2) == chains.unsqueeze(1))
-        return sees if self.given == "causal" else sees | (step < self._told(rank).unsqueeze(2))
+    def _visible(self, plan: Plan, length: int) -> Tensor:
+        """bool (B, L, L): which of the tokens 0 … L-1 each of them sees."""
+        step = torch.arange(length, device=plan.order.device)
+        sees = (step.unsqueeze(1) >= step).expand(len(plan.order), -1, -1)
+        return sees if self.given == "causal" else sees | (step < self._told(plan).unsqueeze(2))
 
-    def _parallel(self, x: Tensor, rank: Tensor, order: Tensor, asked: Tensor, context: Tensor | None) -> Tensor:
+    def _parallel(self, x: Tensor, plan: Plan, context: Tensor | None) -> Tensor:
         """(B, N, P) with ties: the tokens read, then one aimed copy per asked variable."""
-        batch = len(x)
-        last = torch.where(asked, rank, -1).amax(1, keepdim=True)
-        read = torch.maximum((rank < last).sum(1) + 1, (rank < 0).sum(1))
+        when, order, asked = plan.when, plan.order, plan.asked
+        last = torch.where(asked, when, -1).amax(1, keepdim=True)
+        read = torch.maximum((when < last).sum(1) + 1, plan.given.sum(1))
         length = min(int(read.max()), self.variables)
-        h, query_turn, key_turn = self._tokens(x, rank, order, length, context)
-        # For each asked variable (in order of index): how many variables rank before it = the token it copies.
+        h, query_turn, key_turn = self._tokens(x, plan, length, context)
+        # For each asked variable (in order of index): how many variables are read before it = the token it copies.
         wanted = asked.long().argsort(dim=1, descending=True, stable=True)[:, : int(asked.sum(1).max())]
-        before = (rank.gather(1, wanted).unsqueeze(2) > rank.unsqueeze(1)).sum(2).clamp(max=length - 1)
-        carries = before > self._told(rank)  # else it is a copy of the start token
+        before = (when.gather(1, wanted).unsqueeze(2) > when.unsqueeze(1)).sum(2).clamp(max=length - 1)
+        carries = before > self._told(plan)  # else it is a copy of the start token
         own = torch.where(carries, order.gather(1, (before - 1).clamp(min=0)), self.variables)
-        value = self.value(x.gather(1, own.clamp(max=self.variables - 1)), own.clamp(max=self.variables - 1))
-        value = torch.where(carries.unsqueeze(-1), value, self.start.expand(batch, 1, -1).to(value.dtype))
+        there = own.clamp(max=self.variables - 1)
+        value = self._valued(x.gather(1, there), there, plan.blank_at(there))
+        value = torch.where(carries.unsqueeze(-1), value, self.start.expand(len(x), 1, -1).to(value.dtype))
         copies, copy_query, copy_key = self._embed(value, own, wanted, context)
         count = copies.shape[1]
         step = torch.arange(length, device=x.device)
-        main = functional.pad(self._visible(rank, length), (0, count))
+        main = functional.pad(self._visible(plan, length), (0, count))
         copy = torch.cat(
-            [before.unsqueeze(2) > step, torch.eye(count, dtype=torch.bool, device=x.device).expand(batch, -1, -1)], 2
+            [before.unsqueeze(2) > step, torch.eye(count, dtype=torch.bool, device=x.device).expand(len(x), -1, -1)], 2
         )
         visible = torch.cat([main, copy], 1).unsqueeze(1)
         h = torch.cat([h, copies.to(h.dtype)], 1)
@@ -315,24 +321,17 @@ class OnePassTransformer(nn.Module):
         for block in self.blocks:
             h = block(h, *turns, visible)
         params = self.head(self.norm(h))
-        out = _unsort(params[:, :length], order)
+        out = unsort(params[:, :length], plan)
         # Rows with fewer asked variables than the longest list others too: leave those as they were.
-        fresh = torch.where(
-            asked.gather(1, wanted).unsqueeze(-1), params[:, length:], out.gather(1, _wide(wanted, out))
-        )
-        return out.scatter(1, _wide(wanted, out), fresh)
+        copied = (asked.gather(1, wanted) & plan.in_copies()).unsqueeze(-1)
+        answers = torch.where(copied, params[:, length:], out.gather(1, wide(wanted, out)))
+        return out.scatter(1, wide(wanted, out), answers)
 
 
-def _wide(index: Tensor, like: Tensor) -> Tensor:
-    """index (B, L) repeated over the parameters of ``like`` (B, N, P)."""
-    return index.unsqueeze(-1).expand(-1, -1, like.shape[-1])
-
-
-def _unsort(params: Tensor, order: Tensor) -> Tensor:
-    """(B, N, P): parameters of the first L variables of ``order``, put in their places (others: zero)."""
-    batch, variables = order.shape
-    out = params.new_zeros(batch, variables, params.shape[-1])
-    return out.scatter(1, _wide(order[:, : params.shape[1]], out), params)
+def _require_no_blanks(cache: Cache) -> None:
+    if cache.blanks is not None:
+        expected = "a network that leaves out what is ignored, or nothing ignored before what is asked"
+        raise refuse("answers read several at a time", expected=expected, got="blanks between them")
 
 
 def _join(first: Turn | None, second: Turn | None) -> Turn | None:

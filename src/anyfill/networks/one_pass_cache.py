@@ -26,6 +26,7 @@ class Cache:
         place: int64 (B,), index of the token each row read last; it predicts ``order[place]``.
         keys, values: per block (B, H, L, D); entries beyond ``place`` are not yet valid.
         context: the context vector each token gets, if any.
+        blanks: int64 (B, N), how many blanks follow the n-th variable of the order; None = none anywhere.
     """
 
     order: Tensor
@@ -33,6 +34,7 @@ class Cache:
     keys: list[Tensor]
     values: list[Tensor]
     context: Tensor | None
+    blanks: Tensor | None = None
 
     def at(self, place: Tensor) -> "Cache":
         """The same cache (keys and values shared) with another ``place`` (B,), which may lie past the end."""
@@ -46,6 +48,7 @@ class Cache:
             [key[index] for key in self.keys],
             [value[index] for value in self.values],
             None if self.context is None else self.context[index],
+            None if self.blanks is None else self.blanks[index],
         )
 
 

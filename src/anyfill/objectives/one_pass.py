@@ -10,8 +10,14 @@ follows w through all variables: the joint is one order out of 2^N and would oth
 Of the other rows a share may be *told* the given block (rank < 0): its terms are left out, the loss is that of the rest
 given the block. All others answer the block first (rank >= 0), and it is scored. A causal network reads both alike. One
 that reads given values both ways (``OnePassTransformer(given="full")``) practises its conditionals on the rows that are
-told and its marginals on the others; nothing that is told is ever scored, so no term sees itself. It is never asked
-what follows an answered block, so with it the blocks of such a row are chains of their own: several marginals a pass.
+told and its marginals on the others; nothing that is told is ever scored, so no term sees itself.
+
+A network that reads what is ignored as blanks (``OnePassTransformer(ignored="blank")``) practises marginals so: of a
+row that is cut and not told it reads the given block A alone, all else as blanks, and all N variables are scored,
+
+    - sum_j log p(x_j | x_i for i in A read before j),
+
+those of A as terms of log p(x_A), the others as those of the subset that they would be part of.
 
 What a term counts for. Summed as they come ("terms"), long blocks outweigh short ones: what a few values say of one
 another, and the last few holes given all the rest, hardly count, although they are asked as often as anything else.
@@ -98,8 +104,11 @@ class Chain:
             raise refuse("objective", expected="rows that are told, as the network reads them both ways", got=got)
         rank = torch.where(rows.present, rank, NEVER)
         scored, block = asked_in(rank), rank.div(rank.shape[1], rounding_mode="floor")
-        fresh = _beginnings(rank, block, scored) if reads_both_ways else None
-        marginals = model.chain(rows.x, rank, rows.context, strict=True, fresh=fresh)
+        if getattr(model.network, "ignored", "left out") == "blank":
+            # What is told has a block below 0, and rows from first to last have none but block 1.
+            blank = scored & (block > 0) & (scored & (block == 0)).any(1, keepdim=True)
+            rank, block = torch.where(blank, NEVER, rank), torch.where(blank, 0, block)
+        marginals = model.chain(rows.x, rank, rows.context, strict=True)
         nats = -torch.where(scored, marginals.log_prob(rows.x), 0.0)
         if self.weigh == "terms":
             return nats.sum(1)
@@ -114,13 +123,3 @@ class Chain:
 
     def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
         return self.loss(model, rows, self.pose(len(rows), generator=generator), generator=generator)
-
-
-def _beginnings(rank: Tensor, block: Tensor, scored: Tensor) -> Tensor:
-    """bool (B, N): the first scored variable of each block, in rows that are told nothing."""
-    untold = ~(rank < 0).any(1, keepdim=True)
-    first = torch.zeros_like(scored)
-    for number in range(3):
-        mine = torch.where(scored & (block == number), rank, NEVER)
-        first = first | ((mine == mine.amin(1, keepdim=True)) & (mine < NEVER))
-    return first & untold

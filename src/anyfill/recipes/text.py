@@ -126,6 +126,7 @@ def text_model(
     dropout: float = 0.0,
     periods: int | None = None,
     given: Literal["causal", "full"] = "causal",
+    ignored: Literal["left out", "blank"] = "left out",
     seed: int = 0,
 ) -> Model:
     """An untrained model of rows of ``length`` codes, each from 0 to codes - 1.
@@ -140,6 +141,7 @@ def text_model(
             serve rows of any length (``model.network.resized``).
         given: how a one-pass recipe of several orders reads given values, see ``OnePassTransformer``; "full" needs an
             objective with a ``told_share``.
+        ignored: what it makes of places that are neither given nor asked, likewise.
         seed: of the first weights.
     """
     _check_recipe(recipe)
@@ -147,8 +149,11 @@ def text_model(
     require_count("codes", codes, least=2)
     if size not in TEXT_SIZES:
         raise refuse("size", expected=" or ".join(map(repr, TEXT_SIZES)), got=repr(size))
-    if given != "causal" and (recipe not in _ONE_PASS or recipe == "left_to_right"):
-        raise refuse("given", expected="'causal', or a one-pass recipe of several orders", got=f"with {recipe!r}")
+    if recipe not in _ONE_PASS or recipe == "left_to_right":
+        for name, setting, usual in (("given", given, "causal"), ("ignored", ignored, "left out")):
+            if setting != usual:
+                expected = f"{usual!r}, or a one-pass recipe of several orders"
+                raise refuse(name, expected=expected, got=f"{setting!r} with {recipe!r}")
     width, depth, heads = TEXT_SIZES[size]
     kind, shape = Discrete(codes), (length,)
     turns = None if periods is None else (periods,)
@@ -156,7 +161,7 @@ def text_model(
         torch.manual_seed(seed)
         if recipe in _ONE_PASS:
             network = OnePassTransformer(
-                kind, shape, codes, width, depth, heads, dropout=dropout, periods=turns, given=given
+                kind, shape, codes, width, depth, heads, dropout=dropout, periods=turns, given=given, ignored=ignored
             )
         else:
             flag = "stretched" if recipe in ("sunmask", "sundae") else "added"

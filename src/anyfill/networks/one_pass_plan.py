@@ -1,0 +1,121 @@
+"""When a one-pass transformer reads each variable: what is given first, then what is asked, by rank.
+
+Ignored variables are left out, or take part as blanks where nothing is given: a blank is read right before the first
+asked variable that lies behind it, by index, so that with asked variables in increasing order every place is read in
+turn. If n(i) = 0, 1, … numbers the asked variables i by rank (ties by index) and m(j) is the least n(i) with i > j,
+
+    when(i) = 2 n(i) + 1 for asked i,    when(j) = 2 m(j) for ignored j, and NEVER where nothing behind j is asked.
+
+With blanks, variables that are answered at once need no copies (see ``networks.one_pass``): whoever is not known is a
+blank to those behind it, one that is asked as well as one that is ignored. Only the last to be answered may be tied,
+for what comes after them would have to read their values.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from anyfill.checks import refuse
+from anyfill.rank import NEVER, asked_in
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The order of B rows of N variables.
+
+    Attributes:
+        when: int64 (B, N), what is read sooner has less; below 0 what is given, NEVER what is not read.
+        order: int64 (B, N), the variables as they are read.
+        asked: bool (B, N).
+        blank: bool (B, N), what is read as a blank where it is read; None = what is ignored is left out.
+    """
+
+    when: Tensor
+    order: Tensor
+    asked: Tensor
+    blank: Tensor | None
+
+    @classmethod
+    def of(cls, rank: Tensor, *, blanks: bool, strict: bool = False) -> "Plan":
+        """The plan of a rank (B, N), see ``anyfill.rank``; ``strict``: no ties, nothing is looked up."""
+        asked = asked_in(rank)
+        if not blanks:
+            return cls(rank, rank.argsort(dim=1, stable=True), asked, None)
+        nothing_given = ~(rank < 0).any(1, keepdim=True)
+        place = torch.arange(rank.shape[1], device=rank.device).expand_as(rank)
+        sorted_rank, by_rank = torch.where(asked, rank, NEVER).sort(dim=1, stable=True)
+        number = torch.where(asked, torch.empty_like(rank).scatter(1, by_rank, place), NEVER)
+        first_behind = number.flip(1).cummin(1).values.flip(1)
+        when = torch.where(asked, 2 * number + 1, torch.where(first_behind < NEVER, 2 * first_behind, NEVER))
+        when = torch.where(nothing_given, when, rank)
+        blank = nothing_given & (rank == NEVER)
+        if not strict:
+            last = torch.where(asked, rank, -1).amax(1, keepdim=True)
+            tied = (sorted_rank[:, 1:] == sorted_rank[:, :-1]) & (sorted_rank[:, 1:] < last) & nothing_given
+            if bool(tied.any()):
+                expected = "the last ones only, as what is ignored is read as blanks"
+                raise refuse("variables answered at once, with nothing given", expected=expected, got="others")
+            blank = blank | (nothing_given & asked & (rank == last))
+        return cls(when, when.argsort(dim=1, stable=True), asked, blank)
+
+    @property
+    def given(self) -> Tensor:
+        """bool (B, N)."""
+        return self.when < 0
+
+    def legible(self, x: Tensor, strict: bool = False) -> Tensor:
+        """x (B, N) without what nobody is asked after, so that nothing (a NaN, say) can come of it. Masking attention
+        would not do: 0 · NaN = NaN. In a strict chain the blanks behind the last asked variable are asked after it."""
+        last = torch.where(self.asked, self.when, 0).amax(1, keepdim=True)
+        if self.blank is None:
+            return torch.where(self.when < last, x, torch.zeros_like(x))
+        read = self.when <= last if strict else self.when < last
+        return torch.where(read & ~self.blank, x, torch.zeros_like(x))
+
+    def in_copies(self) -> Tensor:
+        """bool (B, 1): rows whose tied variables are answered by copies of a token."""
+        return torch.ones_like(self.asked[:, :1]) if self.blank is None else self.given.any(1, keepdim=True)
+
+    def ties(self) -> bool:
+        """Whether copies are needed."""
+        when = self.when.gather(1, self.order)
+        tied = (when[:, 1:] == when[:, :-1]) & self.asked.gather(1, self.order)[:, 1:]
+        return bool((tied & self.in_copies()).any())
+
+    def length(self) -> int:
+        """How many variables the longest row reads, at least 1."""
+        return max(int((self.when < NEVER).sum(1).max()), 1) if len(self.when) else 1
+
+    def before_the_first(self) -> Tensor:
+        """int64 (B,): how many variables are read before the first asked one."""
+        first = torch.where(self.asked, self.when, NEVER).amin(1, keepdim=True)
+        return (self.when < first).sum(1)
+
+    def blank_at(self, variable: Tensor) -> Tensor | None:
+        """bool (B, L): which of these variables (B, L) are read as blanks."""
+        return None if self.blank is None else self.blank.gather(1, variable)
+
+    def blanks_behind(self) -> Tensor | None:
+        """int64 (B, N): how many blanks follow the n-th variable read, directly; None = there are none."""
+        if self.blank is None:
+            return None
+        blank = (self.blank & ~self.asked & (self.when < NEVER)).gather(1, self.order)
+        if not bool(blank.any()):
+            return None
+        place = torch.arange(blank.shape[1], device=blank.device)
+        other = torch.where(blank, blank.shape[1], place).flip(1).cummin(1).values.flip(1)  # the next that is none
+        behind = torch.nn.functional.pad(other[:, 1:], (0, 1), value=blank.shape[1])
+        return behind - place - 1
+
+
+def wide(index: Tensor, like: Tensor) -> Tensor:
+    """index (B, L) repeated over the parameters of ``like`` (B, N, P)."""
+    return index.unsqueeze(-1).expand(-1, -1, like.shape[-1])
+
+
+def unsort(params: Tensor, plan: Plan) -> Tensor:
+    """(B, N, P): parameters (B, L, P) of the first L variables read, put in their places (others: zero)."""
+    batch, variables = plan.order.shape
+    out = params.new_zeros(batch, variables, params.shape[-1])
+    return out.scatter(1, wide(plan.order[:, : params.shape[1]], out), params)
