@@ -166,7 +166,7 @@ def answering(variables: int = 6, codes: int = 3) -> Model:
 def test_samplers_draw_with_the_probability_that_evaluation_says(share: float, generator: Generator) -> None:
     model, part = answering(), torch.rand(40, 6, generator=generator)
     question, x = Question(part < share, part > 0.5), torch.randint(3, (40, 6), generator=generator)
-    for policy in (CachedChain(), Follow()):
+    for policy in (CachedChain(), Follow(), Follow(groups=99)):
         *_, last = watch(model, x, question, policy=policy, generator=generator)
         expected = log_prob(model, last.x, question).value
         torch.testing.assert_close(last.score.sum(1), expected, atol=1e-5, rtol=0)
@@ -228,3 +228,17 @@ def test_orders_of_any_kind_are_distributions_too(generator: Generator) -> None:
         other = torch.where(rank[row] < rank[row, variable], x[row], (x[row] + 1) % 5)
         again = net.chain(other.unsqueeze(0), rank[row : row + 1])[0, variable]
         torch.testing.assert_close(again, params[row, variable])
+
+
+def test_groups_of_neighbours_are_answered_given_the_groups_before_them(generator: Generator) -> None:
+    model, x = answering(), torch.randint(3, (20, 6), generator=generator)
+    question = Question.of(6, given=[], asked=[0, 1, 3, 4, 5], batch=20)
+    *_, last = watch(model, x, question, policy=Follow(groups=3), generator=generator)
+    total = torch.zeros(20, dtype=torch.float64)
+    for variable in (0, 1, 3, 4, 5):
+        before = asked_in(last.rank) & (last.rank < last.rank[:, variable : variable + 1])
+        rank = chain_rank(Increasing(), Question(torch.zeros_like(before), before))
+        with torch.no_grad():
+            answer = model.chain(last.x, rank.index_fill(1, torch.tensor([variable]), 6)).log_prob(last.x)
+        total += answer[:, variable].double()
+    torch.testing.assert_close(last.score.sum(1), total, atol=1e-5, rtol=0)

@@ -200,6 +200,9 @@ def _answers(model: Model, state: State, told: Tensor, question: Question, conte
     """p(x_j | told) for every asked j."""
     if not model.is_one_pass:
         return model.marginals(state.x, told, context)
-    rank = torch.where(question.asked, state.step, NEVER)  # all tied: each is answered given what is told, no more
-    blank = torch.zeros_like(state.x)
-    return model.chain(torch.where(told, state.x, blank), torch.where(told, state.rank, rank), context)
+    variables = state.x.shape[1]
+    rank = torch.where(question.asked, variables, NEVER)  # all tied: each is answered given what is told, no more
+    # What was answered at once is told one by one, in order of index.
+    turn = torch.where(told & (state.rank >= 0), state.rank, NEVER).argsort(dim=1, stable=True).argsort(dim=1)
+    rank = torch.where(told, torch.where(state.rank < 0, state.rank, turn), rank)
+    return model.chain(torch.where(told, state.x, torch.zeros_like(state.x)), rank, context)
