@@ -66,9 +66,9 @@ from anyfill.evaluation import (
     Informed,
     InOrder,
     Latent,
+    Observed,
     Oracle,
     Rewarding,
-    Told,
     acquire_rows,
     global_order,
 )
@@ -77,7 +77,7 @@ from anyfill.surfaces.tables.reference import ROWS, calibrated_chooser, kept_row
 
 MODELS = {"auto": "auto", "sfarm": "sfarm-stop", "miwae": "miwae"}
 ESTIMATORS = ("draws", "divergence", "quantiles", "calibrated")
-RANDOM_RUNS, ORDER_ROWS, TOLD_ROWS = 5, 60, ROWS
+RANDOM_RUNS, ORDER_ROWS = 5, 60
 
 
 def rewarding(estimator: str, draws: int, train: torch.Tensor, seed: int) -> Rewarding:
@@ -158,7 +158,7 @@ def _chooser(name: str, job: Job, model: Model, split: Split, target: int) -> Ch
         case "random":
             return AtRandom()
     generator = torch.Generator().manual_seed(job["split"])
-    most, by = TOLD_ROWS, Told()
+    most, by = ROWS, Observed()
     if name == "order":
         most, by = ORDER_ROWS, rewarding(_plain(job), job["draws"], split.train, job["split"])
     some = split.train[torch.randperm(len(split.train), generator=generator)[:most]]

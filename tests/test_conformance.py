@@ -101,7 +101,7 @@ POLICIES = [
 ]
 DRAFTS = [samplers.NgramDraft.of(torch.tensor([0, 1, 1, 0, 1]), 2, order=2)]
 DECODERS = [samplers.CachedChain(), samplers.Speculative(), samplers.Speculative(draft=DRAFTS[0])]
-REWARDING = [evaluation.Informed(10), evaluation.Latent(10), evaluation.Quantiles(10), evaluation.Told()]
+REWARDING = [evaluation.Informed(10), evaluation.Latent(10), evaluation.Quantiles(10), evaluation.Observed()]
 REWARDING += [evaluation.Calibrated(REWARDING[2], Rows.from_values(torch.zeros(2, N)))]
 CHOOSERS = [*REWARDING, evaluation.AtRandom(), evaluation.InOrder((1, 0)), evaluation.Oracle()]
 CORRUPTIONS = [corruption.Absorb(), corruption.Scramble(3)]

@@ -173,7 +173,7 @@ def test_calibrated_choice_is_made_by_the_function_that_makes_it_for_users() -> 
     assert kept is not None
     users = calibrated_chooser(kept)
     assert isinstance(chooser, Calibrated)
-    assert (chooser.base, chooser.told_rows, chooser.expected_rows) == (users.base, 300, 24)
+    assert (chooser.base, chooser.observed_rows, chooser.expected_rows) == (users.base, 300, 24)
     assert torch.equal(chooser.reference.x, users.reference.x)
     assert sfarm_fig5.rewarding("quantiles", 60, x, 0) == users.base == Quantiles(20)
     assert sfarm_fig5.rewarding("draws", 60, x, 0) == Informed(60, estimator="draws")

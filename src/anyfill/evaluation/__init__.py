@@ -2,7 +2,7 @@
 
 from anyfill.evaluation.acquire import Information, information
 from anyfill.evaluation.acquisition import Acquired, acquire_rows, acquire_steps, global_order, global_order_steps
-from anyfill.evaluation.calibrated import Calibrated, Told
+from anyfill.evaluation.calibrated import Calibrated, Observed
 from anyfill.evaluation.chain import LogProb, log_prob
 from anyfill.evaluation.choosers import (
     AtRandom,
@@ -45,11 +45,11 @@ __all__ = [
     "Latent",
     "LearnedGibbs",
     "LogProb",
+    "Observed",
     "Oracle",
     "Quantiles",
     "Rewarding",
     "Standing",
-    "Told",
     "acquire_rows",
     "acquire_steps",
     "autocorrelation_time",

@@ -4,22 +4,38 @@ A network's answers are those of no joint, quite, so an estimate of I(y; x_j | x
 Monte Carlo error: where p(y | x_j, x_O) merely jitters with x_j, or x_j is less certain to the model than it is in
 truth, nothing is told and yet something expected. Rows that are known in full (the training rows, say) show it. With
 
-    r_ij = log p(y | x_j, x_O) - log p(y | x_O) at the true values of reference row i      what x_j did tell
-    e_ij = the estimate for that row, by any ``Rewarding`` chooser                         what it was expected to
+    r_ij = log p(y | x_j, x_O) - log p(y | x_O) at the true values of reference row i      the gain observed
+    e_ij = the estimate for that row, by any ``Rewarding`` chooser                         the gain expected
 
-the estimate of a new row becomes  mean_i r_ij + b (e_j - mean_i e_ij),  where b, one for all candidates j, is the slope
-of r on e within columns less two of its standard errors, clipped to [0, 1]: rows are told apart as far as it is certain
-that their estimates are borne out, and b = 0 is the one choice that is best on average for this O. This is the usual
-shrinkage of noisy values towards their mean (regression calibration, empirical Bayes), with a mean that was observed
-instead of computed.
+the estimate e_j of a new row becomes  mean_i r_ij + b (e_j - mean_i e_ij),  where b, one for all candidates j, is the
+slope of r on e within columns less two of its standard errors, clipped to [0, 1]: rows are told apart as far as it is
+certain that their estimates are borne out, and b = 0 is the one choice that is best on average for this O. This is the
+usual shrinkage of noisy values towards their mean (regression calibration, empirical Bayes), with a mean that was
+observed instead of computed.
 
-Gains r are clipped to ±3 nats, so that a single row that was thought impossible does not decide. Its standard error is
-that of the mean over reference rows and of the estimate together, sqrt(var_i(r_ij) / n_j + (b stderr)^2).
+**Two means over the same rows.** Gains are observed in n rows, but estimates are dear and made for m of them only. What
+is missing of the second mean is foretold by the first: mean_n e ~ mean_m e + c (mean_n r - mean_m r), c the slope of e
+on r within columns. Where estimates are borne out, it falls out of the difference which rows happened to serve.
+
+**No row decides alone.** One that the model thought impossible, before or after, has an r of any size. So
+
+    below   r counts down to -5. If p is a joint, E exp(-r) <= 1, so P(r < -t) <= exp(-t), and this moves a mean by no
+            more than exp(-5) = 0.007 nats, whatever x_j is.
+    above   r counts up to 3 nats beyond the third greatest of its column. There is no such bound: a column may tell 5
+            nats in every row, or 8 in one of five. What three rows bear out counts in full, so with more rows the cut
+            falls on ever rarer values and the mean is that of the model, if that is a joint.
+
+One row of n can move a mean by a few nats / n, and the standard error with it.
+
+**Errors.** The standard error has three parts: that of the two means, sqrt(var_i(r_ij) / n) where b = 0; that of the
+estimate e_j, times b; and how far b may be off, its standard error and by how much it was shrunk, times
+e_j - mean_i e_ij. By rows kept aside from training, calibrated choices are worse than plain ones with fewer than about
+30 reference rows: with fewer an estimate is left as it is.
 
 Reference rows may have holes. A row serves where it has all that is known and the target. If half of these have every
 candidate as well, they alone are used, so that candidates are compared on the same rows; else each candidate on those
-that have it; where one of them is had by fewer than ten such rows, the estimate stays as it is (``support`` says so).
-The rows in question are not looked at beyond what they know, and do not depend on each other.
+that have it; one that fewer than 30 such rows have keeps its estimate (``support`` says if all do). The rows in
+question are not looked at beyond what they know, and do not depend on each other.
 """
 
 from dataclasses import dataclass
@@ -30,21 +46,24 @@ from torch import Generator, Tensor
 from anyfill.checks import require_count
 from anyfill.data.rows import Rows
 from anyfill.evaluation.acquire import Information, gains, packs, with_one
-from anyfill.evaluation.cells import cell_parameters, require_each
+from anyfill.evaluation.cells import require_each, target_parameters
 from anyfill.evaluation.choosers import Choice, Rewarding, Standing, best_choice
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
 from anyfill.questions.question import Reading
 
-MOST_TOLD = 3.0
-FEWEST = 10
+FEWEST = 30
 """With fewer reference rows an estimate is left as it is."""
+_LEAST, _MOST = -5.0, 30.0  # nats; the second stands for infinity
+_ROOM = 3.0
+_THIRD = 3
+_SAME = 1e-4  # nats; estimates that differ by less are the same but for rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Told:
-    """What each candidate tells at the true values, clipped: a yardstick, and with ``global_order`` the order that
-    told most on rows that are known in full.
+class Observed:
+    """What each candidate tells at the true values: a yardstick, and with ``global_order`` the order that told most on
+    rows that are known in full. Among the rows that come together none decides alone, as in ``Calibrated``.
 
     Attributes:
         costs: N costs; None = all alike.
@@ -53,8 +72,8 @@ class Told:
     costs: tuple[float, ...] | None = None
 
     def reward(self, model: Model, standing: Standing, *, generator: Generator) -> Information:
-        told = _gain(model, standing).clamp(max=MOST_TOLD)
-        return Information(told, torch.zeros_like(told), standing.candidate, 1)
+        gain = _borne_out(_observed_gains(model, standing), standing.candidate)
+        return Information(gain, torch.zeros_like(gain), standing.candidate, 1)
 
     def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
         return best_choice(self.reward(model, standing, generator=generator), self.costs, None)
@@ -67,19 +86,19 @@ class Calibrated:
     Attributes:
         base: where the estimates come from.
         reference: rows with their targets, with or without holes.
-        told_rows: on at most so many of them it is looked at what was told,
-        expected_rows: and on so many of these at what had been expected.
+        observed_rows: n, on at most so many of them gains are observed,
+        expected_rows: m, and on so many of these estimated.
         least_gain: stop where no gain per cost is above this by its standard error; None = never.
     """
 
     base: Rewarding
     reference: Rows
-    told_rows: int = 300
+    observed_rows: int = 300
     expected_rows: int = 24
     least_gain: float | None = None
 
     def __post_init__(self) -> None:
-        require_count("told_rows", self.told_rows, least=FEWEST)
+        require_count("observed_rows", self.observed_rows, least=FEWEST)
         require_count("expected_rows", self.expected_rows, least=2)
 
     @property
@@ -114,8 +133,11 @@ class Calibrated:
             if served is not None:
                 line, held = self._line(model, kind, *served, Generator().manual_seed(seed)), served[1].any(0)
                 own = value[rows], stderr[rows]
-                value[rows] = torch.where(held, line.told + line.slope * (own[0] - line.expected), own[0])
-                error = (line.variance + torch.where(line.slope > 0, line.slope * own[1], 0.0) ** 2).sqrt()
+                gap = own[0] - line.expected
+                apart, noise = (torch.where(line.slope > 0, line.slope * one, 0.0) for one in (gap, own[1]))
+                value[rows] = torch.where(held, line.observed + apart, own[0])
+                doubt = torch.where(line.doubt > 0, line.doubt * gap**2, 0.0)
+                error = (line.variance + noise**2 + doubt).sqrt()
                 stderr[rows] = torch.where(held, error, own[1])
         return Information(value, stderr, found.candidate, found.samples)
 
@@ -129,7 +151,7 @@ class Calibrated:
         """
         present = self.reference.present.to(kind.known.device)
         index = present[:, kind.known | kind.target].all(1).nonzero()[:, 0]
-        count = min(len(index), self.told_rows)
+        count = min(len(index), self.observed_rows)
         if count < FEWEST:
             return None
         index = index[_evenly(len(index), count, index.device)]
@@ -144,32 +166,32 @@ class Calibrated:
         return index, has
 
     def _line(self, model: Model, kind: "_Kind", index: Tensor, has: Tensor, generator: Generator) -> "_Line":
-        """What was told and expected of each candidate, and how far rows are to be told apart."""
+        """What was observed and expected of each candidate, and how far rows are to be told apart."""
         reference = self.reference.to(index.device)
-        gain = _gain(model, _standing(reference.take(index), kind, has))
-        told = gain.clamp(max=MOST_TOLD)
-        count = has.sum(0).clamp(min=1)
-        mean = told.sum(0) / count
-        # Of the gains as they are: where all were cut, they would seem to be known exactly.
-        away = gain - gain.sum(0) / count
-        variance = torch.where(has, away.square(), 0.0).sum(0) / (count - 1).clamp(min=1) / count
+        gain = _borne_out(_observed_gains(model, _standing(reference.take(index), kind, has)), has)
+        count, observed = has.sum(0), _mean(gain, has)
         # Estimates are dear: evenly among the rows with the fewest holes.
         few = min(len(index), self.expected_rows)
         own = has.sum(1)
         full = (own >= own.sort(descending=True).values[few - 1]).nonzero()[:, 0]
         some = full[_evenly(len(full), few, index.device)]
-        there, gain = has[some], told[some]
-        expected = self.base.reward(
-            model, _standing(reference.take(index[some]), kind, there), generator=generator
-        ).value
+        there = has[some]
+        estimates = (
+            self.base.reward(model, _standing(reference.take(index[some]), kind, there), generator=generator)
+            .value.nan_to_num(nan=0.0)
+            .clamp(_LEAST, _MOST)
+        )
         each = there.sum(0)
-        away, gain = (torch.where(there, one - _mean(one, there), 0.0) for one in (expected, gain))
-        spread = float(away.square().sum())
-        slope = float((away * gain).sum()) / spread if spread > 0.0 else 0.0
-        free = max(int((each - 1).clamp(min=0).sum()) - 1, 1)
-        error = (float((gain - slope * away).square().sum()) / free / spread) ** 0.5 if spread > 0.0 else 0.0
-        sure = min(max(slope - 2 * error, 0.0), 1.0)
-        return _Line(mean, _mean(expected, there), torch.where(each > 1, sure, 0.0), variance)
+        e, r = (torch.where(there, one - _mean(one, there), 0.0) for one in (estimates, gain[some]))
+        (slope, error), (back, _) = _slope(e, r, each), _slope(r, e, each)
+        sure = torch.where(each > 1, min(max(slope - 2 * error, 0.0), 1.0), 0.0)
+        expected = _mean(estimates, there) + back * (observed - _mean(gain[some], there))
+        # The variance of observed - sure * expected, from what each row adds to it.
+        share = (1 - sure * back) * torch.where(has, gain - observed, 0.0) / _root(count)
+        share[some] -= sure * (e - back * r) / _root(each)
+        off = error**2 + (min(max(slope, 0.0), 1.0) - sure) ** 2
+        doubt = torch.where(each > 1, off, 0.0).clamp(max=1.0)  # both are from 0 to 1
+        return _Line(observed, expected, sure, share.square().sum(0), doubt)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,12 +205,20 @@ class _Kind:
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """Of each candidate (N,): the means of what was told and expected, the slope b, the variance of the first."""
+    """Of each candidate (N,).
 
-    told: Tensor
+    Attributes:
+        observed, expected: the two means.
+        slope: b.
+        variance: of observed - b * expected.
+        doubt: how far b may be off, squared.
+    """
+
+    observed: Tensor
     expected: Tensor
     slope: Tensor
     variance: Tensor
+    doubt: Tensor
 
 
 def _kinds(standing: Standing) -> list[tuple[Tensor, _Kind]]:
@@ -207,25 +237,34 @@ def _standing(rows: Rows, kind: _Kind, candidate: Tensor) -> Standing:
     )
 
 
-def _gain(model: Model, standing: Standing) -> Tensor:
-    """float64 (B, N): what each candidate tells at the true values, from -``MOST_TOLD`` on; 0 elsewhere."""
+def _observed_gains(model: Model, standing: Standing) -> Tensor:
+    """float64 (B, N): what each candidate tells at the true values, from -5 to 30 nats; 0 elsewhere."""
     one = bool((standing.target.sum(1) == 1).all()) and bool(model.readings & {Reading.DIRECT, Reading.ANY_ORDER})
     if one and not model.corruption.shows_unknown:
-        gain = _told_of_one(model, standing)
+        gain = _of_one_target(model, standing)
     else:
         truth = standing.truth.unsqueeze(0)
         gain = gains(model, truth, standing.known, standing.target, standing.candidate, context=standing.context)[0]
-    return gain.nan_to_num(nan=0.0).clamp(-MOST_TOLD, 10 * MOST_TOLD)
+    return gain.nan_to_num(nan=0.0).clamp(_LEAST, _MOST)
 
 
-def _told_of_one(model: Model, standing: Standing) -> Tensor:
+def _borne_out(gain: Tensor, has: Tensor) -> Tensor:
+    """float64 (n, N): gains up to 3 nats beyond the third greatest of their column, or the least of fewer; else 0."""
+    if not len(gain):
+        return gain
+    place = (has.sum(0).clamp(max=_THIRD) - 1).clamp(min=0)
+    third = torch.where(has, gain, -torch.inf).sort(0, descending=True).values.gather(0, place[None])
+    return torch.where(has, gain.minimum(third + _ROOM), 0.0)
+
+
+def _of_one_target(model: Model, standing: Standing) -> Tensor:
     """What ``gains`` gives for a target of one variable, reading nothing else."""
     at = standing.target.to(torch.uint8).argmax(1, keepdim=True)
     require_each(model, standing.known, standing.target)
 
     def score(row: Tensor, known: Tensor) -> Tensor:
         context = None if standing.context is None else standing.context[row]
-        params = cell_parameters(model, standing.truth[row], known, at[row], context)
+        params = target_parameters(model, standing.truth[row], known, at[row], context)
         law = marginals_at(model.likelihood, params, at[row])
         return law.log_prob(standing.truth[row].gather(1, at[row]))[:, 0].double()
 
@@ -248,3 +287,18 @@ def _evenly(length: int, count: int, device: torch.device) -> Tensor:
 def _mean(value: Tensor, there: Tensor) -> Tensor:
     """(N,): the mean of each column where it is there; 0 where it is nowhere."""
     return torch.where(there, value, 0.0).sum(0) / there.sum(0).clamp(min=1)
+
+
+def _slope(x: Tensor, y: Tensor, each: Tensor) -> tuple[float, float]:
+    """That of y on x (m, N), one for all columns, of which ``each`` (N,) rows have 0 as their mean; and its error."""
+    spread = float(x.square().sum())
+    if spread <= int(each.sum()) * _SAME**2:
+        return 0.0, 0.0
+    slope = float((x * y).sum()) / spread
+    free = max(int((each - 1).clamp(min=0).sum()) - 1, 1)
+    return slope, (float((y - slope * x).square().sum()) / free / spread) ** 0.5
+
+
+def _root(count: Tensor) -> Tensor:
+    """sqrt(n (n - 1)): what deviations are divided by, so that their squares add up to the variance of a mean."""
+    return (count * (count - 1)).clamp(min=1).sqrt()

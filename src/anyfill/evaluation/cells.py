@@ -1,13 +1,12 @@
 """p(x_j | known) of single cells, read off a model without reading everything else, where it may be read at all."""
 
-from typing import Protocol, runtime_checkable
-
 import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.model import Model
+from anyfill.networks.network import cells_of
 from anyfill.questions.licence import step_reading, unlicensed
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Question, chain_rank
@@ -23,22 +22,16 @@ def all_parameters(model: Model, x: Tensor, known: Tensor, context: Tensor | Non
     return model.one_pass.chain(x, torch.where(known, block, 0), context)
 
 
-@runtime_checkable
-class _AnswersCells(Protocol):
-    """A network that can be asked for some cells alone, which is cheaper than for all."""
-
-    def at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> Tensor: ...
-
-
-def cell_parameters(model: Model, x: Tensor, known: Tensor, variable: Tensor, context: Tensor | None = None) -> Tensor:
+def target_parameters(
+    model: Model, x: Tensor, known: Tensor, variable: Tensor, context: Tensor | None = None
+) -> Tensor:
     """(R, 1, P): what the likelihood reads as p(x_j | known) of one variable ``variable`` (R, 1) in each row."""
-    network = model.network
-    if context is None and isinstance(network, _AnswersCells) and not model.is_one_pass:
-        x = torch.where(known, x, torch.zeros_like(x))
-        every = torch.arange(len(x), device=x.device)
-        return network.at(*model.corruption.show(x, known), every, variable[:, 0]).unsqueeze(1)
-    params = all_parameters(model, x, known, context)
-    return params.gather(1, variable[:, :, None].expand(-1, 1, params.shape[2]))
+    if model.is_one_pass:
+        params = all_parameters(model, x, known, context)
+        return params.gather(1, variable[:, :, None].expand(-1, 1, params.shape[2]))
+    x = torch.where(known, x, torch.zeros_like(x))
+    every = torch.arange(len(x), device=x.device)
+    return cells_of(model.network, *model.corruption.show(x, known), every, variable[:, 0], context).unsqueeze(1)
 
 
 def each_given(model: Model, x: Tensor, known: Tensor, asked: Tensor, context: Tensor | None = None) -> Marginals:

@@ -30,7 +30,7 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
 from anyfill.evaluation.acquire import Information, open_variables, portions
-from anyfill.evaluation.cells import cell_parameters, each_given, require_each
+from anyfill.evaluation.cells import each_given, require_each, target_parameters
 from anyfill.evaluation.chain import CELLS_PER_PASS
 from anyfill.evaluation.choosers import Choice, Standing, best_choice, require_costs
 from anyfill.likelihoods.marginals import Marginals
@@ -265,7 +265,7 @@ class _Asked:
     def _parameters(self, told: _Told, row: Tensor, at: Tensor) -> Tensor:
         """(R, 1, P): the parameters of the variables ``at`` (R, 1), given what is known."""
         require_each(self.model, told.known, torch.zeros_like(told.known).scatter(1, at, True) & ~told.known)
-        return cell_parameters(self.model, *told, at, None if self.context is None else self.context[row])
+        return target_parameters(self.model, *told, at, None if self.context is None else self.context[row])
 
 
 def _over_codes(after: Marginals, before: Marginals, size: Tensor) -> Tensor:

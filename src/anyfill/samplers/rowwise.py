@@ -20,7 +20,6 @@ random): the law of ``samplers.Follow`` and of ``evaluation.log_prob``.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -29,6 +28,7 @@ from anyfill.checks import refuse, require_count, require_shape
 from anyfill.corruption import Absorb
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
+from anyfill.networks.network import AnswersCells, cells_of
 from anyfill.questions.licence import completed
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order, Question, chain_rank, rank_of
@@ -139,18 +139,6 @@ def given_rank(model: Model, known: Tensor) -> Tensor:
     return chain_rank(fixed_order(model), Question(known, torch.zeros_like(known)))
 
 
-@runtime_checkable
-class AnswersCells(Protocol):
-    """A network that can be asked for some cells alone, which is cheaper than for all."""
-
-    def at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> Tensor:
-        """(H, P): the parameters of the variables ``variable`` (H,) of the rows ``row`` (H,), given what is known.
-
-        Values x (B, N) are read where known (B, N) only, whatever stands elsewhere.
-        """
-        ...
-
-
 def parameters(model: Model, x: Tensor, known: Tensor, rank: Tensor | None, size: int) -> Tensor:
     """(size, N, P): what the likelihood reads as p(x_j | known) for every unknown j, in a block of fixed size.
 
@@ -178,12 +166,12 @@ def cell_parameters(
     Cells are independent once the network has computed its rows. Give a multiple of ``LANES`` of them where their
     number may vary: what is left over in a vector of the processor may be rounded differently.
     """
-    network = model.network
-    if model.is_one_pass or not isinstance(network, AnswersCells):
+    if model.is_one_pass:
         return parameters(model, x, known, rank, size)[row, variable]
-    if isinstance(model.corruption, Absorb):  # the network looks at nothing that would have to be blanked
-        return network.at(*_block(x, known, size, is_blank=False), row, variable)
-    return network.at(*model.corruption.show(*_block(x, known, size)), row, variable)
+    if isinstance(model.corruption, Absorb) and isinstance(model.network, AnswersCells):
+        # It looks at nothing that would have to be blanked.
+        return model.network.at(*_block(x, known, size, is_blank=False), row, variable)
+    return cells_of(model.network, *model.corruption.show(*_block(x, known, size)), row, variable)
 
 
 def cell_centers(model: Model, x: Tensor, known: Tensor, size: int, row: Tensor, variable: Tensor) -> Tensor | None:

@@ -20,8 +20,6 @@ from anyfill.surfaces.tables.questions import NextFeature
 from anyfill.surfaces.tables.reference import calibrated_chooser
 from anyfill.surfaces.threads import threads
 
-_ROWS_AT_ONCE = 64  # whose draws are held
-
 
 def next_features(
     filler: Filler,
@@ -44,22 +42,16 @@ def next_features(
     price = _prices(table, costs)
     if isinstance(least_gain, bool) or not isinstance(least_gain, Real) or least_gain != least_gain:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refuse("least_gain", expected="a number of nats", got=repr(least_gain))
-    gain, stderr = (np.full(tuple(rows.x.shape), np.nan) for _ in range(2))
-    best, held = np.full(len(rows), -1), np.zeros(len(rows), dtype=np.int64)
-    for part in torch.arange(len(rows)).split(_ROWS_AT_ONCE):
-        some = rows.take(part)
-        x, known = filler.told(Rows(some.x, some.present & ~goal))
-        wanted, free = goal.to(x.device).expand(x.shape), open_cells(table, known)
-        standing = Standing(torch.where(known, x, 0.0), known, free & ~wanted, wanted, x)
-        with threads(1):
-            found = _estimates(filler, standing, samples, seed, reference)
-        is_open, at = found.information.candidate.cpu().numpy(), part.numpy()
-        gain[at] = np.where(is_open, found.information.value.cpu().numpy(), np.nan)
-        stderr[at] = np.where(is_open, found.information.stderr.cpu().numpy(), np.nan)
-        best[at] = found.information.best(price.to(x.device), least_gain).cpu().numpy()
-        held[at] = found.calibrated.cpu().numpy()
+    x, known = filler.told(Rows(rows.x, rows.present & ~goal))
+    wanted, free = goal.to(x.device).expand(x.shape), open_cells(table, known)
+    standing = Standing(torch.where(known, x, 0.0), known, free & ~wanted, wanted, x)
+    with threads(1):
+        estimates = _estimates(filler, standing, samples, seed, reference)
+    found, is_open = estimates.information, standing.candidate.cpu().numpy()
+    gain, stderr = (np.where(is_open, one.cpu().numpy(), np.nan) for one in (found.value, found.stderr))
+    best = found.best(price.to(x.device), least_gain)
     chosen = tuple(None if j < 0 else table.names[j] for j in best.tolist())
-    return NextFeature(names, table.names, gain, stderr, price.numpy(), chosen, held)
+    return NextFeature(names, table.names, gain, stderr, price.numpy(), chosen, estimates.calibrated.cpu().numpy())
 
 
 def with_target(rows: Rows, table: Table, target: str | Sequence[str]) -> Rows:

@@ -56,4 +56,4 @@ def curve_chooser(model: Any, samples: int) -> Chooser:
     reference: Rows | None = getattr(model, "reference_", None)
     if reference is None or not answers_each(model.model_) or model.model_.corruption.shows_unknown:
         return Informed(samples=samples)
-    return Calibrated(Quantiles(samples), reference, told_rows=100, expected_rows=12)
+    return Calibrated(Quantiles(samples), reference, observed_rows=100, expected_rows=12)
