@@ -193,7 +193,7 @@ def test_centers_asked_alone_are_those_of_the_whole_bit_for_bit_and_only_where_t
 @pytest.mark.parametrize("spikes", [(), (0.5,)])
 def test_a_head_that_all_variables_share_gives_the_numbers_of_the_general_one(spikes: tuple[float, ...]) -> None:
     net = numbers(spikes, (0,))
-    head = net._head_of(None)  # pyright: ignore[reportPrivateUsage]
+    head = net._head()  # pyright: ignore[reportPrivateUsage]
     assert head.shared is not None
     generator = torch.Generator().manual_seed(0)
     center, scale = torch.randn(16, 4, 1, generator=generator), torch.rand(16, 4, 1, generator=generator) + 0.1

@@ -11,10 +11,9 @@ unknown variable j given the known ones, and learns only the rest, h = MLP_m(kno
     codes     logits                    [log p_j(code) of the joint                       + h] sharpen
 
 which a ``SpikedMixture`` or ``Categorical`` reads. At h = 0 a member *is* its joint. Numbers enter as themselves and as
-T piecewise-linear bins between quantiles (a step at any threshold costs one weight, as in a tree). The answer is the
-pool of all members and, with h = 0, of the joints themselves, with weights for each variable that a recipe sets
-(``set_weights``), and so are ``widen`` and ``sharpen``, factors on its scales and logits.
-All members are computed in one batched product.
+T bins between quantiles (``networks.bins``). The answer is the pool of all members and, with h = 0, of the joints
+themselves, with weights for each variable that a recipe sets (``set_weights``), and so are ``widen`` and ``sharpen``,
+factors on its scales and logits. All members are computed in one batched product.
 """
 
 from collections.abc import Sequence
@@ -27,10 +26,13 @@ from torch.nn import functional
 
 from anyfill.checks import refuse, require_count, require_probability
 from anyfill.networks.batched import Batched
+from anyfill.networks.bins import in_bins, quantile_bins
 from anyfill.networks.expansion import Expansion
-from anyfill.networks.factors import Factors, condition_factors
-from anyfill.networks.guided_head import CODE, Head, Start, head_layout, read_center, read_head
-from anyfill.networks.joint import Joint, condition
+from anyfill.networks.factors import Factors
+from anyfill.networks.guided_cells import head_at, log_chances, numbers_at
+from anyfill.networks.guided_head import Head, Start, head_layout, read_center, read_head
+from anyfill.networks.joint import Joint
+from anyfill.networks.runs import condition_runs
 
 
 @dataclass(eq=False, repr=False)
@@ -150,19 +152,10 @@ class GuidedMLP(nn.Module):
 
     def set_bins(self, x: Tensor, present: Tensor) -> None:
         """Put the bins of each number between quantiles of its present values (B, N)."""
-        real = [j for j, size in enumerate(self.sizes) if size == 0]
-        if not self.bins:
-            return
-        level = torch.linspace(0, 1, self.bins + 1, dtype=torch.float64, device=x.device)
-        for number, j in enumerate(real):
-            values = x[present[:, j], j].double()
-            if len(values) == 0:
-                continue
-            edges = torch.unique(torch.quantile(values[:: max(1, len(values) // 100_000)], level))
-            reach = edges.diff().clamp(min=1e-3)
-            self.get_buffer("edges")[number].fill_(float(edges[-1]) + 1e6)  # a bin that nothing reaches
-            self.get_buffer("edges")[number, : len(reach)] = edges[:-1].float()
-            self.get_buffer("reach")[number, : len(reach)] = reach.float()
+        if self.bins:
+            number = self.expansion.number_index
+            for name, part in zip(("edges", "reach"), quantile_bins(x[:, number], present[:, number], self.bins)):
+                self.get_buffer(name).copy_(part)
 
     def set_weights(self, log_weights: Tensor, widen: Tensor, sharpen: Tensor | None = None) -> None:
         """For each variable the weights (N, M + J) in its pool, and factors (N,) on its scales and logits (1)."""
@@ -188,15 +181,14 @@ class GuidedMLP(nn.Module):
 
     def at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> Tensor:
         """(H, outputs): what ``forward`` says of the variables ``variable`` (H,) of the rows ``row`` (H,) alone."""
-        starts, learned = self._heard(x, known)
+        starts, learned = self._heard(x, known, (row, variable))
         each = self.members // len(self.joints)
         wanted = learned.flatten(1, 2).index_select(1, row * self.variables + variable)  # (M, H, P)
-        head = self._head_of(variable)
-        answers: list[Tensor] = []
-        for start, part in zip(starts, wanted.split(each)):
-            answers.append(read_head(*self._begun(start, row, variable), part, head))
+        head = head_at(self._head(), variable)
+        begun = [(*numbers_at(start, self.expansion.place, row, variable), start.log_chances) for start in starts]
+        answers = [read_head(*one, part, head) for one, part in zip(begun, wanted.split(each))]
         if self.has_joints:
-            answers += [read_head(*self._begun(start, row, variable), None, head).unsqueeze(0) for start in starts]
+            answers += [read_head(*one, None, head).unsqueeze(0) for one in begun]
         members = torch.cat(answers).movedim(0, 1).flatten(1)
         return torch.cat([members, self.get_buffer("pool").index_select(0, variable)], -1)
 
@@ -210,16 +202,23 @@ class GuidedMLP(nn.Module):
         variance = self.get_buffer("plain_variance").index_select(0, variable)
         return read_center(center, variance.clamp(min=1e-4).sqrt(), mean, self.get_buffer("value")[0, 1])
 
-    def _heard(self, x: Tensor, known: Tensor) -> tuple[list[Start], Tensor]:
-        """Each joint's start, and what each member adds, (M, B, N, P)."""
+    def _heard(
+        self, x: Tensor, known: Tensor, cells: tuple[Tensor, Tensor] | None = None
+    ) -> tuple[list[Start], Tensor]:
+        """Each joint's start (see ``start``), and what each member adds, (M, B, N, P)."""
         x = torch.where(known, x, torch.zeros_like(x))
-        starts = [self.start(x, known, self.joint(number)) for number in range(len(self.joints))]
+        starts = [self.start(x, known, self.joint(number), cells) for number in range(len(self.joints))]
         each = self.members // len(self.joints)
         inputs = torch.stack([self.told(x, known, start) for start in starts])
         return starts, self.learned(inputs if each == 1 else inputs.repeat_interleave(each, 0))
 
-    def start(self, x: Tensor, known: Tensor, joint: Joint | Factors) -> Start:
-        """Where a joint (one, or one for each row) says the variables are, given the known ones of x (B, N)."""
+    def start(
+        self, x: Tensor, known: Tensor, joint: Joint | Factors, cells: tuple[Tensor, Tensor] | None = None
+    ) -> Start:
+        """Where a joint (one, or one for each row) says the variables are, given the known ones of x (B, N).
+
+        ``cells``: rows and variables (H,) whose log-chances (H, P) are wanted, instead of those of all codes.
+        """
         features, told = (
             (self.expansion.expand(x), self.expansion.spread(known)) if self.has_codes else (x.float(), known)
         )
@@ -228,16 +227,13 @@ class GuidedMLP(nn.Module):
             features = torch.where(told, features, center) if self.has_codes else features
             share = features.new_zeros(len(x), 0)
         else:
-            answer = (
-                condition_factors(joint, features, told)
-                if isinstance(joint, Factors)
-                else condition(joint, features, told)
-            )
+            answer = condition_runs(joint, features, told)
             center, variance, share = answer.center, answer.variance, answer.log_share.exp()
             features = center
         real = self.expansion.real
         own, variance = (center[:, real], variance[:, real]) if self.has_codes else (center, variance)
-        chances = self._log_chances(center) if self.has_codes else None
+        feature, role, least = (self.get_buffer(name) for name in ("code_feature", "role", "least"))
+        chances = log_chances(center, feature, role, least, cells) if self.has_codes else None
         return Start(own, variance.clamp(min=1e-4).sqrt(), chances, share, features, told)
 
     def told(self, x: Tensor, known: Tensor, start: Start) -> Tensor:
@@ -249,9 +245,8 @@ class GuidedMLP(nn.Module):
         told = [values, known.to(values.dtype)]
         is_known = known[:, self.expansion.number_index]
         if self.bins:
-            real = x[:, self.expansion.number_index].unsqueeze(-1)
-            steps = (real - self.get_buffer("edges")) / self.get_buffer("reach")
-            told.append(torch.where(is_known.unsqueeze(-1), steps.clamp(0.0, 1.0) - 0.5, 0.0).flatten(1))
+            real = x[:, self.expansion.number_index]
+            told.append(in_bins(real, is_known, self.get_buffer("edges"), self.get_buffer("reach")))
         if self.has_joints:
             told.append(torch.where(start.told, torch.zeros_like(values), start.features))
             told.append(torch.where(is_known, 0.0, start.scale.log()))
@@ -274,37 +269,13 @@ class GuidedMLP(nn.Module):
             center, scale = start.center[:, place].unsqueeze(-1), start.scale[:, place].unsqueeze(-1)
         else:
             center = scale = start.features.new_ones(len(start.features), self.variables, 1)
-        return read_head(center, scale, start.log_chances, learned, self._head_of(None))
+        return read_head(center, scale, start.log_chances, learned, self._head())
 
-    def _begun(self, start: Start, row: Tensor, variable: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Center and scale (H, 1) and log-chances (H, P) of the variables ``variable`` (H,) of the rows ``row``."""
-        chances = None if start.log_chances is None else start.log_chances[row, variable]
-        if not self.expansion.numbers:
-            ones = start.features.new_ones(len(row), 1)
-            return ones, ones, chances
-        cell = row * self.expansion.numbers + self.expansion.place.index_select(0, variable)
-        center, scale = (part.flatten().index_select(0, cell).unsqueeze(1) for part in (start.center, start.scale))
-        return center, scale, chances
-
-    def _head_of(self, variable: Tensor | None) -> Head:
-        """The head of all variables (N, P), or of the variables ``variable`` (H, P)."""
+    def _head(self) -> Head:
+        """The head of all variables (N, P)."""
         role, value, log_start = (self.get_buffer(name) for name in ("role", "value", "log_start"))
         widen, sharpen = (self.get_buffer(name) for name in ("widen", "sharpen"))
-        if variable is not None:
-            # Where all variables have the same head, the first stands for all.
-            role = role[:1] if self._shared else role.index_select(0, variable)
-            value = value[:1] if self._shared and not self._has_spikes else value.index_select(0, variable)
-            log_start, widen = log_start.index_select(0, variable), widen.index_select(0, variable)
-            sharpen = sharpen.index_select(0, variable)
         return Head(role, value, log_start, widen, sharpen, self._has_spikes, self._shared)
-
-    def _log_chances(self, center: Tensor) -> Tensor:
-        """(B, N, P): log-probabilities of the codes by the joint's conditional mean of their one-hot features."""
-        index, valid = self.get_buffer("code_feature"), self.get_buffer("role") == CODE
-        least = self.get_buffer("least")
-        chance = torch.where(valid, center[:, index].clamp(min=0.0) + least, 1.0)
-        total = torch.where(valid, chance, 0.0).sum(-1, keepdim=True).clamp(min=1e-9)
-        return torch.where(valid, (chance / total).log(), 0.0)
 
     def _keep(self, name: str, value: Tensor, persistent: bool = True) -> None:
         self.register_buffer(name, value, persistent=persistent)

@@ -254,7 +254,9 @@ def sample_rowwise(
     out = x.repeat(draws, 1)
     # Rows with equally many holes go together, so that few wait for others.
     waiting = question.asked.sum(1)
-    rows = waiting.repeat(draws).argsort(stable=True)
+    # Draws of one row side by side, as they know the same: what depends on that alone is computed once.
+    place = torch.arange(len(x), device=x.device)
+    rows = (waiting * len(x) + place).repeat(draws).argsort(stable=True)
     rows = rows[waiting.repeat(draws)[rows] > 0]
     with model.evaluating():
         for part in portions(rows, size):

@@ -43,10 +43,9 @@ from anyfill.surfaces.tables.reference import ROWS, kept_rows
 from anyfill.surfaces.tables.rows import empty_like
 from anyfill.surfaces.tables.saving import load_estimator, save_estimator
 from anyfill.surfaces.tables.scikit import accepting_holes, as_configured, read_like
-from anyfill.surfaces.tables.scores import log_units, score_cells, score_columns
+from anyfill.surfaces.tables.scores import score_cells, score_columns
 from anyfill.surfaces.tables.settings import require_level, require_settings, seed_of
 from anyfill.surfaces.tables.training import train, warn_of_ignored
-from anyfill.surfaces.threads import threads
 from anyfill.training import StepReport
 
 
@@ -189,8 +188,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             given: names of columns; by default none.
             own_units: densities per unit of the table; False = per standard unit of the model.
         """
-        frame, rows = self._rows(X)
-        return score_columns(self._filler, frame, rows, asked=asked, given=given, own_units=own_units)
+        return score_columns(self._filler, *self._rows(X), asked=asked, given=given, own_units=own_units)
 
     def score_samples(self, X: Any) -> NDArray[np.float64]:
         """(B,): log p of all present cells of each row, in nats and own units; low = surprising."""
@@ -202,10 +200,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def cell_log_prob(self, X: Any, own_units: bool = True) -> NDArray[np.float64]:
         """(B, N): log p of each present cell given all other present cells of its row; NaN where there is none."""
-        frame, rows = self._rows(X)
-        with threads(1):
-            value = score_cells(self.model_, *self._filler.told(rows)).cpu()
-        return (value + log_units(self.model_, self.table_, rows.x, frame) if own_units else value).numpy()
+        return score_cells(self._filler, *self._rows(X), own_units=own_units).numpy()
 
     def ask(
         self,
@@ -242,7 +237,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Which missing cell of each row is expected to tell most about the target, per unit of its cost.
 
         The expected gain is the mutual information I(target; x_j | present cells of the row), held against what x_j
-        told in reference rows (``anyfill.evaluation.Calibrated``) where ten at least have the cells that the row has,
+        told in reference rows (``anyfill.evaluation.Calibrated``) where 30 at least have the cells that the row has,
         the target and x_j; else a plain estimate (``anyfill.evaluation.information``). The answer says which. Values of
         the target that X may hold are not looked at.
 
@@ -256,11 +251,9 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             reference: a table like X, its rows with their targets; by default the rows that the model kept.
         """
         filler, (_, rows), seed = self._filler, self._rows(X), self._seed(seed)
-        held = (
-            getattr(self, "reference_", None)
-            if reference is None
-            else with_target(self._rows(reference)[1], self.table_, target)
-        )
+        held = getattr(self, "reference_", None)
+        if reference is not None:
+            held = with_target(self._rows(reference)[1], self.table_, target)
         return next_features(filler, rows, target, costs or {}, samples, least_gain, seed=seed, reference=held)
 
     @staticmethod

@@ -81,7 +81,14 @@ def score_columns(
     return replace(answer, value=value, stderr=answer.stderr.cpu())
 
 
-def score_cells(model: Model, x: Tensor, present: Tensor) -> Tensor:
+def score_cells(filler: Filler, frame: Frame, rows: Rows, *, own_units: bool) -> Tensor:
+    """float64 (B, N): log p of each present cell given all others of its row, see ``TableModel.cell_log_prob``."""
+    with threads(1):
+        value = _each_cell(filler.model, *filler.told(rows)).cpu()
+    return value + log_units(filler.model, filler.table, rows.x, frame) if own_units else value
+
+
+def _each_cell(model: Model, x: Tensor, present: Tensor) -> Tensor:
     """float64 (B, N): log p(x_j | all other present values) of each present value; NaN elsewhere."""
     answer = torch.full(x.shape, torch.nan, dtype=torch.float64, device=x.device)
     places = present.nonzero()
