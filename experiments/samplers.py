@@ -1,6 +1,6 @@
 """One harness for every sampler of text, at equal passes and at equal seconds: what does it cost, and how good is it?
 
-Models are those of ``text8.py`` (25 M, length 250); the samplers are in ``samplers_ways.py``. Three tasks:
+Models are those of ``text8.py`` (length 250); the samplers are in ``samplers_ways.py``. Three tasks:
 
     free     whole chunks from nothing. Bits per character under the left-to-right model, the judge. Low is not good by
              itself: a text that repeats itself is cheap. Good is near the judge's bits of held-out text, with a

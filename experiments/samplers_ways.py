@@ -215,8 +215,10 @@ class SortedBlock(nn.Module):
 
     @classmethod
     def of(cls, model: Model) -> Model:
-        """The model so asked. Each answer is p(one | a sorted given block), which one-pass training practises."""
-        return Model(cls(model.network), model.likelihood, order=model.order, readings=[Reading.ANY_ORDER])
+        """The model so asked. Each answer is p(one | a sorted given block): practised where any part may be asked, not
+        by a model that only completes rows, to which nothing but the first hole ever followed the block."""
+        readings = [Reading.ANY_ORDER] if Reading.DIRECT in model.readings else []
+        return Model(cls(model.network), model.likelihood, order=model.order, readings=readings)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
