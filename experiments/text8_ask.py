@@ -75,7 +75,7 @@ def ask(model: Model, chunks: Tensor, seed: int) -> dict[str, dict[str, Any]]:
         return answers
     some, some_seconds = timed(model, chunks, posed["marginal"])
     answers["marginal"] = figures(some.value, posed["marginal"], some, some_seconds)
-    if Reading.DIFFERENCE in trained:
+    if trained & {Reading.DIFFERENCE, Reading.MARGINAL}:
         # log p(all) is known by now: only log p(given) is left to ask.
         nothing, given = torch.zeros_like(posed["conditional"].given), posed["conditional"].given
         part, part_seconds = timed(model, chunks, Question(nothing, given))

@@ -57,11 +57,25 @@ class Model(nn.Module):
         self.corruption: Corruption = Absorb() if corruption is None else corruption
         self.order: Order = Increasing() if order is None else order
         self.readings = frozenset(Reading(reading) for reading in readings)
+        if getattr(network, "ignored", "left out") == "blank" and self.order != Increasing():
+            raise refuse("order", expected=f"{Increasing()}, as blanks are read by index", got=repr(self.order))
 
     def extra_repr(self) -> str:
         """What ``repr`` shows beside the network: above all what the model may be asked."""
         readings = ", ".join(sorted(self.readings)) or "none: not trained"
         return f"{self.likelihood}, {self.corruption}, {self.order}, readings: {readings}"
+
+    @property
+    def readings(self) -> frozenset[Reading]:
+        """What the network was trained for. To one that reads a given value and an answered one differently, marginals
+        are no licence to continue from given values: set to DIFFERENCE, it is MARGINAL."""
+        return self._readings
+
+    @readings.setter
+    def readings(self, readings: Iterable[Reading]) -> None:
+        roles_matter = bool(getattr(self.network, "roles_matter", False))
+        told = {Reading.MARGINAL if one is Reading.DIFFERENCE and roles_matter else one for one in readings}
+        self._readings = frozenset(told)
 
     @property
     def variables(self) -> int:

@@ -1,7 +1,7 @@
 """Calibrated choice: what estimates become when they are held against rows that are known in full."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -389,3 +389,15 @@ def test_it_refuses_counts_that_say_nothing(joint, generator):
         Calibrated(Biased(1.0), rows, observed_rows=3)
     with pytest.raises(ValueError, match="expected_rows"):
         Calibrated(Biased(1.0), rows, expected_rows=1)
+
+
+@pytest.mark.parametrize("estimate", [float("inf"), float("nan"), -float("inf")])
+def test_an_estimate_that_is_no_number_becomes_a_gain_with_an_error_to_match(estimate, model, joint, generator):
+    rows = Rows.from_values(joint.sample(100, generator=generator))
+    new = standing(joint.sample(2, generator=generator), [False] * joint.variables)
+    chooser = Calibrated(Quantiles(20), rows)
+    plain = Quantiles(20).reward(model, new, generator=generator)
+    value = plain.value.index_fill(1, new.candidate[0].nonzero()[:1, 0], estimate)
+    found = chooser.corrected(model, new, replace(plain, value=value), seed=0)
+    assert bool(found.value.isfinite().all())
+    assert not bool(found.stderr.isnan().any())

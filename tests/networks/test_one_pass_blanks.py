@@ -14,9 +14,10 @@ from anyfill.networks import Discrete, OnePassTransformer, Real
 from anyfill.networks.embed import Kind
 from anyfill.networks.one_pass_plan import Plan
 from anyfill.objectives import Chain
-from anyfill.questions import Increasing, Question, Reading, Shuffled, UniformCardinality, chain_rank
+from anyfill.questions import Decreasing, Increasing, Question, Reading, Shuffled, UniformCardinality, chain_rank
 from anyfill.rank import NEVER, asked_in
 from anyfill.samplers import CachedChain, Follow, Speculative, watch
+from anyfill.samplers.rowwise import parameters
 
 N = 10
 BOTH = pytest.mark.parametrize("reads", ["causal", "full"])
@@ -242,3 +243,62 @@ def test_groups_of_neighbours_are_answered_given_the_groups_before_them(generato
             answer = model.chain(last.x, rank.index_fill(1, torch.tensor([variable]), 6)).log_prob(last.x)
         total += answer[:, variable].double()
     torch.testing.assert_close(last.score.sum(1), total, atol=1e-5, rtol=0)
+
+
+def test_marginals_license_a_difference_of_two_and_no_chain_from_given_values(generator: Generator) -> None:
+    model, x = answering(), torch.randint(3, (12, 6), generator=generator)
+    model.readings = Chain(UniformCardinality(6), told_share=0.5).readings
+    assert model.readings == {Reading.MARGINAL, Reading.INPAINTING}
+    later = Question.of(6, given=[0], asked=[5], batch=12)
+    found = log_prob(model, x, later)
+    both, part = (log_prob(model, x, Question.of(6, given=[], asked=asked, batch=12)).value for asked in ([0, 5], [0]))
+    assert found.reading is Reading.DIFFERENCE
+    torch.testing.assert_close(found.value, both - part)
+    torch.testing.assert_close(log_prob(model, x, later, reading="difference").value, both - part)
+    every = torch.zeros(4000, 6, dtype=torch.int64)  # samplers complete the row instead, which is practised
+    *_, last = watch(model, every, Question.of(6, given=[0], asked=[5], batch=4000), generator=generator)
+    whole = torch.tensor([[0, *rest] for rest in itertools.product(range(3), repeat=5)])
+    law = log_prob(model, whole, Question.of(6, given=[0], asked=range(1, 6), batch=243)).value.exp()
+    law = law.reshape(81, 3).sum(0)
+    drawn = last.x[:, 5].bincount(minlength=3) / 4000
+    assert (drawn - law).abs().max() < 5 * (0.25 / 4000) ** 0.5
+
+
+@pytest.mark.parametrize("shares", [(0.0, 0.2), (1.0, 0.2), (0.5, 1.0)])
+def test_objectives_that_do_not_practise_blanks_are_refused(shares: tuple[float, float], generator: Generator) -> None:
+    told_share, joint_share = shares
+    model = answering()
+    model.network.given = "causal"  # what it says of blanks alone
+    rows = Rows.from_values(torch.zeros(4, 6, dtype=torch.int64))
+    objective = Chain(UniformCardinality(6), joint_share=joint_share, told_share=told_share)
+    with pytest.raises(ValueError, match="objective: expected rows that are told and rows that are not"):
+        objective(model, rows, generator=generator)
+
+
+def test_blanks_go_by_index_and_other_orders_are_refused(generator: Generator) -> None:
+    with pytest.raises(ValueError, match=r"order: expected Increasing\(\), as blanks are read by index"):
+        Model(answering().network, Categorical(3), order=Decreasing())
+    objective, rows = Chain(UniformCardinality(6), Decreasing(), 0.2, 0.5), Rows.from_values(torch.zeros(4, 6).long())
+    with pytest.raises(ValueError, match=r"order: expected Increasing\(\), as blanks are read by index"):
+        objective(answering(), rows, generator=generator)
+
+
+def test_answers_with_blanks_between_them_are_not_taken_back() -> None:
+    net, x = network(), torch.zeros(2, N, dtype=torch.int64)
+    _, cache = net.open(x, chain_rank(Increasing(), Question.of(N, given=[], asked=[2, 5], batch=2)))
+    with pytest.raises(ValueError, match="answers read several at a time, or taken back"):
+        net.rewind(cache, torch.ones(2, dtype=torch.int64))
+
+
+@torch.no_grad()
+def test_a_row_has_the_same_bits_in_any_company(generator: Generator) -> None:
+    torch.manual_seed(3)
+    net = OnePassTransformer(Discrete(5), (24,), 5, 96, 2, 4, given="full", ignored="blank")
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    model = Model(net.eval(), Categorical(5), readings=[Reading.DIRECT])
+    x, known = torch.randint(5, (6, 24), generator=generator), torch.rand(6, 24, generator=generator) < 0.4
+    known[::2] = False
+    together = parameters(model, x, known, None, 16)
+    for row in range(6):
+        assert torch.equal(parameters(model, x[row : row + 1], known[row : row + 1], None, 16)[0], together[row])

@@ -175,7 +175,8 @@ def test_a_model_that_reads_both_ways_is_trained_saved_and_loaded(tmp_path, gene
     assert math.isfinite(done.loss)
     save_model(model, tmp_path / "model")
     again = load_model(tmp_path / "model")
-    assert (again.network.given, again.readings) == ("full", objective.readings)
+    assert again.network.given == "full"
+    assert again.readings == (objective.readings - {Reading.DIFFERENCE}) | {Reading.MARGINAL}  # roles matter to it
     rank = objective.pose(16, generator=generator)
     with torch.no_grad():
         assert torch.equal(objective.loss(model.eval(), rows, rank), objective.loss(again.eval(), rows, rank))

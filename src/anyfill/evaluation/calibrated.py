@@ -99,7 +99,7 @@ class Calibrated:
 
     def __post_init__(self) -> None:
         require_count("observed_rows", self.observed_rows, least=FEWEST)
-        require_count("expected_rows", self.expected_rows, least=2)
+        require_count("expected_rows", self.expected_rows, least=3)
 
     @property
     def costs(self) -> tuple[float, ...] | None:
@@ -119,19 +119,23 @@ class Calibrated:
     def reward(self, model: Model, standing: Standing, *, generator: Generator) -> Information:
         seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
         start = Generator(generator.device).manual_seed(seed)
-        return self.corrected(model, standing, self.base.reward(model, standing, generator=start), seed=seed)
+        found = self.base.reward(model, standing, generator=start)
+        return self.corrected(model, standing, found, seed=seed, device=generator.device)
 
-    def corrected(self, model: Model, standing: Standing, found: Information, *, seed: int) -> Information:
+    def corrected(
+        self, model: Model, standing: Standing, found: Information, *, seed: int, device: torch.device | str = "cpu"
+    ) -> Information:
         """What ``found``, estimates of ``base`` for these rows, become.
 
-        Best made from the same ``seed``: then what noise does to all rows alike falls out of e_j - mean_i e_ij. Every
-        kind of rows is corrected with the same noise, or a row would depend on its company.
+        Best made from the same ``seed`` on the same ``device``: then what noise does to all rows alike falls out of
+        e_j - mean_i e_ij. Every kind of rows is corrected with the same noise, or a row would depend on its company.
         """
-        value, stderr = found.value.clone(), found.stderr.clone()
+        value = found.value.nan_to_num(nan=0.0).clamp(_LEAST, _MOST)
+        stderr = found.stderr.nan_to_num(nan=torch.inf)
         for rows, kind in _kinds(standing):
             served = self._serving(kind)
             if served is not None:
-                line, held = self._line(model, kind, *served, Generator().manual_seed(seed)), served[1].any(0)
+                line, held = self._line(model, kind, *served, Generator(device).manual_seed(seed)), served[1].any(0)
                 own = value[rows], stderr[rows]
                 gap = own[0] - line.expected
                 apart, noise = (torch.where(line.slope > 0, line.slope * one, 0.0) for one in (gap, own[1]))
@@ -295,8 +299,8 @@ def _slope(x: Tensor, y: Tensor, each: Tensor) -> tuple[float, float]:
     if spread <= int(each.sum()) * _SAME**2:
         return 0.0, 0.0
     slope = float((x * y).sum()) / spread
-    free = max(int((each - 1).clamp(min=0).sum()) - 1, 1)
-    return slope, (float((y - slope * x).square().sum()) / free / spread) ** 0.5
+    free = int((each - 1).clamp(min=0).sum()) - 1
+    return slope, (float((y - slope * x).square().sum()) / free / spread) ** 0.5 if free > 0 else float("inf")
 
 
 def _root(count: Tensor) -> Tensor:

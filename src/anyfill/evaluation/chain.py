@@ -14,7 +14,8 @@ sqrt(K)). With one order there is no telling: infinity.
 Readings, if none is named, in this order of preference: DIRECT or ANY_ORDER (the given block, then the asked variables
 in w's order); INPAINTING (the same, if no ignored variable comes in w before an asked one: always if everything that is
 not given is asked); DIFFERENCE, log p(given, asked) - log p(given). Where all given variables come first in w the
-difference is the same chain, and is computed as one. Elsewhere it is the last choice for a reason: p(given, asked) and
+difference is the same chain, and is computed as one (unless roles matter to the network, which then is licensed for
+MARGINAL in its place). Elsewhere it is the last choice for a reason: p(given, asked) and
 p(given) come from different chains, so their ratio is a distribution over the asked values only if the network is
 consistent. An inconsistent one can seem to predict better than any true conditional.
 """
@@ -39,7 +40,10 @@ CELLS_PER_PASS = 2**16
 _COMPLETE = {
     Reading.INPAINTING: "everything that is not given to be asked",
     Reading.PREFIX: "what comes next in the model's order to be asked, given all that is before it",
+    Reading.MARGINAL: "nothing to be given",
 }
+_DIFFERENCES = frozenset({Reading.DIFFERENCE, Reading.MARGINAL})
+"""Whoever is licensed for one of these has marginals to subtract."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +134,20 @@ def _reading(model: Model, question: Question, reading: Reading | None, order: O
     any_order = Reading.ANY_ORDER in model.readings
     if reading is None:
         found = step_reading(model.readings, question, model.order, order=model.order if own else order)
-        if found is None and own and Reading.DIFFERENCE in model.readings:
+        if found is None and own and model.readings & _DIFFERENCES:
             found = Reading.DIFFERENCE
         if found is None:
             raise unlicensed(model.readings, what)
         return found
-    if reading not in model.readings and not (any_order and own):  # any order: w's own among them
+    licensed = bool(model.readings & _DIFFERENCES) if reading is Reading.DIFFERENCE else reading in model.readings
+    if not licensed and not (any_order and own):  # any order: w's own among them
         trained = ", ".join(one.value for one in PREFERENCE if one in model.readings) or "nothing (never trained)"
         raise refuse("reading", expected=f"what the model was trained for ({trained})", got=repr(reading.value))
     if not own and reading is not Reading.ANY_ORDER:
         raise refuse("order", expected=f"the model's own for the reading {reading.value!r}", got=repr(order))
     if reading in _COMPLETE and not covers(reading, question, model.order, order=model.order):
-        raise refuse(what, expected=f"{_COMPLETE[reading]} ({reading.name})", got="ignored or later ones in between")
+        got = "given values" if reading is Reading.MARGINAL else "ignored or later ones in between"
+        raise refuse(what, expected=f"{_COMPLETE[reading]} ({reading.name})", got=got)
     return reading
 
 
@@ -208,7 +214,8 @@ class _Packed:
     def answer(self, question: Question, reading: Reading, order: Order) -> LogProb:
         """log p(asked | given) under one reading, in one order."""
         model = self.model
-        if reading is not Reading.DIFFERENCE or covers(reading, question, model.order, order=order):
+        one_chain = Reading.MARGINAL not in model.readings and covers(reading, question, model.order, order=order)
+        if reading is not Reading.DIFFERENCE or one_chain:
             value, passes = self.chain(chain_rank(order, question, generator=self.generator))
         else:
             nothing = torch.zeros_like(question.given)

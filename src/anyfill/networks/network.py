@@ -25,8 +25,8 @@ class OnePass(Network, Protocol):
         """(B, N, P): parameters of each variable given all that rank strictly before it, in ONE pass.
 
         Given variables (rank < 0) are ordered among themselves by (rank, index) and get parameters too.
-        Parameters at ignored variables (rank NEVER) are unspecified. ``strict=True`` is a promise that no two asked
-        variables tie; training makes it to spare the check and to keep shapes static.
+        Parameters at ignored variables (rank NEVER) are unspecified, unless a network says more. ``strict=True`` is a
+        promise that no two asked variables tie; training makes it to spare the check and to keep shapes static.
         """
         ...
 

@@ -23,7 +23,7 @@ so what the given block tells does not depend on who is asked. Terms of the give
 neither answered (their parameters are zero) nor trained (``objectives.Chain.told_share``). And roles matter: p(x_j |
 known) is one distribution where a known value was given (rank < 0), another where it was answered before (rank >= 0). A
 log-probability is exact for the question as it was posed; whoever asks for its terms one by one must leave each value
-its role. Read causally, roles change nothing.
+its role (``roles_matter``). Read causally, without blanks, roles change nothing.
 
 Ignored variables are left out, or read as blanks (``ignored="blank"``): where nothing is given, an ignored variable j
 has a token too, with a learned vector in place of its value, right before the first asked variable that lies behind it:
@@ -113,6 +113,11 @@ class OnePassTransformer(nn.Module):
     def variables(self) -> int:
         """N, the number of cells of the grid."""
         return math.prod(self.shape)
+
+    @property
+    def roles_matter(self) -> bool:
+        """Whether a value that is given (rank < 0) is read otherwise than one that was answered."""
+        return self.given == "full" or self.ignored == "blank"
 
     def resized(self, shape: tuple[int, ...]) -> "OnePassTransformer":
         """The same weights, shared, on another grid; needs ``periods`` and rotary positions."""
@@ -204,6 +209,7 @@ class OnePassTransformer(nn.Module):
 
     def rewind(self, cache: Cache, steps: Tensor) -> Cache:
         """Take back each row's last answers, as many as ``steps`` (B,) says."""
+        _require_no_blanks(cache)
         return cache.at(cache.place - steps)
 
     def select(self, cache: Cache, rows: Tensor) -> Cache:
@@ -331,7 +337,7 @@ class OnePassTransformer(nn.Module):
 def _require_no_blanks(cache: Cache) -> None:
     if cache.blanks is not None:
         expected = "a network that leaves out what is ignored, or nothing ignored before what is asked"
-        raise refuse("answers read several at a time", expected=expected, got="blanks between them")
+        raise refuse("answers read several at a time, or taken back", expected=expected, got="blanks between them")
 
 
 def _join(first: Turn | None, second: Turn | None) -> Turn | None:

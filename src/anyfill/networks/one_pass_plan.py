@@ -81,7 +81,9 @@ class Plan:
         """Whether copies are needed."""
         when = self.when.gather(1, self.order)
         tied = (when[:, 1:] == when[:, :-1]) & self.asked.gather(1, self.order)[:, 1:]
-        return bool((tied & self.in_copies()).any())
+        # Rows that need none count if they have ties, too, or a row's last bits would depend on its company.
+        blanks = torch.zeros_like(self.asked) if self.blank is None else self.blank & self.asked
+        return bool(tied.any()) or bool((blanks.sum(1) > 1).any())
 
     def length(self) -> int:
         """How many variables the longest row reads, at least 1."""

@@ -8,12 +8,12 @@ so one pass trains log p(given) as a marginal, log p(asked | given) as a conditi
 follows w through all variables: the joint is one order out of 2^N and would otherwise hardly ever be practised.
 
 Of the other rows a share may be *told* the given block (rank < 0): its terms are left out, the loss is that of the rest
-given the block. All others answer the block first (rank >= 0), and it is scored. A causal network reads both alike. One
-that reads given values both ways (``OnePassTransformer(given="full")``) practises its conditionals on the rows that are
-told and its marginals on the others; nothing that is told is ever scored, so no term sees itself.
+given the block. All others answer the block first (rank >= 0), and it is scored. A plainly causal network reads both
+alike. One that reads given values both ways (``OnePassTransformer(given="full")``) practises its conditionals on the
+rows that are told and its marginals on the others; nothing that is told is ever scored, so no term sees itself.
 
 A network that reads what is ignored as blanks (``OnePassTransformer(ignored="blank")``) practises marginals so: of a
-row that is cut and not told it reads the given block A alone, all else as blanks, and all N variables are scored,
+row that is cut and not told it reads the first block A alone, all else as blanks, and all N variables are scored,
 
     - sum_j log p(x_j | x_i for i in A read before j),
 
@@ -99,15 +99,21 @@ class Chain:
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
         """(B,) nats of what is asked (rank >= 0); what is told (rank < 0) is read, not scored."""
         reads_both_ways = getattr(model.network, "given", "causal") == "full"
+        reads_blanks = getattr(model.network, "ignored", "left out") == "blank"
+        got = f"told_share={self.told_share}, joint_share={self.joint_share}"
         if reads_both_ways and (self.told_share == 0.0 or self.joint_share == 1.0):
-            got = f"told_share={self.told_share}, joint_share={self.joint_share}"
             raise refuse("objective", expected="rows that are told, as the network reads them both ways", got=got)
+        if reads_blanks and (self.told_share in (0.0, 1.0) or self.joint_share == 1.0):
+            expected = "rows that are told and rows that are not, as the network reads blanks in the latter alone"
+            raise refuse("objective", expected=expected, got=got)
+        if reads_blanks and self.order != Increasing():
+            raise refuse("order", expected=f"{Increasing()}, as blanks are read by index", got=repr(self.order))
         rank = torch.where(rows.present, rank, NEVER)
         scored, block = asked_in(rank), rank.div(rank.shape[1], rounding_mode="floor")
-        if getattr(model.network, "ignored", "left out") == "blank":
-            # What is told has a block below 0, and rows from first to last have none but block 1.
-            blank = scored & (block > 0) & (scored & (block == 0)).any(1, keepdim=True)
-            rank, block = torch.where(blank, NEVER, rank), torch.where(blank, 0, block)
+        if reads_blanks:
+            first = torch.where(scored, block, 3).amin(1, keepdim=True)
+            blank = scored & (block > first) & ~(rank < 0).any(1, keepdim=True)
+            rank, block = torch.where(blank, NEVER, rank), torch.where(blank, first, block)
         marginals = model.chain(rows.x, rank, rows.context, strict=True)
         nats = -torch.where(scored, marginals.log_prob(rows.x), 0.0)
         if self.weigh == "terms":

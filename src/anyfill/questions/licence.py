@@ -10,11 +10,13 @@ With w the protocol of training, a network has practised p(x_j | x_K) for the kn
     DIRECT       that are any subset of the others, when the steps follow w
     INPAINTING   that hold everything before j in w, and any part of what comes after
     DIFFERENCE   that hold nothing after j in w (the edges of MAC's mask lattice)
+    MARGINAL     likewise, all of them answered, none given
     PREFIX       that hold everything before j in w and nothing else
 
 so a chain in w's order is covered by INPAINTING when no ignored variable comes in w before an asked one, and by
-DIFFERENCE when no given variable comes after an asked one; by PREFIX when both hold. Samplers and evaluation both ask
-here, and nothing is read off a network that was never trained for it unless the caller says so.
+DIFFERENCE when no given variable comes after an asked one; by PREFIX when both hold; by MARGINAL when nothing is given.
+Samplers and evaluation both ask here, and nothing is read off a network that was never trained for it unless the caller
+says so.
 """
 
 from collections.abc import Collection
@@ -25,7 +27,10 @@ from torch import Tensor
 from anyfill.checks import refuse
 from anyfill.questions.question import Order, Question, Reading
 
-PREFERENCE = (Reading.DIRECT, Reading.ANY_ORDER, Reading.INPAINTING, Reading.DIFFERENCE, Reading.PREFIX)
+PREFERENCE = (
+    *(Reading.DIRECT, Reading.ANY_ORDER, Reading.INPAINTING),
+    *(Reading.DIFFERENCE, Reading.MARGINAL, Reading.PREFIX),
+)
 """Where several readings cover a question, the first of these is used: the most direct one."""
 
 
@@ -45,6 +50,8 @@ def covers(reading: Reading, question: Question, w: Order, *, order: Order | Non
         return False
     if reading is Reading.DIRECT:
         return True
+    if reading is Reading.MARGINAL:
+        return not bool((question.given.any(1) & question.asked.any(1)).any())
     if reading is not Reading.INPAINTING and bool(_any_after(question.given, question.asked, w).any()):
         return False
     if reading is Reading.DIFFERENCE:

@@ -21,6 +21,8 @@ class Reading(StrEnum):
     DIRECT      the given block, then the asked ones in w's order, other variables ignored
     ANY_ORDER   every single variable given every subset of the others: any order at all
     PREFIX      what comes next in w's order, given everything before it: plain autoregression
+    MARGINAL    any subset from nothing, in w's order. What DIFFERENCE is to a network that reads a given value and an
+                answered one differently: the difference of two marginals stands, but is no chain of its own
     """
 
     DIFFERENCE = "difference"
@@ -28,6 +30,7 @@ class Reading(StrEnum):
     DIRECT = "direct"
     ANY_ORDER = "any order"
     PREFIX = "prefix"
+    MARGINAL = "marginal"
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,8 @@ def text_model(
             serve rows of any length (``model.network.resized``).
         given: how a one-pass recipe of several orders reads given values, see ``OnePassTransformer``; "full" needs an
             objective with a ``told_share``.
-        ignored: what it makes of places that are neither given nor asked, likewise.
+        ignored: what it makes of places that are neither given nor asked, likewise; "blank" needs an objective with a
+            ``told_share`` between 0 and 1.
         seed: of the first weights.
     """
     _check_recipe(recipe)

@@ -44,7 +44,7 @@ from anyfill.surfaces.tables.rows import empty_like
 from anyfill.surfaces.tables.saving import load_estimator, save_estimator
 from anyfill.surfaces.tables.scikit import accepting_holes, as_configured, read_like
 from anyfill.surfaces.tables.scores import score_cells, score_columns
-from anyfill.surfaces.tables.settings import require_level, require_settings, seed_of
+from anyfill.surfaces.tables.settings import require_enough_reference, require_level, require_settings, seed_of
 from anyfill.surfaces.tables.training import train, warn_of_ignored
 from anyfill.training import StepReport
 
@@ -72,7 +72,8 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             tables: "error", or "missing" (the cell is not told to the model, and stays as it is).
         steps: the most optimiser steps; None = by the size of the table.
         random_state: of training and of draws.
-        reference_rows: the most training rows that the model keeps, and saves, for ``next_feature``; 0 = none.
+        reference_rows: the most training rows that the model keeps, and saves, for ``next_feature``; 0 = none, else
+            at least 30.
         device: "cpu", "cuda" or "auto".
         on_report: called with each ``StepReport`` while training.
         verbose: show a progress bar.
@@ -123,6 +124,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> "TableModel":
         """Learn the table X, holes and all; ``y`` is not used (a target to predict is one more column of X)."""
         require_settings(vars(self))
+        require_enough_reference(self.reference_rows)
         frame = read_frame(self, X, reset=True)
         table = Table.of(frame, self.columns)
         warn_of_ignored(table)

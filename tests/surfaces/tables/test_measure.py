@@ -158,8 +158,12 @@ def test_how_many_rows_are_kept_is_a_setting():
     none = TableModel(recipe="gaussian", random_state=0, reference_rows=0).fit(data)
     assert none.reference_ is None
     assert none.next_feature(ROW, "y", seed=0).calibrated.tolist() == [0, 0, 0]
-    some = clone(TableModel(recipe="gaussian", random_state=0, reference_rows=20)).fit(data)
-    assert some.get_params()["reference_rows"] == 20
-    assert len(some.reference_) == 20
+    some = clone(TableModel(recipe="gaussian", random_state=0, reference_rows=35)).fit(data)
+    assert some.get_params()["reference_rows"] == 35
+    assert len(some.reference_) == 35
     with pytest.raises(ValueError, match="reference_rows"):
         TableModel(reference_rows=-1).fit(data)
+    with pytest.raises(
+        ValueError, match="reference_rows: expected 0, or at least 30: fewer rows calibrate nothing, got"
+    ):
+        TableModel(reference_rows=29).fit(data)

@@ -52,7 +52,10 @@ def fit(
     missing: Missing = None,
     unknown: OnUnknown = Unknown.error,
     reference_rows: Annotated[
-        int, typer.Option(min=0, help="Rows of the table that the model keeps for `anyfill next`; 0 keeps none.")
+        int,
+        typer.Option(
+            min=0, help="Rows of the table that the model keeps for `anyfill next`, 30 or more; 0 keeps none."
+        ),
     ] = 300,
     seed: Seed = 0,
 ) -> None:

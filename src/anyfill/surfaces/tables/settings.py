@@ -7,6 +7,7 @@ import torch
 from sklearn.utils import check_random_state
 
 from anyfill.checks import refuse, require_count
+from anyfill.evaluation.calibrated import FEWEST
 from anyfill.surfaces.tables.recipes import NAMES
 
 CHOICES = {
@@ -25,6 +26,12 @@ def require_settings(settings: dict[str, Any]) -> None:
     if settings["steps"] is not None:
         require_count("steps", settings["steps"])
     require_count("reference_rows", settings["reference_rows"], least=0)
+
+
+def require_enough_reference(rows: int) -> None:
+    """ValueError if a model that is to be fitted would keep rows, but too few to be of use."""
+    if 0 < rows < FEWEST:
+        raise refuse("reference_rows", expected=f"0, or at least {FEWEST}: fewer rows calibrate nothing", got=rows)
 
 
 def require_level(level: float) -> None:
