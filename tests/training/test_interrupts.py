@@ -37,6 +37,20 @@ def test_a_second_interrupt_is_obeyed_at_once() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_with_patience_a_second_interrupt_waits_too() -> None:
+    done = []
+
+    def work() -> None:
+        with Uninterrupted(patient=True):
+            signal.raise_signal(signal.SIGINT)
+            signal.raise_signal(signal.SIGINT)
+            done.append("the rest of the block")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["the rest of the block"]
+
+
 def test_an_error_inside_is_not_hidden_by_a_waiting_interrupt() -> None:
     def work() -> None:
         with Uninterrupted():

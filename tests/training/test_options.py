@@ -28,6 +28,7 @@ BAD = [
     ("ema", 1.0),
     ("ema", -0.1),
     ("precision", "16-mixed"),
+    ("shard", "yes"),
     ("compile", "yes"),
     ("report_every", 0),
     ("validate_every", 0),

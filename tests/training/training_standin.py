@@ -58,6 +58,22 @@ class TinyNetwork(nn.Module):
         return self.head(h)
 
 
+@dataclass(eq=False, repr=False)
+class UnevenNetwork(TinyNetwork):
+    """One with tensors that two processes cannot halve, and a layer that no loss uses."""
+
+    width: int = 15
+    dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.gain = nn.Parameter(torch.ones(1))
+        self.unused = nn.Linear(5, 3)
+
+    def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
+        return super().forward(x, known, context) * self.gain
+
+
 @dataclass(frozen=True)
 class AskOne:
     """Ask one variable given a random subset of the others; optionally with noise of its own in the loss."""
@@ -90,6 +106,13 @@ def tiny_model(seed: int = 0, **options: object) -> Model:
     model = Model(TinyNetwork(**options), Categorical(VALUES), order=Increasing())
     torch.set_rng_state(state)
     return model
+
+
+def uneven_model() -> Model:
+    """The model of an ``UnevenNetwork``, always the same."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return Model(UnevenNetwork(), Categorical(VALUES), order=Increasing())
 
 
 def one_pass_model(seed: int = 0) -> Model:

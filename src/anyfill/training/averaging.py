@@ -12,6 +12,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from anyfill.training.shards import local, part
+
 
 class Average:
     """The moving average of named parameters.
@@ -31,8 +33,9 @@ class Average:
     def update(self, step: int) -> None:
         """Take in the weights after ``step`` finished steps."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        weights = [parameter.detach().to(shadow.dtype) for parameter, shadow in zip(self.parameters, self.shadow)]
-        torch._foreach_lerp_(self.shadow, weights, 1 - decay)  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
+        mine = [local(shadow) for shadow in self.shadow]
+        weights = [local(parameter.detach()).to(shadow.dtype) for parameter, shadow in zip(self.parameters, mine)]
+        torch._foreach_lerp_(mine, weights, 1 - decay)  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
 
     def tensors(self) -> dict[str, Tensor]:
         """The average by parameter name."""
@@ -42,7 +45,7 @@ class Average:
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Put back what ``tensors`` gave."""
         for name, shadow in zip(self.names, self.shadow):
-            shadow.copy_(tensors[name])
+            shadow.copy_(part(tensors[name], shadow))
 
     @torch.no_grad()
     def write(self) -> None:

@@ -41,7 +41,8 @@ def fit_steps(
 
     At the end, or when the iterator is closed, the model is in evaluation mode, on the device it was trained on, knows
     the objective's readings, and holds the weights of the best validation, or without validation rows the last weights;
-    with ``ema`` the moving average stands for the weights in both.
+    with ``ema`` the moving average stands for the weights in both. With ``shard`` a copy is trained: the model gets its
+    weights only then.
 
     Args:
         model: trained in place.

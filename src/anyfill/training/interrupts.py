@@ -8,10 +8,13 @@ from types import FrameType, TracebackType
 class Uninterrupted:
     """Inside, a first Ctrl-C waits until the end of the block; a second one is obeyed at once.
 
+    ``patient``: later ones wait too, for what is done inside must be done by all processes or none.
+
     Only where Python's own handler is in place: a program that handles the signal itself keeps doing so.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, patient: bool = False) -> None:
+        self._patient = patient
         self._waiting = False
         self._installed = False
 
@@ -31,6 +34,6 @@ class Uninterrupted:
             raise KeyboardInterrupt
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self._waiting:
+        if self._waiting and not self._patient:
             raise KeyboardInterrupt
         self._waiting = True

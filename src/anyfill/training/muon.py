@@ -5,7 +5,8 @@
 Orthogonalising is five steps of a quintic Newton-Schulz iteration, which sends singular values into about [0.7, 1.2].
 The factor gives the update the root mean square of AdamW's (Liu et al. 2025), so one learning rate does for both.
 ``torch.optim.Muon`` computes the same; here all matrices of one shape go through the iteration together, which is
-several times faster for many small ones, and in 32 bits on a CPU, where 16-bit products are slow.
+several times faster for many small ones, and in 32 bits on a CPU, where 16-bit products are slow. Of sharded matrices
+each process holds the momentum of its rows; it orthogonalises them all, and takes its rows of the answer.
 """
 
 import math
@@ -17,6 +18,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from anyfill.checks import refuse
+from anyfill.training.shards import local, part, stacked
 
 _QUINTIC = (3.4445, -4.7750, 2.0315)
 
@@ -73,8 +75,8 @@ class Muon(Optimizer):
             state = self.state[matrix]
             if not state:
                 state["momentum"] = torch.zeros_like(matrix)
-            state["momentum"].lerp_(gradient, 1 - momentum)
+            local(state["momentum"]).lerp_(local(gradient), 1 - momentum)
             ahead.append(gradient.lerp(state["momentum"], momentum))
         step = lr * 0.2 * math.sqrt(max(shape))
-        for matrix, update in zip(matrices, orthogonalise(torch.stack(ahead)).unbind(0)):
-            matrix.mul_(1 - lr * decay).add_(update, alpha=-step)
+        for matrix, update in zip(matrices, orthogonalise(stacked(ahead)).unbind(0)):
+            local(matrix).mul_(1 - lr * decay).add_(local(part(update, matrix)), alpha=-step)

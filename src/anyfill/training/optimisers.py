@@ -18,6 +18,7 @@ from anyfill.checks import refuse
 from anyfill.model import Model
 from anyfill.training.muon import Muon
 from anyfill.training.options import FitOptions
+from anyfill.training.shards import part
 
 
 def sort_parameters(model: Model) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
@@ -94,5 +95,6 @@ def restore_optimisers(
                 if state is None:
                     continue  # a parameter that no loss has used so far has no state yet
                 optimiser.state[parameter] = {
-                    quantity: value.to(parameter.device, copy=True) for quantity, value in state.items()
+                    quantity: part(value.to(parameter.device, copy=True), parameter)
+                    for quantity, value in state.items()
                 }

@@ -29,6 +29,8 @@ class FitOptions:
         clip_norm: longest gradient that is followed at its own length; None = no clipping.
         ema: decay of the moving average of the weights; None = none is kept.
         precision: "bf16-mixed" keeps 32-bit weights and computes in 16 bits where that is safe.
+        shard: spread weights, gradients and optimiser state over the processes (FSDP) instead of copying them to each
+            (DDP); what is learnt and saved is the same. With one process there is nothing to spread.
         compile: compile the network (its repeated blocks, where it says how), or else the whole loss.
         report_every: steps between reports; on an accelerator the host waits for it only then.
         validate_every: steps between validations.
@@ -52,6 +54,7 @@ class FitOptions:
     clip_norm: float | None = 1.0
     ema: float | None = None
     precision: Literal["32-true", "bf16-mixed", "bf16-true"] = "32-true"
+    shard: bool = False
     compile: bool = False
     report_every: int = 10
     validate_every: int = 500
@@ -83,8 +86,9 @@ class FitOptions:
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise refuse(name, expected=" or ".join(map(repr, allowed)), got=repr(getattr(self, name)))
-        if self.compile not in (True, False):
-            raise refuse("compile", expected="True or False", got=repr(self.compile))
+        for name in ("shard", "compile"):
+            if getattr(self, name) not in (True, False):
+                raise refuse(name, expected="True or False", got=repr(getattr(self, name)))
 
     def _require_rates(self) -> None:
         # A list (as JSON gives it) is turned into the tuple it stands for, so that equal settings compare equal.

@@ -7,8 +7,8 @@ import atexit
 import inspect
 import logging
 import os
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -18,17 +18,19 @@ from torch.nn.parallel import DistributedDataParallel
 
 from anyfill.checks import refuse
 from anyfill.training.options import FitOptions
+from anyfill.training.shards import put_together, share_gradients, spread
 
 
 class Processes:
     """This process among those of a run: its device, its precision, and what it tells the others.
 
     Args:
-        options: device and precision.
+        options: device, precision, and whether to shard.
 
     Attributes:
         device: where this process computes.
         process, processes: its number, and how many there are.
+        shards: True if they share the weights out among them.
     """
 
     def __init__(self, options: FitOptions) -> None:
@@ -37,6 +39,13 @@ class Processes:
         self.device: torch.device = self._fabric.device
         self.process: int = self._fabric.global_rank
         self.processes: int = self._fabric.world_size
+        self.shards = options.shard and self.processes > 1
+        self._precision = options.precision
+        self._stops = False
+        self._hosts: Any = None
+        if self.shards:  # to talk without waiting for accelerators
+            self._hosts = torch.distributed.new_group(backend="gloo")
+            atexit.register(_close, self._hosts)
         if self.processes > 1:
             atexit.unregister(_leave)  # once is enough
             atexit.register(_leave)
@@ -47,12 +56,22 @@ class Processes:
         return self.process == 0
 
     def set_up(self, module: nn.Module) -> nn.Module:
-        """The module on this device, in this precision, sharing its gradients with the other processes."""
-        return self._fabric.setup_module(module)
+        """The module on this device, in this precision, sharing its gradients (or all) with the other processes."""
+        if not self.shards:
+            return self._fabric.setup_module(module)
+        spread(_precision(self._precision, self.device.type).convert_module(module), self.device)
+        return _InPrecision(module, self.autocast)
 
     def unshared(self, module: nn.Module, enabled: bool) -> AbstractContextManager[None]:
         """Inside (if ``enabled``), gradients are added up here only; the next one outside shares the sum."""
+        if isinstance(module, _InPrecision):
+            share_gradients(module.module, not enabled)
+            return nullcontext()
         return self._fabric.no_backward_sync(module, enabled=enabled)
+
+    def alone(self, module: nn.Module) -> AbstractContextManager[None]:
+        """Inside, what was set up may be called without its wrapper; if sharded, equally often in every process."""
+        return put_together(module.module) if isinstance(module, _InPrecision) else nullcontext()
 
     def backward(self, loss: Tensor) -> None:
         """Gradients of a loss that came out of the set-up module."""
@@ -74,15 +93,42 @@ class Processes:
         """The first process's value, in each of them."""
         return float(self._fabric.broadcast(value)) if self.processes > 1 else value
 
+    def stopping(self, wish: bool) -> bool:
+        """Whether to stop before the next step. If weights are sharded none can save alone: then one wish is all's."""
+        if self.shards and not self._stops:
+            wishes = torch.tensor(float(wish))
+            torch.distributed.all_reduce(wishes, group=self._hosts)
+            self._stops = bool(wishes)
+        return self._stops or wish
+
     def wait(self) -> None:
         """Until all processes are here."""
         self._fabric.barrier()
+
+
+class _InPrecision(nn.Module):
+    """A sharded module that computes in the run's precision."""
+
+    def __init__(self, module: nn.Module, precision: Callable[[], AbstractContextManager[None]]) -> None:
+        super().__init__()
+        self.module = module
+        self.precision = precision
+
+    def forward(self, *inputs: Tensor | None) -> Tensor:
+        with self.precision():
+            return self.module(*inputs)
 
 
 def _leave() -> None:
     """Leave the group before the process ends: a thread of gloo that still runs then would abort it (SIGABRT)."""
     if torch.distributed.is_initialized() and torch.distributed.get_backend() == "gloo":
         torch.distributed.destroy_process_group()
+
+
+def _close(group: Any) -> None:
+    """Leave this one group, for the same reason."""
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group(group)
 
 
 @contextmanager

@@ -39,6 +39,7 @@ from anyfill.training.randomness import derive, global_seed
 from anyfill.training.reporter import Reporter
 from anyfill.training.reports import FitResult, StepReport, Stopped
 from anyfill.training.schedule import learning_rate_at
+from anyfill.training.shards import twin, whole, wholes
 from anyfill.training.state import Progress, capture, conditions, restore
 from anyfill.training.validation import validation_loss
 
@@ -65,7 +66,7 @@ class Run:
         notes: Mapping[str, Json] | None,
     ) -> None:
         check_arguments(model, rows, objective, options, validation, validation_objective)
-        self.model = model
+        self.given = model
         self.options = options
         self.readings = model.readings | objective.readings
         self.keeper = None if folder is None else Keeper(folder, model, self.readings, notes)
@@ -74,6 +75,7 @@ class Run:
         saved = find_run(folder, resume)
 
         self.device = self.crew.device
+        self.model = model = twin(model) if self.crew.shards else model
         self.reporter = Reporter(options, metrics if self.crew.is_first else [])
         self.types = GivenTypes(model, rounded=options.precision == "bf16-true")
         self.loss = LossModule(model, objective, self.device)
@@ -127,15 +129,19 @@ class Run:
             self.reporter.start(self.progress)
             self._started = time.monotonic() - self.progress.seconds
             while self.progress.stopped is None:
-                with Uninterrupted():
+                with Uninterrupted(patient=self.crew.shards):
+                    if self.crew.stopping(wish=False):
+                        raise KeyboardInterrupt
                     report = self._advance()
                 if report is not None:
                     yield report
         except (KeyboardInterrupt, GeneratorExit):
             if self.progress.stopped is None:
-                if self._whole:
-                    self._save()
-                self._settle(self._kept())
+                with Uninterrupted(patient=True) if self.crew.shards else nullcontext():
+                    self.crew.stopping(wish=True)
+                    if self._whole:
+                        self._save()
+                    self._settle(self._kept())
             raise
         finally:
             self.reporter.close()
@@ -201,7 +207,7 @@ class Run:
         self.progress.step = step + 1
         if self.average is not None:
             self.average.update(step + 1)
-        self.ledger.add(self.crew.mean(total), norm.detach())
+        self.ledger.add(self.crew.mean(total), whole(norm.detach()))
         if self.device.type == "cpu":  # nothing to wait for there, so a bad number is seen at once
             self._fetch()
 
@@ -211,7 +217,7 @@ class Run:
 
     def _validate(self, rows: Rows) -> float:
         """Validate the weights (their average, if there is one), and keep them if they are the best."""
-        with self._averaged():
+        with self._averaged(), self.crew.alone(self.module):
             value = validation_loss(self.judge, rows, self.options, self.crew, self.dtype)
         if not math.isfinite(value):
             _log.warning("the validation loss after step %d is %s", self.progress.step, value)
@@ -244,7 +250,7 @@ class Run:
     def _current(self) -> dict[str, Tensor]:
         """The weights of this moment (their average, if there is one) on the CPU, in the types they came in."""
         with self._averaged():
-            state = self.types.widen(self.model.state_dict())
+            state = self.types.widen(wholes(self.model.state_dict()))
             return {name: value.detach().to("cpu", copy=True) for name, value in state.items()}
 
     def _averaged(self) -> AbstractContextManager[None]:
@@ -260,30 +266,32 @@ class Run:
         self._fetch()
         if self.keeper is None or self._saved_step == self.progress.step:
             return
-        if self.crew.is_first:
+        first = self.crew.is_first
+        if first or self.crew.shards:  # then each must hand in its part
             self.progress.seconds = time.monotonic() - self._started
             parts = (self.optimisers, self.names, self.average, self.progress.best)
-            self._write({"weights": self._kept(), "resume": capture(self.model.state_dict(), *parts)})
+            resume = capture(self.model.state_dict(), *parts, keep=first)
+            self._write({"weights": self._kept(), "resume": resume})
         self._saved_step = self.progress.step
 
     def _finish(self, stopped: Stopped) -> None:
         kept = self._kept()
         self.progress.stopped = stopped
         self.progress.seconds = time.monotonic() - self._started
-        if self.crew.is_first:
-            self._write({"weights": kept})
+        self._write({"weights": kept})
         self.crew.wait()  # the folder is whole before any process goes on
         self._settle(kept)
 
     def _write(self, files: dict[str, dict[str, Tensor]]) -> None:
-        if self.keeper is not None:
+        if self.keeper is not None and self.crew.is_first:
             self.keeper.write(files, self.conditions, self.progress.to_json(self.batches.stream))
 
     def _settle(self, kept: dict[str, Tensor]) -> None:
         """Leave the model as it is promised: the kept weights, in the types they came in, ready to be asked."""
-        for parameter in self.model.parameters():
+        model = self.given.to(self.device)
+        for parameter in model.parameters():
             parameter.grad = None
-        self.types.give_back(self.model)
-        load_weights(self.model, kept)
-        self.model.readings = self.readings
-        self.model.eval()
+        self.types.give_back(model)
+        load_weights(model, kept)
+        model.readings = self.readings
+        model.eval()

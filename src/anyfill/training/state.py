@@ -19,9 +19,10 @@ from anyfill.training.optimisers import optimiser_tensors, restore_optimisers
 from anyfill.training.options import FitOptions
 from anyfill.training.randomness import RowStream
 from anyfill.training.reports import Stopped
+from anyfill.training.shards import parts, wholes
 from anyfill.training.validation import Best
 
-_FREE = ("device", "compile", "accumulate", "save_every")
+_FREE = ("device", "shard", "compile", "accumulate", "save_every")
 """Options that may differ when a run is resumed: they change where and how fast, not what is learnt."""
 
 
@@ -108,15 +109,17 @@ def capture(
     names: Mapping[Tensor, str],
     average: Average | None,
     best: Best,
+    *,
+    keep: bool = True,
 ) -> dict[str, Tensor]:
-    """Every tensor a run needs to continue, by name."""
+    """Every tensor a run needs to continue, whole, by name; without ``keep`` this process only hands in its parts."""
     tensors = {f"weights/{name}": value for name, value in state.items()}
     tensors |= {f"optimiser/{name}": value for name, value in optimiser_tensors(optimisers, names).items()}
     if average is not None:
         tensors |= {f"average/{name}": value for name, value in average.tensors().items()}
     if best.weights is not None:
         tensors |= {f"best/{name}": value for name, value in best.weights.items()}
-    return tensors
+    return wholes(tensors, keep=keep)
 
 
 @torch.no_grad()
@@ -130,7 +133,7 @@ def restore(
 ) -> None:
     """Put back what ``capture`` gave; ValueError if it was taken of another network."""
     try:
-        module.load_state_dict(_under("weights/", tensors))
+        module.load_state_dict(parts(_under("weights/", tensors), module.state_dict()))
         restore_optimisers(optimisers, names, _under("optimiser/", tensors))
         if average is not None:
             average.restore(_under("average/", tensors))

@@ -47,6 +47,8 @@ def validation_loss(loss: LossModule, rows: Rows, options: FitOptions, crew: Pro
     """Nats per row over all validation rows, under fixed questions.
 
     ``loss`` is called as it is, not through its distributed wrapper: processes may have different numbers of batches.
+    With sharded weights (put together meanwhile) one that has fewer calls it for nothing too: the next backward pass
+    gathers them in the order of all calls before it, which must be the same everywhere.
     """
     device = crew.device
     micro = options.batch_size // (crew.processes * options.accumulate)
@@ -60,13 +62,18 @@ def validation_loss(loss: LossModule, rows: Rows, options: FitOptions, crew: Pro
                 generator = seeded(device, options.seed, "validation questions", first)
                 # Posed for a whole batch even if fewer rows are left: what a row is asked depends on its place only.
                 rank = loss.objective.pose(options.batch_size, generator=generator)
-                for chunk in range(crew.process * micro, count, crew.processes * micro):
+                for turn in range(0, count, crew.processes * micro):
+                    chunk = turn + crew.process * micro
                     end = min(chunk + micro, count)
+                    idle = chunk >= count
+                    if idle and not crew.shards:
+                        continue
+                    chunk, end = (0, 1) if idle else (chunk, end)
                     index = torch.arange(first + chunk, first + end, device=rows.x.device)
                     batch = fitting(rows.take(index), device, dtype)
                     loss.generator.manual_seed(derive(options.seed, "validation noise", first + chunk))
                     mean = loss(batch.x, batch.present, batch.context, rank[chunk:end].to(device))
-                    total += mean.double() * (end - chunk)
+                    total += 0.0 if idle else mean.double() * (end - chunk)
     finally:
         loss.train(training)
     return float(crew.sum(total)) / len(rows)

@@ -41,6 +41,7 @@ class TextRun:
     vocabulary: Vocabulary
     settings: Chosen
     device: Literal["cpu", "cuda"]
+    shard: bool = False
 
     def model(self) -> Model:
         s = self.settings
@@ -60,6 +61,7 @@ class TextRun:
             betas=(0.9, 0.95),
             weight_decay=0.1,
             precision="bf16-mixed" if cuda else "32-true",
+            shard=self.shard,
             compile=cuda,
             report_every=20 if cuda else 1,
             validate_every=often,
@@ -132,7 +134,8 @@ class TextRun:
                 f" ({longer:.1%} are longer and are cut)" if longer else ""
             )
         where = self.device if self.device == "cuda" else f"the CPU, {_count(s.threads or 1, 'thread')}"
-        where += f", {processes()} processes" if processes() > 1 else ""
+        if processes() > 1:
+            where += f", {processes()} processes" + (", weights spread over them" if self.shard else "")
         if s.is_unending:
             amount_of_work = f"{clock(s.seconds or 0.0)} in steps of {s.batch} rows"
         else:

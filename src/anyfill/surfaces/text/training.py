@@ -46,6 +46,7 @@ def train(
     *,
     vocabulary: Path | None = None,
     device: Device = "auto",
+    shard: bool = False,
     resume: bool = False,
     say: Callable[[str], None],
     console: Console | None = None,
@@ -58,6 +59,7 @@ def train(
         wanted: settings, as far as they are said.
         vocabulary: folder of a model whose vocabulary shall be used.
         device: "auto" takes CUDA if it is there.
+        shard: spread the weights over the processes of torchrun, see ``FitOptions``.
         resume: go on with the run in the folder; begin it if there is none.
         say: is told what was chosen.
         console: where progress is shown; stderr by default.
@@ -79,7 +81,7 @@ def train(
     is_there = folder.exists()
     try:
         first_alone(lambda: _encode(sources, folder, settings, given, console), place)
-        run = _run(sources, folder, settings, place, is_new=notes is None)
+        run = replace(_run(sources, folder, settings, place, is_new=notes is None), shard=shard)
         if is_first():
             for line in run.lines(resume=notes is not None):
                 say(line)

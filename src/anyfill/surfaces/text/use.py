@@ -160,6 +160,9 @@ def train(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random.", show_default="0")] = None,
     device: OnDevice = Device.auto,
+    shard: Annotated[
+        bool, typer.Option("--shard", help="Under torchrun: spread the weights over the processes (FSDP).")
+    ] = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run in the folder; its settings are taken over.")
     ] = False,
@@ -195,6 +198,7 @@ def train(
             wanted,
             vocabulary=vocabulary,
             device=device.value,
+            shard=shard,
             resume=resume,
             say=lambda line: typer.echo(line, err=True),
         )
