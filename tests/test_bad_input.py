@@ -130,7 +130,8 @@ def test_a_reading_may_be_named_by_its_word(reading: Reading) -> None:
     for parameter in net.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     model = Model(net, Categorical(2), readings=Reading)
-    question = Question.of(N, given=[0 if reading is Reading.PREFIX else 2])
+    given = {Reading.PREFIX: [0], Reading.MARGINAL: []}.get(reading, [2])
+    question = Question.of(N, given=given)
     named = log_prob(model, torch.tensor([[0, 1, 0]]), question, reading=reading.value)
     assert named.reading is reading
     assert torch.equal(named.value, log_prob(model, torch.tensor([[0, 1, 0]]), question, reading=reading).value)
