@@ -137,6 +137,12 @@ def test_a_run_that_is_interrupted_leaves_a_usable_model_and_goes_on_exactly(run
     assert weights("m") == weights("whole")
 
 
+def test_one_process_says_that_there_is_nothing_to_shard(run) -> None:
+    code, _, error = run("train", "corpus.txt", "-o", "plain", *SMALL, "--size", "1M", "--shard")
+    assert code == 0
+    assert "one process, so nothing to shard" in error
+
+
 def test_what_is_said_again_when_a_run_is_resumed_must_agree(run, interrupt) -> None:
     assert run("train", "corpus.txt", "-o", "other", *SMALL, "--units", "bytes")[0] == 0
     interrupt(2)

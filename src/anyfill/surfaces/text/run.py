@@ -136,6 +136,8 @@ class TextRun:
         where = self.device if self.device == "cuda" else f"the CPU, {_count(s.threads or 1, 'thread')}"
         if processes() > 1:
             where += f", {processes()} processes" + (", weights spread over them" if self.shard else "")
+        elif self.shard:
+            where += ", one process, so nothing to shard (start several with torchrun)"
         if s.is_unending:
             amount_of_work = f"{clock(s.seconds or 0.0)} in steps of {s.batch} rows"
         else:
