@@ -28,8 +28,8 @@ import numpy as np
 from common import ROOT, write_result
 from peers_apart import Measured, Peer, find_peers
 
-from anyfill.evaluation.grades.bleu import bleu, self_bleu
-from anyfill.evaluation.grades.ngrams import NgramTable, Sentences
+from anyfill.text.bleu import bleu, self_bleu
+from anyfill.text.ngrams import NgramTable, Sentences
 
 PEERS = ("nltk", "fast_bleu")
 SMALL, SAMPLE = 200, 10

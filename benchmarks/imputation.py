@@ -27,8 +27,9 @@ from pathlib import Path
 from typing import Any
 
 from common import RESULTS, ROOT, commit, write_result
-from tables import jobs, report, sets
 from tables.holes import WAYS
+
+from tables import jobs, report, sets
 
 DEFAULT_METHODS = ("mean", "knn", "ridge", "posterior", "trees", "miceforest", "em", "gaussian", "ours")
 QUICK = {"tables": "wine,penguins", "methods": "mean,knn,ridge,em,ours", "holes": "mcar", "modes": "in", "seeds": "0"}
@@ -87,7 +88,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--holes", help=f"of {', '.join(WAYS)}")
     parser.add_argument("--modes", help=f"of {', '.join(jobs.MODES)}")
     parser.add_argument("--seeds", help="comma-separated (default 0,1,2)")
-    parser.add_argument("--steps", type=int, help="the most optimiser steps of ours")
+    parser.add_argument("--steps", type=int, help="the most optimizer steps of ours")
     parser.add_argument("--draws", type=int, help="behind CRPS and energy score of ours and em (default 100)")
     parser.add_argument("--costly", action="store_true", help="also run what takes many minutes for one job")
     parser.add_argument("--report-only", action="store_true", help="no jobs, only the report of the lines there are")

@@ -35,13 +35,13 @@ from ising_laws import Checked, WrongLawError, dense_law, lattice_law, lattice_r
 from peers_apart import Measured, Peer, find_peers
 from torch import Generator, Tensor
 
-from anyfill.data.spins import to_spins
-from anyfill.evaluation.lab.asymptotics import ising_variance
-from anyfill.evaluation.lab.spectra import poincare_constant
-from anyfill.networks.ising import Ising
+from anyfill.ising.asymptotics import ising_variance
+from anyfill.ising.chains import IndependentParallel, Kernel, KGibbs, run_chain, still
+from anyfill.ising.heat_bath import colours, gibbs_updates
+from anyfill.ising.model import Ising
+from anyfill.ising.spectra import poincare_constant
+from anyfill.networks.states import to_spins
 from anyfill.questions.blocks import k_blocks
-from anyfill.samplers.chains import IndependentParallel, Kernel, KGibbs, run_chain, still
-from anyfill.samplers.heat_bath import colours, gibbs_updates
 
 PEERS = ("dwave", "thrml")
 # Chains and sweeps that each may choose from: about the same number of updates within a row, some tenths of a second.

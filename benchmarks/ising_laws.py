@@ -27,8 +27,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from anyfill.data.spins import all_codes, to_spins
-from anyfill.networks.ising import Ising
+from anyfill.ising.model import Ising
+from anyfill.networks.states import all_codes, to_spins
 
 LIMIT = 5.0
 """Standard errors from which a law is wrong."""

@@ -20,7 +20,7 @@ from anyfill.evaluation import log_prob
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer
-from anyfill.questions import Question, Reading, chain_rank
+from anyfill.questions import Factorization, Question, chain_rank
 from anyfill.rank import NEVER
 
 VARIABLES, SYMBOLS = 250, 27
@@ -33,7 +33,7 @@ def random_model(width: int, depth: int, seed: int) -> Model:
     for parameter in network.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.05)
-    return Model(network, Categorical(SYMBOLS), readings=[Reading.INPAINTING]).eval()
+    return Model(network, Categorical(SYMBOLS), factorizations=[Factorization.INPAINTING]).eval()
 
 
 @torch.no_grad()

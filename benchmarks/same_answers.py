@@ -1,16 +1,24 @@
-"""Does a saved table model give the same answers on another machine, bit for bit?
+"""Are the answers the same on another machine, or with other code, bit for bit?
 
     python benchmarks/same_answers.py --make FOLDER     train small models, save each with its answers
     python benchmarks/same_answers.py --check FOLDER    load them, ask again, compare; writes results/same_answers.json
 
-A table of 150 rows with skewed, whole and plain numbers, a category and a flag, 20 % of it missing, made from a fixed
-seed. Asked: filled cells, ends of 90 % intervals, three draws, log-probabilities, and gains of what to measure next. A
-difference is that of numbers as they are; of text it is the number of cells that differ.
+Models of tables are loaded again and asked. Commands (``COMMANDS``: tables, music, text, the Ising lab) are run again,
+and every byte that they print or write is compared, but for seconds, names of folders, and the JSON that describes
+models. A table of 150 rows with skewed, whole and plain numbers, a category and a flag, 20 % of it missing, made from
+a fixed seed. Asked: filled cells, ends of 90 % intervals, three draws, log-probabilities, and gains of what to
+measure next. A difference is that of numbers as they are; of text it is the number of cells that differ.
 """
 
 import argparse
+import hashlib
 import json
 import platform
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +30,55 @@ from common import write_result
 from anyfill import TableModel
 
 RECIPES = ("auto", "gaussian", "fast", "one-pass", "sfarm")
+
+COMMANDS = {
+    "fit": "fit table.csv -o model --steps 60",
+    "fill": "fill model table.csv -o filled.csv --engine none --intervals 0.9",
+    "fill draws": "fill model table.csv -o draws.parquet --draws 3 --workers 2 --seed 5",
+    "fill at once": "fill table.csv -o once.csv --recipe fast --steps 40 --engine none",
+    "fill gaussian": "fill table.csv -o gaussian.tsv --recipe gaussian --engine none --statistic median",
+    "ask": "ask model --want area,kind --given length=0.5,rooms=3 --json",
+    "next": "next model some.csv --target kind --samples 20 --json",
+    "score": "score model table.csv -o scores.csv --top 5",
+    "sample": "sample model -o new.csv -n 50 --seed 3",
+    "report": "report model table.csv -o report.html --rows 80",
+    "music generate": "music generate --bars 4 -n 2 --seed 3 -o music",
+    "music key": "music generate --bars 2 -n 1 --seed 4 --key Dminor -o music --best 2",
+    "music harmonise": "music harmonise music/chorale-3-1.mid -n 2 --seed 5 -o music --only musicxml --only midi",
+    "music fill": "music fill music/chorale-3-2.musicxml --ask 'alto 2-3, bass 4' -n 1 --seed 6 -o music",
+    "music score": "music score music/chorale-3-1.mid --json",
+    "music grade": "music grade music/chorale-3-1.mid music/chorale-3-2.musicxml --json",
+    "text fill": "text fill 'the ____ sat on ___ mat' --seed 1 --json --draws 32",
+    "text fill any length": "text fill 'he went to the [] with his dog' --lengths 2-5 --seed 1 --draws 4 --json",
+    "text score": "text score words.txt --tsv tokens.tsv --json",
+    "text generate": "text generate -n 2 --length 60 --seed 4 --prompt 'the history of'",
+    "text generate drafts": "text generate -n 1 --length 80 --seed 4 --sampler speculative --temperature 0.8",
+    "text train": "text train words.txt -o text --steps 6 --json",
+    "ising fit": "lab ising fit --rows 200 --repetitions 2 --json",
+    "ising variance": "lab ising variance --json",
+    "ising mixing": "lab ising mixing --json",
+    "ising hitting": "lab ising hitting --json",
+}
+WORDS = "the quick brown fox jumps over the lazy dog and then the dog sleeps in the sun while it rains on the hill " * 9
+
+
+def run_commands(folder: Path) -> dict[str, str]:
+    """Run every command in a new folder: the digest of what each printed and of every file there is at the end."""
+    frame, found = table(), dict[str, str]()
+    frame.to_csv(folder / "table.csv", index=False)
+    frame.head(4).assign(kind=None).to_csv(folder / "some.csv", index=False)
+    (folder / "words.txt").write_text(WORDS)
+    for name, line in COMMANDS.items():
+        arguments = [sys.executable, "-m", "anyfill", *shlex.split(line)]
+        done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+        said = f"{done.returncode}\n{done.stdout}" + (done.stderr if done.returncode else "")
+        said = re.sub(r"\d+(\.\d+)?( s\b|e-?\d+ s\b| seconds)|[\w./-]*" + re.escape(folder.name), "…", said)
+        said = re.sub(r'"[a-z_]*seconds[a-z_]*": [0-9.e-]+', "…", said)
+        found[f"said: {name}"] = said
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.suffix not in (".jsonl", ".json"):
+            found[f"wrote: {path.relative_to(folder)}"] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
 
 
 def table() -> pd.DataFrame:
@@ -60,6 +117,8 @@ def make(folder: Path) -> None:
         model = TableModel(recipe=recipe, steps=100, random_state=0).fit(frame)
         model.save(folder / recipe)
         np.savez_compressed(folder / f"{recipe}.npz", **answers(model, frame))  # type: ignore[arg-type]
+    with tempfile.TemporaryDirectory() as scratch:
+        (folder / "commands.json").write_text(json.dumps(run_commands(Path(scratch)), indent=1) + "\n")
     (folder / "made_on.json").write_text(json.dumps(machine(), indent=2) + "\n")
 
 
@@ -72,6 +131,17 @@ def check(folder: Path) -> dict[str, Any]:
             apart = {name: _difference(kept[name], mine[name]) for name in kept.files}
         worst = max(apart, key=lambda name: apart[name])
         found[recipe] = {"equal": apart[worst] == 0.0, "largest": apart[worst], "where": worst, "arrays": len(apart)}
+    with tempfile.TemporaryDirectory() as scratch:
+        mine = run_commands(Path(scratch))
+    kept = json.loads((folder / "commands.json").read_text())
+    other = sorted(name for name in kept.keys() | mine.keys() if kept.get(name) != mine.get(name))
+    found["commands"] = {
+        "equal": not other,
+        "largest": len(other),
+        "where": other,
+        "arrays": len(kept.keys() | mine.keys()),
+        "said": {name: [kept.get(name), mine.get(name)] for name in other},
+    }
     return found
 
 

@@ -24,13 +24,13 @@ from sklearn.datasets import load_digits
 from torch import Tensor
 
 from anyfill import recipes
-from anyfill.data.rows import Rows
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer
 from anyfill.questions import Question, chain_rank
 from anyfill.rank import NEVER
+from anyfill.rows import Rows
 from anyfill.samplers import CachedChain, Speculative, sample
 from anyfill.training import FitOptions, fit
 
@@ -61,7 +61,7 @@ def cache_against_recomputing(arguments: argparse.Namespace, device: torch.devic
 
     def cached() -> Tensor:
         generator = torch.Generator(device).manual_seed(arguments.seed)
-        return sample(model, x, question, policy=CachedChain(), generator=generator, unlicensed=True).x
+        return sample(model, x, question, policy=CachedChain(), generator=generator, allow_untrained=True).x
 
     ways: dict[str, Callable[[], Tensor]] = {
         "cached": cached,
@@ -84,7 +84,7 @@ def speculation(arguments: argparse.Namespace, device: torch.device) -> dict[str
     pixels = torch.tensor(load_digits().images.reshape(-1, 64), dtype=torch.int64)
     torch.manual_seed(arguments.seed)
     model = Model(OnePassTransformer(Discrete(17), (8, 8), 17, width=96, depth=3, heads=3), Categorical(17)).to(device)
-    options = FitOptions(steps=10**6, seconds=arguments.seconds, batch_size=128, optimiser="muon", learning_rate=3e-3)
+    options = FitOptions(steps=10**6, seconds=arguments.seconds, batch_size=128, optimizer="muon", learning_rate=3e-3)
     fit(model, Rows(pixels, torch.ones_like(pixels, dtype=torch.bool)), recipes.one_pass(64), options)
     rows = 256
     x, question = torch.zeros(rows, 64, dtype=torch.int64, device=device), everything(rows, 64, device)

@@ -30,13 +30,13 @@ from common import write_result
 from text_likelihood import LENGTH, default_text8, given_model, read_text8, recorded
 from torch import Tensor
 
-from anyfill.data.text import TEXT8, Windows
 from anyfill.evaluation import log_prob
 from anyfill.model import Model
-from anyfill.questions import Question, Reading
-from anyfill.recipes.text import TEXT_SIZES, TextSize, text_model, text_objective
+from anyfill.questions import Factorization, Question
 from anyfill.samplers import CachedChain, Decoder, Speculative, sample
 from anyfill.samplers.drafts import NgramDraft
+from anyfill.text.characters import TEXT8, Windows
+from anyfill.text.recipes import TEXT_SIZES, TextSize, text_model, text_objective
 from anyfill.training import FitOptions, fit
 
 RECIPE = "one_pass_spans"
@@ -53,7 +53,7 @@ def trained(tokens: Tensor, size: TextSize, seconds: float, device: torch.device
         batch_size=256 if is_cuda else 16,
         learning_rate=3e-3,
         warmup_steps=100 if is_cuda else 20,
-        optimiser="muon",
+        optimizer="muon",
         betas=(0.9, 0.95),
         weight_decay=0.1,
         precision="bf16-mixed" if is_cuda else "32-true",
@@ -63,7 +63,7 @@ def trained(tokens: Tensor, size: TextSize, seconds: float, device: torch.device
     fit(model.to(device), Windows(tokens.to(device), LENGTH), objective, options)
     plain = text_model(RECIPE, LENGTH, TEXT8.size, size=size)  # without what was compiled for training
     plain.load_state_dict(model.state_dict())
-    plain.readings = model.readings
+    plain.factorizations = model.factorizations
     return plain
 
 
@@ -171,7 +171,7 @@ def main() -> None:
         "counts": Speculative(draft=draft, **settings),
     }
     asked = {"joint": LENGTH, "holes": HOLES * HOLE}
-    if model.readings == {Reading.PREFIX}:
+    if model.factorizations == {Factorization.PREFIX}:
         del asked["holes"]  # a left-to-right model is not trained for it
     posed = [name for name in arguments.questions if name in asked]
     if not posed or not arguments.batches:

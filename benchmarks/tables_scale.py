@@ -37,7 +37,7 @@ from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 from threadpoolctl import threadpool_limits
 
-from anyfill.surfaces.estimator import TableModel
+from anyfill.tables.estimator import TableModel
 
 COLUMNS, FACTORS, SHARE = 20, 5, 0.2
 # A process whose children are waited for, so that the peak it reports is of the command alone.

@@ -25,12 +25,12 @@ import torch
 from common import ROOT, median_seconds, write_result
 from torch import Tensor
 
-from anyfill.data.text import TEXT8
 from anyfill.evaluation import log_prob
 from anyfill.model import Model
-from anyfill.questions import Question, Reading, chain_rank
+from anyfill.questions import Factorization, Question, chain_rank
 from anyfill.rank import NEVER
-from anyfill.recipes.text import TEXT_SIZES, TextSize, text_model
+from anyfill.text.characters import TEXT8
+from anyfill.text.recipes import TEXT_SIZES, TextSize, text_model
 from anyfill.training import load_model
 
 LENGTH, VALIDATION = 250, 500_000
@@ -64,7 +64,7 @@ def random_text_model(size: TextSize, seed: int) -> Model:
     for parameter in model.parameters():
         if parameter.dim() > 1:
             torch.nn.init.normal_(parameter, std=0.05, generator=generator)
-    model.readings = frozenset({Reading.DIRECT})
+    model.factorizations = frozenset({Factorization.DIRECT})
     return model.eval()
 
 
@@ -149,7 +149,7 @@ def main() -> None:
     generator = torch.Generator().manual_seed(arguments.seed)
     half = torch.rand(chunks.shape, generator=generator).argsort(1) < LENGTH // 2
     questions = {"joint": torch.zeros_like(half), "conditional": half}
-    if model.readings == {Reading.PREFIX}:
+    if model.factorizations == {Factorization.PREFIX}:
         del questions["conditional"]  # a left-to-right model is not trained for it
     results: dict[str, object] = {}
     for name, given in questions.items():

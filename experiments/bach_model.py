@@ -29,14 +29,14 @@ sys.path.append(str(Path(__file__).resolve().parent))
 from common import environment
 from tables_common import data_folder
 
-from anyfill.data.chorale import pitches_of
-from anyfill.data.chorales import Crops, read_jsb
-from anyfill.data.rows import Rows
 from anyfill.evaluation import log_prob
 from anyfill.model import Model
+from anyfill.music.chorale import pitches_of
+from anyfill.music.chorales import Crops, read_jsb
+from anyfill.music.recipe import one_pass_chorale, one_pass_chorale_model
+from anyfill.music.voice_leading import NoParallels
 from anyfill.questions import Question
-from anyfill.recipes.music import one_pass_chorale, one_pass_chorale_model
-from anyfill.recipes.voice_leading import NoParallels
+from anyfill.rows import Rows
 from anyfill.samplers import CachedChain, Draw, sample
 from anyfill.training import FitOptions, fit_steps, save_model
 
@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--dropout", type=float, default=0.2)
     parser.add_argument("--weight-decay", type=float, default=0.1)
     parser.add_argument("--learning-rate", type=float, default=1e-3)
-    parser.add_argument("--optimiser", default="adamw", choices=["adamw", "muon"])
+    parser.add_argument("--optimizer", default="adamw", choices=["adamw", "muon"])
     parser.add_argument("--joint-share", type=float, default=0.4)
     parser.add_argument("--ema", type=float, default=0.999)
     parser.add_argument("--stride", type=int, default=16)
@@ -119,7 +119,7 @@ def main() -> None:
         batch_size=arguments.batch,
         learning_rate=arguments.learning_rate,
         weight_decay=arguments.weight_decay,
-        optimiser=arguments.optimiser,
+        optimizer=arguments.optimizer,
         ema=arguments.ema,
         precision="bf16-mixed" if device == "cuda" else "32-true",
         compile=device == "cuda" and not arguments.no_compile,

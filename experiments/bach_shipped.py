@@ -23,9 +23,9 @@ from bach_model import drawn
 from common import RESULTS, environment
 from tables_common import data_folder
 
-from anyfill.data.chorale import REST
-from anyfill.data.chorales import read_jsb
-from anyfill.surfaces.music import model as music_model
+from anyfill.music import model as music_model
+from anyfill.music.chorale import REST
+from anyfill.music.chorales import read_jsb
 
 BAR = 16
 

@@ -15,7 +15,7 @@ the whole training set) are drawn for orientation and cannot be compared with ou
     report   results/emnlp.json and results/emnlp.png; Self-BLEU depends on the number of sentences, so only files of
              one number are shown together
 
-BLEU and Self-BLEU are those of GansFallingShort (``anyfill.evaluation.grades.bleu``). With temperature t a word's
+BLEU and Self-BLEU are those of GansFallingShort (``anyfill.text.bleu``). With temperature t a word's
 probability is p^(1/t). SUNMASK and SUNDAE sample in 2 · 52 passes (their authors: 20 · 52, up to 1,000).
 
 Tiny data are learned in a few epochs, and a learning rate that falls to nothing at the right moment is worth more than
@@ -49,10 +49,10 @@ from common import environment
 from emnlp_grade import grade, report
 from tables_common import data_folder
 
-from anyfill.data.vocabularies import vocabulary_notes, vocabulary_of
 from anyfill.model import Model
-from anyfill.recipes.text import TEXT_SIZES, text_objective
 from anyfill.samplers import Draw
+from anyfill.text.recipes import TEXT_SIZES, text_objective
+from anyfill.text.vocabularies import vocabulary_notes, vocabulary_of
 from anyfill.training import DivergedError, FitOptions, JsonLines, fit, load_model, load_notes, save_model
 
 STEPS: dict[str, tuple[int, ...]] = {"left_to_right": (600, 1200, 2400), "one_pass": (2000, 6000)}
@@ -93,7 +93,7 @@ def train(arguments: argparse.Namespace) -> None:
         batch_size=arguments.batch,
         learning_rate=arguments.rate,
         warmup_steps=100,
-        optimiser=arguments.optimiser,
+        optimizer=arguments.optimizer,
         betas=(0.9, 0.95),
         weight_decay=arguments.weight_decay,
         ema=arguments.ema,
@@ -132,7 +132,7 @@ def train(arguments: argparse.Namespace) -> None:
             print(f"{recipe}: {error}", flush=True)  # the runs before it count
             break
         spent += time.monotonic() - started
-        runs.append({"steps_at_most": steps, **asdict(replace(done, folder=None))})
+        runs.append({"max_steps": steps, **asdict(replace(done, folder=None))})
         best = min(run["best_validation_loss"] for run in runs)
         if done.best_validation_loss == best:
             save_model(model.cpu().half(), out / recipe, notes=vocabulary_notes(vocabulary))
@@ -280,7 +280,7 @@ def main() -> None:
     one.add_argument("--dropout", type=float, default=0.3)
     one.add_argument("--batch", type=int, default=128)
     one.add_argument("--rate", type=float, default=2e-3)
-    one.add_argument("--optimiser", default="muon", choices=["muon", "adamw"])
+    one.add_argument("--optimizer", default="muon", choices=["muon", "adamw"])
     one.add_argument("--weight-decay", type=float, default=0.1)
     one.add_argument("--ema", type=float)
     one.add_argument("--validate-every", type=int, default=100)

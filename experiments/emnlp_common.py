@@ -32,19 +32,19 @@ from torch import Generator, Tensor
 from torch.nn import functional
 
 from anyfill.checks import refuse
-from anyfill.data.rows import Rows
-from anyfill.data.sentences import Sentences
-from anyfill.data.token_encoding import encode
-from anyfill.data.vocabulary import Vocabulary
-from anyfill.data.with_end import WithEnd
-from anyfill.data.words import Words, common_words
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods.discrete import FiniteMarginals, sample_codes
 from anyfill.model import Model
 from anyfill.networks.transformer import Transformer
 from anyfill.questions import Question
-from anyfill.recipes.text import text_model
+from anyfill.rows import Rows
 from anyfill.samplers import Anneal, CachedChain, Draw, Rewrite, sample
+from anyfill.text.recipes import text_model
+from anyfill.text.sentences import Sentences
+from anyfill.text.token_encoding import encode
+from anyfill.text.vocabulary import Vocabulary
+from anyfill.text.with_end import WithEnd
+from anyfill.text.words import Words, common_words
 
 LENGTH, TRAINING = 52, 9000
 CHAINS, DENOISERS = ("left_to_right", "one_pass"), ("sunmask", "sundae")

@@ -41,11 +41,11 @@ from common import RESULTS, write_result
 from tables_common import data_folder
 
 from anyfill.checks import refuse
-from anyfill.data.vocabularies import vocabulary_of
-from anyfill.data.vocabulary import Vocabulary
 from anyfill.model import Model
 from anyfill.questions import Question
 from anyfill.samplers import Anneal, Draw, Rewrite, sample
+from anyfill.text.vocabularies import vocabulary_of
+from anyfill.text.vocabulary import Vocabulary
 from anyfill.training import load_model, load_notes
 
 PAIRS = (("success", "disaster"), ("celebration", "crime"), ("war", "play"), ("police", "season"))
@@ -90,7 +90,7 @@ def sentence_manners(sentence: Sequence[str], times: Counter[str], kept: int = 3
     return [Manner("trusted", count, words, {}), Manner("held", count, {}, words), Manner("free", count, {}, {})]
 
 
-def pose(manners: Sequence[Manner], samples: int, vocabulary: Vocabulary) -> tuple[Tensor, Question, Tensor]:
+def sample_rank(manners: Sequence[Manner], samples: int, vocabulary: Vocabulary) -> tuple[Tensor, Question, Tensor]:
     """Values (B, 52), questions and held (B, 52), ``samples`` rows of each manner one after another."""
     shape = (len(manners), news.LENGTH)
     x = torch.zeros(shape, dtype=torch.int64)
@@ -120,7 +120,7 @@ def draw(
 ) -> list[list[list[str]]]:
     """For each manner its sentences, by SUNMASK's chain."""
     device = next(model.parameters()).device
-    x, question, held = pose(manners, samples, vocabulary)
+    x, question, held = sample_rank(manners, samples, vocabulary)
     question = Question(question.given.to(device), question.asked.to(device))
     lengths = torch.tensor([manner.length for manner in manners])
     cells: Any = news.Cells(Draw(temperature=temperature), question.asked)

@@ -31,10 +31,10 @@ import torch
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from common import write_result
 
-from anyfill.evaluation.lab.asymptotics import ising_variance
-from anyfill.networks.ising import Ising
+from anyfill.ising.asymptotics import ising_variance
+from anyfill.ising.estimation import Method, fit_ising
+from anyfill.ising.model import Ising
 from anyfill.questions.blocks import k_blocks
-from anyfill.recipes.ising import Method, fit_ising
 
 SIZES = (100, 178, 316, 562, 1000, 1778, 3162, 5623, 10_000)
 COLORS = ("#c0392b", "#d1843a", "#3a8f5c", "#1b4f8a")

@@ -9,7 +9,7 @@ as in the paper. It does not say which J: those here are ours. Two more things a
 
 The exact curves need no simulation: the number of spins of the clique at +1 is a Markov chain of 5 states, E[T] is
 had from it by elimination without subtraction, and E[min(T, 1000)] from the law of T. Simulated on all 10 spins with
-anyfill.samplers.chains: --chains chains for the check, the first 10 of them as the repetitions of the picture.
+anyfill.ising.chains: --chains chains for the check, the first 10 of them as the repetitions of the picture.
 
     z = (mean of min(T, 1000) over the chains - exact) / (exact standard deviation / sqrt(chains))
 
@@ -35,10 +35,10 @@ import torch
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from common import RESULTS, environment, write_result
 
-from anyfill.evaluation.lab.clique import Clique, LumpedChain, clique_kgibbs_matrix, clique_parallel_matrix
-from anyfill.evaluation.lab.hitting import hitting_law, log_hitting_times, truncated_mean
-from anyfill.evaluation.lab.separation import ferromagnet
-from anyfill.samplers.chains import IndependentParallel, KGibbs, first_hits
+from anyfill.ising.chains import IndependentParallel, KGibbs, first_hits
+from anyfill.ising.clique import Clique, LumpedChain, clique_kgibbs_matrix, clique_parallel_matrix
+from anyfill.ising.hitting import hitting_law, log_hitting_times, truncated_mean
+from anyfill.ising.separation import ferromagnet
 
 VARIABLES, SIZE, FIELD, BUDGET = 10, 4, 5.0, 1000
 COUPLINGS = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0, 10.0)

@@ -47,22 +47,22 @@ from torch import Generator, Tensor
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from common import RESULTS, write_result
 
-from anyfill.data.rows import Rows
-from anyfill.data.spins import all_codes
-from anyfill.evaluation.lab.asymptotics import ising_information, ising_variance
-from anyfill.evaluation.lab.generalisation import Kind, generalisation_bound, log_covering
-from anyfill.evaluation.lab.tensorization import tensorization_constant
 from anyfill.evaluation.mixing import learned_transition, stationary_law
+from anyfill.ising.asymptotics import ising_information, ising_variance
+from anyfill.ising.estimation import fit_ising
+from anyfill.ising.generalisation import Kind, generalisation_bound, log_covering
+from anyfill.ising.model import Ising
+from anyfill.ising.tensorization import tensorization_constant
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, ResidualMLP
-from anyfill.networks.ising import Ising
-from anyfill.objectives import Unrolled
+from anyfill.networks.states import all_codes
+from anyfill.objectives import MaskedLoss
 from anyfill.objectives.weights import Mean
 from anyfill.questions import KSubset, Question
 from anyfill.questions.blocks import k_blocks
 from anyfill.questions.question import at_once
-from anyfill.recipes.ising import fit_ising
+from anyfill.rows import Rows
 
 N, RADIUS, ENDLESS = 8, 3.0, 200_000
 CONTROL = "joint, rows without end"
@@ -89,10 +89,10 @@ def part_of(blocks: Tensor, *, generator: Generator) -> Tensor:
 def loss_of(model: Model, x: Tensor, blocks: Tensor, training: Training, *, generator: Generator) -> Tensor:
     """(B,) nats of the blocks (B, N) of rows x: jointly (an unbiased estimate), or as a product."""
     if training.startswith("factorised"):
-        asked, scale, objective = blocks, 1.0, Unrolled(KSubset(N, int(blocks[0].sum())))
+        asked, scale, objective = blocks, 1.0, MaskedLoss(KSubset(N, int(blocks[0].sum())))
     else:
         asked, scale = part_of(blocks, generator=generator), blocks.sum(1)
-        objective = Unrolled(KSubset(N, int(blocks[0].sum())), Mean())
+        objective = MaskedLoss(KSubset(N, int(blocks[0].sum())), Mean())
     return scale * objective.loss(model, Rows.from_values(x), at_once(Question(~asked, asked)))
 
 
@@ -105,16 +105,16 @@ def train(x: Tensor, k: int, training: Training, steps: int, seed: int) -> tuple
     aside = max(50, len(x) // 10)
     held, held_blocks, x, blocks = x[:aside], blocks[:aside], x[aside:], blocks[aside:]
     mean = copy.deepcopy(model)  # a moving average of the weights: it is what is judged
-    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, weight_decay=0.01)
     best, at, kept = math.inf, 0, copy.deepcopy(mean.state_dict())
     for step in range(1, steps + 1):
         rows = torch.randint(len(x), (min(256, len(x)),), generator=generator)
         asked = blocks[rows]
         if training == "joint, fresh blocks":
             asked = KSubset(N, k).sample(len(rows), generator=generator).asked
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss_of(model, x[rows], asked, training, generator=generator).mean().backward()
-        optimiser.step()
+        optimizer.step()
         with torch.no_grad():
             for average, now in zip(mean.parameters(), model.parameters()):
                 average.lerp_(now, 0.03)

@@ -49,11 +49,11 @@ from common import RESULTS, write_result
 from tables_common import data_folder, read_lines, shown
 
 from anyfill import recipes
-from anyfill.data.rows import Rows
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods import EnergyMixture
 from anyfill.model import Model
-from anyfill.questions import Question, Reading
+from anyfill.questions import Factorization, Question
+from anyfill.rows import Rows
 from anyfill.training import FitOptions, JsonLines, fit
 
 METHODS = ("ace", "ace+mac")
@@ -136,7 +136,7 @@ def evaluate(model: Model, test: Tensor, log_scale: Tensor, orders: int, seed: i
         "marginal": _mean(marginal),
         "marginal_per_variable": _mean(marginal / wanted.sum(1)),
     }
-    if orders and Reading.ANY_ORDER in model.readings:
+    if orders and Factorization.ANY_ORDER in model.factorizations:
         shuffler = torch.Generator(device).manual_seed(seed)
         each = torch.stack([scored(~nothing, orders=1, generator=shuffler) for _ in range(orders)])
         answers["joint_orders_bound"] = _mean(each.mean(0))
@@ -168,7 +168,7 @@ def run(name: str, method: str, data: Data, arguments: argparse.Namespace) -> di
         batch_size=batch,
         learning_rate=arguments.rate,
         warmup_steps=100,
-        optimiser="adam",
+        optimizer="adam",
         betas=(0.9, 0.999),
         weight_decay=0.0,
         clip_norm=1.0,

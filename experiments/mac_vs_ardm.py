@@ -4,7 +4,7 @@
     marginal      a random subset, its size uniform on 1 … 250; bits per asked character, averaged over chunks
     conditional   everything else given a random subset, its size uniform on 0 … 249; likewise
 
-The four methods share the trunk (8 blocks of width 512, 8 heads, 25 M parameters), optimiser, batch and schedule; they
+The four methods share the trunk (8 blocks of width 512, 8 heads, 25 M parameters), optimizer, batch and schedule; they
 differ in what they are trained to answer and in how many passes an answer takes. Compiling is done before the clock
 starts. The first 11.5 M characters of the file are trained on, the last 0.5 M validate: every eighth chunk of them for
 every method (a masked network needs up to 500 passes a chunk), and all chunks for the one-pass model.
@@ -38,13 +38,13 @@ from common import RESULTS, write_result
 from text8_common import HELD_OUT, LENGTH, options_of
 
 from anyfill import recipes
-from anyfill.data.text import TEXT8, Windows
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer, Transformer
 from anyfill.objectives import Objective
-from anyfill.questions import Increasing, Question, Reading
+from anyfill.questions import Factorization, Increasing, Question
+from anyfill.text.characters import TEXT8, Windows
 from anyfill.training import FitOptions, JsonLines, fit
 
 METHODS = {
@@ -82,10 +82,12 @@ def questions(rows: int, seed: int, device: torch.device) -> dict[str, Question]
     return {name: Question(given.to(device), wanted.to(device)) for name, (given, wanted) in asked.items()}
 
 
-def bits_per_character(model: Model, x: Tensor, question: Question, reading: Reading | None) -> dict[str, object]:
+def bits_per_character(
+    model: Model, x: Tensor, question: Question, factorization: Factorization | None
+) -> dict[str, object]:
     """Bits per asked character, averaged over chunks, with its standard error, label, passes and seconds."""
     start = time.perf_counter()
-    answer = log_prob(model, x, question, reading=reading)
+    answer = log_prob(model, x, question, factorization=factorization)
     asked = question.asked.sum(1)
     bits = -answer.value / math.log(2)
     each = bits / asked
@@ -94,7 +96,7 @@ def bits_per_character(model: Model, x: Tensor, question: Question, reading: Rea
         "stderr": (each.std() / math.sqrt(len(each))).item(),
         "bits_pooled": (bits.sum() / asked.sum()).item(),
         "kind": answer.kind,
-        "reading": None if reading is None else reading.value,
+        "reading": None if factorization is None else factorization.value,
         "passes": answer.passes,
         "seconds": time.perf_counter() - start,
     }
@@ -105,14 +107,16 @@ def evaluate(model: Model, chunks: Tensor, seed: int) -> dict[str, dict[str, obj
     torch.set_float32_matmul_precision("high")
     posed = questions(len(chunks), seed, chunks.device)
     answers = {name: bits_per_character(model, chunks, posed[name], None) for name in ("joint", "marginal")}
-    if Reading.DIFFERENCE in model.readings:
-        answers["difference"] = bits_per_character(model, chunks, posed["conditional"], Reading.DIFFERENCE)
-    trained = model.readings
-    direct = next((r for r in (Reading.INPAINTING, Reading.ANY_ORDER) if r in trained), Reading.DIRECT)
-    model.readings = trained | {direct}  # MAC: asked all the same, and marked
+    if Factorization.DIFFERENCE in model.factorizations:
+        answers["difference"] = bits_per_character(model, chunks, posed["conditional"], Factorization.DIFFERENCE)
+    trained = model.factorizations
+    direct = next(
+        (r for r in (Factorization.INPAINTING, Factorization.ANY_ORDER) if r in trained), Factorization.DIRECT
+    )
+    model.factorizations = trained | {direct}  # MAC: asked all the same, and marked
     answers["conditional"] = bits_per_character(model, chunks, posed["conditional"], direct)
     answers["conditional"]["trained"] = direct in trained
-    model.readings = trained
+    model.factorizations = trained
     return answers
 
 
@@ -134,7 +138,7 @@ def run(method: str, tokens: Tensor, options: FitOptions, arguments: argparse.Na
         "steps": done.steps,
         "seconds": done.seconds,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "readings": sorted(model.readings),
+        "readings": sorted(model.factorizations),
         "answers": few,
     }
     if model.is_one_pass:

@@ -8,7 +8,7 @@ joint, marginal (of a random subset) and conditional (everything else given a ra
                  what the practice does without the sight
     full         given values see one another; half of the rows that are cut are told
     blank        as full, and ignored places are read as blanks: what is practised of a subset has room at its gaps
-    …-questions  every block counts alike, whatever its length (``Chain.weigh``)
+    …-questions  every block counts alike, whatever its length (``OnePassLoss.weigh``)
     …-dropout20  dropout
 
 The first 11.5 M characters are trained on, and chunks of ``text8.py``'s *validation* part are asked about, so what is
@@ -41,9 +41,9 @@ from tables_common import data_folder
 from text8_ask import ask
 from text8_common import Parts, options_of, read_parts, shown, spread, write_json
 
-from anyfill.data.text import TEXT8, Windows
 from anyfill.model import Model
-from anyfill.recipes.text import TEXT_SIZES, text_model, text_objective
+from anyfill.text.characters import TEXT8, Windows
+from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
 from anyfill.training import fit
 
 NAME = "one_pass_ablation"
@@ -55,7 +55,7 @@ class Variant:
     """What differs."""
 
     given: Literal["causal", "full"] = "causal"
-    told_share: float = 0.0
+    conditioned_share: float = 0.0
     weigh: Literal["terms", "questions"] = "terms"
     joint_share: float = 0.33
     dropout: float = 0.0
@@ -64,10 +64,10 @@ class Variant:
 
 VARIANTS: dict[str, Variant] = {
     "causal": Variant(),
-    "told": Variant(told_share=0.5),
+    "told": Variant(conditioned_share=0.5),
     "full": Variant("full", 0.5),
     "causal-questions": Variant(weigh="questions"),
-    "told-questions": Variant(told_share=0.5, weigh="questions"),
+    "told-questions": Variant(conditioned_share=0.5, weigh="questions"),
     "full-questions": Variant("full", 0.5, "questions"),
     "causal-questions-dropout20": Variant(weigh="questions", dropout=0.2),
     "full-questions-dropout20": Variant("full", 0.5, "questions", dropout=0.2),
@@ -93,7 +93,7 @@ def run(name: str, arguments: argparse.Namespace) -> None:
         "one_pass_filler",
         arguments.length,
         joint_share=variant.joint_share,
-        told_share=variant.told_share,
+        conditioned_share=variant.conditioned_share,
         weigh=variant.weigh,
     )
     source, options = Windows(parts.train, arguments.length), options_of(arguments, device)

@@ -8,16 +8,16 @@ from itertools import pairwise
 from typing import Any
 
 import torch
-from samplers_ways import DRAWS, JUDGE, SortedBlock, Way, licensed, own_log_prob
+from samplers_ways import DRAWS, JUDGE, SortedBlock, Way, own_log_prob, supported
 from torch import Generator, Tensor
 
-from anyfill.data.text import TEXT8
 from anyfill.evaluation import log_prob
-from anyfill.evaluation.grades.bleu import self_bleu
-from anyfill.evaluation.grades.text import blank_matches, distinct, ngram_entropy, stutter
 from anyfill.model import Model
 from anyfill.questions import Question
 from anyfill.samplers import Sample, sample, watch
+from anyfill.text.bleu import self_bleu
+from anyfill.text.characters import TEXT8
+from anyfill.text.metrics import blank_matches, distinct, ngram_entropy, stutter
 
 SPACE = TEXT8.alphabet.index(" ")
 QUICK = 0.2
@@ -87,7 +87,7 @@ class Bench:
         """All there is to say about one way."""
         model = (self.views if way.sorted_block else self.models)[way.model]
         x, question = self.posed(way)
-        allowed = licensed(way, model, question)
+        allowed = supported(way, model, question)
         found: dict[str, Any] = {"licensed": allowed, "yardstick": self.yardstick()}
         if way.task == "text":
             return found | {"law": self.law(way, model, x, question, allowed)}
@@ -111,7 +111,7 @@ class Bench:
 
     def drawn(self, way: Way, model: Model, x: Tensor, question: Question, allowed: bool) -> tuple[Sample, list[float]]:
         """What is sampled, and the seconds of each run; the first few steps of a new kind are tried out beforehand."""
-        options: dict[str, Any] = {"policy": way.policy, "draw": DRAWS[way.draw], "unlicensed": not allowed}
+        options: dict[str, Any] = {"policy": way.policy, "draw": DRAWS[way.draw], "allow_untrained": not allowed}
         seconds: list[float] = []
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.half):
             kind = (way.model, type(way.policy), way.task, way.sorted_block)
@@ -130,7 +130,7 @@ class Bench:
 
     def law(self, way: Way, model: Model, x: Tensor, question: Question, allowed: bool) -> dict[str, Any]:
         """Bits per character of the asked in x (B, N) under the law of the way itself."""
-        nats = own_log_prob(way, model, x, question, unlicensed=not allowed, generator=self.generator())
+        nats = own_log_prob(way, model, x, question, allow_untrained=not allowed, generator=self.generator())
         return {"kind": way.law, **per_character(nats, question.asked.sum(1))}
 
     def judged(self, x: Tensor) -> dict[str, float]:

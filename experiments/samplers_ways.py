@@ -32,8 +32,8 @@ from torch import Generator, Tensor, nn
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.model import Model
-from anyfill.questions import Question, Reading, Shuffled
-from anyfill.questions.licence import step_reading
+from anyfill.questions import Factorization, Question, Shuffled
+from anyfill.questions.supported import step_factorization
 from anyfill.samplers import (
     Anneal,
     AnnealedGibbs,
@@ -217,8 +217,8 @@ class SortedBlock(nn.Module):
     def of(cls, model: Model) -> Model:
         """The model so asked. Each answer is p(one | a sorted given block): practised where any part may be asked, not
         by a model that only completes rows, to which nothing but the first hole ever followed the block."""
-        readings = [Reading.ANY_ORDER] if Reading.DIRECT in model.readings else []
-        return Model(cls(model.network), model.likelihood, order=model.order, readings=readings)
+        factorizations = [Factorization.ANY_ORDER] if Factorization.DIRECT in model.factorizations else []
+        return Model(cls(model.network), model.likelihood, order=model.order, factorizations=factorizations)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,21 +231,23 @@ class Truth(Draw):
         return self.x
 
 
-def licensed(way: Way, model: Model, question: Question) -> bool:
+def supported(way: Way, model: Model, question: Question) -> bool:
     """True if the model was trained on every conditional that the way may meet."""
     order, parallel = model.order, False
     if isinstance(way.policy, Policy):
         policy = way.policy.along(model.order)
         order, parallel = policy.order, policy.parallel
-    return step_reading(model.readings, question, model.order, order=order, parallel=parallel) is not None
+    return step_factorization(model.factorizations, question, model.order, order=order, parallel=parallel) is not None
 
 
 def own_log_prob(
-    way: Way, model: Model, x: Tensor, question: Question, *, unlicensed: bool = False, generator: Generator
+    way: Way, model: Model, x: Tensor, question: Question, *, allow_untrained: bool = False, generator: Generator
 ) -> Tensor:
     """float64 (B,): log p of the asked in x (B, N) under the law of the way; with random orders one draw of a bound."""
     if not isinstance(way.policy, Policy):  # one by one, whatever it is that makes it fast
         return log_prob(model, x, question).value
-    states = trace(model, x, question, way.policy, draw=Truth(x=x), generator=generator, unlicensed=unlicensed)
+    states = trace(
+        model, x, question, way.policy, draw=Truth(x=x), generator=generator, allow_untrained=allow_untrained
+    )
     *_, last = states
     return torch.where(question.asked, last.score, 0.0).sum(1)

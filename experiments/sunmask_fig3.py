@@ -27,15 +27,15 @@ from torch import Tensor
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from common import RESULTS, write_result
 
-from anyfill.data.chorale import REST, VOICES, Chorale, pitches_of
 from anyfill.evaluation import log_prob
 from anyfill.model import Model
+from anyfill.music import model as music_model
+from anyfill.music.chorale import REST, VOICES, Chorale, pitches_of
+from anyfill.music.piano_roll import Panel, draw_piano_roll
+from anyfill.music.recipe import resized
 from anyfill.questions import Question
-from anyfill.recipes.music import resized
 from anyfill.recipes.sunmask import sunmask_variant
 from anyfill.samplers import sample
-from anyfill.surfaces.music import model as music_model
-from anyfill.surfaces.music.piano_roll import Panel, draw_piano_roll
 from anyfill.training import load_model
 
 STEPS = 64
@@ -112,7 +112,7 @@ def main() -> None:
             draw=draw,
             held=held,
             generator=generator,
-            unlicensed=True,
+            allow_untrained=True,
         ).x
         soprano = rows.reshape(len(rows), STEPS, -1)[:, STEPS // 2 :, 0] == codes.reshape(STEPS, -1)[STEPS // 2 :, 0]
         left, right = nats_below(judge, rows, codes)

@@ -38,11 +38,10 @@ sys.path.append(str(Path(__file__).resolve().parent))
 from common import environment
 from tables_common import data_folder
 
-from anyfill.data.chorale import VOICES, pitches_of
-from anyfill.data.chorales import Crops, read_jsb
-from anyfill.data.rows import Rows
 from anyfill.model import Model
-from anyfill.objectives.unrolled import Unrolled
+from anyfill.music.chorale import VOICES, pitches_of
+from anyfill.music.chorales import Crops, read_jsb
+from anyfill.objectives.masked import MaskedLoss
 from anyfill.questions import Question
 from anyfill.recipes.sunmask import (
     SUNDAE_VARIANTS,
@@ -58,6 +57,7 @@ from anyfill.recipes.sunmask import (
     sunmask_unet_model,
     sunmask_variant,
 )
+from anyfill.rows import Rows
 from anyfill.samplers import Draw, Policy, sample
 from anyfill.samplers.annealed import Anneal
 from anyfill.training import FitOptions, fit_steps, save_model
@@ -78,7 +78,7 @@ def made(name: str, crop: int, *, width: int | None, depth: int | None, dropout:
     return sundae_model(crop, seed=seed, **options) if name == "sd" else coconet_model(crop, seed=seed, **options)
 
 
-def objective_of(name: str, variables: int, *, redraw_given: bool) -> Unrolled:
+def objective_of(name: str, variables: int, *, redraw_given: bool) -> MaskedLoss:
     """What it is trained by."""
     if name == "coconet":
         return coconet(variables)

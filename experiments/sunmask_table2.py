@@ -36,10 +36,10 @@ sys.path.append(str(Path(__file__).resolve().parent))
 from common import RESULTS, write_result
 from tables_common import data_folder
 
-from anyfill.data.chorale import Chorale
-from anyfill.data.chorales import read_jsb, whole_windows
-from anyfill.evaluation.grades import Grade, grade_all
-from anyfill.surfaces.music.keys import shift_home
+from anyfill.music.chorale import Chorale
+from anyfill.music.chorales import read_jsb, whole_windows
+from anyfill.music.grades import Grade, grade_all
+from anyfill.music.keys import shift_home
 
 PAPER = {
     "Bach GT": (4.91, 1.63),

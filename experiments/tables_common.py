@@ -37,8 +37,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from anyfill import recipes
-from anyfill.data.number_inference import infer_number
-from anyfill.data.rows import Rows
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods import Gaussian, Mixed, SpikedMixture
 from anyfill.model import Model
@@ -47,8 +45,11 @@ from anyfill.networks.embed import Real
 from anyfill.networks.latent import LatentVariable
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.objectives import Objective
-from anyfill.questions import Question, Reading
-from anyfill.recipes.guided import GuidedOptions, guided_steps
+from anyfill.questions import Factorization, Question
+from anyfill.rows import Rows
+from anyfill.tables.ensemble import EnsembleOptions, ensemble_steps
+from anyfill.tables.gaussian_em import gaussian_em_model
+from anyfill.tables.number_inference import infer_number
 from anyfill.training import fit
 
 SETS = ("energy", "yacht", "concrete")
@@ -101,10 +102,10 @@ def trained(name: str, split: Split, *, seed: int, steps: int | None = None) -> 
     method, floor = read_name(name)
     rows, count = Rows.from_values(split.train), split.train.shape[1]
     if method == "gaussian":
-        return recipes.gaussian_em_model(rows, (0,) * count)
+        return gaussian_em_model(rows, (0,) * count)
     if method == "auto":
-        options = GuidedOptions(seed=seed, steps=steps)
-        *_, model = guided_steps(rows, spiked(split.anchors, floor), options)
+        options = EnsembleOptions(seed=seed, steps=steps)
+        *_, model = ensemble_steps(rows, spiked(split.anchors, floor), options)
         if not isinstance(model, Model):
             raise RuntimeError("no model came out")
         return model
@@ -204,7 +205,7 @@ def nll_of_unobserved(model: Model, x: Tensor, hidden: Tensor, *, orders: int, d
         within, exact = latent_nll(model, x, hidden, draws=draws, seed=seed)
         return {"inside": float(within.mean()), "outside": float(exact.mean()), "by": f"{draws} weighted draws of z"}
     question = Question(~hidden, hidden)
-    if Reading.ANY_ORDER in model.readings and Reading.DIRECT not in model.readings:
+    if Factorization.ANY_ORDER in model.factorizations and Factorization.DIRECT not in model.factorizations:
         generator = torch.Generator().manual_seed(seed)
         each = [log_prob(model, x, question, orders=1, generator=generator).value for _ in range(orders)]
         by = f"{orders} orders"

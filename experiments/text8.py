@@ -14,7 +14,7 @@ Parts of the 12 M characters: the first 11.5 M are trained on. Of the last 0.5 M
 by its own objective; the weights of the best validation are kept) and the second half, 1,000 chunks, is reported on:
 every fourth chunk for every recipe (a masked network needs up to 500 passes a chunk), all where one pass does.
 
-Optimiser, batch and schedule are those of ``mac_vs_ardm.py``, chosen there with the one-pass model. Equal seconds, not
+Optimizer, batch and schedule are those of ``mac_vs_ardm.py``, chosen there with the one-pass model. Equal seconds, not
 steps: compiling is done on a throw-away model before the clock starts, and ``--turn FILE`` lets several processes take
 turns, so that the next one reads and compiles while another trains and no two train at once.
 
@@ -53,10 +53,10 @@ from text8_common import (
 )
 from text8_plot import document_of, draw, published, table
 
-from anyfill.data.text import TEXT8
-from anyfill.data.vocabularies import vocabulary_notes
 from anyfill.model import Model
-from anyfill.recipes.text import TEXT_SIZES, TextRecipe, text_model, text_objective
+from anyfill.text.characters import TEXT8
+from anyfill.text.recipes import TEXT_SIZES, TextRecipe, text_model, text_objective
+from anyfill.text.vocabularies import vocabulary_notes
 from anyfill.training import load_model, save_model
 
 COMPARED = ("ardm", "mac_next", "mac_rest", "one_pass", "left_to_right")
@@ -67,7 +67,7 @@ SAMPLERS_ONLY = ("sunmask", "sundae")
 DROPOUT = {"left_to_right": 0.35, "one_pass": 0.05}
 """300 s are about 40 epochs of 11.5 M characters. Autoregression sees the same chain each time and learns them by
 heart; the one-pass model sees it in few of its rows; masked ones see other questions each time: none."""
-CHAIN = ("joint_share", "told_share", "weigh")
+CHAIN = ("joint_share", "conditioned_share", "weigh")
 """What may be said of the one-pass model's objective; see ``one_pass_ablation.py`` for what each does."""
 
 

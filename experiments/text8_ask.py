@@ -16,11 +16,11 @@ from torch import Tensor
 sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from common import median_seconds
 
-from anyfill.data.text import TEXT8
 from anyfill.evaluation import LogProb, log_prob
 from anyfill.model import Model
-from anyfill.questions import Question, Reading
+from anyfill.questions import Factorization, Question
 from anyfill.samplers import CachedChain, Follow, sample
+from anyfill.text.characters import TEXT8
 
 
 def questions(rows: int, seed: int, device: torch.device | str, length: int) -> dict[str, Question]:
@@ -49,7 +49,7 @@ def figures(value: Tensor, question: Question, answer: LogProb, seconds: float) 
         "stderr": stderr(each),
         "bits_pooled": (bits.sum() / asked.sum()).item(),
         "kind": answer.kind,
-        "reading": answer.reading.value,
+        "reading": answer.factorization.value,
         "passes": answer.passes,
         "trained": True,
         "seconds": seconds,
@@ -57,10 +57,12 @@ def figures(value: Tensor, question: Question, answer: LogProb, seconds: float) 
     }
 
 
-def timed(model: Model, chunks: Tensor, question: Question, reading: Reading | None = None) -> tuple[LogProb, float]:
+def timed(
+    model: Model, chunks: Tensor, question: Question, factorization: Factorization | None = None
+) -> tuple[LogProb, float]:
     """log p(asked | given) and the seconds it took."""
     start = time.perf_counter()
-    answer = log_prob(model, chunks, question, reading=reading)
+    answer = log_prob(model, chunks, question, factorization=factorization)
     answer.value.sum().item()  # waits for the device
     return answer, time.perf_counter() - start
 
@@ -70,25 +72,25 @@ def ask(model: Model, chunks: Tensor, seed: int) -> dict[str, dict[str, Any]]:
     posed = questions(len(chunks), seed, chunks.device, chunks.shape[1])
     whole, seconds = timed(model, chunks, posed["joint"])
     answers = {"joint": figures(whole.value, posed["joint"], whole, seconds)}
-    trained = model.readings
-    if trained == {Reading.PREFIX}:
+    trained = model.factorizations
+    if trained == {Factorization.PREFIX}:
         return answers
     some, some_seconds = timed(model, chunks, posed["marginal"])
     answers["marginal"] = figures(some.value, posed["marginal"], some, some_seconds)
-    if trained & {Reading.DIFFERENCE, Reading.MARGINAL}:
+    if trained & {Factorization.DIFFERENCE, Factorization.MARGINAL}:
         # log p(all) is known by now: only log p(given) is left to ask.
         nothing, given = torch.zeros_like(posed["conditional"].given), posed["conditional"].given
         part, part_seconds = timed(model, chunks, Question(nothing, given))
-        both = replace(whole, passes=whole.passes + part.passes, reading=Reading.DIFFERENCE)
+        both = replace(whole, passes=whole.passes + part.passes, factorization=Factorization.DIFFERENCE)
         found = figures(whole.value - part.value, posed["conditional"], both, seconds + part_seconds)
         answers["difference"] = found
-    usual = (Reading.DIRECT, Reading.INPAINTING, Reading.ANY_ORDER)
-    direct = next((reading for reading in usual if reading in trained), Reading.DIRECT)
-    model.readings = trained | {direct}  # MAC: asked all the same, and marked
+    usual = (Factorization.DIRECT, Factorization.INPAINTING, Factorization.ANY_ORDER)
+    direct = next((factorization for factorization in usual if factorization in trained), Factorization.DIRECT)
+    model.factorizations = trained | {direct}  # MAC: asked all the same, and marked
     try:
         rest, rest_seconds = timed(model, chunks, posed["conditional"], direct)
     finally:
-        model.readings = trained
+        model.factorizations = trained
     answers["conditional"] = figures(rest.value, posed["conditional"], rest, rest_seconds) | {
         "trained": direct in trained
     }

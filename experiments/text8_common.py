@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from anyfill.data.rows import Rows
-from anyfill.data.text import TEXT8, Windows
 from anyfill.model import Model
 from anyfill.objectives import Objective
+from anyfill.rows import Rows
+from anyfill.text.characters import TEXT8, Windows
 from anyfill.training import FitOptions, FitResult, JsonLines, fit
 
 LENGTH, HELD_OUT = 250, 500_000
@@ -86,7 +86,7 @@ def options_of(arguments: argparse.Namespace, device: torch.device) -> FitOption
         batch_size=arguments.batch,
         learning_rate=arguments.rate,
         warmup_steps=100,
-        optimiser="muon",
+        optimizer="muon",
         betas=(0.9, 0.95),
         weight_decay=0.1,
         precision="bf16-mixed" if device.type == "cuda" else "32-true",
@@ -145,7 +145,7 @@ def record_of(done: Trained) -> dict[str, Any]:
         "best_step": result.best_step,
         "best_validation_loss": result.best_validation_loss,
         "parameters": sum(weights.numel() for weights in done.model.parameters()),
-        "readings": sorted(done.model.readings),
+        "readings": sorted(done.model.factorizations),
         "seconds_to_compile": done.compiled,
         "seconds_waited": done.waited,
     }

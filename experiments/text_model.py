@@ -45,13 +45,13 @@ from text8_common import (
     write_json,
 )
 
-from anyfill.data.text import TEXT8
-from anyfill.data.vocabularies import vocabulary_notes
 from anyfill.evaluation import log_prob
 from anyfill.model import Model
 from anyfill.questions import Question
-from anyfill.recipes.text import TEXT_SIZES, text_model, text_objective
 from anyfill.samplers import CachedChain, Draw, sample
+from anyfill.text.characters import TEXT8
+from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
+from anyfill.text.vocabularies import vocabulary_notes
 from anyfill.training import load_model, save_model
 
 RECIPE = "one_pass_spans"
@@ -135,7 +135,7 @@ def train(parts: Parts, arguments: argparse.Namespace, device: torch.device) -> 
             RECIPE,
             LENGTH,
             joint_share=arguments.joint_share,
-            told_share=arguments.told_share,
+            conditioned_share=arguments.conditioned_share,
             weigh=arguments.weigh,
         ),
         parts,

@@ -12,16 +12,16 @@ import argparse
 from fractions import Fraction
 from pathlib import Path
 
-from anyfill.data.parts import Reading
-from anyfill.data.quantise import Piece
-from anyfill.data.score import Note, Score
-from anyfill.surfaces.music.choose import Wanted
-from anyfill.surfaces.music.fill import fill, question_of
-from anyfill.surfaces.music.harmonise import harmonise, tune_of
-from anyfill.surfaces.music.model import load
-from anyfill.surfaces.music.piano_roll import Panel, draw_piano_roll
-from anyfill.surfaces.music.scoring import score_piece
-from anyfill.surfaces.music.surprise import draw_surprise
+from anyfill.music.choose import Wanted
+from anyfill.music.fill import fill, question_of
+from anyfill.music.harmonise import harmonise, tune_of
+from anyfill.music.model import load
+from anyfill.music.parts import Factorization
+from anyfill.music.piano_roll import Panel, draw_piano_roll
+from anyfill.music.quantise import Piece
+from anyfill.music.score import Note, Score
+from anyfill.music.scoring import score_piece
+from anyfill.music.surprise import draw_surprise
 
 PITCHES = {"G": 67, "A": 69, "B": 71, "C": 72, "D": 74}
 WORDS = "B B C D | D C B A | G G A B | B. A' A: | B B C D | D C B A | G G A B | A. G' G:"
@@ -49,7 +49,7 @@ def main() -> None:
     arguments = parser.parse_args()
     model, folder = load(arguments.model), arguments.output
 
-    tune = tune_of(Reading(ode_to_joy(), Fraction(4)))
+    tune = tune_of(Factorization(ode_to_joy(), Fraction(4)))
     (best,) = harmonise(model, tune, Wanted(count=1, best=16, seed=arguments.seed))
     draw_piano_roll(
         [

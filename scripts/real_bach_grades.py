@@ -1,6 +1,6 @@
 """Writes how real chorales are graded, for ``anyfill music grade`` to show beside other music: figures, no music.
 
-    python scripts/real_bach_grades.py --jsb jsb16.json            # src/anyfill/surfaces/music/real_bach.json
+    python scripts/real_bach_grades.py --jsb jsb16.json            # src/anyfill/music/real_bach.json
 
     notated   the 351 four-part chorales of music21's corpus, as they are notated (needs music21: anyfill[music])
     grid      the same, as grids of sixteenths: repeated notes become long ones, names are lost
@@ -15,13 +15,13 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from anyfill.data.chorale import Chorale
-from anyfill.data.chorales import read_jsb, whole_windows
-from anyfill.data.quantise import quantise
-from anyfill.data.score import Score
-from anyfill.evaluation.grades import grade_all, summary
+from anyfill.music.chorale import Chorale
+from anyfill.music.chorales import read_jsb, whole_windows
+from anyfill.music.grades import grade_all, summary
+from anyfill.music.quantise import quantise
+from anyfill.music.score import Score
 
-TARGET = Path(__file__).parents[1] / "src/anyfill/surfaces/music/real_bach.json"
+TARGET = Path(__file__).parents[1] / "src/anyfill/music/real_bach.json"
 STEPS = 128
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from anyfill import FitOptions, Model, Question, Reading, Rows, fit, load_model, log_prob, recipes, save_model
+from anyfill import Factorization, FitOptions, Model, Question, Rows, fit, load_model, log_prob, recipes, save_model
 from anyfill.likelihoods import Categorical, Gaussian
 from anyfill.networks import Discrete, EnumeratedJoint, OnePassTransformer, Real
 from anyfill.training import CheckpointError
@@ -19,13 +19,13 @@ NOTHING, ALL = torch.zeros(2, N).bool(), torch.ones(2, N).bool()
 
 def codes() -> Model:
     joint = EnumeratedJoint.random(N, 2, generator=torch.Generator().manual_seed(0))
-    return Model(joint, Categorical(2), readings=Reading)
+    return Model(joint, Categorical(2), factorizations=Factorization)
 
 
 def numbers(variables: int = N) -> Model:
     torch.manual_seed(0)
     net = OnePassTransformer(Real(), (variables,), 2, 16, 1, 2, positions="learned")
-    return Model(net, Gaussian(), readings=[Reading.DIRECT])
+    return Model(net, Gaussian(), factorizations=[Factorization.DIRECT])
 
 
 def x(*values: float, rows: int = 2) -> Tensor:
@@ -80,7 +80,7 @@ SENTENCES: dict[str, tuple[Callable[[], object], str]] = {
         "value at row 0, variable 0: expected the value that is given, or none, got 1.0",
     ),
     "unknown reading": (
-        lambda: log_prob(codes(), x(0, 1, 0), Question(NOTHING, ALL), reading="backwards"),
+        lambda: log_prob(codes(), x(0, 1, 0), Question(NOTHING, ALL), factorization="backwards"),
         "reading: expected 'difference' or .*, got 'backwards'",
     ),
     "no such variable": (
@@ -123,19 +123,21 @@ def test_everything_given_and_nothing_asked_are_legal_and_certain() -> None:
     assert (answer.kind, answer.passes) == ("exact", 0)
 
 
-@pytest.mark.parametrize("reading", list(Reading))
-def test_a_reading_may_be_named_by_its_word(reading: Reading) -> None:
+@pytest.mark.parametrize("factorization", list(Factorization))
+def test_a_reading_may_be_named_by_its_word(factorization: Factorization) -> None:
     torch.manual_seed(0)
     net = OnePassTransformer(Discrete(2), (N,), 2, 16, 1, 2)
     for parameter in net.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
-    model = Model(net, Categorical(2), readings=Reading)
-    given = {Reading.PREFIX: [0], Reading.MARGINAL: []}.get(reading, [2])
+    model = Model(net, Categorical(2), factorizations=Factorization)
+    given = {Factorization.PREFIX: [0], Factorization.MARGINAL: []}.get(factorization, [2])
     question = Question.of(N, given=given)
-    named = log_prob(model, torch.tensor([[0, 1, 0]]), question, reading=reading.value)
-    assert named.reading is reading
-    assert torch.equal(named.value, log_prob(model, torch.tensor([[0, 1, 0]]), question, reading=reading).value)
-    assert named.passes == (2 if reading is Reading.DIFFERENCE else 1)
+    named = log_prob(model, torch.tensor([[0, 1, 0]]), question, factorization=factorization.value)
+    assert named.factorization is factorization
+    assert torch.equal(
+        named.value, log_prob(model, torch.tensor([[0, 1, 0]]), question, factorization=factorization).value
+    )
+    assert named.passes == (2 if factorization is Factorization.DIFFERENCE else 1)
 
 
 def test_a_question_by_numbers_is_the_question_by_masks() -> None:
@@ -146,7 +148,7 @@ def test_a_question_by_numbers_is_the_question_by_masks() -> None:
 
 
 def test_repr_says_what_the_model_may_be_asked() -> None:
-    assert "readings: direct" in repr(numbers())
+    assert "factorizations: direct" in repr(numbers())
     assert "not trained" in repr(Model(codes().network, Categorical(2)))  # type: ignore[arg-type]
 
 

@@ -11,7 +11,7 @@ from anyfill.conditional import Conditional
 from anyfill.likelihoods import Categorical, Gaussian, Mixed
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
-from anyfill.questions import Decreasing, Reading, Shuffled
+from anyfill.questions import Decreasing, Factorization, Shuffled
 from anyfill.samplers import Draw, Speculative
 
 NAN = float("nan")
@@ -24,7 +24,7 @@ def joint():
 
 @pytest.fixture
 def model(joint):
-    return Model(joint, Categorical(3), readings=[Reading.ANY_ORDER])
+    return Model(joint, Categorical(3), factorizations=[Factorization.ANY_ORDER])
 
 
 class Line(nn.Module):
@@ -94,7 +94,7 @@ def test_what_is_not_asked_is_marked(model):
     drawn = model.given(torch.tensor([NAN, 1.0, NAN, NAN])).sample(5, asked=asked, seed=0)
     assert drawn[:, 0, 1:].unique(dim=0).tolist() == [[1, -1, -1]]
     assert bool((drawn[..., 0] >= 0).all())
-    real = Model(Line(3), Gaussian(), readings=[Reading.ANY_ORDER]).given(torch.tensor([NAN, 1.0, NAN]))
+    real = Model(Line(3), Gaussian(), factorizations=[Factorization.ANY_ORDER]).given(torch.tensor([NAN, 1.0, NAN]))
     drawn = real.sample(5, asked=asked[:3], seed=0)
     assert bool(drawn[..., 2].isnan().all())
     assert bool(drawn[..., :2].isfinite().all())
@@ -146,7 +146,7 @@ def test_one_row_of_values_serves_every_row(model, joint):
 
 
 def test_a_random_order_is_scored_over_several(joint):
-    model = Model(RandomConditionals(4, 3), Categorical(3), readings=[Reading.ANY_ORDER], order=Shuffled())
+    model = Model(RandomConditionals(4, 3), Categorical(3), factorizations=[Factorization.ANY_ORDER], order=Shuffled())
     answer = model.given(torch.full((4,), NAN))
     with pytest.raises(ValueError, match="orders=K"):
         answer.log_prob(torch.zeros(4))
@@ -172,7 +172,7 @@ def test_summaries_are_of_each_variables_own_conditional(model, joint):
 
 
 def test_summaries_of_real_values():
-    answer = Model(Line(3), Gaussian(), readings=[Reading.ANY_ORDER]).given(torch.tensor([[1.0, 3.0, NAN]]))
+    answer = Model(Line(3), Gaussian(), factorizations=[Factorization.ANY_ORDER]).given(torch.tensor([[1.0, 3.0, NAN]]))
     scale = float(answer.marginals().quantile(0.8413447)[0, 2]) - 3.0
     assert answer.mean().tolist() == [[1.0, 3.0, 3.0]]
     low, high = answer.interval(0.9)
@@ -184,8 +184,8 @@ def test_summaries_of_real_values():
 def test_a_one_pass_network_is_told_in_its_own_order():
     """Random conditionals answer otherwise when the given block is read backwards."""
     network = RandomConditionals(4, 3)
-    forward = Model(network, Categorical(3), readings=[Reading.DIRECT])
-    backward = Model(network, Categorical(3), readings=[Reading.DIRECT], order=Decreasing())
+    forward = Model(network, Categorical(3), factorizations=[Factorization.DIRECT])
+    backward = Model(network, Categorical(3), factorizations=[Factorization.DIRECT], order=Decreasing())
     x = torch.tensor([[1.0, 2.0, NAN, NAN]])
     first, second = (model.given(x) for model in (forward, backward))
     assert not torch.allclose(first.mean(), second.mean())
@@ -210,7 +210,7 @@ def test_information_is_the_mutual_information(model, joint):
 
 def test_mixed_columns_come_back_as_floats():
     columns = (Categorical(3), Gaussian())
-    model = Model(Line(2, width=3), Mixed(columns), readings=[Reading.ANY_ORDER])
+    model = Model(Line(2, width=3), Mixed(columns), factorizations=[Factorization.ANY_ORDER])
     answer = model.given(torch.tensor([[2, 0]]), torch.tensor([[True, False]]))
     drawn = answer.sample(9, seed=0)
     assert drawn.is_floating_point()
@@ -235,7 +235,9 @@ def test_everything_given_nothing_given_and_no_rows(model):
 
 def test_one_variable():
     model = Model(
-        EnumeratedJoint.from_probabilities(torch.tensor([0.2, 0.3, 0.5])), Categorical(3), readings=[Reading.ANY_ORDER]
+        EnumeratedJoint.from_probabilities(torch.tensor([0.2, 0.3, 0.5])),
+        Categorical(3),
+        factorizations=[Factorization.ANY_ORDER],
     )
     answer = model.given(torch.tensor([NAN]))
     assert answer.mean().item() == pytest.approx(1.3)
@@ -245,21 +247,21 @@ def test_one_variable():
     assert answer.information(0, seed=1).best().tolist() == [-1]
 
 
-@pytest.mark.parametrize("reading", [Reading.DIFFERENCE, Reading.INPAINTING])
-def test_summaries_need_direct_conditionals(joint, reading):
-    model = Model(joint, Categorical(3), readings=[reading])
+@pytest.mark.parametrize("factorization", [Factorization.DIFFERENCE, Factorization.INPAINTING])
+def test_summaries_need_direct_conditionals(joint, factorization):
+    model = Model(joint, Categorical(3), factorizations=[factorization])
     answer = model.given(torch.tensor([NAN, NAN, 1.0, NAN]))
     for summary in (answer.mean, answer.mode, answer.interval, answer.marginals):
-        with pytest.raises(ValueError, match=f"trained for: {reading.value}"):
+        with pytest.raises(ValueError, match=f"trained for: {factorization.value}"):
             summary()
 
 
 def test_a_model_of_marginals_says_so_when_sampled_and_scores_by_difference(joint):
-    model = Model(joint, Categorical(3), readings=[Reading.DIFFERENCE])
+    model = Model(joint, Categorical(3), factorizations=[Factorization.DIFFERENCE])
     answer = model.given(torch.tensor([NAN, NAN, 1.0, NAN]))
     with pytest.raises(ValueError, match="mac_inpainting"):
         answer.sample()
-    assert answer.sample(unlicensed=True).shape == (1, 1, 4)
+    assert answer.sample(allow_untrained=True).shape == (1, 1, 4)
     p = joint.probabilities[:, :, 1]
     expected = math.log(float(p[0, 0, 0] / p.sum()))
     assert answer.log_prob(torch.tensor([0.0, 0.0, 1.0, 0.0])).value.item() == pytest.approx(expected)

@@ -14,11 +14,20 @@ import torch
 from torch import nn
 
 import anyfill
-from anyfill import corruption, evaluation, networks, objectives, questions, samplers, training
+from anyfill import corruption, networks, objectives, questions, samplers, training
 from anyfill import likelihoods as likes
-from anyfill.data.rows import Rows
+from anyfill.ising.chains import BlockDynamics, IndependentParallel, Kernel, KGibbs
+from anyfill.ising.model import Ising
+from anyfill.ising.pseudolikelihood import Pseudolikelihood
 from anyfill.likelihoods.marginals import DiscreteMarginals, Likelihood, Marginals, PerVariable, Poolable
 from anyfill.networks.network import Cached, Network, OnePass, Windowed
+from anyfill.rows import Rows
+from anyfill.tables.calibrated import Calibrated, Observed
+from anyfill.tables.choosers import AtRandom, Chooser, Informed, InOrder, Latent, Oracle, Rewarding
+from anyfill.tables.gaussian import GaussianJoint
+from anyfill.tables.held_out import CrossFitLoss, HeldOutLoss
+from anyfill.tables.quantiles import Quantiles
+from anyfill.tables.residual_ensemble import GaussianResidualEnsemble
 from anyfill.training.describe import build, describe, exported_parts
 
 N = 4
@@ -66,31 +75,31 @@ NETWORKS = [
     networks.OnePassTransformer(CODES, (N,), 3, 8, 1, 2),
     networks.EnumeratedJoint(N, 3),
     networks.RandomConditionals(N, 3, seed=1),
-    networks.GaussianJoint(CODES, N, 3),
+    GaussianJoint(CODES, N, 3),
     networks.LatentVariable(CODES, N, likes.Categorical(3), 2, 3, 8, 1),
     networks.PlainMLP(CODES, N, 3, 8, 1),
-    networks.GuidedMLP((3,) * N, ((),) * N, ((0.5, 0.3, 0.2),) * N, (1.0,) * N, 1, 3, (1,), 2, 4, 8, 1),
+    GaussianResidualEnsemble((3,) * N, ((),) * N, ((0.5, 0.3, 0.2),) * N, (1.0,) * N, 1, 3, (1,), 2, 4, 8, 1),
     networks.AttentionalUNet(CODES, (2, 2), 3, width=8, multipliers=(1, 2), repeats=1),
     networks.Coconet(CODES, (2, 2), 3, width=4, depth=4),
-    networks.Ising(N, ((0, 1), (1, 3))),
+    Ising(N, ((0, 1), (1, 3))),
     networks.WithCounts(networks.PlainMLP(CODES, N, 3, 8, 1, context_width=17), ((True, False, True, False),)),
 ]
 ONE_PASS = [net for net in NETWORKS if hasattr(net, "chain")]
 CACHED = [net for net in NETWORKS if hasattr(net, "extend")]
 OBJECTIVES = [
-    objectives.Unrolled(FAMILIES[0]),
-    objectives.Chain(FAMILIES[0]),
+    objectives.MaskedLoss(FAMILIES[0]),
+    objectives.OnePassLoss(FAMILIES[0]),
     objectives.EvidenceBound(N),
     objectives.SampledNormaliser(FAMILIES[0]),
-    objectives.Taught(FAMILIES[0], (0, 1)),
-    objectives.Judged(N, (0, 1)),
-    objectives.Pseudolikelihood(questions.k_blocks(N, 2)),
+    CrossFitLoss(FAMILIES[0], (0, 1)),
+    HeldOutLoss(N, (0, 1)),
+    Pseudolikelihood(questions.k_blocks(N, 2)),
 ]
 BLOCKS = [
     questions.k_blocks(N, 2),
     questions.AdaptiveBlocks(questions.k_blocks(N, 2).subsets, lambda x: torch.ones(len(x), 6)),
 ]
-KERNELS = [samplers.KGibbs(2), samplers.BlockDynamics(BLOCKS[0]), samplers.IndependentParallel()]
+KERNELS = [KGibbs(2), BlockDynamics(BLOCKS[0]), IndependentParallel()]
 WEIGHTS = [
     *(objectives.Sum(), objectives.Mean(), objectives.Rescaled(), objectives.Stepwise(), objectives.Damped()),
     *(objectives.Everyone(), objectives.RescaledEveryone()),
@@ -101,10 +110,10 @@ POLICIES = [
 ]
 DRAFTS = [samplers.NgramDraft.of(torch.tensor([0, 1, 1, 0, 1]), 2, order=2)]
 DECODERS = [samplers.CachedChain(), samplers.Speculative(), samplers.Speculative(draft=DRAFTS[0])]
-REWARDING = [evaluation.Informed(10), evaluation.Latent(10), evaluation.Quantiles(10), evaluation.Observed()]
-REWARDING += [evaluation.Calibrated(REWARDING[2], Rows.from_values(torch.zeros(2, N)))]
-CHOOSERS = [*REWARDING, evaluation.AtRandom(), evaluation.InOrder((1, 0)), evaluation.Oracle()]
-CORRUPTIONS = [corruption.Absorb(), corruption.Scramble(3)]
+REWARDING = [Informed(10), Latent(10), Quantiles(10), Observed()]
+REWARDING += [Calibrated(REWARDING[2], Rows.from_values(torch.zeros(2, N)))]
+CHOOSERS = [*REWARDING, AtRandom(), InOrder((1, 0)), Oracle()]
+CORRUPTIONS = [corruption.Absorbing(), corruption.Uniform(3)]
 SINKS = [training.JsonLines, training.TensorBoard]  # classes: making one needs a folder
 
 CONTRACTS: list[tuple[list[Any], type]] = [
@@ -125,16 +134,28 @@ CONTRACTS: list[tuple[list[Any], type]] = [
     (WEIGHTS, objectives.Weights),
     (POLICIES, samplers.Policy),
     (DECODERS, samplers.Decoder),
-    (CHOOSERS, evaluation.Chooser),
-    (REWARDING, evaluation.Rewarding),
+    (CHOOSERS, Chooser),
+    (REWARDING, Rewarding),
     (CORRUPTIONS, corruption.Corruption),
     (BLOCKS, questions.Blocks),
-    (KERNELS, samplers.Kernel),
+    (KERNELS, Kernel),
     (SINKS, training.MetricSink),
 ]
 # Exported names that are vocabulary, results or settings, not parts with a Protocol of their own.
 PLAIN = {
-    *("Question", "Reading", "Weighted", "Discrete", "Real", "Mixed", "Answer", "Draw", "Sample", "State", "Anneal"),
+    *(
+        "Question",
+        "Factorization",
+        "Weighted",
+        "Discrete",
+        "Real",
+        "Mixed",
+        "Answer",
+        "Draw",
+        "Sample",
+        "State",
+        "Anneal",
+    ),
     *("ConsistencyReport", "Information", "LogProb", "CheckpointError", "DivergedError", "FitOptions", "FitResult"),
     *("StepReport", "MetricsError"),
     *("Acquired", "Choice", "Curves", "Difference", "Standing", "LearnedGibbs"),
@@ -226,4 +247,4 @@ def test_the_front_door_lists_what_it_opens() -> None:
     assert set(anyfill.__all__) <= set(dir(anyfill))
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = anyfill.nothing
-    assert all(isinstance(reading, Enum) for reading in anyfill.Reading)
+    assert all(isinstance(factorization, Enum) for factorization in anyfill.Factorization)

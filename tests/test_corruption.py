@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from torch import Generator
 
-from anyfill.corruption import Absorb, Corruption, Scramble
+from anyfill.corruption import Absorbing, Corruption, Uniform
 
-CORRUPTIONS: list[Corruption] = [Absorb(), Scramble(7), Scramble(7, told=False)]
+CORRUPTIONS: list[Corruption] = [Absorbing(), Uniform(7), Uniform(7, mask_visible=False)]
 every_corruption = pytest.mark.parametrize("corruption", CORRUPTIONS, ids=str)
 
 
@@ -44,15 +44,15 @@ def test_what_stood_in_an_unknown_place_leaves_no_trace_in_the_filling(corruptio
 def test_absorb_shows_a_blank_in_every_unknown_place_whatever_stood_there() -> None:
     known = torch.tensor([[True, False, False]])
     for hidden in (5.0, torch.nan, -torch.inf):
-        shown, told = Absorb().show(torch.tensor([[1.0, hidden, 0.0]]), known)
+        shown, told = Absorbing().show(torch.tensor([[1.0, hidden, 0.0]]), known)
         assert shown.tolist() == [[1.0, 0.0, 0.0]]
         assert torch.equal(told, known)
-    assert not Absorb().shows_unknown
+    assert not Absorbing().shows_unknown
 
 
 def test_absorb_lets_no_gradient_reach_an_unknown_value() -> None:
     x = torch.ones(1, 3, requires_grad=True)
-    shown, _ = Absorb().show(x, torch.tensor([[True, False, True]]))
+    shown, _ = Absorbing().show(x, torch.tensor([[True, False, True]]))
     shown.sum().backward()
     assert x.grad is not None
     assert x.grad.tolist() == [[1.0, 0.0, 1.0]]
@@ -60,19 +60,19 @@ def test_absorb_lets_no_gradient_reach_an_unknown_value() -> None:
 
 def test_scramble_shows_the_filling_and_tells_where_or_does_not() -> None:
     x, known = torch.tensor([[3, 4]]), torch.tensor([[True, False]])
-    shown, told = Scramble(5).show(x, known)
+    shown, told = Uniform(5).show(x, known)
     assert torch.equal(shown, x)
     assert torch.equal(told, known)
-    shown, told = Scramble(5, told=False).show(x, known)
+    shown, told = Uniform(5, mask_visible=False).show(x, known)
     assert torch.equal(shown, x)
     assert told.all()
-    assert Scramble(5).shows_unknown
+    assert Uniform(5).shows_unknown
 
 
 def test_scramble_is_uniform_over_all_values(generator: Generator) -> None:
     """Chi-square on 5 values, 50 000 draws; false-alarm rate 0.001, fixed seed."""
     x = torch.full((5000, 10), 3)
-    noise = Scramble(5).fill(x, torch.zeros_like(x, dtype=torch.bool), generator=generator)
+    noise = Uniform(5).fill(x, torch.zeros_like(x, dtype=torch.bool), generator=generator)
     counts = torch.bincount(noise.flatten())
     assert len(counts) == 5
     assert chisquare(counts.numpy()).pvalue > 0.001
@@ -82,7 +82,7 @@ def test_scramble_repeats_with_the_same_generator_and_differs_with_the_next_draw
     x = torch.zeros(20, 20, dtype=torch.long)
     unknown = torch.zeros_like(x, dtype=torch.bool)
     one, two = (torch.Generator().manual_seed(4) for _ in range(2))
-    first, again, other = (Scramble(9).fill(x, unknown, generator=g) for g in (one, two, two))
+    first, again, other = (Uniform(9).fill(x, unknown, generator=g) for g in (one, two, two))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
@@ -90,7 +90,7 @@ def test_scramble_repeats_with_the_same_generator_and_differs_with_the_next_draw
 def test_scramble_needs_a_generator_and_at_least_one_value() -> None:
     x = torch.zeros(1, 1, dtype=torch.long)
     with pytest.raises(ValueError, match="generator"):
-        Scramble(3).fill(x, x.bool())
+        Uniform(3).fill(x, x.bool())
     for size in (0, -2, float("nan"), True):
-        with pytest.raises(ValueError, match="Scramble size"):
-            Scramble(size)  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="Uniform size"):
+            Uniform(size)  # type: ignore[arg-type]

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
-from anyfill import Model, Question, Reading, Rows, log_prob, recipes, sample
+from anyfill import Factorization, Model, Question, Rows, log_prob, recipes, sample
 from anyfill.likelihoods import Categorical, Gaussian
 from anyfill.likelihoods import Mixed as MixedLikelihood
 from anyfill.networks import Discrete, Mixed, OnePassTransformer, Real, ResidualMLP, Transformer
-from anyfill.objectives import Chain, Unrolled
+from anyfill.objectives import MaskedLoss, OnePassLoss
 from anyfill.questions import Decreasing, Increasing, MacEdges, Mixture, Shuffled, UniformSplits
 
 N = 4
@@ -26,7 +26,7 @@ def test_marginals_of_a_one_pass_network_read_the_known_block_in_the_models_orde
     net = randomised(OnePassTransformer(Discrete(3), (N,), 3, 16, 1, 2))
     x, known = torch.randint(3, (6, N), generator=generator), torch.rand(6, N, generator=generator) < 0.6
     for order in (Increasing(), Decreasing()):
-        model = Model(net, Categorical(3), order=order, readings=Reading)  # type: ignore[arg-type]
+        model = Model(net, Categorical(3), order=order, factorizations=Factorization)  # type: ignore[arg-type]
         mine = model.marginals(x, known).log_prob(x)[~known]
         same = model.given(x, known).marginals().log_prob(x)[~known]
         torch.testing.assert_close(mine, same)
@@ -34,7 +34,7 @@ def test_marginals_of_a_one_pass_network_read_the_known_block_in_the_models_orde
             asked = torch.zeros(1, N).bool()
             asked[0, variable] = True
             question = Question(known[row : row + 1], asked)
-            exact = log_prob(model, x[row : row + 1], question, reading=Reading.DIRECT).value
+            exact = log_prob(model, x[row : row + 1], question, factorization=Factorization.DIRECT).value
             torch.testing.assert_close(
                 model.marginals(x, known).log_prob(x)[row, variable].double(), exact[0], atol=1e-5, rtol=0
             )
@@ -69,7 +69,9 @@ def test_parts_that_do_not_fit_are_refused(make, sentence: str) -> None:
 @pytest.mark.parametrize("network", [OnePassTransformer, Transformer])
 @pytest.mark.parametrize("width", [0, 3])
 def test_context_is_refused_where_none_is_taken_and_required_where_one_is(network, width: int) -> None:
-    model = Model(network(Discrete(2), (N,), 2, 8, 1, 2, context_width=width), Categorical(2), readings=Reading)
+    model = Model(
+        network(Discrete(2), (N,), 2, 8, 1, 2, context_width=width), Categorical(2), factorizations=Factorization
+    )
     question, x = Question.of(N), torch.zeros(1, N, dtype=torch.int64)
     right, wrong = (None, torch.zeros(1, 3)) if width == 0 else (torch.zeros(1, 3), None)
     assert log_prob(model, x, question, context=right).value.isfinite().all()
@@ -79,7 +81,9 @@ def test_context_is_refused_where_none_is_taken_and_required_where_one_is(networ
 
 @pytest.mark.parametrize("bad", [7.0, -3.0, 0.6, float("nan")])
 def test_a_given_value_that_is_no_code_is_refused_by_every_entrance(bad: float, generator) -> None:
-    model = Model(randomised(OnePassTransformer(Discrete(2), (N,), 2, 8, 1, 2)), Categorical(2), readings=Reading)  # type: ignore[arg-type]
+    model = Model(
+        randomised(OnePassTransformer(Discrete(2), (N,), 2, 8, 1, 2)), Categorical(2), factorizations=Factorization
+    )  # type: ignore[arg-type]
     x = torch.tensor([[bad, 0.0, 1.0, 0.0]])
     with pytest.raises(ValueError, match="given value at row 0, variable 0: expected a code from 0 to 1"):
         log_prob(model, x, Question.of(N, given=[0]))
@@ -89,34 +93,40 @@ def test_a_given_value_that_is_no_code_is_refused_by_every_entrance(bad: float, 
 
 @pytest.mark.parametrize("bad", [0.7, -0.5, -3.0, 9.0])
 def test_an_asked_value_that_is_no_code_is_impossible(bad: float) -> None:
-    model = Model(randomised(OnePassTransformer(Discrete(2), (N,), 2, 8, 1, 2)), Categorical(2), readings=Reading)  # type: ignore[arg-type]
+    model = Model(
+        randomised(OnePassTransformer(Discrete(2), (N,), 2, 8, 1, 2)), Categorical(2), factorizations=Factorization
+    )  # type: ignore[arg-type]
     answer = model.given(torch.tensor([float("nan")] * 3 + [1.0])).log_prob(torch.tensor([bad, 0.0, 1.0, 1.0]))
     assert answer.value.item() == -torch.inf
 
 
 @pytest.mark.parametrize("rows_per_pass", [0, -1, 2.5])
 def test_the_size_of_a_pass_is_a_whole_number(rows_per_pass) -> None:
-    model = Model(randomised(OnePassTransformer(Discrete(2), (N,), 2, 8, 1, 2)), Categorical(2), readings=Reading)  # type: ignore[arg-type]
+    model = Model(
+        randomised(OnePassTransformer(Discrete(2), (N,), 2, 8, 1, 2)), Categorical(2), factorizations=Factorization
+    )  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="rows_per_pass: expected a whole number from 1 up"):
         model.given(torch.full((N,), torch.nan)).sample(2, seed=0, rows_per_pass=rows_per_pass)
 
 
 def test_an_objective_follows_the_order_of_its_questions() -> None:
-    assert Unrolled(MacEdges(N, Decreasing())).order == Decreasing()
+    assert MaskedLoss(MacEdges(N, Decreasing())).order == Decreasing()
     assert recipes.mac_inpainting(N, Decreasing()).order == Decreasing()
     assert recipes.ardm(N).order is None
 
 
 def test_a_chain_claims_only_what_it_practises() -> None:
-    assert Chain(UniformSplits(N), joint_share=1.0).readings == {Reading.PREFIX}
-    assert Chain(UniformSplits(N), Shuffled()).readings == {Reading.ANY_ORDER}
-    assert MacEdges(N, Shuffled()).readings == {Reading.ANY_ORDER}
+    assert OnePassLoss(UniformSplits(N), joint_share=1.0).factorizations == {Factorization.PREFIX}
+    assert OnePassLoss(UniformSplits(N), Shuffled()).factorizations == {Factorization.ANY_ORDER}
+    assert MacEdges(N, Shuffled()).factorizations == {Factorization.ANY_ORDER}
 
 
 @torch.no_grad()
 def test_a_chain_in_random_orders_is_scored_over_orders(generator) -> None:
     net = randomised(OnePassTransformer(Discrete(2), (N,), 2, 8, 1, 2))
-    model = Model(net, Categorical(2), order=Shuffled(), readings=Chain(UniformSplits(N), Shuffled()).readings)  # type: ignore[arg-type]
+    model = Model(
+        net, Categorical(2), order=Shuffled(), factorizations=OnePassLoss(UniformSplits(N), Shuffled()).factorizations
+    )  # type: ignore[arg-type]
     answer = log_prob(model, torch.zeros(2, N).long(), Question.of(N, batch=2), orders=4, generator=generator)
     assert answer.kind == "estimate"
     assert bool((answer.stderr > 0).all())
@@ -124,6 +134,6 @@ def test_a_chain_in_random_orders_is_scored_over_orders(generator) -> None:
 
 def test_information_is_never_read_off_differences_that_do_not_fit() -> None:
     net = randomised(OnePassTransformer(Discrete(2), (N,), 2, 8, 1, 2))
-    model = Model(net, Categorical(2), readings=recipes.one_pass_filler(N).readings)  # type: ignore[arg-type]
+    model = Model(net, Categorical(2), factorizations=recipes.one_pass_filler(N).factorizations)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="information about the target"):
         model.given(torch.full((N,), torch.nan)).information(target=2, seed=0)

@@ -13,15 +13,15 @@ import numpy as np
 import pandas as pd
 import torch
 
-from anyfill import recipes
-from anyfill.data.numbers import Number
-from anyfill.data.rows import Rows
-from anyfill.data.table import Category
 from anyfill.likelihoods.continuous import GaussianMarginals, GaussianMixtureMarginals
 from anyfill.likelihoods.grid import GridMixtureMarginals
+from anyfill.rows import Rows
 from anyfill.samplers.rowwise import sample_rowwise, seed_keys
-from anyfill.surfaces.estimator import TableModel
-from anyfill.surfaces.tables.answers import decoded, summary
+from anyfill.tables.answers import decoded, summary
+from anyfill.tables.estimator import TableModel
+from anyfill.tables.gaussian_em import gaussian_em_model
+from anyfill.tables.numbers import Number
+from anyfill.tables.table import Category
 
 from .answers import Answers, Clock, Law, Task
 from .encoding import Encoding
@@ -115,7 +115,7 @@ def gaussian_em(task: Task) -> Answers:
     clock = Clock()
     code = Encoding.of(task.train, task.numbers, task.categories, standard_codes=False)
     sizes = [len(code.levels[name]) if name in code.levels else 0 for name in code.columns]
-    model = recipes.gaussian_em_model(_rows(code, task.train), sizes)
+    model = gaussian_em_model(_rows(code, task.train), sizes)
     clock.lap("fit")
     rows = _rows(code, task.test)
     marginals: Any = model.marginals(rows.x, rows.present)

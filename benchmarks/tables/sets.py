@@ -25,7 +25,7 @@ NUMERIC = (*SKLEARN, *UCI)
 MIXED = ("titanic", "pbc", "penguins", "hypothyroid", "auto_imports", "hepatitis", "soybean", "vote", "adult")
 NAMES = (*NUMERIC, *MIXED)
 _DROPPED = {"pbc": ["rownames", "id"], "adult": ["split"]}
-_MOST_ROWS = 5000
+_MAX_ROWS = 5000
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def load(name: str, folder: Path) -> Dataset:
         paths = [folder / "tables_mixed_missing" / f"{name}.csv{end}" for end in ("", ".gz")]
         frame = pd.read_csv(next((path for path in paths if path.is_file()), paths[0]))
         frame = frame.drop(columns=_DROPPED.get(name, []))
-        if len(frame) > _MOST_ROWS:
-            frame = frame.sample(_MOST_ROWS, random_state=0).reset_index(drop=True)
+        if len(frame) > _MAX_ROWS:
+            frame = frame.sample(_MAX_ROWS, random_state=0).reset_index(drop=True)
     return _tidy(name, frame.dropna(axis=1, how="all"))
 
 

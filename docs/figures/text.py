@@ -15,9 +15,9 @@ import matplotlib.pyplot as plt
 from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.patches import Rectangle
 
-from anyfill.surfaces.text.model import load
-from anyfill.surfaces.text.scoring import Scorer, Totals
-from anyfill.surfaces.text.stream import Source
+from anyfill.text.model import load
+from anyfill.text.scoring import Scorer, Totals
+from anyfill.text.stream import Source
 
 TEXT = (
     "The first railway between Liverpool and Manchester opened in 1830. Its trains were pulled by steam locomotives, "

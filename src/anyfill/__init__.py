@@ -7,17 +7,18 @@ Parts are imported from their packages (``anyfill.questions``, ``anyfill.network
 the names most users need are here, loaded when first used so that ``import anyfill`` is quick.
 """
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from anyfill.lazy import lazily
 
 if TYPE_CHECKING:
     from anyfill.conditional import Conditional
-    from anyfill.data.rows import Rows
     from anyfill.evaluation import LogProb, consistency, log_prob
     from anyfill.model import Model
-    from anyfill.questions import Question, Reading
+    from anyfill.questions import Factorization, Question
+    from anyfill.rows import Rows
     from anyfill.samplers import Draw, sample
-    from anyfill.surfaces.estimator import TableModel
+    from anyfill.tables.estimator import TableModel
     from anyfill.training import FitOptions, fit, load_model, save_model
 
 __version__ = "0.1.0"
@@ -25,11 +26,11 @@ __version__ = "0.1.0"
 __all__ = [
     "Conditional",
     "Draw",
+    "Factorization",
     "FitOptions",
     "LogProb",
     "Model",
     "Question",
-    "Reading",
     "Rows",
     "TableModel",
     "__version__",
@@ -48,9 +49,9 @@ _HOME = {
     "LogProb": "evaluation",
     "Model": "model",
     "Question": "questions",
-    "Reading": "questions",
-    "Rows": "data.rows",
-    "TableModel": "surfaces.estimator",
+    "Factorization": "questions",
+    "Rows": "rows",
+    "TableModel": "tables.estimator",
     "consistency": "evaluation",
     "fit": "training",
     "load_model": "training",
@@ -59,13 +60,4 @@ _HOME = {
     "save_model": "training",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Load a public name from its home when it is first asked for (PEP 562)."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'anyfill' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"anyfill.{_HOME[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+__getattr__, __dir__ = lazily(__name__, _HOME)

@@ -1,6 +1,6 @@
 """``python -m anyfill`` is the command ``anyfill``."""
 
-from anyfill.surfaces.cli import main
+from anyfill.cli.main import main
 
 if __name__ == "__main__":
     main()

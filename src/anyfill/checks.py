@@ -11,11 +11,11 @@ def refuse(what: str, *, expected: str, got: object) -> ValueError:
     return ValueError(f"{what}: expected {expected}, got {got}")
 
 
-def require_count(name: str, value: object, *, least: int = 1, most: int | None = None) -> None:
-    """Refuse anything but a whole number from ``least`` up (to ``most``)."""
-    fits = isinstance(value, int) and value >= least and (most is None or value <= most)
+def require_count(name: str, value: object, *, minimum: int = 1, maximum: int | None = None) -> None:
+    """Refuse anything but a whole number from ``minimum`` up (to ``maximum``)."""
+    fits = isinstance(value, int) and value >= minimum and (maximum is None or value <= maximum)
     if isinstance(value, bool) or not fits:
-        expected = f"a whole number from {least} " + ("up" if most is None else f"to {most}")
+        expected = f"a whole number from {minimum} " + ("up" if maximum is None else f"to {maximum}")
         raise refuse(name, expected=expected, got=repr(value))
 
 

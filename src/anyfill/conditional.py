@@ -25,8 +25,8 @@ from anyfill.evaluation.chain import CELLS_PER_PASS, LogProb, log_prob
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
-from anyfill.questions.licence import step_reading, unlicensed
-from anyfill.questions.question import Question, Reading, chain_rank
+from anyfill.questions.question import Factorization, Question, chain_rank
+from anyfill.questions.supported import step_factorization, untrained
 from anyfill.samplers.draw import Draw
 from anyfill.samplers.policy import Policy
 from anyfill.samplers.sample import Decoder, sample
@@ -88,7 +88,7 @@ class Conditional:
         seed: int | None = None,
         generator: Generator | None = None,
         rows_per_pass: int | None = None,
-        unlicensed: bool = False,
+        allow_untrained: bool = False,
     ) -> Tensor:
         """(n, B, N): n joint draws of the asked variables beside the given values.
 
@@ -99,7 +99,7 @@ class Conditional:
             policy: how to decode; by default exactly, one by one in the model's order.
             seed, generator: one of them makes the draws repeatable; by default torch's global seed does.
             rows_per_pass: most rows in one call of the network.
-            unlicensed: True = use conditionals that the model was not trained on.
+            allow_untrained: True = use conditionals that the model was not trained on.
         """
         require_count("n", n)
         if rows_per_pass is not None:
@@ -119,7 +119,7 @@ class Conditional:
                 draw=draw,
                 context=None if self.context is None else self.context[part],
                 generator=source,
-                unlicensed=unlicensed,
+                allow_untrained=allow_untrained,
             ).x
         nothing = torch.nan if drawn.is_floating_point() else -1
         return torch.where(question.ignored, nothing, drawn.reshape(n, *self.x.shape)).to(self.x.dtype)
@@ -129,7 +129,7 @@ class Conditional:
         values: Tensor,
         asked: Tensor | None = None,
         *,
-        reading: Reading | str | None = None,
+        factorization: Factorization | str | None = None,
         orders: int | None = None,
         estimator: Literal["estimate", "bound"] = "estimate",
         seed: int | None = None,
@@ -161,7 +161,7 @@ class Conditional:
             self.model,
             torch.where(given, told, rows),
             Question(given, wanted),
-            reading=reading,
+            factorization=factorization,
             orders=orders,
             estimator=estimator,
             context=None if self.context is None else self.context.repeat(times, *[1] * (self.context.dim() - 1)),
@@ -177,8 +177,8 @@ class Conditional:
         """p(x_j | given) for every unknown j, each on its own, in one pass; meaningless at given variables."""
         model = self.model
         question = Question(self.known, self.unknown)
-        if step_reading(model.readings, question, model.order, order=model.order, parallel=True) is None:
-            raise unlicensed(model.readings, "p(x_j | given) for each unknown variable by itself")
+        if step_factorization(model.factorizations, question, model.order, order=model.order, parallel=True) is None:
+            raise untrained(model.factorizations, "p(x_j | given) for each unknown variable by itself")
         # Only a random order or a corruption that shows noise takes a draw; else torch's own state is left alone.
         chance = model.corruption.shows_unknown or model.order.random
         source = self._generator(None, None) if chance else None

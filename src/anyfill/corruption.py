@@ -1,7 +1,7 @@
 """Corruption: what stands in the unknown places, and what the network is told.
 
-Absorb    unknown values are blank and the network is told where (ARDM, MAC, SFARM, CMLM).
-Scramble  unknown values are uniform noise; the network is told where (SUNMASK) or not (SUNDAE).
+Absorbing    unknown values are blank and the network is told where (ARDM, MAC, SFARM, CMLM).
+Uniform  unknown values are uniform noise; the network is told where (SUNMASK) or not (SUNDAE).
 
 Values are chosen with ``torch.where``: whatever stood in an unknown place, NaN included, leaves no trace.
 """
@@ -34,7 +34,7 @@ class Corruption(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Absorb:
+class Absorbing:
     """Unknown values are blank."""
 
     @property
@@ -49,14 +49,14 @@ class Absorb:
 
 
 @dataclass(frozen=True, slots=True)
-class Scramble:
-    """Unknown values are uniform over 0 … size-1; ``told`` says whether the network learns which ones."""
+class Uniform:
+    """Unknown values are uniform over 0 … size-1; ``mask_visible`` says whether the network learns which ones."""
 
     size: int
-    told: bool = True
+    mask_visible: bool = True
 
     def __post_init__(self) -> None:
-        require_count("Scramble size", self.size)
+        require_count("Uniform size", self.size)
 
     @property
     def shows_unknown(self) -> bool:
@@ -64,9 +64,9 @@ class Scramble:
 
     def fill(self, x: Tensor, known: Tensor, *, generator: Generator | None = None) -> Tensor:
         if generator is None:
-            raise ValueError("Scramble.fill: expected a generator for its noise, got none")
+            raise ValueError("Uniform.fill: expected a generator for its noise, got none")
         noise = torch.randint(self.size, x.shape, generator=generator, device=generator.device).to(x.device)
         return torch.where(known, x, noise.to(x.dtype))
 
     def show(self, x: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
-        return x, known if self.told else torch.ones_like(known)
+        return x, known if self.mask_visible else torch.ones_like(known)

@@ -4,7 +4,7 @@
     chain(x, rank)        p(x_j | all that rank before j) for every j, one pass (one-pass networks only)
 
 A model also carries the decomposition protocol w it was trained under (``order``) and the readings of
-log p(asked | given) it was trained for (``readings``); evaluation uses no other silently.
+log p(asked | given) it was trained for (``factorizations``); evaluation uses no other silently.
 """
 
 from collections.abc import Generator, Iterable
@@ -15,13 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from anyfill.checks import refuse, require_shape
-from anyfill.corruption import Absorb, Corruption
+from anyfill.corruption import Absorbing, Corruption
 from anyfill.likelihoods.marginals import Likelihood, Marginals
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.networks.embed import Discrete, Mixed
 from anyfill.networks.network import Cached, Network, OnePass
 from anyfill.questions.order import Increasing
-from anyfill.questions.question import Order, Question, Reading, chain_rank
+from anyfill.questions.question import Factorization, Order, Question, chain_rank
 
 if TYPE_CHECKING:
     from anyfill.conditional import Conditional
@@ -45,7 +45,7 @@ class Model(nn.Module):
         *,
         corruption: Corruption | None = None,
         order: Order | None = None,
-        readings: Iterable[Reading] = (),
+        factorizations: Iterable[Factorization] = (),
     ) -> None:
         super().__init__()
         outputs = getattr(network, "outputs", likelihood.width)
@@ -54,28 +54,31 @@ class Model(nn.Module):
         _check_kind(network, likelihood)
         self.network = cast(nn.Module, network)
         self.likelihood = likelihood
-        self.corruption: Corruption = Absorb() if corruption is None else corruption
+        self.corruption: Corruption = Absorbing() if corruption is None else corruption
         self.order: Order = Increasing() if order is None else order
-        self.readings = frozenset(Reading(reading) for reading in readings)
+        self.factorizations = frozenset(Factorization(factorization) for factorization in factorizations)
         if getattr(network, "ignored", "left out") == "blank" and self.order != Increasing():
             raise refuse("order", expected=f"{Increasing()}, as blanks are read by index", got=repr(self.order))
 
     def extra_repr(self) -> str:
         """What ``repr`` shows beside the network: above all what the model may be asked."""
-        readings = ", ".join(sorted(self.readings)) or "none: not trained"
-        return f"{self.likelihood}, {self.corruption}, {self.order}, readings: {readings}"
+        factorizations = ", ".join(sorted(self.factorizations)) or "none: not trained"
+        return f"{self.likelihood}, {self.corruption}, {self.order}, factorizations: {factorizations}"
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """What the network was trained for. To one that reads a given value and an answered one differently, marginals
         are no licence to continue from given values: set to DIFFERENCE, it is MARGINAL."""
-        return self._readings
+        return self._factorizations
 
-    @readings.setter
-    def readings(self, readings: Iterable[Reading]) -> None:
+    @factorizations.setter
+    def factorizations(self, factorizations: Iterable[Factorization]) -> None:
         roles_matter = bool(getattr(self.network, "roles_matter", False))
-        told = {Reading.MARGINAL if one is Reading.DIFFERENCE and roles_matter else one for one in readings}
-        self._readings = frozenset(told)
+        told = {
+            Factorization.MARGINAL if one is Factorization.DIFFERENCE and roles_matter else one
+            for one in factorizations
+        }
+        self._factorizations = frozenset(told)
 
     @property
     def variables(self) -> int:

@@ -12,8 +12,8 @@ import pytest
 import torch
 from scipy import integrate, stats
 
-from anyfill.data.numbers import Number
 from anyfill.likelihoods import SpikedMixture
+from anyfill.tables.numbers import Number
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "tables"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from anyfill.data.spins import all_codes, to_spins
-from anyfill.networks.ising import Ising
-from anyfill.samplers.heat_bath import gibbs_updates
+from anyfill.ising.heat_bath import gibbs_updates
+from anyfill.ising.model import Ising
+from anyfill.networks.states import all_codes, to_spins
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 

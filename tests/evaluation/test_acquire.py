@@ -10,7 +10,7 @@ from anyfill.evaluation import Information, information, log_prob
 from anyfill.likelihoods import Categorical, GaussianMixture, Mixed
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
-from anyfill.questions import Decreasing, Increasing, Question, Reading, Shuffled
+from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled
 
 
 def mutual_information(joint, given_values, target, j):
@@ -64,7 +64,7 @@ class Masked(nn.Module):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_it_is_the_mutual_information(generator, seed, order, estimator):
     joint = EnumeratedJoint.random(5, 2, generator=Generator().manual_seed(seed), concentration=0.3)
-    model = Model(joint, Categorical(2), readings=[Reading.ANY_ORDER], order=order)
+    model = Model(joint, Categorical(2), factorizations=[Factorization.ANY_ORDER], order=order)
     known = members(5, [1], [], [0, 3], [2, 3])
     x = joint.sample(4, generator=generator)
     wide = [[2], [0, 4], [1, 2], [0, 1]] if estimator == "draws" else [[2], [4], [1], [0]]  # targets row by row
@@ -83,7 +83,7 @@ def test_it_is_the_mutual_information(generator, seed, order, estimator):
 
 def test_the_best_is_the_most_informative(generator):
     joint = EnumeratedJoint.random(5, 2, generator=generator, concentration=0.3)
-    model = Model(joint, Categorical(2), readings=[Reading.ANY_ORDER])
+    model = Model(joint, Categorical(2), factorizations=[Factorization.ANY_ORDER])
     known, target = members(5, [1], []), members(5, [2], [2])
     x = torch.tensor([[0, 1, 0, 0, 0]] * 2)
     drawn = model.given(x, known).sample(4000, generator=generator)
@@ -103,7 +103,7 @@ def histogram_information(drawn, target, j):
 def test_few_draws_make_it_noisy_but_not_biased(generator):
     """The mean of 500 estimates from 20 draws each; the plug-in estimate fails the same check."""
     joint = EnumeratedJoint.random(3, 3, generator=generator, concentration=1.0)
-    model = Model(joint, Categorical(3), readings=[Reading.ANY_ORDER])
+    model = Model(joint, Categorical(3), factorizations=[Factorization.ANY_ORDER])
     rows, nothing, target = 500, members(3, []).expand(500, 3), members(3, [1]).expand(500, 3)
     drawn = joint.sample(20 * rows, generator=generator).reshape(20, rows, 3)
 
@@ -122,7 +122,7 @@ def test_few_draws_make_it_noisy_but_not_biased(generator):
 def test_the_standard_error_is_honest(generator, estimator):
     """Errors in units of the standard error have deviation 1, and 16 times the draws make it 4 times smaller."""
     joint = EnumeratedJoint.random(3, 3, generator=generator, concentration=1.0)
-    model = Model(joint, Categorical(3), readings=[Reading.ANY_ORDER])
+    model = Model(joint, Categorical(3), factorizations=[Factorization.ANY_ORDER])
     exact = mutual_information(joint, {}, [1], 0)
     scale = {}
     for samples in (40, 640):
@@ -139,7 +139,7 @@ def test_the_standard_error_is_honest(generator, estimator):
 
 def test_the_divergence_is_never_negative_and_less_noisy(generator):
     joint = EnumeratedJoint.random(4, 3, generator=generator, concentration=3.0)  # nearly independent: little to tell
-    model = Model(joint, Categorical(3), readings=[Reading.ANY_ORDER])
+    model = Model(joint, Categorical(3), factorizations=[Factorization.ANY_ORDER])
     nothing, target = members(4, []).expand(50, 4), members(4, [3]).expand(50, 4)
     drawn = joint.sample(50 * 20, generator=generator).reshape(20, 50, 4)
     plain = information(model, drawn, nothing, target)
@@ -206,7 +206,7 @@ class CodeAndNumber(nn.Module):
 def test_a_code_and_a_number_tell_each_other_the_same(generator, estimator):
     """I(x; y) by quadrature; y is the target of the first row and x that of the second."""
     columns = Mixed((Categorical(2), GaussianMixture(2)))
-    model = Model(CodeAndNumber(), columns, readings=[Reading.ANY_ORDER])
+    model = Model(CodeAndNumber(), columns, factorizations=[Factorization.ANY_ORDER])
     nothing, target = members(2, [], []), members(2, [0], [1])
     drawn = model.given(torch.zeros(2, 2), nothing).sample(4000, generator=generator)
     answer = information(model, drawn, nothing, target, estimator=estimator, generator=generator)
@@ -222,7 +222,7 @@ def test_a_code_and_a_number_tell_each_other_the_same(generator, estimator):
 def test_all_candidates_go_in_one_batch(generator):
     joint = EnumeratedJoint.random(4, 2, generator=generator)
     network = Masked(joint)
-    model = Model(network, Categorical(2), readings=[Reading.ANY_ORDER])
+    model = Model(network, Categorical(2), factorizations=[Factorization.ANY_ORDER])
     known, target = members(4, [], [0]), members(4, [3], [3])
     drawn = joint.sample(20, generator=generator).reshape(10, 2, 4)
     whole = information(model, drawn, known, target)
@@ -239,7 +239,7 @@ def test_it_is_the_mean_difference_of_log_probabilities(generator, wanted):
     """Each candidate by itself, row by row, on the same draws: common random numbers."""
     joint = EnumeratedJoint.random(5, 2, generator=generator)
     for network in (joint, Masked(joint)):
-        model = Model(network, Categorical(2), readings=[Reading.ANY_ORDER])
+        model = Model(network, Categorical(2), factorizations=[Factorization.ANY_ORDER])
         known, target = members(5, [], [0]), members(5, wanted, [4])
         drawn = joint.sample(24, generator=generator).reshape(12, 2, 5)
         answer = information(model, drawn, known, target)
@@ -256,7 +256,7 @@ def test_it_is_the_mean_difference_of_log_probabilities(generator, wanted):
 @pytest.mark.parametrize("wrap", [lambda network: network, Masked])
 def test_the_divergence_is_between_the_conditionals_that_the_model_answers(generator, wrap, order):
     """Conditionals that belong to no joint and depend on the order in which the given ones are read."""
-    model = Model(wrap(RandomConditionals(4, 3)), Categorical(3), readings=[Reading.DIRECT], order=order)
+    model = Model(wrap(RandomConditionals(4, 3)), Categorical(3), factorizations=[Factorization.DIRECT], order=order)
     known, target = members(4, [0], []), members(4, [2], [3])
     drawn = torch.randint(3, (6, 2, 4), generator=generator)
     drawn = torch.where(known, drawn[0], drawn)  # all draws of a row have its given values
@@ -305,12 +305,12 @@ def test_cost_changes_what_is_best():
 
 def test_what_is_not_surely_worth_its_cost_is_not_measured():
     answer = report((0.3, 0.2, 9.0), (0.15, 0.01, 0.0))
-    assert answer.worth(least_gain=0.1).tolist() == [[True, True, False]]
-    assert answer.worth(least_gain=0.16).tolist() == [[False, True, False]]  # 0.3 - 0.15 is not above 0.16
-    assert answer.best(least_gain=0.16).tolist() == [1]
-    assert answer.best(least_gain=0.195).tolist() == [-1]
-    assert answer.stop(least_gain=0.18).tolist() == [False]
-    assert answer.stop(least_gain=0.195).tolist() == [True]
+    assert answer.worth(min_gain=0.1).tolist() == [[True, True, False]]
+    assert answer.worth(min_gain=0.16).tolist() == [[False, True, False]]  # 0.3 - 0.15 is not above 0.16
+    assert answer.best(min_gain=0.16).tolist() == [1]
+    assert answer.best(min_gain=0.195).tolist() == [-1]
+    assert answer.stop(min_gain=0.18).tolist() == [False]
+    assert answer.stop(min_gain=0.195).tolist() == [True]
     assert answer.stop(torch.tensor([1.0, 2.0, 1.0]), 0.16).tolist() == [True]
 
 
@@ -339,7 +339,7 @@ def test_costs_are_numbers_above_zero(cost):
     ],
 )
 def test_bad_input_is_refused(options, what):
-    model = Model(EnumeratedJoint(3, 2), Categorical(2), readings=[Reading.ANY_ORDER])
+    model = Model(EnumeratedJoint(3, 2), Categorical(2), factorizations=[Factorization.ANY_ORDER])
     arguments = {"drawn": torch.zeros(4, 1, 3).long(), "given": members(3, []), "target": members(3, [0])} | options
     with pytest.raises(ValueError, match=what):
         information(model, **arguments)
@@ -355,10 +355,10 @@ def test_a_copy_tells_all_and_a_stranger_nothing(estimator):
     probabilities = torch.zeros(2, 2, 2)
     probabilities[0, 0, :], probabilities[1, 1, :] = 0.25, 0.25
     joint = EnumeratedJoint.from_probabilities(probabilities)
-    model = Model(joint, Categorical(2), readings=[Reading.DIRECT])
+    model = Model(joint, Categorical(2), factorizations=[Factorization.DIRECT])
     drawn = joint.sample(500, generator=Generator().manual_seed(0)).unsqueeze(1)
     answer = information(model, drawn, members(3, []), members(3, [0]), estimator=estimator)
     torch.testing.assert_close(answer.value, torch.tensor([[0.0, 2.0, 1.0]]).log().nan_to_num(neginf=0.0).double())
-    assert answer.best(least_gain=0.0).tolist() == [1]
+    assert answer.best(min_gain=0.0).tolist() == [1]
     told = information(model, drawn[:, :, [0, 0, 2]], members(3, [1]), members(3, [0]), estimator=estimator)
     assert told.stop().tolist() == [True]

@@ -9,7 +9,7 @@ from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint
 from anyfill.networks.network import AnswersCells, cells_of
-from anyfill.questions import Reading
+from anyfill.questions import Factorization
 
 
 class OnlyCells(nn.Module):
@@ -39,7 +39,9 @@ def rows(generator):
 
 def test_the_parameters_of_a_target_are_those_of_everything_there(rows):
     joint, x, known, target = rows
-    whole, alone = (Model(net, Categorical(2), readings=[Reading.ANY_ORDER]) for net in (joint, OnlyCells(joint)))
+    whole, alone = (
+        Model(net, Categorical(2), factorizations=[Factorization.ANY_ORDER]) for net in (joint, OnlyCells(joint))
+    )
     every = all_parameters(whole, x, known, None)
     wanted = torch.stack([every[i, target[i]] for i in range(len(x))])
     assert torch.equal(target_parameters(whole, x, known, target), wanted)
@@ -49,7 +51,7 @@ def test_the_parameters_of_a_target_are_those_of_everything_there(rows):
 
 def test_what_is_unknown_is_not_looked_at(rows):
     joint, x, known, target = rows
-    model = Model(joint, Categorical(2), readings=[Reading.ANY_ORDER])
+    model = Model(joint, Categorical(2), factorizations=[Factorization.ANY_ORDER])
     found = [target_parameters(model, torch.where(known, x, junk), known, target) for junk in (0, 1)]
     assert torch.equal(*found)
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, nn
 
-from anyfill.corruption import Scramble
+from anyfill.corruption import Uniform
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
-from anyfill.questions import ByRegion, Decreasing, Increasing, Question, Reading, Shuffled, Spaced
+from anyfill.questions import ByRegion, Decreasing, Factorization, Increasing, Question, Shuffled, Spaced
 
 
 class Masked(nn.Module):
@@ -29,9 +29,9 @@ class Masked(nn.Module):
         return self.inner(x, known, context)
 
 
-def model_of(network, readings=tuple(Reading), **options):
+def model_of(network, factorizations=tuple(Factorization), **options):
     values = network.inner.values if isinstance(network, Masked) else network.values
-    return Model(network, Categorical(values), readings=readings, **options)
+    return Model(network, Categorical(values), factorizations=factorizations, **options)
 
 
 def random_question(rows, variables, generator):
@@ -63,14 +63,14 @@ def test_every_order_gives_the_exact_conditional_of_a_joint(joint, generator, ma
 
 
 @pytest.mark.parametrize("masked", [True, False])
-@pytest.mark.parametrize("reading", list(Reading))
-def test_all_readings_agree_on_a_joint(joint, generator, masked, reading):
+@pytest.mark.parametrize("factorization", list(Factorization))
+def test_all_readings_agree_on_a_joint(joint, generator, masked, factorization):
     model = model_of(Masked(joint) if masked else joint)
     told = torch.rand(100, 6, generator=generator) < 0.5
-    told = torch.arange(6).expand(100, 6) < 3 if reading is Reading.PREFIX else told
-    question = Question(told & (reading is not Reading.MARGINAL), ~told)
+    told = torch.arange(6).expand(100, 6) < 3 if factorization is Factorization.PREFIX else told
+    question = Question(told & (factorization is not Factorization.MARGINAL), ~told)
     x = joint.sample(100, generator=generator)
-    answer = log_prob(model, x, question, reading=reading)
+    answer = log_prob(model, x, question, factorization=factorization)
     torch.testing.assert_close(answer.value, exactly(joint, x, question))
 
 
@@ -80,8 +80,8 @@ def test_readings_differ_where_the_conditionals_do_not_fit_together(generator):
     question = Question(
         torch.tensor([[False, True, False, True]]).expand(50, 4), torch.tensor([[True, False] * 2]).expand(50, 4)
     )
-    direct = log_prob(model, x, question, reading=Reading.DIRECT).value
-    difference = log_prob(model, x, question, reading=Reading.DIFFERENCE).value
+    direct = log_prob(model, x, question, factorization=Factorization.DIRECT).value
+    difference = log_prob(model, x, question, factorization=Factorization.DIFFERENCE).value
     assert float((direct - difference).abs().mean()) > 0.1
 
 
@@ -94,25 +94,25 @@ def test_a_difference_is_two_chains_and_one_where_the_given_come_first(joint, ge
         asked[:, [3, 5, 1 if 1 not in given_at else 2]] = True
         question = Question(told, asked)
         for network, passes in ((Masked(joint), passes_masked), (joint, passes_one)):
-            answer = log_prob(model_of(network, [Reading.DIFFERENCE]), x, question)
+            answer = log_prob(model_of(network, [Factorization.DIFFERENCE]), x, question)
             assert answer.passes == passes
             torch.testing.assert_close(answer.value, exactly(joint, x, question))
 
 
 def test_a_prefix_model_answers_what_comes_next_and_nothing_else(joint, generator):
-    model = model_of(joint, [Reading.PREFIX])
+    model = model_of(joint, [Factorization.PREFIX])
     x = joint.sample(30, generator=generator)
     for told, wanted in (((), range(6)), ((0, 1), (2, 3)), ((0, 1, 2, 3, 4), (5,))):
         question = Question.of(6, given=told, asked=wanted, batch=30)
         answer = log_prob(model, x, question)
-        assert (answer.kind, answer.reading, answer.passes) == ("exact", Reading.PREFIX, 1)
+        assert (answer.kind, answer.factorization, answer.passes) == ("exact", Factorization.PREFIX, 1)
         torch.testing.assert_close(answer.value, exactly(joint, x, question))
     for told, wanted in (((1,), (0,)), ((0,), (2,)), ((), (1,))):
         question = Question.of(6, given=told, asked=wanted, batch=30)
         with pytest.raises(ValueError, match="trained"):
             log_prob(model, x, question)
         with pytest.raises(ValueError, match="what comes next in the model's order"):
-            log_prob(model, x, question, reading="prefix")
+            log_prob(model, x, question, factorization="prefix")
 
 
 def by_hand(model, x, order):
@@ -236,7 +236,7 @@ def test_an_impossible_condition_is_minus_infinity_not_nan():
     joint = EnumeratedJoint.from_probabilities(torch.tensor([[0.5, 0.5], [0.0, 0.0]]))
     told = torch.tensor([[True, False]])
     answer = log_prob(
-        model_of(joint, [Reading.DIFFERENCE], order=Decreasing()), torch.tensor([[1, 0]]), Question(told, ~told)
+        model_of(joint, [Factorization.DIFFERENCE], order=Decreasing()), torch.tensor([[1, 0]]), Question(told, ~told)
     )
     assert answer.value.item() == -math.inf
 
@@ -271,33 +271,33 @@ def part_question(given_at, asked_at, rows=2, variables=6):
 def test_the_rule_that_picks_a_reading(joint):
     x = torch.zeros(2, 6)
     whole, part = part_question([3], [0, 1, 2, 4, 5]), part_question([3], [0, 2])
-    both = model_of(Masked(joint), [Reading.INPAINTING, Reading.DIFFERENCE])
+    both = model_of(Masked(joint), [Factorization.INPAINTING, Factorization.DIFFERENCE])
     assert log_prob(both, x, whole).passes == 5  # INPAINTING: one chain
     assert log_prob(both, x, part).passes == 3 + 1  # DIFFERENCE: two
-    direct = model_of(Masked(joint), [Reading.DIRECT, Reading.DIFFERENCE])
+    direct = model_of(Masked(joint), [Factorization.DIRECT, Factorization.DIFFERENCE])
     assert log_prob(direct, x, part).passes == 2
 
 
 def test_readings_that_were_not_trained_are_refused_by_name(joint):
     x, part = torch.zeros(2, 6), part_question([3], [0, 2])
     with pytest.raises(ValueError, match=r"difference.*'direct'"):
-        log_prob(model_of(joint, [Reading.DIFFERENCE]), x, part, reading=Reading.DIRECT)
+        log_prob(model_of(joint, [Factorization.DIFFERENCE]), x, part, factorization=Factorization.DIRECT)
     with pytest.raises(ValueError, match="ignored"):
-        log_prob(model_of(joint, [Reading.INPAINTING]), x, part, reading=Reading.INPAINTING)
+        log_prob(model_of(joint, [Factorization.INPAINTING]), x, part, factorization=Factorization.INPAINTING)
     with pytest.raises(ValueError, match="trained for: inpainting"):
-        log_prob(model_of(joint, [Reading.INPAINTING]), x, part)
-    for reading in (None, Reading.DIRECT):
+        log_prob(model_of(joint, [Factorization.INPAINTING]), x, part)
+    for factorization in (None, Factorization.DIRECT):
         with pytest.raises(ValueError, match="never trained"):
-            log_prob(model_of(joint, []), x, part, reading=reading)
+            log_prob(model_of(joint, []), x, part, factorization=factorization)
 
 
 def test_other_orders_need_a_model_of_any_order(joint, generator):
     x, part = torch.zeros(2, 6), part_question([3], [0, 2])
-    limited = model_of(joint, [Reading.DIRECT, Reading.INPAINTING, Reading.DIFFERENCE])
+    limited = model_of(joint, [Factorization.DIRECT, Factorization.INPAINTING, Factorization.DIFFERENCE])
     with pytest.raises(ValueError, match="trained for"):
         log_prob(limited, x, part, order=Decreasing())
     with pytest.raises(ValueError, match="own"):
-        log_prob(limited, x, part, order=Decreasing(), reading=Reading.DIRECT)
+        log_prob(limited, x, part, order=Decreasing(), factorization=Factorization.DIRECT)
     with pytest.raises(ValueError, match="shuffled orders"):
         log_prob(limited, x, part, orders=3, generator=generator)
     with pytest.raises(ValueError, match="generator"):
@@ -327,7 +327,7 @@ def test_noise_that_the_network_sees_makes_it_an_estimate(joint, generator):
             seen = x.double().roll(1, 1)
             return torch.stack([seen, -seen], 2)
 
-    model = model_of(Peeks(), [Reading.ANY_ORDER], corruption=Scramble(2))
+    model = model_of(Peeks(), [Factorization.ANY_ORDER], corruption=Uniform(2))
     x = torch.ones(4, 6).long()
     asked = torch.ones(4, 6).bool()
     with pytest.raises(ValueError, match="noise"):
@@ -351,9 +351,9 @@ def test_context_goes_with_its_row():
     torch.testing.assert_close(answer.value, nn.functional.logsigmoid(context) * asked.sum(1))
 
 
-@pytest.mark.parametrize("reading", [Reading.DIRECT, Reading.DIFFERENCE])
+@pytest.mark.parametrize("factorization", [Factorization.DIRECT, Factorization.DIFFERENCE])
 @pytest.mark.parametrize("consistent", [True, False])
-def test_direct_readings_sum_to_one_and_differences_only_if_the_network_is_consistent(reading, consistent):
+def test_direct_readings_sum_to_one_and_differences_only_if_the_network_is_consistent(factorization, consistent):
     network = (
         EnumeratedJoint.random(5, 2, generator=Generator().manual_seed(3))
         if consistent
@@ -365,10 +365,10 @@ def test_direct_readings_sum_to_one_and_differences_only_if_the_network_is_consi
     rows[:, asked] = x
     given_ = torch.tensor([False, False, True, False, False])  # between the asked ones
     question = Question(given_.expand(8, 5), asked.expand(8, 5))
-    answer = log_prob(model_of(network), rows, question, reading=reading)
-    assert answer.reading is reading
+    answer = log_prob(model_of(network), rows, question, factorization=factorization)
+    assert answer.factorization is factorization
     total = float(answer.value.exp().sum())
-    if consistent or reading is Reading.DIRECT:
+    if consistent or factorization is Factorization.DIRECT:
         assert total == pytest.approx(1.0, abs=1e-6)
     else:
         assert abs(total - 1.0) > 0.01

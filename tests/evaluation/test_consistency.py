@@ -8,14 +8,14 @@ from anyfill.evaluation import consistency
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
-from anyfill.questions import Reading, Shuffled
+from anyfill.questions import Factorization, Shuffled
 
 A = torch.tensor([True, False, True, False, False])
 B = torch.tensor([False, True, False, False, True])
 
 
-def model_of(network, readings=(Reading.DIRECT, Reading.ANY_ORDER), **options):
-    return Model(network, Categorical(network.values), readings=readings, **options)
+def model_of(network, factorizations=(Factorization.DIRECT, Factorization.ANY_ORDER), **options):
+    return Model(network, Categorical(network.values), factorizations=factorizations, **options)
 
 
 def test_a_joint_is_consistent(generator):
@@ -39,29 +39,29 @@ def test_random_conditionals_are_not(generator):
 
 def test_without_any_order_the_orders_are_not_compared(generator):
     joint = EnumeratedJoint.random(5, 3, generator=generator)
-    report = consistency(model_of(joint, [Reading.DIRECT]), joint.sample(4, generator=generator), A, B)
+    report = consistency(model_of(joint, [Factorization.DIRECT]), joint.sample(4, generator=generator), A, B)
     assert report.spread is None
     assert "not trained for any order" in report.summary()
 
 
 def test_completions_and_marginals_are_compared_where_a_and_b_are_everything(generator):
     """MAC trained on both kinds of edges: p(a) is a marginal, p(b | a) a completion."""
-    readings = [Reading.DIFFERENCE, Reading.INPAINTING]
+    factorizations = [Factorization.DIFFERENCE, Factorization.INPAINTING]
     joint = EnumeratedJoint.random(5, 3, generator=generator)
     x = joint.sample(9, generator=generator)
-    assert float(consistency(model_of(joint, readings), x, A, ~A).gap.max()) < 1e-10
-    assert float(consistency(model_of(RandomConditionals(5, 3), readings), x, A, ~A).gap.min()) > 0
+    assert float(consistency(model_of(joint, factorizations), x, A, ~A).gap.max()) < 1e-10
+    assert float(consistency(model_of(RandomConditionals(5, 3), factorizations), x, A, ~A).gap.min()) > 0
 
 
 def test_a_difference_of_marginals_is_no_test(generator):
     joint = EnumeratedJoint.random(5, 3, generator=generator)
     with pytest.raises(ValueError, match="trained for: difference"):
-        consistency(model_of(joint, [Reading.DIFFERENCE]), joint.sample(4, generator=generator), A, B)
+        consistency(model_of(joint, [Factorization.DIFFERENCE]), joint.sample(4, generator=generator), A, B)
 
 
 def test_a_random_protocol_is_compared_in_a_fixed_order(generator):
     joint = EnumeratedJoint.random(5, 3, generator=generator)
-    model = model_of(joint, [Reading.ANY_ORDER], order=Shuffled())
+    model = model_of(joint, [Factorization.ANY_ORDER], order=Shuffled())
     report = consistency(model, joint.sample(4, generator=generator), A, B, generator=generator)
     assert float(report.gap.max()) < 1e-10
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from anyfill.data.spins import all_codes
 from anyfill.evaluation.mixing import (
     autocorrelation_time,
     effective_sample_size,
@@ -16,10 +15,11 @@ from anyfill.evaluation.mixing import (
     pairwise_dependency,
     stationary_law,
 )
+from anyfill.ising.model import Ising
 from anyfill.likelihoods import Categorical, Gaussian
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
-from anyfill.networks.ising import Ising
+from anyfill.networks.states import all_codes
 
 
 def seeded(seed: int) -> torch.Generator:

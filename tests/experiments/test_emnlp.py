@@ -14,11 +14,11 @@ import torch
 from scipy.stats import chi2
 from torch import Generator
 
-from anyfill.data.rows import Rows
-from anyfill.evaluation.grades.bleu import bleu, self_bleu
 from anyfill.likelihoods.discrete import FiniteMarginals
-from anyfill.recipes.text import TEXT_SIZES, text_model, text_objective
+from anyfill.rows import Rows
 from anyfill.samplers import Draw
+from anyfill.text.bleu import bleu, self_bleu
+from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
 from anyfill.training import FitOptions, fit
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
@@ -43,7 +43,7 @@ def seeded(seed=0):
 def model_for(recipe):
     vocabulary = news.vocabulary_for(recipe, CORPUS.words)
     model = news.made(recipe, vocabulary.size, size="1M", seed=1)
-    model.readings = text_objective(recipe, news.LENGTH).readings
+    model.factorizations = text_objective(recipe, news.LENGTH).factorizations
     # A fresh head answers every question alike, so it would hide what it was told.
     torch.nn.init.normal_(model.network.head.weight, std=0.2, generator=seeded())
     for block in model.network.blocks:
@@ -187,7 +187,7 @@ def test_a_model_that_knows_nothing_needs_the_logarithm_of_its_codes(recipe):
     vocabulary = news.vocabulary_for(recipe, CORPUS.words)
     model = text_model(recipe, news.LENGTH, vocabulary.size, size="1M")
     torch.nn.init.zeros_(model.network.head.bias)  # its weights begin at zero
-    model.readings = text_objective(recipe, news.LENGTH).readings
+    model.factorizations = text_objective(recipe, news.LENGTH).factorizations
     found = news.bits_per_word(model, news.rows_of(TRAIN, vocabulary), rows_per_pass=3)
     words = sum(map(len, TRAIN))
     assert found["kind"] == "exact"
@@ -225,7 +225,7 @@ def test_kept_words_never_change_and_only_trusted_ones_are_told(monkeypatch):
 
 def test_a_word_that_cannot_be_kept_is_refused():
     with pytest.raises(ValueError, match="word to keep"):
-        emphasis.pose([emphasis.Manner("", 9, {1: "nowhere"}, {})], 1, CORPUS.words)
+        emphasis.sample_rank([emphasis.Manner("", 9, {1: "nowhere"}, {})], 1, CORPUS.words)
 
 
 def test_sentences_lean_towards_the_word_whose_company_they_keep():

@@ -11,7 +11,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
 import emnlp_plot as plot
 from emnlp_plot import Chain, Point
 
-from anyfill.evaluation.grades.bleu import bleu, self_bleu
+from anyfill.text.bleu import bleu, self_bleu
 
 
 def test_a_sweep_has_the_mean_scores_of_what_is_drawn_at_each_temperature():

@@ -11,7 +11,7 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
 import gmlm_common as common
 
-from anyfill.recipes.ising import fit_ising
+from anyfill.ising.estimation import fit_ising
 
 
 def test_the_error_is_the_sum_of_squares_over_all_parameters_and_is_repeatable():

@@ -13,9 +13,9 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import gmlm_neural as experiment
 
 from anyfill.evaluation.mixing import learned_transition, stationary_law
+from anyfill.ising.model import Ising
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
-from anyfill.networks.ising import Ising
 
 
 @pytest.fixture

@@ -14,21 +14,21 @@ sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
 import samplers_bench
 import samplers_plot as plot
 from samplers_bench import Bench, blank_words, everything
-from samplers_ways import DRAWS, JUDGE, MODELS, SortedBlock, Way, licensed, own_log_prob, ways
+from samplers_ways import DRAWS, JUDGE, MODELS, SortedBlock, Way, own_log_prob, supported, ways
 from scipy.stats import chisquare
 from text8_common import Parts
 
 import samplers
-from anyfill.data.text import TEXT8
-from anyfill.data.vocabularies import vocabulary_notes
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, EnumeratedJoint, OnePassTransformer, Transformer
-from anyfill.questions import Question, Reading, Shuffled
-from anyfill.recipes.text import TEXT_SIZES, text_model, text_objective
+from anyfill.questions import Factorization, Question, Shuffled
 from anyfill.samplers import Confidence, Decoder, EntropyBounded, Follow, Policy, sample
 from anyfill.samplers.drafts import NgramDraft
+from anyfill.text.characters import TEXT8
+from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
+from anyfill.text.vocabularies import vocabulary_notes
 from anyfill.training import save_model
 
 TEXT = "the cat sat on the mat and the dog lay by the door of the old house "
@@ -91,7 +91,7 @@ def test_the_law_of_a_way_is_that_of_its_samples(policy):
     network = Transformer(Discrete(3), (4,), 3, width=16, depth=1, heads=2)
     for weights in network.parameters():
         nn.init.normal_(weights, std=0.6)
-    model = Model(network, Categorical(3), readings=[Reading.ANY_ORDER])
+    model = Model(network, Categorical(3), factorizations=[Factorization.ANY_ORDER])
     way = Way("", "", None, policy)
     assert way.law == "exact"
     x = all_rows(4, 3)
@@ -110,7 +110,7 @@ def test_the_law_of_a_way_is_that_of_its_samples(policy):
 
 def test_one_by_one_the_law_is_the_log_probability_and_random_orders_give_a_bound():
     joint = EnumeratedJoint.random(4, 3, generator=Generator().manual_seed(2))
-    model = Model(joint, Categorical(3), readings=[Reading.ANY_ORDER, Reading.DIRECT])
+    model = Model(joint, Categorical(3), factorizations=[Factorization.ANY_ORDER, Factorization.DIRECT])
     x = all_rows(4, 3)
     question = Question.of(4, given=[2], asked=[0, 3], batch=len(x))
     exact = log_prob(model, x, question).value
@@ -126,7 +126,7 @@ def test_a_sorted_block_is_what_the_model_says_of_a_known_set():
     torch.manual_seed(0)
     network = OnePassTransformer(Discrete(3), (6,), 3, width=16, depth=2, heads=2)
     nn.init.normal_(network.head.weight, std=0.6)
-    model = Model(network, Categorical(3), readings=[Reading.DIRECT])
+    model = Model(network, Categorical(3), factorizations=[Factorization.DIRECT])
     view = SortedBlock.of(model)
     x, known = torch.randint(3, (20, 6)), torch.rand(20, 6) < 0.5
     assert not view.is_one_pass
@@ -134,9 +134,9 @@ def test_a_sorted_block_is_what_the_model_says_of_a_known_set():
     assert torch.allclose(one[~known], other[~known], atol=1e-6)
     way = Way("one_pass", "", 2, Confidence(2), sorted_block=True)
     question = everything(x)
-    assert licensed(way, view, question)
-    assert not licensed(way, model, question)
-    assert licensed(Way("one_pass", "", 2, Follow(groups=2)), model, question)
+    assert supported(way, view, question)
+    assert not supported(way, model, question)
+    assert supported(Way("one_pass", "", 2, Follow(groups=2)), model, question)
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +149,7 @@ def models(tmp_path_factory):
             if name != "sundae":
                 model = text_model(name, LENGTH, TEXT8.size, size="1M")
                 nn.init.normal_(model.network.head.weight, std=0.2)
-                model.readings = text_objective(name, LENGTH).readings
+                model.factorizations = text_objective(name, LENGTH).factorizations
                 save_model(model, folder / name, notes=vocabulary_notes(TEXT8))
     return folder
 
@@ -204,7 +204,7 @@ def test_without_a_judge_nothing_can_be_measured(tmp_path):
 
 def test_exact_words_are_counted_by_hand():
     judge = text_model(JUDGE, 15, TEXT8.size, size="1M")
-    judge.readings = text_objective(JUDGE, 15).readings
+    judge.factorizations = text_objective(JUDGE, 15).factorizations
     truth = torch.stack([TEXT8.encode(text).long() for text in (" the cat sat on", " of old mats in")])
     bench = Bench(
         {JUDGE: judge}, truth, truth, "the the cow dogs dogs at", device=torch.device("cpu"), seed=0, bfloat16=False

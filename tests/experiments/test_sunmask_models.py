@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Generator
 
-from anyfill.data.rows import Rows
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint
+from anyfill.rows import Rows
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
 sunmask_models = pytest.importorskip("sunmask_models")

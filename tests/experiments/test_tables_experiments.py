@@ -19,15 +19,18 @@ import sfarm_fig5
 import sfarm_table1
 import tables_common as common
 
-from anyfill.data.rows import Rows
-from anyfill.evaluation import Calibrated, Informed, Quantiles
 from anyfill.likelihoods import Gaussian
 from anyfill.model import Model
 from anyfill.networks.embed import Real
 from anyfill.networks.latent import LatentVariable
-from anyfill.questions import Reading
-from anyfill.recipes import gaussian_em_model, miwae_model
-from anyfill.surfaces.tables.reference import calibrated_chooser, kept_rows
+from anyfill.questions import Factorization
+from anyfill.recipes import miwae_model
+from anyfill.rows import Rows
+from anyfill.tables.calibrated import Calibrated
+from anyfill.tables.choosers import Informed
+from anyfill.tables.gaussian_em import gaussian_em_model
+from anyfill.tables.quantiles import Quantiles
+from anyfill.tables.reference import calibrated_chooser, kept_rows
 
 
 def correlated(rows: int, variables: int = 4, seed: int = 0) -> torch.Tensor:
@@ -226,6 +229,6 @@ def test_readings_decide_how_a_model_is_scored() -> None:
     hidden = torch.ones(1, 4, dtype=torch.bool)
     by = common.nll_of_unobserved(model, torch.zeros(1, 4), hidden, orders=3, draws=1, seed=0)["by"]
     assert by == "one chain, exact"
-    model.readings = frozenset({Reading.ANY_ORDER})
+    model.factorizations = frozenset({Factorization.ANY_ORDER})
     by = common.nll_of_unobserved(model, torch.zeros(1, 4), hidden, orders=3, draws=1, seed=0)["by"]
     assert by == "3 orders"

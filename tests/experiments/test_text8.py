@@ -14,10 +14,10 @@ import pytest
 import torch
 from torch import Generator
 
-from anyfill.data.text import TEXT8
 from anyfill.evaluation import log_prob
-from anyfill.questions import Question, Reading
-from anyfill.recipes.text import text_model, text_objective
+from anyfill.questions import Factorization, Question
+from anyfill.text.characters import TEXT8
+from anyfill.text.recipes import text_model, text_objective
 from anyfill.training import load_model, save_model
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
@@ -36,7 +36,7 @@ def tiny(recipe: str):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(1)
         torch.nn.init.normal_(model.network.head.weight, std=0.3)
-    model.readings = text_objective(recipe, LENGTH).readings
+    model.factorizations = text_objective(recipe, LENGTH).factorizations
     return model.eval()
 
 
@@ -75,7 +75,7 @@ def test_the_joint_known_already_gives_the_same_difference():
     for recipe in ("mac_rest", "one_pass"):
         model, x = tiny(recipe), rows(6)
         question = text8_ask.questions(6, 0, "cpu", LENGTH)["conditional"]
-        exact = log_prob(model, x, question, reading=Reading.DIFFERENCE)
+        exact = log_prob(model, x, question, factorization=Factorization.DIFFERENCE)
         expected = (-exact.value / math.log(2) / question.asked.sum(1)).mean().item()
         found = text8_ask.ask(model, x, 0)["difference"]
         assert found["bits"] == pytest.approx(expected, rel=1e-6)
@@ -86,9 +86,9 @@ def test_what_was_not_trained_is_marked_and_licences_are_as_before():
     marks = {}
     for recipe in ("ardm", "mac_rest", "one_pass"):
         model = tiny(recipe)
-        before = model.readings
+        before = model.factorizations
         marks[recipe] = text8_ask.ask(model, rows(3), 0)["conditional"]["trained"]
-        assert model.readings == before
+        assert model.factorizations == before
     assert marks == {"ardm": True, "mac_rest": False, "one_pass": True}
 
 

@@ -276,7 +276,7 @@ def test_a_model_sees_the_codes_through_a_pool() -> None:
     pool, row = Pooled(base, 4, weighted=True), torch.tensor([1.0, math.nan, math.nan, math.nan])
     assert code_sizes(pool, 4).tolist() == [3, 0, 2, 0]
     model = Model(ResidualMLP(Kinds((3, 0, 2, 0)), 4, pool.width, 8, 1), pool)
-    drawn = model.given(row).sample(50, seed=1, unlicensed=True).flatten(0, -2)
+    drawn = model.given(row).sample(50, seed=1, allow_untrained=True).flatten(0, -2)
     assert drawn.shape == (50, 4)
     assert drawn[:, 0].eq(1).all()
     assert (2 * drawn[:, 1]).eq((2 * drawn[:, 1]).round()).all()

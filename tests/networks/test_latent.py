@@ -8,9 +8,10 @@ from torch import Tensor
 from anyfill.likelihoods import Bernoulli, Categorical, Gaussian, GaussianMixture, Pooled
 from anyfill.likelihoods import Mixed as MixedLikelihood
 from anyfill.model import Model
-from anyfill.networks import Discrete, GaussianJoint, LatentVariable, Mixed, Network, Real
+from anyfill.networks import Discrete, LatentVariable, Mixed, Network, Real
 from anyfill.networks.latent import normal_points
-from anyfill.questions import Reading
+from anyfill.questions import Factorization
+from anyfill.tables.gaussian import GaussianJoint
 from anyfill.training import load_model, save_model
 
 N, D, NOISE = 4, 2, 0.5
@@ -182,7 +183,7 @@ def test_the_fixed_points_are_spread_like_the_normal_law() -> None:
 @torch.no_grad()
 def test_a_saved_model_answers_bit_for_bit(tmp_path) -> None:
     net = mixed_net(activation="tanh", told=False, seed=7)
-    model = Model(net, Pooled(net.likelihood, 8, weighted=True), readings={Reading.ANY_ORDER})
+    model = Model(net, Pooled(net.likelihood, 8, weighted=True), factorizations={Factorization.ANY_ORDER})
     save_model(model, tmp_path)
     again = load_model(tmp_path)
     assert torch.equal(again.network(*mixed_rows()), net(*mixed_rows()))

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from anyfill.corruption import Absorb
+from anyfill.corruption import Absorbing
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, Mixed, Network, Real, ResidualMLP, Transformer
@@ -35,7 +35,7 @@ NETWORKS = [
 def test_known_values_matter_and_unknown_ones_do_not(make, kind, generator) -> None:
     net = randomised(make(kind))
     assert isinstance(net, Network)
-    model = Model(net, Categorical(4), corruption=Absorb())
+    model = Model(net, Categorical(4), corruption=Absorbing())
     x = torch.randint(2, (5, 6), generator=generator).float()
     known = torch.rand(5, 6, generator=generator) < 0.5
     known[:, 0] = True

@@ -13,7 +13,7 @@ from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, Mixed, OnePassTransformer, Real
 from anyfill.networks.embed import Kind
-from anyfill.questions import Decreasing, Increasing, Question, Reading, Shuffled, chain_rank
+from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled, chain_rank
 from anyfill.rank import NEVER, asked_in
 from anyfill.samplers import CachedChain, Follow, Speculative, watch
 
@@ -357,7 +357,7 @@ def answering(reads: str, order: Increasing | Decreasing, variables: int = 6, co
     net = OnePassTransformer(Discrete(codes), (variables,), codes, 16, 2, 2, given=reads)  # type: ignore[arg-type]
     for parameter in net.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
-    return Model(net, Categorical(codes), order=order, readings=[Reading.DIRECT])
+    return Model(net, Categorical(codes), order=order, factorizations=[Factorization.DIRECT])
 
 
 @BOTH

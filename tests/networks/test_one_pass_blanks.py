@@ -6,16 +6,16 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
-from anyfill.data.rows import Rows
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer, Real
 from anyfill.networks.embed import Kind
 from anyfill.networks.one_pass_plan import Plan
-from anyfill.objectives import Chain
-from anyfill.questions import Decreasing, Increasing, Question, Reading, Shuffled, UniformCardinality, chain_rank
+from anyfill.objectives import OnePassLoss
+from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled, UniformCardinality, chain_rank
 from anyfill.rank import NEVER, asked_in
+from anyfill.rows import Rows
 from anyfill.samplers import CachedChain, Follow, Speculative, watch
 from anyfill.samplers.rowwise import parameters
 
@@ -160,7 +160,7 @@ def answering(variables: int = 6, codes: int = 3) -> Model:
     net = OnePassTransformer(Discrete(codes), (variables,), codes, 16, 2, 2, given="full", ignored="blank")
     for parameter in net.parameters():
         torch.nn.init.normal_(parameter, std=0.4)
-    return Model(net, Categorical(codes), order=Increasing(), readings=[Reading.DIRECT])
+    return Model(net, Categorical(codes), order=Increasing(), factorizations=[Factorization.DIRECT])
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3])
@@ -194,10 +194,10 @@ def test_whole_rows_are_speculated_and_parts_of_them_refused_in_one_sentence(gen
 def test_the_objective_scores_every_present_value_from_those_of_the_block_that_lie_before_it(
     generator: Generator,
 ) -> None:
-    model, objective = answering(), Chain(UniformCardinality(6), joint_share=0.0, told_share=0.5)
+    model, objective = answering(), OnePassLoss(UniformCardinality(6), joint_share=0.0, conditioned_share=0.5)
     x = torch.randint(3, (30, 6), generator=generator)
     rows = Rows(x, torch.rand(30, 6, generator=generator) < 0.9)
-    rank = objective.pose(30, generator=generator)
+    rank = objective.sample_rank(30, generator=generator)
     nats = objective.loss(model, rows, rank)
     compared = 0
     for row in range(30):
@@ -247,14 +247,14 @@ def test_groups_of_neighbours_are_answered_given_the_groups_before_them(generato
 
 def test_marginals_license_a_difference_of_two_and_no_chain_from_given_values(generator: Generator) -> None:
     model, x = answering(), torch.randint(3, (12, 6), generator=generator)
-    model.readings = Chain(UniformCardinality(6), told_share=0.5).readings
-    assert model.readings == {Reading.MARGINAL, Reading.INPAINTING}
+    model.factorizations = OnePassLoss(UniformCardinality(6), conditioned_share=0.5).factorizations
+    assert model.factorizations == {Factorization.MARGINAL, Factorization.INPAINTING}
     later = Question.of(6, given=[0], asked=[5], batch=12)
     found = log_prob(model, x, later)
     both, part = (log_prob(model, x, Question.of(6, given=[], asked=asked, batch=12)).value for asked in ([0, 5], [0]))
-    assert found.reading is Reading.DIFFERENCE
+    assert found.factorization is Factorization.DIFFERENCE
     torch.testing.assert_close(found.value, both - part)
-    torch.testing.assert_close(log_prob(model, x, later, reading="difference").value, both - part)
+    torch.testing.assert_close(log_prob(model, x, later, factorization="difference").value, both - part)
     every = torch.zeros(4000, 6, dtype=torch.int64)  # samplers complete the row instead, which is practised
     *_, last = watch(model, every, Question.of(6, given=[0], asked=[5], batch=4000), generator=generator)
     whole = torch.tensor([[0, *rest] for rest in itertools.product(range(3), repeat=5)])
@@ -266,11 +266,11 @@ def test_marginals_license_a_difference_of_two_and_no_chain_from_given_values(ge
 
 @pytest.mark.parametrize("shares", [(0.0, 0.2), (1.0, 0.2), (0.5, 1.0)])
 def test_objectives_that_do_not_practise_blanks_are_refused(shares: tuple[float, float], generator: Generator) -> None:
-    told_share, joint_share = shares
+    conditioned_share, joint_share = shares
     model = answering()
     model.network.given = "causal"  # what it says of blanks alone
     rows = Rows.from_values(torch.zeros(4, 6, dtype=torch.int64))
-    objective = Chain(UniformCardinality(6), joint_share=joint_share, told_share=told_share)
+    objective = OnePassLoss(UniformCardinality(6), joint_share=joint_share, conditioned_share=conditioned_share)
     with pytest.raises(ValueError, match="objective: expected rows that are told and rows that are not"):
         objective(model, rows, generator=generator)
 
@@ -278,7 +278,10 @@ def test_objectives_that_do_not_practise_blanks_are_refused(shares: tuple[float,
 def test_blanks_go_by_index_and_other_orders_are_refused(generator: Generator) -> None:
     with pytest.raises(ValueError, match=r"order: expected Increasing\(\), as blanks are read by index"):
         Model(answering().network, Categorical(3), order=Decreasing())
-    objective, rows = Chain(UniformCardinality(6), Decreasing(), 0.2, 0.5), Rows.from_values(torch.zeros(4, 6).long())
+    objective, rows = (
+        OnePassLoss(UniformCardinality(6), Decreasing(), 0.2, 0.5),
+        Rows.from_values(torch.zeros(4, 6).long()),
+    )
     with pytest.raises(ValueError, match=r"order: expected Increasing\(\), as blanks are read by index"):
         objective(answering(), rows, generator=generator)
 
@@ -296,7 +299,7 @@ def test_a_row_has_the_same_bits_in_any_company(generator: Generator) -> None:
     net = OnePassTransformer(Discrete(5), (24,), 5, 96, 2, 4, given="full", ignored="blank")
     for parameter in net.parameters():
         torch.nn.init.normal_(parameter, std=0.3)
-    model = Model(net.eval(), Categorical(5), readings=[Reading.DIRECT])
+    model = Model(net.eval(), Categorical(5), factorizations=[Factorization.DIRECT])
     x, known = torch.randint(5, (6, 24), generator=generator), torch.rand(6, 24, generator=generator) < 0.4
     known[::2] = False
     together = parameters(model, x, known, None, 16)

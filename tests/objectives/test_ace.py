@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch import Generator
 
-from anyfill.data.rows import Rows
 from anyfill.likelihoods import TiltedMarginals
 from anyfill.model import Model
 from anyfill.networks import OnePassTransformer, Real
-from anyfill.objectives import Mean, Objective, SampledNormaliser, Unrolled
+from anyfill.objectives import MaskedLoss, Mean, Objective, SampledNormaliser
 from anyfill.questions import UniformCardinality
 from anyfill.recipes import ace_model
+from anyfill.rows import Rows
 
 N = 3
 
@@ -35,7 +35,7 @@ def test_its_gradient_is_that_of_the_papers_two_terms(generator: Generator) -> N
     """- log q(x) - [-E(x) - log 1/S sum_s exp(-E(x_s)) / q(x_s)], -E = log q + c, and q constant in the bracket."""
     model, rows, samples = make(), rows_of(40, generator), 6
     objective = SampledNormaliser(UniformCardinality(N), samples=samples)
-    rank = objective.pose(40, generator=generator)
+    rank = objective.sample_rank(40, generator=generator)
     loss = objective.loss(model, rows, rank, generator=seeded(7))
     gradient = torch.autograd.grad(loss.sum(), list(model.parameters()))
 
@@ -71,7 +71,7 @@ def test_it_is_an_objective_whose_noise_comes_from_the_generator(generator: Gene
     one, two, other = (objective(model, rows, generator=seeded(seed)) for seed in (1, 1, 2))
     assert torch.equal(one, two)
     assert not torch.equal(one, other)
-    rank = objective.pose(30, generator=seeded(3))
+    rank = objective.sample_rank(30, generator=seeded(3))
     with pytest.raises(ValueError, match="generator: expected one, for the draws"):
         objective.loss(model, rows, rank)
 
@@ -79,15 +79,15 @@ def test_it_is_an_objective_whose_noise_comes_from_the_generator(generator: Gene
 def test_where_nothing_is_trained_the_normaliser_is_the_one_that_answers(generator: Generator) -> None:
     model, rows = make().eval(), rows_of(30, generator)
     objective = SampledNormaliser(UniformCardinality(N), weights=Mean(), regularisation=1.0)
-    rank = objective.pose(30, generator=generator)
-    plain = Unrolled(UniformCardinality(N), weights=Mean())
+    rank = objective.sample_rank(30, generator=generator)
+    plain = MaskedLoss(UniformCardinality(N), weights=Mean())
     assert torch.equal(objective.loss(model, rows, rank), plain.loss(model, rows, rank))
 
 
 def test_regularisation_pulls_the_energy_to_the_proposal_and_leaves_the_proposal_alone(generator: Generator) -> None:
     model, rows = make(), rows_of(30, generator)
     questions = UniformCardinality(N)
-    rank = SampledNormaliser(questions).pose(30, generator=generator)
+    rank = SampledNormaliser(questions).sample_rank(30, generator=generator)
     plain, pulled = (
         SampledNormaliser(questions, regularisation=r).loss(model, rows, rank, generator=seeded(5)) for r in (0.0, 2.0)
     )
@@ -110,7 +110,7 @@ def test_a_missing_value_is_never_asked_and_never_told(sizes: tuple[int, ...], g
     objective = SampledNormaliser(UniformCardinality(N))
     x = torch.randint(2, (20, N), generator=generator).float()
     present = torch.rand(20, N, generator=generator) < 0.7
-    rank = objective.pose(20, generator=generator)
+    rank = objective.sample_rank(20, generator=generator)
     clean = objective.loss(model, Rows(torch.where(present, x, 0.0), present), rank, generator=seeded(1))
     dirty = objective.loss(model, Rows(torch.where(present, x, 7.5), present), rank, generator=seeded(1))
     assert torch.equal(clean, dirty)

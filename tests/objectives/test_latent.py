@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 from torch.distributions import MultivariateNormal, Normal, kl_divergence
 
-from anyfill.data.rows import Rows
 from anyfill.likelihoods import Gaussian, Pooled
 from anyfill.model import Model
 from anyfill.networks import LatentVariable, Real, ResidualMLP
 from anyfill.objectives import EvidenceBound, Objective
-from anyfill.questions import Reading
+from anyfill.questions import Factorization
 from anyfill.rank import NEVER
+from anyfill.rows import Rows
 
 N, D, NOISE = 3, 2, 0.7
 
@@ -90,8 +90,8 @@ def test_missing_and_hidden_values_are_neither_told_nor_scored(generator) -> Non
 
 def test_a_row_hides_a_uniform_share_of_its_values() -> None:
     generator = torch.Generator().manual_seed(0)
-    assert bool((EvidenceBound(5).pose(10, generator=generator) == 0).all())
-    rank = EvidenceBound(2000, hidden=0.8).pose(2000, generator=generator)
+    assert bool((EvidenceBound(5).sample_rank(10, generator=generator) == 0).all())
+    rank = EvidenceBound(2000, hidden=0.8).sample_rank(2000, generator=generator)
     share = (rank == NEVER).double().mean(1)
     assert set(rank.unique().tolist()) == {0, NEVER}
     assert float(share.max()) < 0.85
@@ -103,21 +103,21 @@ def test_a_row_hides_a_uniform_share_of_its_values() -> None:
 def test_it_is_an_objective_that_trains_encoder_and_decoder(draws: int, generator) -> None:
     objective = EvidenceBound(N, draws)
     assert isinstance(objective, Objective)
-    assert objective.readings == {Reading.ANY_ORDER}
+    assert objective.factorizations == {Factorization.ANY_ORDER}
     assert objective.order is None
     torch.manual_seed(0)
     model = Model(LatentVariable(Real(), N, Gaussian(), 2, 4, 16, 1), Pooled(Gaussian(), 4, weighted=True))
     x = torch.randn(200, 1, generator=generator) * torch.tensor([1.0, -1.0, 0.5])
     rows = Rows.from_values(x + 0.1 * torch.randn(200, N, generator=generator))
-    optimiser = torch.optim.Adam(model.parameters(), 1e-2)
+    optimizer = torch.optim.Adam(model.parameters(), 1e-2)
     losses = []
     for _ in range(60):
-        optimiser.zero_grad()
+        optimizer.zero_grad()
         loss = objective(model, rows, generator=generator)
         assert loss.shape == (200,)
         loss.mean().backward()
         assert all(p.grad is not None and bool(p.grad.isfinite().all()) for p in model.parameters())
-        optimiser.step()
+        optimizer.step()
         losses.append(float(loss.detach().mean()))
     assert all(bool((p.grad != 0).any()) for p in model.parameters() if p.grad is not None)
     assert sum(losses[-10:]) / 10 < losses[0] - 1.0

@@ -6,22 +6,22 @@ import pytest
 import torch
 
 from anyfill import recipes
-from anyfill.corruption import Absorb, Scramble
-from anyfill.data.rows import Rows
+from anyfill.corruption import Absorbing, Uniform
 from anyfill.likelihoods import Categorical, Gaussian
 from anyfill.model import Model
 from anyfill.networks import Discrete, EnumeratedJoint, OnePassTransformer, Real, ResidualMLP, Transformer
-from anyfill.objectives import Chain, Damped, Everyone, Mean, Objective, Rescaled, Sum, Unrolled
+from anyfill.objectives import Damped, Everyone, MaskedLoss, Mean, Objective, OnePassLoss, Rescaled, Sum
 from anyfill.questions import (
     Bernoulli,
+    Factorization,
     Increasing,
     Question,
-    Reading,
     UniformCardinality,
     UniformSplits,
     enumerate_questions,
 )
 from anyfill.rank import NEVER
+from anyfill.rows import Rows
 
 N, K = 4, 2
 
@@ -59,7 +59,7 @@ RECIPES = {
 def test_every_recipe_is_an_objective_that_trains_by_gradient(name: str, generator) -> None:
     objective = RECIPES[name](N)
     assert isinstance(objective, Objective)
-    net = OnePassTransformer if isinstance(objective, Chain) else Transformer
+    net = OnePassTransformer if isinstance(objective, OnePassLoss) else Transformer
     model = Model(net(Discrete(K), (N,), K, 16, 1, 2), Categorical(K))
     loss = objective(model, all_rows(), generator=generator)
     assert loss.shape == (K**N,)
@@ -72,7 +72,7 @@ def test_the_chain_loss_of_the_oracle_is_its_exact_negative_log_probability_in_e
     rows = all_rows()
     exact = -oracle.network.log_prob(rows.x, torch.ones_like(rows.present))
     for _ in range(5):
-        torch.testing.assert_close(Chain(UniformSplits(N))(oracle, rows, generator=generator).double(), exact)
+        torch.testing.assert_close(OnePassLoss(UniformSplits(N))(oracle, rows, generator=generator).double(), exact)
 
 
 def test_ardm_is_an_unbiased_estimate_of_the_chain(oracle) -> None:
@@ -89,10 +89,10 @@ def test_ardm_is_an_unbiased_estimate_of_the_chain(oracle) -> None:
 
 def test_mac_next_asks_one_variable_and_mac_rest_averages_over_the_unknown(oracle, generator) -> None:
     rows = all_rows()
-    rank = recipes.mac_next(N).pose(200, generator=generator)
+    rank = recipes.mac_next(N).sample_rank(200, generator=generator)
     assert bool(((rank == 0).sum(1) == 1).all())
     rest = recipes.mac_rest(N)
-    rank = rest.pose(len(rows), generator=generator)
+    rank = rest.sample_rank(len(rows), generator=generator)
     terms = -oracle.marginals(rows.x, rank < 0).log_prob(rows.x)
     expected = torch.stack([terms[row][rank[row] == 0].mean() for row in range(len(rows))])
     torch.testing.assert_close(rest.loss(oracle, rows, rank), expected, check_dtype=False)
@@ -115,7 +115,7 @@ def test_weights_are_those_of_the_papers(weights, expected: float) -> None:
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_missing_value_is_never_asked_and_never_told(name: str, generator) -> None:
     objective = RECIPES[name](N)
-    network = OnePassTransformer if isinstance(objective, Chain) else Transformer
+    network = OnePassTransformer if isinstance(objective, OnePassLoss) else Transformer
     torch.manual_seed(0)
     net = network(Real(), (N,), 2, 16, 1, 2, positions="learned")
     for parameter in net.parameters():
@@ -123,7 +123,7 @@ def test_a_missing_value_is_never_asked_and_never_told(name: str, generator) -> 
     model = Model(net, Gaussian())
     x = torch.randn(20, N, generator=generator)
     present = torch.rand(20, N, generator=generator) < 0.7
-    rank = objective.pose(20, generator=generator)
+    rank = objective.sample_rank(20, generator=generator)
     clean = objective.loss(model, Rows(torch.where(present, x, 0.0), present), rank)
     dirty = objective.loss(model, Rows(torch.where(present, x, 7.5), present), rank)
     assert torch.equal(clean, dirty)
@@ -136,10 +136,10 @@ def test_unrolling_feeds_the_answer_back_and_averages_the_steps(generator) -> No
     torch.manual_seed(0)
     net = ResidualMLP(Discrete(3), N, 3, width=16, depth=1)
     torch.nn.init.normal_(net.leave.weight, std=1.0)
-    model = Model(net, Categorical(3), corruption=Scramble(3))
+    model = Model(net, Categorical(3), corruption=Uniform(3))
     rows = Rows(torch.randint(3, (64, N), generator=generator), torch.ones(64, N, dtype=torch.bool))
-    one, two = (Unrolled(Bernoulli(N), Damped(), unroll=unroll) for unroll in (1, 2))
-    rank = one.pose(64, generator=generator)
+    one, two = (MaskedLoss(Bernoulli(N), Damped(), unroll=unroll) for unroll in (1, 2))
+    rank = one.sample_rank(64, generator=generator)
     noise = torch.Generator().manual_seed(9)
     loss = two.loss(model, rows, rank, generator=noise)
     noise.manual_seed(9)
@@ -156,33 +156,37 @@ def test_unrolling_feeds_the_answer_back_and_averages_the_steps(generator) -> No
 
 
 def test_unrolling_what_is_never_shown_is_refused(generator) -> None:
-    model = Model(ResidualMLP(Discrete(3), N, 3, width=16, depth=1), Categorical(3), corruption=Absorb())
+    model = Model(ResidualMLP(Discrete(3), N, 3, width=16, depth=1), Categorical(3), corruption=Absorbing())
     with pytest.raises(ValueError, match="corruption with unroll > 1"):
-        Unrolled(Bernoulli(N), unroll=2)(model, all_rows(), generator=generator)
+        MaskedLoss(Bernoulli(N), unroll=2)(model, all_rows(), generator=generator)
     with pytest.raises(ValueError, match="unroll: expected a whole number from 1 up"):
-        Unrolled(Bernoulli(N), unroll=0)
-    scrambled = Model(model.network, Categorical(3), corruption=Scramble(3))  # type: ignore[arg-type]
-    objective = Unrolled(Bernoulli(N))
+        MaskedLoss(Bernoulli(N), unroll=0)
+    scrambled = Model(model.network, Categorical(3), corruption=Uniform(3))  # type: ignore[arg-type]
+    objective = MaskedLoss(Bernoulli(N))
     with pytest.raises(ValueError, match="generator: expected one"):
-        objective.loss(scrambled, all_rows(), objective.pose(K**N, generator=generator))
+        objective.loss(scrambled, all_rows(), objective.sample_rank(K**N, generator=generator))
 
 
 def test_objectives_license_the_readings_they_train() -> None:
-    assert recipes.mac_next(N).readings == {Reading.DIFFERENCE}
-    assert recipes.mac_rest(N).readings == {Reading.DIFFERENCE}
-    assert recipes.mac_inpainting(N).readings == {Reading.DIFFERENCE, Reading.INPAINTING}
-    assert recipes.ardm(N).readings == {Reading.ANY_ORDER}
-    assert recipes.one_pass_filler(N).readings == {Reading.DIFFERENCE, Reading.INPAINTING}
-    assert recipes.one_pass(N).readings == {Reading.DIFFERENCE, Reading.INPAINTING, Reading.DIRECT}
+    assert recipes.mac_next(N).factorizations == {Factorization.DIFFERENCE}
+    assert recipes.mac_rest(N).factorizations == {Factorization.DIFFERENCE}
+    assert recipes.mac_inpainting(N).factorizations == {Factorization.DIFFERENCE, Factorization.INPAINTING}
+    assert recipes.ardm(N).factorizations == {Factorization.ANY_ORDER}
+    assert recipes.one_pass_filler(N).factorizations == {Factorization.DIFFERENCE, Factorization.INPAINTING}
+    assert recipes.one_pass(N).factorizations == {
+        Factorization.DIFFERENCE,
+        Factorization.INPAINTING,
+        Factorization.DIRECT,
+    }
 
 
 def test_the_joint_share_of_rows_reads_from_first_to_last(generator) -> None:
     first_to_last = torch.arange(8)
-    rank = Chain(UniformCardinality(8), joint_share=1.0).pose(50, generator=generator)
+    rank = OnePassLoss(UniformCardinality(8), joint_share=1.0).sample_rank(50, generator=generator)
     assert bool((rank.argsort(1) == first_to_last).all())
-    rank = Chain(UniformCardinality(8), joint_share=0.25).pose(20_000, generator=generator)
+    rank = OnePassLoss(UniformCardinality(8), joint_share=0.25).sample_rank(20_000, generator=generator)
     share = float((rank.argsort(1) == first_to_last).all(1).double().mean())
     # 1/4 on purpose, and by chance when given is a prefix in sorted order: sum over sizes 0..7 of 1 / (8 C(8, k)).
     chance = sum(1 / (8 * math.comb(8, k)) for k in range(8))
     assert share == pytest.approx(0.25 + 0.75 * chance, abs=4 * math.sqrt(0.25 / 20_000))
-    assert Chain(UniformCardinality(8)).order == Increasing()
+    assert OnePassLoss(UniformCardinality(8)).order == Increasing()

@@ -3,7 +3,7 @@
 import pytest
 from torch import Generator
 
-from anyfill.questions import Bernoulli, Reading
+from anyfill.questions import Bernoulli, Factorization
 
 
 def test_a_rate_of_0_asks_nothing_and_a_rate_of_1_asks_everything(generator: Generator) -> None:
@@ -24,8 +24,8 @@ def test_a_rate_for_each_row_correlates_the_variables_of_a_row(generator: Genera
 
 
 def test_a_coin_with_one_side_trains_no_chain() -> None:
-    assert Bernoulli(3, 0.5).readings == Bernoulli(3).readings == {Reading.ANY_ORDER}
-    assert Bernoulli(3, 0.0).readings == Bernoulli(3, 1.0).readings == frozenset()
+    assert Bernoulli(3, 0.5).factorizations == Bernoulli(3).factorizations == {Factorization.ANY_ORDER}
+    assert Bernoulli(3, 0.0).factorizations == Bernoulli(3, 1.0).factorizations == frozenset()
 
 
 @pytest.mark.parametrize("rate", [-0.1, 1.1, float("nan"), True])

@@ -7,7 +7,7 @@ import torch
 from scipy.stats import chisquare
 from torch import Generator, Tensor
 
-from anyfill.data.spins import all_codes
+from anyfill.networks.states import all_codes
 from anyfill.questions.blocks import AdaptiveBlocks, Blocks, FixedBlocks, k_blocks, listed_rows, subsets_of
 
 

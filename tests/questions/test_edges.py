@@ -9,10 +9,10 @@ from torch import Generator
 from anyfill.questions import (
     Bernoulli,
     Edges,
+    Factorization,
     KSubset,
     Question,
     Questions,
-    Reading,
     Shuffled,
     UniformCardinality,
     UniformSplits,
@@ -64,18 +64,18 @@ def test_more_candidates_come_nearer_to_the_exact_law(generator: Generator) -> N
 
 
 @pytest.mark.parametrize(
-    ("test", "readings"),
+    ("test", "factorizations"),
     [
-        (UniformCardinality(4, "nothing"), {Reading.DIFFERENCE}),
-        (UniformCardinality(4, "rest"), {Reading.INPAINTING}),
-        (Bernoulli(4), {Reading.INPAINTING}),
+        (UniformCardinality(4, "nothing"), {Factorization.DIFFERENCE}),
+        (UniformCardinality(4, "rest"), {Factorization.INPAINTING}),
+        (Bernoulli(4), {Factorization.INPAINTING}),
         (Bernoulli(4, 1.0), set()),
         (KSubset(4, 2), set()),
-        (UniformSplits(4), set(Reading) - {Reading.PREFIX, Reading.MARGINAL}),
+        (UniformSplits(4), set(Factorization) - {Factorization.PREFIX, Factorization.MARGINAL}),
     ],
 )
-def test_edges_are_read_as_their_test_family_says(test: Questions, readings: set[Reading]) -> None:
-    assert Edges(test).readings == readings
+def test_edges_are_read_as_their_test_family_says(test: Questions, factorizations: set[Factorization]) -> None:
+    assert Edges(test).factorizations == factorizations
 
 
 def test_a_random_order_is_sampled_but_not_listed(generator: Generator) -> None:

@@ -14,6 +14,7 @@ from anyfill.questions import (
     Decreasing,
     Edges,
     Enumerable,
+    Factorization,
     Increasing,
     InpaintingEdges,
     KSubset,
@@ -22,7 +23,6 @@ from anyfill.questions import (
     Order,
     Question,
     Questions,
-    Reading,
     Spaced,
     Staged,
     TheRest,
@@ -135,7 +135,7 @@ def trained(questions: Questions) -> set[tuple[frozenset[int], int]]:
     return {(frozenset(q.given), j) for q in enumerate_questions(questions) for j in q.asked}
 
 
-def needed(reading: Reading, order: Order, variables: int) -> set[tuple[frozenset[int], int]]:
+def needed(factorization: Factorization, order: Order, variables: int) -> set[tuple[frozenset[int], int]]:
     """Every (known set, variable) that a reading looks up, over all pairs (given, asked)."""
     place = {variable: i for i, variable in enumerate(in_order(order, variables))}
     edges = {
@@ -144,11 +144,11 @@ def needed(reading: Reading, order: Order, variables: int) -> set[tuple[frozense
         for size in range(variables)
         for known in combinations(sorted(set(range(variables)) - {j}), size)
     }
-    if reading is Reading.DIFFERENCE:  # marginals: known is a prefix of a subset
+    if factorization is Factorization.DIFFERENCE:  # marginals: known is a prefix of a subset
         return {(known, j) for known, j in edges if all(place[i] < place[j] for i in known)}
-    if reading is Reading.INPAINTING:  # completions: nothing before j is unknown
+    if factorization is Factorization.INPAINTING:  # completions: nothing before j is unknown
         return {(known, j) for known, j in edges if all(i in known for i in place if place[i] < place[j])}
-    if reading is Reading.PREFIX:  # one chain: known is all that comes before
+    if factorization is Factorization.PREFIX:  # one chain: known is all that comes before
         return {(known, j) for known, j in edges if known == {i for i in place if place[i] < place[j]}}
     return edges  # DIRECT (given any set, asked one variable) and ANY_ORDER
 
@@ -168,14 +168,20 @@ READ: list[tuple[Questions, Order]] = [
 def test_the_readings_claimed_are_those_whose_every_term_is_trained(questions: Questions, order: Order) -> None:
     """Under N = 4 the claim is also complete: a reading whose every term is trained is claimed or implied."""
     seen = trained(questions)
-    licensed = {reading for reading in Reading if needed(reading, order, questions.variables) <= seen}
-    claimed = set(Reading) if Reading.ANY_ORDER in questions.readings else set(questions.readings)
-    assert (claimed | {Reading.PREFIX} if claimed else claimed) == licensed  # every other reading implies this one
+    supported = {
+        factorization for factorization in Factorization if needed(factorization, order, questions.variables) <= seen
+    }
+    claimed = (
+        set(Factorization) if Factorization.ANY_ORDER in questions.factorizations else set(questions.factorizations)
+    )
+    assert (
+        claimed | {Factorization.PREFIX} if claimed else claimed
+    ) == supported  # every other reading implies this one
 
 
 @pytest.mark.parametrize("edges", [MacEdges(4), InpaintingEdges(4)])
 def test_asking_the_rest_trains_at_least_what_the_edges_train(edges: Questions) -> None:
-    assert TheRest(edges).readings == edges.readings
+    assert TheRest(edges).factorizations == edges.factorizations
     assert trained(TheRest(edges)) > trained(edges)
 
 
@@ -205,20 +211,20 @@ def test_path_readings_are_told_by_every_test_family_and_by_nothing_else() -> No
 def test_a_family_that_cannot_be_listed_is_refused_by_name() -> None:
     class Opaque:
         variables = 2
-        readings = frozenset[Reading]()
+        factorizations = frozenset[Factorization]()
 
         def sample(self, batch: int, *, generator: Generator) -> Question:
             return UniformSplits(2).sample(batch, generator=generator)
 
     with pytest.raises(ValueError, match="Opaque"):
         enumerate_questions(Opaque())
-    assert Edges(Opaque()).readings == frozenset()
+    assert Edges(Opaque()).factorizations == frozenset()
 
 
 def test_a_support_that_does_not_sum_to_1_is_refused() -> None:
     class Short:
         variables = 1
-        readings = frozenset[Reading]()
+        factorizations = frozenset[Factorization]()
 
         def sample(self, batch: int, *, generator: Generator) -> Question:
             return UniformSplits(1).sample(batch, generator=generator)

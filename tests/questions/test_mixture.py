@@ -7,7 +7,7 @@ import torch
 from scipy.stats import chisquare
 from torch import Generator
 
-from anyfill.questions import KSubset, MacEdges, Mixture, Question, Reading, UniformCardinality, Weighted
+from anyfill.questions import Factorization, KSubset, MacEdges, Mixture, Question, UniformCardinality, Weighted
 
 PARTS = (KSubset(5, 1), KSubset(5, 3), UniformCardinality(5, "nothing"))
 
@@ -40,8 +40,11 @@ def test_sample_is_the_first_half_of_draw() -> None:
 
 
 def test_a_mixture_may_be_read_for_whatever_a_part_may() -> None:
-    assert Mixture((MacEdges(5), UniformCardinality(5))).readings == {Reading.DIFFERENCE, Reading.ANY_ORDER}
-    assert Mixture((KSubset(5, 1), KSubset(5, 2))).readings == frozenset()
+    assert Mixture((MacEdges(5), UniformCardinality(5))).factorizations == {
+        Factorization.DIFFERENCE,
+        Factorization.ANY_ORDER,
+    }
+    assert Mixture((KSubset(5, 1), KSubset(5, 2))).factorizations == frozenset()
 
 
 def test_parts_that_disagree_on_the_variables_are_refused() -> None:

@@ -13,10 +13,10 @@ from torch import Generator
 from anyfill.objectives import Rescaled, Stepwise
 from anyfill.questions import (
     Enumerable,
+    Factorization,
     InStages,
     Mixture,
     Question,
-    Reading,
     Staged,
     UniformCardinality,
     Weighted,
@@ -82,14 +82,14 @@ def test_one_stage_is_ardm_exactly(size: int) -> None:
         assert torch.equal(one.given, draws[2].given)
         assert torch.equal(one.asked, draws[2].asked)
     assert torch.equal(Stepwise()(draws[0]), Rescaled()(draws[0]))
-    assert everything.readings == nothing.readings == ardm.readings
-    assert everything.path_readings == ardm.path_readings
+    assert everything.factorizations == nothing.factorizations == ardm.factorizations
+    assert everything.path_factorizations == ardm.path_factorizations
 
 
 def test_two_stages_alone_license_nothing_and_in_a_mixture_take_nothing_away() -> None:
     two = Staged((True, False, True))
-    assert two.readings == two.path_readings == frozenset()
-    assert Mixture((UniformCardinality(3), two)).readings == {Reading.ANY_ORDER}
+    assert two.factorizations == two.path_factorizations == frozenset()
+    assert Mixture((UniformCardinality(3), two)).factorizations == {Factorization.ANY_ORDER}
 
 
 @pytest.mark.parametrize("region", [(True, False, True, False), (False, True, True, True), (True,), (True, False)])

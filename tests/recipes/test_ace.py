@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
-from anyfill.data.rows import Rows
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods import EnergyMixture, TiltedMarginals
 from anyfill.model import Model
 from anyfill.objectives import Sum
-from anyfill.questions import Decreasing, MacEdges, Question, Reading, TheRest, UniformCardinality
+from anyfill.questions import Decreasing, Factorization, MacEdges, Question, TheRest, UniformCardinality
 from anyfill.recipes import ace, ace_mac, ace_model
+from anyfill.rows import Rows
 from anyfill.training import FitOptions, fit, load_model, save_model
 
 SMALL = {"width": 32, "depth": 1, "components": 2, "latent": 8, "units": 16, "blocks": 1}
@@ -34,8 +34,8 @@ def test_the_recipes_differ_in_masks_and_protocol_alone() -> None:
     assert plain.questions == UniformCardinality(5)
     assert mac.questions == TheRest(MacEdges(5, Decreasing()))
     assert (plain.weights, plain.samples) == (mac.weights, mac.samples) == (Sum(), 20)
-    assert plain.readings == {Reading.ANY_ORDER}
-    assert mac.readings == {Reading.DIFFERENCE}
+    assert plain.factorizations == {Factorization.ANY_ORDER}
+    assert mac.factorizations == {Factorization.DIFFERENCE}
     assert mac.order == Decreasing()
 
 
@@ -68,7 +68,7 @@ def test_a_trained_model_is_saved_and_loaded_with_its_energy_network(tmp_path: P
     answer = log_prob(model, whole.x, question)
     for folder in ("run", "saved"):
         back = load_model(tmp_path / folder)
-        assert back.readings == {Reading.ANY_ORDER}
+        assert back.factorizations == {Factorization.ANY_ORDER}
         for key, value in model.state_dict().items():
             assert torch.equal(back.state_dict()[key], value), key
         assert torch.equal(log_prob(back, whole.x, question).value, answer.value)
@@ -89,7 +89,7 @@ def test_samples_means_and_intervals_come_through_the_facade(generator: Generato
     again = ace_mac(2)
     other = ace_model((0, 0), **SMALL)
     fit(other, rows, again, options(3))
-    assert log_prob(other, rows.x, Question.of(2, given=[1], batch=400)).reading is Reading.DIFFERENCE
+    assert log_prob(other, rows.x, Question.of(2, given=[1], batch=400)).factorization is Factorization.DIFFERENCE
 
 
 def mass(model: Model, x: Tensor, known: Tensor) -> Tensor:

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
-from anyfill.data.rows import Rows
 from anyfill.likelihoods import Categorical, Gaussian
 from anyfill.likelihoods import Mixed as MixedLikelihood
 from anyfill.networks import Mixed, Real
-from anyfill.questions import Reading
+from anyfill.questions import Factorization
 from anyfill.recipes import miwae, miwae_model, vae, vae_model
+from anyfill.rows import Rows
 from anyfill.training import FitOptions, fit
 
 
@@ -43,7 +43,7 @@ def test_a_fitted_model_answers_like_any_other(name: str, generator) -> None:
         objective = miwae(3, draws=5, hidden=0.5)
     rows = Rows.from_values(x)
     fit(model, rows, objective, FitOptions(steps=120, batch_size=128, learning_rate=1e-2, seed=0, device="cpu"))
-    assert model.readings == {Reading.ANY_ORDER}
+    assert model.factorizations == {Factorization.ANY_ORDER}
     holes = torch.tensor([[1.5, torch.nan, torch.nan], [-1.5, torch.nan, torch.nan]])
     answer = model.given(holes)
     mean = answer.mean()

@@ -8,15 +8,23 @@ import pytest
 import torch
 from torch import Generator
 
-from anyfill.data.rows import Rows
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods import Categorical, Gaussian, Mixed
 from anyfill.model import Model
 from anyfill.networks import EnumeratedJoint, RandomConditionals
-from anyfill.objectives import Rescaled, Stepwise, Unrolled
-from anyfill.questions import InStages, Mixture, Question, Reading, Staged, UniformCardinality, enumerate_questions
+from anyfill.objectives import MaskedLoss, Rescaled, Stepwise
+from anyfill.questions import (
+    Factorization,
+    InStages,
+    Mixture,
+    Question,
+    Staged,
+    UniformCardinality,
+    enumerate_questions,
+)
 from anyfill.rank import NEVER
 from anyfill.recipes import ardm, sfarm, sfarm_mlp, sfarm_options
+from anyfill.rows import Rows
 from anyfill.samplers import Follow, sample
 from anyfill.training import FitOptions, fit, load_model, save_model
 
@@ -30,7 +38,7 @@ def all_rows() -> Rows:
     return Rows(x, torch.ones_like(x, dtype=torch.bool))
 
 
-def expected_loss(objective: Unrolled, model: Model, rows: Rows) -> torch.Tensor:
+def expected_loss(objective: MaskedLoss, model: Model, rows: Rows) -> torch.Tensor:
     """(B,): the mean over every question the objective may pose, exactly."""
     total = torch.zeros(len(rows), dtype=torch.float64)
     for question in enumerate_questions(objective.questions):
@@ -75,14 +83,14 @@ def test_on_a_true_joint_the_expected_loss_is_its_log_probability() -> None:
 def test_one_random_mode_is_ardm_exactly(generator: Generator) -> None:
     """Eq. 11, also with missing values; written with a stage that is everything it is the same loss, row by row."""
     assert sfarm(N) == ardm(N)
-    staged = Unrolled(Mixture((Staged((True,) * N),)), weights=Rescaled())
+    staged = MaskedLoss(Mixture((Staged((True,) * N),)), weights=Rescaled())
     model, rows = Model(RandomConditionals(N, K), Categorical(K)), all_rows()
     holes = Rows(rows.x, torch.rand(len(rows), N, generator=generator) < 0.7)
     assert enumerate_questions(staged.questions) == enumerate_questions(ardm(N).questions)
-    rank = ardm(N).pose(len(rows), generator=generator)
+    rank = ardm(N).sample_rank(len(rows), generator=generator)
     for data in (rows, holes):
         assert torch.equal(staged.loss(model, data, rank), ardm(N).loss(model, data, rank))
-    stepwise = Unrolled(Mixture((Staged((True,) * N),)), weights=Stepwise())
+    stepwise = MaskedLoss(Mixture((Staged((True,) * N),)), weights=Stepwise())
     assert torch.equal(stepwise.loss(model, rows, rank), ardm(N).loss(model, rows, rank))
 
 
@@ -90,7 +98,7 @@ def test_the_recipe_is_a_mixture_of_modes_that_may_be_asked_in_any_order() -> No
     objective = sfarm(N, REGIONS)
     assert objective.questions == Mixture((UniformCardinality(N), *map(Staged, REGIONS)))
     assert objective.weights == Stepwise()
-    assert objective.readings == {Reading.ANY_ORDER}
+    assert objective.factorizations == {Factorization.ANY_ORDER}
     assert objective.order is None
 
 

@@ -7,12 +7,11 @@ import pytest
 import torch
 from torch import Generator, nn
 
-from anyfill.corruption import Absorb, Scramble
-from anyfill.data.chorale import CODES
-from anyfill.data.rows import Rows
+from anyfill.corruption import Absorbing, Uniform
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
-from anyfill.questions import Question, Reading
+from anyfill.music.chorale import CODES
+from anyfill.questions import Factorization, Question
 from anyfill.recipes.sunmask import (
     SUNDAE_VARIANTS,
     SUNMASK_VARIANTS,
@@ -27,6 +26,7 @@ from anyfill.recipes.sunmask import (
     sunmask_unet_model,
     sunmask_variant,
 )
+from anyfill.rows import Rows
 from anyfill.samplers import Draw, sample, trace
 from anyfill.training import FitOptions, fit
 
@@ -39,7 +39,7 @@ MODELS = {
     "SDt": lambda: sundae_model(STEPS, network="transformer", width=32),
 }
 OBJECTIVES = {"SUNMASK": sunmask(N), "Coconet": coconet(N), "SUNDAE": sundae(N)}
-CORRUPTIONS = {"SUNMASK": Scramble(CODES), "Coconet": Absorb(), "SUNDAE": Scramble(CODES, told=False)}
+CORRUPTIONS = {"SUNMASK": Uniform(CODES), "Coconet": Absorbing(), "SUNDAE": Uniform(CODES, mask_visible=False)}
 SAMPLERS = {
     "SUNMASK": sunmask_variant("T", rounds=8),
     "Coconet": coconet_sampler(8),
@@ -72,7 +72,7 @@ def made(name):
 
 def fixed(name):
     """The recipe's corruption around a network that can be looked into."""
-    return Model(Fixed(), Categorical(CODES), corruption=CORRUPTIONS[name], readings=[Reading.ANY_ORDER])
+    return Model(Fixed(), Categorical(CODES), corruption=CORRUPTIONS[name], factorizations=[Factorization.ANY_ORDER])
 
 
 def asking(*places, rows=1):
@@ -230,7 +230,9 @@ def test_a_soprano_may_be_given_or_held_and_stays_either_way(name):
     for given, held in ((soprano, torch.zeros_like(soprano)), (torch.zeros_like(soprano), soprano)):
         generator = Generator().manual_seed(1)
         question = Question(given, ~soprano)
-        out = sample(model, x, question, policy=policy, draw=draw, held=held, generator=generator, unlicensed=True).x
+        out = sample(
+            model, x, question, policy=policy, draw=draw, held=held, generator=generator, allow_untrained=True
+        ).x
         assert torch.equal(out[soprano], x[soprano])
         drawn.append(out)
     assert torch.equal(*drawn) is (name == "SUNDAE")  # which cannot tell one lock from the other

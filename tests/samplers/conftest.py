@@ -10,7 +10,7 @@ from torch import nn
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.one_pass import OnePassTransformer
-from anyfill.questions import Question, Reading, chain_rank
+from anyfill.questions import Factorization, Question, chain_rank
 from anyfill.rank import asked_in
 from anyfill.samplers import Draw, reshape_log_probs
 
@@ -110,7 +110,7 @@ class Kit:
     @staticmethod
     def model(network, values, **options):
         """A model that is licensed for everything."""
-        return Model(network, Categorical(values), **{"readings": list(Reading), **options})
+        return Model(network, Categorical(values), **{"factorizations": list(Factorization), **options})
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from anyfill.networks.embed import Mixed as MixedKind
 from anyfill.networks.exact import EnumeratedJoint
 from anyfill.networks.network import Cached
 from anyfill.networks.one_pass import OnePassTransformer
-from anyfill.questions import Decreasing, Increasing, Question, Reading, Shuffled
+from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled
 from anyfill.samplers import CachedChain, Draw, Follow, Speculative, sample, watch
 
 
@@ -80,7 +80,7 @@ def test_mixed_columns_are_drawn_each_by_its_own_kind(generator):
     likelihood = Mixed(columns)
     network = OnePassTransformer(MixedKind((3, 0, 2, 0)), (4,), likelihood.width, width=16, depth=1, heads=2)
     nn.init.normal_(network.head.weight, std=0.5)
-    model = Model(network, likelihood, readings=[Reading.ANY_ORDER])
+    model = Model(network, likelihood, factorizations=[Factorization.ANY_ORDER])
     asked = torch.ones(200, 4).bool()
     question = Question(~asked, asked)
     out = sample(model, torch.zeros(200, 4), question, policy=CachedChain(Shuffled()), generator=generator).x

@@ -8,7 +8,7 @@ from torch import Generator, Tensor
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import EnumeratedJoint
-from anyfill.questions import Question, Reading, Shuffled
+from anyfill.questions import Factorization, Question, Shuffled
 from anyfill.samplers import Confidence, Follow, Gibbs, Policy, Speculative, sample
 from anyfill.samplers.sample import Decoder
 
@@ -27,7 +27,7 @@ EXACT: dict[str, Policy | Decoder] = {
 
 def draw(policy: Policy | Decoder, seed: int) -> Tensor:
     """(DRAWS, 6) from nothing."""
-    model = Model(JOINT, Categorical(2), readings=Reading)
+    model = Model(JOINT, Categorical(2), factorizations=Factorization)
     x = torch.zeros(DRAWS, 6, dtype=torch.int64)
     return sample(model, x, Question.of(6, batch=DRAWS), policy=policy, generator=Generator().manual_seed(seed)).x
 

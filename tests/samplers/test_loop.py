@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import Generator, nn
 
-from anyfill.corruption import Scramble
+from anyfill.corruption import Uniform
 from anyfill.likelihoods import Gaussian
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
-from anyfill.questions import Decreasing, Increasing, Question, Reading, Shuffled
+from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled
 from anyfill.samplers import Follow, sample, trace
 
 ROWS = 20_000
@@ -157,7 +157,7 @@ class Strict(nn.Module):
 
 
 def test_a_corruption_that_shows_unknown_places_shows_noise_never_what_stood_there(kit, generator):
-    model = kit.model(Strict(), 3, corruption=Scramble(3))
+    model = kit.model(Strict(), 3, corruption=Uniform(3))
     question = kit.question(30, [0], [1, 2], 5)
     x = torch.full((30, 5), float("nan"))
     x[:, 0] = 2.0
@@ -174,7 +174,7 @@ def test_real_values_need_rows_that_can_hold_them(generator):
         def forward(self, x, known, context=None):
             return torch.zeros(len(x), 2, 2)
 
-    model = Model(Flat(), Gaussian(), readings=[Reading.ANY_ORDER])
+    model = Model(Flat(), Gaussian(), factorizations=[Factorization.ANY_ORDER])
     nothing = torch.zeros(3, 2).bool()
     with pytest.raises(ValueError, match="dtype of x"):
         sample(model, torch.zeros(3, 2).long(), Question(nothing, ~nothing), generator=generator)

@@ -11,7 +11,7 @@ from anyfill.likelihoods import Mixed as MixedLikelihood
 from anyfill.model import Model
 from anyfill.networks import Mixed, ResidualMLP
 from anyfill.networks.exact import EnumeratedJoint
-from anyfill.questions import Decreasing, Increasing, Question, Reading
+from anyfill.questions import Decreasing, Factorization, Increasing, Question
 from anyfill.samplers import Confidence, EntropyBounded, Follow, Gibbs, Policy, sample, trace
 
 ROWS = 20_000
@@ -116,7 +116,7 @@ def test_entropies_of_densities_are_refused(generator):
         def forward(self, x, known, context=None):
             return torch.zeros(len(x), 2, 2)
 
-    model = Model(Flat(), Gaussian(), readings=[Reading.ANY_ORDER])
+    model = Model(Flat(), Gaussian(), factorizations=[Factorization.ANY_ORDER])
     with pytest.raises(ValueError, match="discrete"):
         sample(model, torch.zeros(3, 2), everything(3, 2), policy=EntropyBounded(), generator=generator)
 
@@ -143,7 +143,7 @@ def test_confidence_does_not_rank_probabilities_against_densities(generator):
     model = Model(
         ResidualMLP(Mixed((3, 0)), 2, 3, 8, 1),
         MixedLikelihood((Categorical(3), Gaussian())),
-        readings=[Reading.ANY_ORDER],
+        factorizations=[Factorization.ANY_ORDER],
     )
     with pytest.raises(ValueError, match="Confidence: expected probabilities or densities, not both"):
         sample(model, torch.zeros(2, 2), Question.of(2, batch=2), policy=Confidence(2), generator=generator)
@@ -155,11 +155,11 @@ def test_an_open_order_is_the_models_own(joint, policy):
         x = torch.zeros(50, 4).long()
         return sample(model, x, everything(50, 4), policy=policy, generator=Generator().manual_seed(3)).x
 
-    model = Model(joint, Categorical(3), order=Decreasing(), readings=[Reading.ANY_ORDER])
+    model = Model(joint, Categorical(3), order=Decreasing(), factorizations=[Factorization.ANY_ORDER])
     named = policy.along(Decreasing())
     assert torch.equal(drawn(model, policy), drawn(model, named))
     assert not torch.equal(drawn(model, policy), drawn(model, policy.along(Increasing())))
     assert named.along(Increasing()) == named
-    directly = Model(joint, Categorical(3), order=Decreasing(), readings=[Reading.DIRECT])
+    directly = Model(joint, Categorical(3), order=Decreasing(), factorizations=[Factorization.DIRECT])
     if isinstance(policy, Follow):  # and a model trained in its own order alone is followed in it
         assert torch.equal(drawn(directly, policy), drawn(model, policy))

@@ -11,7 +11,7 @@ from torch import Generator, nn
 from anyfill.likelihoods import Gaussian
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint
-from anyfill.questions import Question, Reading
+from anyfill.questions import Factorization, Question
 from anyfill.samplers import Forgetful, Policy, sample, trace
 from anyfill.samplers.remask import Remask
 
@@ -154,7 +154,7 @@ def test_wrong_settings_and_densities_are_refused(kit, generator):
     for options in ({"share": 1.5}, {"drops": "all"}, {"writes": "all"}):
         with pytest.raises(ValueError, match=next(iter(options))):
             Remask(3, **options)
-    with pytest.raises(ValueError, match="steps_at_most"):
+    with pytest.raises(ValueError, match="max_steps"):
         Remask(0)
 
     class Flat(nn.Module):
@@ -163,7 +163,7 @@ def test_wrong_settings_and_densities_are_refused(kit, generator):
         def forward(self, x, known, context=None):
             return torch.zeros(*x.shape, 2)
 
-    model = Model(Flat(), Gaussian(), readings=[Reading.ANY_ORDER])
+    model = Model(Flat(), Gaussian(), factorizations=[Factorization.ANY_ORDER])
     x, question = torch.zeros(1, 2), everything(1, 2)
     sample(model, x, question, policy=Remask(4), generator=generator)
     with pytest.raises(ValueError, match="discrete"):

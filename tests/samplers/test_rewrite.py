@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Generator, nn
 
-from anyfill.corruption import Absorb, Scramble
+from anyfill.corruption import Absorbing, Uniform
 from anyfill.networks.embed import Discrete
 from anyfill.networks.transformer import Transformer
 from anyfill.questions import Question
@@ -40,7 +40,7 @@ def everything(rows, variables):
 
 
 def states_of(kit, policy, generator, *, rows=4, variables=16):
-    model = kit.model(Sure(variables), VALUES, corruption=Scramble(VALUES))
+    model = kit.model(Sure(variables), VALUES, corruption=Uniform(VALUES))
     return model, list(
         trace(model, torch.zeros(rows, variables).long(), everything(rows, variables), policy, generator=generator)
     )
@@ -150,7 +150,7 @@ def models(kit):
     for weights in network.parameters():
         nn.init.normal_(weights, std=0.5)
     return [
-        kit.model(network, VALUES, corruption=part) for part in (Scramble(VALUES), Scramble(VALUES, False), Absorb())
+        kit.model(network, VALUES, corruption=part) for part in (Uniform(VALUES), Uniform(VALUES, False), Absorbing())
     ]
 
 
@@ -182,7 +182,7 @@ def test_locked_values_never_change_and_a_seed_says_it_all(models, name, roles, 
 
 
 def test_a_held_value_is_shown_from_the_first_step_and_never_trusted(kit, generator):
-    model = kit.model(Sure(4), VALUES, corruption=Scramble(VALUES))
+    model = kit.model(Sure(4), VALUES, corruption=Uniform(VALUES))
     x = torch.full((5, 4), 2)
     held = torch.tensor([True, False, False, False]).expand(5, 4)
     given = held.roll(1, 1)
@@ -196,7 +196,7 @@ def test_a_held_value_is_shown_from_the_first_step_and_never_trusted(kit, genera
 
 
 def test_held_values_must_be_values_apart_from_the_question_and_need_a_policy(kit, generator):
-    model = kit.model(Sure(4), VALUES, corruption=Scramble(VALUES))
+    model = kit.model(Sure(4), VALUES, corruption=Uniform(VALUES))
     x, question = torch.zeros(1, 4).long(), everything(1, 4)
     held = torch.tensor([[True, False, False, False]])
     with pytest.raises(ValueError, match="neither given nor asked"):

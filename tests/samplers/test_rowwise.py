@@ -7,7 +7,7 @@ from anyfill.likelihoods import Categorical, Gaussian, Mixed, SpikedMixture
 from anyfill.likelihoods.numerics import normal, uniform
 from anyfill.model import Model
 from anyfill.networks import EnumeratedJoint, OnePassTransformer, RandomConditionals, ResidualMLP, embed
-from anyfill.questions import Decreasing, Increasing, Question, Reading, Shuffled
+from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled
 from anyfill.samplers.rowwise import (
     SPARE,
     RowStreams,
@@ -55,7 +55,7 @@ def mixed_model(one_pass, seed=0):
         network = ResidualMLP(kind, 5, width, width=16, depth=2)
         for weights in network.parameters():
             torch.nn.init.normal_(weights, std=0.3)
-    return Model(network, COLUMNS, readings=list(Reading)).eval()
+    return Model(network, COLUMNS, factorizations=list(Factorization)).eval()
 
 
 def mixed_rows(count, generator):
@@ -219,7 +219,7 @@ def test_the_network_sees_blocks_of_one_size_only(generator):
 
 def test_a_model_that_only_completes_is_asked_to_complete(generator):
     model = mixed_model(False)
-    model.readings = frozenset({Reading.INPAINTING})
+    model.factorizations = frozenset({Factorization.INPAINTING})
     x, known = mixed_rows(20, generator)
     asked = ~known
     asked[:, 1] = False
@@ -231,10 +231,10 @@ def test_a_model_that_only_completes_is_asked_to_complete(generator):
 def test_what_the_model_was_not_trained_for_is_refused(generator):
     model = mixed_model(False)
     x, known = mixed_rows(20, generator)
-    model.readings = frozenset({Reading.DIFFERENCE})
+    model.factorizations = frozenset({Factorization.DIFFERENCE})
     with pytest.raises(ValueError, match=r"sampling p\(asked \| given\)"):
         sample_rowwise(model, x, known, ~known, keys=torch.arange(20))
-    model.readings = frozenset()
+    model.factorizations = frozenset()
     with pytest.raises(ValueError, match="never trained"):
         sample_rowwise(model, x, known, ~known, keys=torch.arange(20))
 
@@ -275,7 +275,7 @@ def test_no_rows_and_nothing_asked_come_back_as_they_are():
 
 def test_scores_of_the_drawn_rows_average_to_the_entropy(kit, generator):
     joint = EnumeratedJoint.random(3, 2, generator=generator)
-    model = Model(kit.masked(joint), Categorical(2), readings=list(Reading))
+    model = Model(kit.masked(joint), Categorical(2), factorizations=list(Factorization))
     x = torch.zeros(8000, 3, dtype=torch.int64)
     known = torch.zeros_like(x, dtype=torch.bool)
     drawn = sample_rowwise(model, x, known, ~known, keys=torch.arange(8000), rows_per_pass=4096)[0]
@@ -319,7 +319,7 @@ def test_a_network_that_answers_cells_is_asked_for_these_alone(generator):
         torch.nn.init.normal_(weights, std=0.3)
     whole = mixed_model(False)
     x, known = mixed_rows(20, generator)
-    alone = Model(network, COLUMNS, readings=list(Reading)).eval()
+    alone = Model(network, COLUMNS, factorizations=list(Factorization)).eval()
     drawn = [sample_rowwise(one, x, known, ~known, keys=torch.arange(20)) for one in (alone, whole)]
     assert torch.equal(*drawn)
 

@@ -5,7 +5,7 @@ import torch
 from torch import Generator
 
 from anyfill.networks.exact import EnumeratedJoint
-from anyfill.questions import Decreasing, Increasing, Question, Reading, Shuffled
+from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled
 from anyfill.samplers import Confidence, EntropyBounded, Follow, Gibbs, Speculative, sample
 
 ROWS = 20_000
@@ -18,23 +18,25 @@ def joint():
 
 def test_an_untrained_model_is_refused_by_name(kit, generator, joint):
     with pytest.raises(ValueError, match="never trained"):
-        sample(kit.model(joint, 2, readings=[]), torch.zeros(1, 4), kit.question(1, [], [0], 4), generator=generator)
+        sample(
+            kit.model(joint, 2, factorizations=[]), torch.zeros(1, 4), kit.question(1, [], [0], 4), generator=generator
+        )
 
 
 @pytest.mark.parametrize("policy", [None, Speculative()])
 def test_a_model_of_marginals_is_not_sampled_past_what_it_practised(kit, generator, joint, policy):
-    model = kit.model(joint, 2, readings=[Reading.DIFFERENCE])
+    model = kit.model(joint, 2, factorizations=[Factorization.DIFFERENCE])
     late = kit.question(5, [2], [0, 3], 4)  # a given variable after an asked one
     x = torch.zeros(5, 4).long()
     with pytest.raises(ValueError, match="mac_inpainting") as error:
         sample(model, x, late, policy=policy, generator=generator)
     assert "difference" in str(error.value)
-    assert sample(model, x, late, policy=policy, generator=generator, unlicensed=True).x.shape == (5, 4)
+    assert sample(model, x, late, policy=policy, generator=generator, allow_untrained=True).x.shape == (5, 4)
 
 
 @pytest.mark.parametrize("given", [[], [0], [0, 1]])
 def test_a_model_of_marginals_continues_what_comes_first_in_its_order(kit, generator, joint, given):
-    model = kit.model(joint, 2, readings=[Reading.DIFFERENCE])
+    model = kit.model(joint, 2, factorizations=[Factorization.DIFFERENCE])
     question = kit.question(ROWS, given, [2, 3], 4)
     out = sample(model, torch.ones(ROWS, 4).long(), question, generator=generator).x
     law = joint.probabilities
@@ -57,7 +59,7 @@ class CompletesOnly(torch.nn.Module):
 
 
 def test_a_model_of_completions_completes_and_keeps_the_asked_part(kit, generator, joint):
-    model = kit.model(CompletesOnly(joint), 2, readings=[Reading.INPAINTING])
+    model = kit.model(CompletesOnly(joint), 2, factorizations=[Factorization.INPAINTING])
     question = kit.question(ROWS, [1], [0, 3], 4)  # variable 2 is ignored, and stands before 3
     x = torch.tensor([0.0, 1.0, torch.nan, 0.0]).expand(ROWS, 4)
     out = sample(model, x, question, generator=generator)
@@ -65,7 +67,7 @@ def test_a_model_of_completions_completes_and_keeps_the_asked_part(kit, generato
     assert kit.p_value(out.x[:, [0, 3]], (law / law.sum()).flatten()) > 0.001
     assert bool(out.x[:, 2].isnan().all())
     assert out.passes == 3  # variable 2 was drawn too
-    astray = sample(model, x, question, generator=generator, unlicensed=True)
+    astray = sample(model, x, question, generator=generator, allow_untrained=True)
     assert kit.p_value(astray.x[:, [0, 3]], (law / law.sum()).flatten()) < 1e-6
     assert astray.passes == 2
 
@@ -73,36 +75,36 @@ def test_a_model_of_completions_completes_and_keeps_the_asked_part(kit, generato
 @pytest.mark.parametrize(
     "policy", [Confidence(2), EntropyBounded(), Gibbs(1, 1), Follow(Decreasing()), Follow(Shuffled())]
 )
-@pytest.mark.parametrize("reading", [Reading.DIRECT, Reading.INPAINTING, Reading.DIFFERENCE])
-def test_only_a_model_of_any_order_is_sampled_out_of_its_order(kit, generator, joint, policy, reading):
+@pytest.mark.parametrize("factorization", [Factorization.DIRECT, Factorization.INPAINTING, Factorization.DIFFERENCE])
+def test_only_a_model_of_any_order_is_sampled_out_of_its_order(kit, generator, joint, policy, factorization):
     question = kit.question(5, [], range(4), 4)
     x = torch.zeros(5, 4).long()
     with pytest.raises(ValueError, match="sampling"):
-        sample(kit.model(joint, 2, readings=[reading]), x, question, policy=policy, generator=generator)
-    allowed = kit.model(joint, 2, readings=[Reading.ANY_ORDER])
+        sample(kit.model(joint, 2, factorizations=[factorization]), x, question, policy=policy, generator=generator)
+    allowed = kit.model(joint, 2, factorizations=[Factorization.ANY_ORDER])
     assert sample(allowed, x, question, policy=policy, generator=generator).passes > 0
 
 
 def test_parallel_groups_need_conditionals_with_gaps(kit, generator, joint):
     question = kit.question(5, [], range(4), 4)
     x = torch.zeros(5, 4).long()
-    completing = kit.model(joint, 2, readings=[Reading.INPAINTING])
+    completing = kit.model(joint, 2, factorizations=[Factorization.INPAINTING])
     with pytest.raises(ValueError, match="sampling"):
         sample(completing, x, question, policy=Follow(groups=2), generator=generator)
-    for reading in (Reading.DIRECT, Reading.DIFFERENCE, Reading.ANY_ORDER):
-        model = kit.model(joint, 2, readings=[reading])
+    for factorization in (Factorization.DIRECT, Factorization.DIFFERENCE, Factorization.ANY_ORDER):
+        model = kit.model(joint, 2, factorizations=[factorization])
         assert sample(model, x, question, policy=Follow(groups=2), generator=generator).passes == 2
 
 
 def test_the_default_follows_the_models_own_order(kit, joint):
-    model = kit.model(kit.masked(joint), 2, readings=[Reading.DIRECT], order=Decreasing())
+    model = kit.model(kit.masked(joint), 2, factorizations=[Factorization.DIRECT], order=Decreasing())
     asked = torch.ones(50, 4).bool()
     question = Question(~asked, asked)
     x = torch.zeros(50, 4).long()
     default = sample(model, x, question, generator=Generator().manual_seed(1)).x
     named = sample(model, x, question, policy=Follow(Decreasing()), generator=Generator().manual_seed(1)).x
     other = sample(
-        model, x, question, policy=Follow(Increasing()), generator=Generator().manual_seed(1), unlicensed=True
+        model, x, question, policy=Follow(Increasing()), generator=Generator().manual_seed(1), allow_untrained=True
     ).x
     assert torch.equal(default, named)
     assert not torch.equal(default, other)

@@ -11,7 +11,7 @@ from anyfill.likelihoods import Gaussian
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
-from anyfill.questions import Decreasing, Increasing, Question, Reading, chain_rank
+from anyfill.questions import Decreasing, Factorization, Increasing, Question, chain_rank
 from anyfill.samplers import CachedChain, Draw, Follow, Speculative, sample, trace
 from anyfill.samplers.drafts import NgramDraft
 
@@ -168,7 +168,7 @@ def test_only_one_pass_networks_with_discrete_values_can_speculate(kit, generato
     question = kit.question(3, [], [0, 1], 2)
     with pytest.raises(ValueError, match="one-pass"):
         sample(kit.model(kit.masked(joint), 2), torch.zeros(3, 2), question, policy=Speculative(), generator=generator)
-    model = Model(joint, Gaussian(), readings=[Reading.ANY_ORDER])
+    model = Model(joint, Gaussian(), factorizations=[Factorization.ANY_ORDER])
     with pytest.raises(ValueError, match="discrete"):
         sample(model, torch.zeros(3, 2), question, policy=Speculative(), generator=generator)
 
@@ -285,10 +285,10 @@ def test_modes_are_those_of_one_by_one_sampling(kit, generator, name):
     asked = torch.rand(12, 24, generator=generator) < torch.rand(12, 1, generator=generator)
     given = ~asked & (torch.rand(12, 24, generator=generator) < 0.5)
     x, question, mode = torch.randint(3, (12, 24), generator=generator), Question(given, asked), Draw(temperature=0.0)
-    slow = sample(model, x, question, policy=CachedChain(), draw=mode, generator=generator, unlicensed=True)
-    fast = sample(model, x, question, policy=SPECULATIVE[name], draw=mode, generator=generator, unlicensed=True)
+    slow = sample(model, x, question, policy=CachedChain(), draw=mode, generator=generator, allow_untrained=True)
+    fast = sample(model, x, question, policy=SPECULATIVE[name], draw=mode, generator=generator, allow_untrained=True)
     assert torch.equal(slow.x, fast.x)
-    *_, last = SPECULATIVE[name](model, x, question, generator=generator, unlicensed=True)
+    *_, last = SPECULATIVE[name](model, x, question, generator=generator, allow_untrained=True)
     terms = model.chain(last.x, chain_rank(Increasing(), question)).log_prob(last.x).double()
     torch.testing.assert_close(last.score, torch.where(asked, terms, 0.0), atol=1e-5, rtol=0)
 

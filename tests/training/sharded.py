@@ -22,7 +22,7 @@ from anyfill.training.shards import local
 torch.set_num_threads(1)
 folder, rank = Path(sys.argv[1]), int(os.environ["RANK"])
 SHARDED = replace(TOGETHER, shard=True)
-MUON = replace(SHARDED, optimiser="muon")
+MUON = replace(SHARDED, optimizer="muon")
 seen: dict[str, object] = {}
 
 
@@ -95,7 +95,7 @@ settings = {"validation": None, "validation_objective": None, "folder": None, "r
 run = Run(one_pass_model(), tiny_rows(), one_pass(VARIABLES), MUON, **settings, metrics=[], notes=None)
 for _ in zip(range(2), run.reports()):
     pass
-states = [state for optimiser in run.optimisers for state in optimiser.state.values()]
+states = [state for optimizer in run.optimizers for state in optimizer.state.values()]
 moments = [value for state in states for name, value in state.items() if name != "step"]
 for name, tensors in (("weights held", list(run.model.parameters())), ("state held", moments)):
     seen[name] = [sum(local(each).numel() for each in tensors), sum(each.numel() for each in tensors)]

@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 from training_standin import TinyNetwork, tiny_model
 
-from anyfill.corruption import Scramble
+from anyfill.corruption import Uniform
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
-from anyfill.questions import Decreasing, Reading
+from anyfill.questions import Decreasing, Factorization
 from anyfill.training import CheckpointError, load_model, load_notes, save_model
 
 
@@ -26,15 +26,15 @@ def test_a_model_comes_back_bit_for_bit_with_all_its_parts(tmp_path: Path) -> No
     model = Model(
         TinyNetwork(width=8, sizes=(3, 4)),
         Categorical(3),
-        corruption=Scramble(3, told=False),
+        corruption=Uniform(3, mask_visible=False),
         order=Decreasing(),
-        readings=[Reading.DIRECT, Reading.DIFFERENCE],
+        factorizations=[Factorization.DIRECT, Factorization.DIFFERENCE],
     )
     save_model(model, tmp_path / "a" / "model", notes={"columns": ["x", "y"]})
     back = load_model(tmp_path / "a" / "model", parts=[TinyNetwork])
     assert same_weights(model, back)
     assert (back.likelihood, back.corruption, back.order) == (model.likelihood, model.corruption, model.order)
-    assert back.readings == model.readings
+    assert back.factorizations == model.factorizations
     assert back.network.sizes == (3, 4)
     assert not back.training
     assert load_notes(tmp_path / "a" / "model") == {"columns": ["x", "y"]}

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyfill import likelihoods, questions
-from anyfill.corruption import Absorb, Scramble
-from anyfill.questions import ByRegion, Increasing, KSubset, Mixture, Reading, UniformCardinality
+from anyfill.corruption import Absorbing, Uniform
+from anyfill.questions import ByRegion, Factorization, Increasing, KSubset, Mixture, UniformCardinality
 from anyfill.training.describe import build, describe, exported_parts, part_name
 
 
@@ -67,15 +67,15 @@ def test_any_nesting_of_plain_values_and_dataclasses_survives_json(value: object
 @pytest.mark.parametrize(
     "part",
     [
-        Absorb(),
-        Scramble(5, told=False),
+        Absorbing(),
+        Uniform(5, mask_visible=False),
         Increasing(),
         ByRegion((0, 1, 0)),
         likelihoods.Categorical(3),
         likelihoods.Bernoulli(),
         questions.Bernoulli(4, 0.25),
         Mixture((KSubset(4, 2), UniformCardinality(4))),
-        Reading.DIRECT,
+        Factorization.DIRECT,
     ],
     ids=repr,
 )
@@ -116,10 +116,10 @@ def test_what_is_not_a_dataclass_of_plain_values_is_refused(value: object) -> No
         {"part": "os.system", "options": {}},
         {"part": "Outer", "options": {}},
         {"part": ["x"], "options": {}},
-        {"part": "corruption.Absorb"},
-        {"part": "corruption.Absorb", "options": []},
+        {"part": "corruption.Absorbing"},
+        {"part": "corruption.Absorbing", "options": []},
         {"part": "questions.Reading", "options": {}},
-        {"enum": "corruption.Absorb", "value": 1},
+        {"enum": "corruption.Absorbing", "value": 1},
         {"enum": "questions.Reading", "value": "no such reading"},
         {"tensor": "absent"},
         {"dtype": "load"},

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from training_standin import AskOne, tiny_model
 
-from anyfill.data.rows import Rows
+from anyfill.rows import Rows
 from anyfill.training import FitOptions, fit, fit_steps
 from anyfill.training import fingerprint as module
 from anyfill.training.fingerprint import fingerprint

@@ -10,11 +10,11 @@ import torch
 from torch import Generator, Tensor
 from training_standin import VARIABLES, AskOne, TinyNetwork, tiny_model, tiny_rows
 
-from anyfill.data.rows import Rows
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
-from anyfill.questions import Decreasing, Increasing, Reading
+from anyfill.questions import Decreasing, Factorization, Increasing
 from anyfill.recipes import mac_rest, one_pass
+from anyfill.rows import Rows
 from anyfill.training import DivergedError, FitOptions, StepReport, fit, fit_steps, load_model
 
 QUICK = FitOptions(steps=12, batch_size=8, report_every=1, learning_rate=1e-2, device="cpu")
@@ -32,9 +32,9 @@ def curve(options: FitOptions, objective: AskOne | None = None, **arguments: obj
     return list(fit_steps(tiny_model(dropout=0.0), tiny_rows(), objective or AskOne(), options, **arguments))
 
 
-@pytest.mark.parametrize("optimiser", ["adamw", "adam", "muon"])
-def test_training_lowers_the_loss(optimiser: str) -> None:
-    reports = curve(replace(QUICK, steps=120, report_every=20, optimiser=optimiser, batch_size=32))
+@pytest.mark.parametrize("optimizer", ["adamw", "adam", "muon"])
+def test_training_lowers_the_loss(optimizer: str) -> None:
+    reports = curve(replace(QUICK, steps=120, report_every=20, optimizer=optimizer, batch_size=32))
     assert reports[-1].loss < 0.85 * reports[0].loss
 
 
@@ -58,12 +58,12 @@ def test_the_callers_random_numbers_are_untouched() -> None:
         torch.manual_seed(11)
 
 
-@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
-def test_micro_batches_change_nothing_but_rounding(optimiser: str) -> None:
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_micro_batches_change_nothing_but_rounding(optimizer: str) -> None:
     # Not Muon's own rounding: it orthogonalises in 16 bits, which the curve still follows to the given tolerance.
-    whole = curve(replace(QUICK, optimiser=optimiser))
-    parts = curve(replace(QUICK, optimiser=optimiser, accumulate=4))
-    tolerance = 1e-5 if optimiser == "adamw" else 1e-2
+    whole = curve(replace(QUICK, optimizer=optimizer))
+    parts = curve(replace(QUICK, optimizer=optimizer, accumulate=4))
+    tolerance = 1e-5 if optimizer == "adamw" else 1e-2
     assert [r.loss for r in parts] == pytest.approx([r.loss for r in whole], rel=tolerance)
     assert [r.gradient_norm for r in parts] == pytest.approx([r.gradient_norm for r in whole], rel=100 * tolerance)
 
@@ -81,9 +81,9 @@ def test_reports_come_every_so_many_steps_with_the_mean_loss_since_the_last() ->
 
 
 def test_the_trained_model_knows_its_readings_and_is_ready_to_be_asked() -> None:
-    model = Model(TinyNetwork(), Categorical(3), readings=[Reading.DIRECT])
+    model = Model(TinyNetwork(), Categorical(3), factorizations=[Factorization.DIRECT])
     result = fit(model, tiny_rows(), AskOne(order=Increasing()), QUICK)
-    assert model.readings == {Reading.DIRECT, Reading.ANY_ORDER}
+    assert model.factorizations == {Factorization.DIRECT, Factorization.ANY_ORDER}
     assert not model.training
     assert all(parameter.grad is None for parameter in model.parameters())
     assert (result.steps, result.stopped, result.folder) == (12, "steps", None)
@@ -108,7 +108,7 @@ def test_validation_is_the_mean_over_the_rows_of_the_objectives_own_loss() -> No
 
     @dataclass(frozen=True)
     class AskAll(AskOne):
-        def pose(self, batch: int, *, generator: Generator) -> Tensor:
+        def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
             return torch.zeros(batch, VARIABLES, dtype=torch.int64, device=generator.device)
 
     (report,) = fit_steps(model, tiny_rows(), AskOne(), replace(QUICK, steps=1), validation=rows,

@@ -20,7 +20,7 @@ BAD = [
     ("warmup_steps", -1),
     ("schedule", "square"),
     ("final_fraction", 1.5),
-    ("optimiser", "sgd"),
+    ("optimizer", "sgd"),
     ("betas", (0.9,)),
     ("betas", (0.9, 1.0)),
     ("weight_decay", -0.1),

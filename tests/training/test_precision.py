@@ -7,10 +7,10 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill import likelihoods, networks, recipes
-from anyfill.data.rows import Rows
 from anyfill.model import Model
 from anyfill.objectives import Objective
-from anyfill.questions.question import Order, Reading
+from anyfill.questions.question import Factorization, Order
+from anyfill.rows import Rows
 from anyfill.training import FitOptions, fit
 
 CODES = 300
@@ -26,15 +26,15 @@ class Watched:
     seen: list[tuple[Tensor, Tensor]]
 
     @property
-    def readings(self) -> frozenset[Reading]:
-        return self.inner.readings
+    def factorizations(self) -> frozenset[Factorization]:
+        return self.inner.factorizations
 
     @property
     def order(self) -> Order | None:
         return self.inner.order
 
-    def pose(self, batch: int, *, generator: Generator) -> Tensor:
-        return self.inner.pose(batch, generator=generator)
+    def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
+        return self.inner.sample_rank(batch, generator=generator)
 
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
         assert rows.context is not None

@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from anyfill import corruption, likelihoods, networks, objectives, questions
-from anyfill.data.rows import Rows
 from anyfill.model import Model
 from anyfill.objectives import Objective
+from anyfill.rows import Rows
 from anyfill.training import FitOptions, fit, fit_steps, load_model, save_model
 
 N, K = 5, 3
@@ -39,22 +39,22 @@ def cases() -> dict[str, tuple[Model, Objective, Rows]]:
     return {
         "one pass": (
             Model(networks.OnePassTransformer(kind, (N,), K, **small), categorical),
-            objectives.Chain(splits),
+            objectives.OnePassLoss(splits),
             counters(),
         ),
         "masked transformer": (
             Model(networks.Transformer(kind, (N,), K, **small), categorical, order=questions.Decreasing()),
-            objectives.Unrolled(questions.UniformCardinality(N)),
+            objectives.MaskedLoss(questions.UniformCardinality(N)),
             counters(),
         ),
         "unrolled": (
-            Model(networks.ResidualMLP(kind, N, K, **small), categorical, corruption=corruption.Scramble(K)),
-            objectives.Unrolled(questions.Bernoulli(N), unroll=2),
+            Model(networks.ResidualMLP(kind, N, K, **small), categorical, corruption=corruption.Uniform(K)),
+            objectives.MaskedLoss(questions.Bernoulli(N), unroll=2),
             counters(),
         ),
         "mixed table": (
             Model(networks.ResidualMLP(networks.Mixed((K, 0, 0)), 3, mixed.width, dropout=0.1, **small), mixed),
-            objectives.Unrolled(questions.UniformCardinality(3)),
+            objectives.MaskedLoss(questions.UniformCardinality(3)),
             table(),
         ),
     }
@@ -65,11 +65,11 @@ def test_real_parts_train_save_load_and_resume_bit_for_bit(name: str, tmp_path: 
     torch.manual_seed(0)
     model, objective, rows = cases()[name]
     start = {key: value.clone() for key, value in model.state_dict().items()}
-    options = replace(OPTIONS, optimiser="muon", ema=0.9, validate_every=25)
+    options = replace(OPTIONS, optimizer="muon", ema=0.9, validate_every=25)
     whole = fit_steps(model, rows, objective, options, validation=rows, folder=tmp_path / "whole")
     losses = [report.validation_loss for report in whole]
     assert min(losses[1:]) < losses[0]
-    assert model.readings == objective.readings
+    assert model.factorizations == objective.factorizations
 
     again = cases()[name][0]
     again.load_state_dict(start)
@@ -80,7 +80,7 @@ def test_real_parts_train_save_load_and_resume_bit_for_bit(name: str, tmp_path: 
     for folder in ("whole", "parts"):
         back = load_model(tmp_path / folder)
         assert (back.likelihood, back.corruption, back.order) == (model.likelihood, model.corruption, model.order)
-        assert back.readings == model.readings
+        assert back.factorizations == model.factorizations
         for key, value in model.state_dict().items():
             assert torch.equal(back.state_dict()[key], value), key
 

@@ -13,15 +13,15 @@ import torch
 from torch import Generator, Tensor
 from training_standin import AskOne, TinyNetwork, tiny_model, tiny_rows
 
-from anyfill.data.rows import Rows
 from anyfill.model import Model
+from anyfill.rows import Rows
 from anyfill.training import CheckpointError, FitOptions, JsonLines, fit, fit_steps, load_model, load_notes, save_model
 
 OPTIONS = FitOptions(
     steps=15,
     batch_size=8,
     accumulate=2,
-    optimiser="muon",
+    optimizer="muon",
     learning_rate=1e-2,
     ema=0.9,
     report_every=4,
@@ -139,7 +139,7 @@ def test_a_finished_run_is_not_run_again(tmp_path: Path) -> None:
     assert list(fit_steps(second, tiny_rows(), AskOne(noise=0.5), OPTIONS, validation=VALIDATION, folder=tmp_path,
                           resume=True)) == []  # fmt: skip
     assert same(weights_of(first), weights_of(second))
-    assert second.readings == first.readings
+    assert second.factorizations == first.factorizations
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
@@ -198,7 +198,7 @@ def test_the_folder_holds_the_best_model_so_far_while_training_and_only_the_mode
     assert load_notes(tmp_path) == {"from": "a test"}
     list(reports)
     assert {path.name.split("-")[0] for path in tmp_path.iterdir()} == {"config.json", "weights"}
-    assert load_model(tmp_path, parts=[TinyNetwork]).readings == AskOne().readings
+    assert load_model(tmp_path, parts=[TinyNetwork]).factorizations == AskOne().factorizations
 
 
 def test_a_disk_that_fills_up_while_training_keeps_the_last_checkpoint(

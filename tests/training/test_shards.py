@@ -15,7 +15,7 @@ from anyfill.recipes import one_pass
 from anyfill.training import FitOptions, fit, fit_steps, load_model
 from anyfill.training.shards import local, part, whole, wholes
 
-MUON = replace(TOGETHER, optimiser="muon")
+MUON = replace(TOGETHER, optimizer="muon")
 VALIDATION = tiny_rows(13, seed=5)
 """Seven batches of two or one: four for the first process, three for the second."""
 
@@ -55,14 +55,14 @@ def assert_close(one: dict, two: dict, atol: float = 1e-4) -> None:
         torch.testing.assert_close(torch.tensor(two["weights"][name]), torch.tensor(value), rtol=1e-3, atol=atol)
 
 
-@pytest.mark.parametrize("optimiser", ["adamw", "muon"])
-def test_sharded_training_gives_the_weights_of_one_process(together, optimiser: str) -> None:
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_sharded_training_gives_the_weights_of_one_process(together, optimizer: str) -> None:
     _, seen = together
-    one = alone(replace(TOGETHER, optimiser=optimiser))
+    one = alone(replace(TOGETHER, optimizer=optimizer))
     assert one["curve"][-1][0] < one["curve"][0][0]
     for process in seen:
-        assert_close(one, process[optimiser])
-    assert seen[0][optimiser] == seen[1][optimiser], "both processes end with the same weights"
+        assert_close(one, process[optimizer])
+    assert seen[0][optimizer] == seen[1][optimizer], "both processes end with the same weights"
 
 
 def test_tensors_that_cannot_be_halved_are_learnt_and_unused_ones_are_left_alone(together) -> None:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor, nn
 
-from anyfill.data.rows import Rows
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer
 from anyfill.questions.order import Increasing
-from anyfill.questions.question import Order, Reading
+from anyfill.questions.question import Factorization, Order
+from anyfill.rows import Rows
 from anyfill.training import FitOptions
 
 VARIABLES = 4
@@ -80,9 +80,9 @@ class AskOne:
 
     noise: float = 0.0
     order: Order | None = None
-    readings: frozenset[Reading] = frozenset({Reading.ANY_ORDER})
+    factorizations: frozenset[Factorization] = frozenset({Factorization.ANY_ORDER})
 
-    def pose(self, batch: int, *, generator: Generator) -> Tensor:
+    def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         known = torch.rand(batch, VARIABLES, generator=generator, device=generator.device) < 0.5
         known[:, 0] = False
         return torch.where(known, -1, 0)
@@ -96,7 +96,7 @@ class AskOne:
         return loss
 
     def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
-        return self.loss(model, rows, self.pose(len(rows), generator=generator), generator=generator)
+        return self.loss(model, rows, self.sample_rank(len(rows), generator=generator), generator=generator)
 
 
 def tiny_model(seed: int = 0, **options: object) -> Model:

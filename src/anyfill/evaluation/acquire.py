@@ -29,9 +29,9 @@ from anyfill.evaluation.chain import CELLS_PER_PASS, log_prob
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.mixed import code_sizes, marginals_at
 from anyfill.model import Model
-from anyfill.questions.licence import step_reading, unlicensed
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Question
+from anyfill.questions.supported import step_factorization, untrained
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +56,24 @@ class Information:
         """float64 (B, N): expected nats per unit of ``cost``, (N,) or (B, N); 0 where x_j is not a candidate."""
         return self.value if cost is None else self.value / _costs(cost, self.value)
 
-    def worth(self, cost: Tensor | None = None, least_gain: float = 0.0) -> Tensor:
-        """bool (B, N): the candidates whose gain (per cost) is above ``least_gain`` by more than its standard error."""
+    def worth(self, cost: Tensor | None = None, min_gain: float = 0.0) -> Tensor:
+        """bool (B, N): the candidates whose gain (per cost) is above ``min_gain`` by more than its standard error."""
         sure = self.value - self.stderr
         rate = sure if cost is None else sure / _costs(cost, sure)
-        return self.candidate & (rate > least_gain)
+        return self.candidate & (rate > min_gain)
 
-    def best(self, cost: Tensor | None = None, least_gain: float | None = None) -> Tensor:
+    def best(self, cost: Tensor | None = None, min_gain: float | None = None) -> Tensor:
         """int64 (B,): the candidate that tells most (per unit of ``cost``); -1 where there is none.
 
-        With ``least_gain`` only what is ``worth`` measuring counts: then -1 says stop.
+        With ``min_gain`` only what is ``worth`` measuring counts: then -1 says stop.
         """
-        allowed = self.candidate if least_gain is None else self.worth(cost, least_gain)
+        allowed = self.candidate if min_gain is None else self.worth(cost, min_gain)
         index = torch.where(allowed, self.gain_rate(cost), -torch.inf).argmax(1)
         return torch.where(allowed.any(1), index, -1)
 
-    def stop(self, cost: Tensor | None = None, least_gain: float = 0.0) -> Tensor:
+    def stop(self, cost: Tensor | None = None, min_gain: float = 0.0) -> Tensor:
         """bool (B,): nothing is ``worth`` measuring any more."""
-        return ~self.worth(cost, least_gain).any(1)
+        return ~self.worth(cost, min_gain).any(1)
 
 
 def _costs(cost: Tensor, like: Tensor) -> Tensor:
@@ -161,14 +161,16 @@ def gains(
     def score(draw: Tensor, row: Tensor, known: Tensor) -> Tensor:
         question = Question(known, target[row])
         # Read step by step: differences of marginals that do not fit together are no information at all.
-        reading = step_reading(model.readings, question, model.order, order=model.order if order is None else order)
-        if reading is None:
-            raise unlicensed(model.readings, "information about the target")
+        factorization = step_factorization(
+            model.factorizations, question, model.order, order=model.order if order is None else order
+        )
+        if factorization is None:
+            raise untrained(model.factorizations, "information about the target")
         return log_prob(
             model,
             drawn[draw, row],
             question,
-            reading=reading,
+            factorization=factorization,
             order=order,
             context=None if context is None else context[row],
             rows_per_pass=rows_per_pass,

@@ -7,9 +7,9 @@ from anyfill.checks import refuse
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.model import Model
 from anyfill.networks.network import cells_of
-from anyfill.questions.licence import step_reading, unlicensed
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Question, chain_rank
+from anyfill.questions.supported import step_factorization, untrained
 
 
 def all_parameters(model: Model, x: Tensor, known: Tensor, context: Tensor | None) -> Tensor:
@@ -43,7 +43,10 @@ def each_given(model: Model, x: Tensor, known: Tensor, asked: Tensor, context: T
 def require_each(model: Model, known: Tensor, asked: Tensor) -> None:
     """ValueError unless the model is trained to answer each asked variable by itself, without chance."""
     order = Increasing() if model.order.random else model.order
-    if step_reading(model.readings, Question(known, asked), model.order, order=order, parallel=True) is None:
-        raise unlicensed(model.readings, "p(x_j | given) for each target variable by itself")
+    if (
+        step_factorization(model.factorizations, Question(known, asked), model.order, order=order, parallel=True)
+        is None
+    ):
+        raise untrained(model.factorizations, "p(x_j | given) for each target variable by itself")
     if model.corruption.shows_unknown:
         raise refuse("corruption", expected="one that shows no noise", got=repr(model.corruption))

@@ -30,19 +30,19 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
 from anyfill.model import Model
-from anyfill.questions.licence import PREFERENCE, covers, step_reading, unlicensed
 from anyfill.questions.order import Shuffled
-from anyfill.questions.question import Order, Question, Reading, chain_rank
+from anyfill.questions.question import Factorization, Order, Question, chain_rank
+from anyfill.questions.supported import PREFERENCE, covers, step_factorization, untrained
 from anyfill.rank import asked_in, known_before
 
 CELLS_PER_PASS = 2**16
 """Rows of a pass times N, where the caller does not say: bounds the memory of packed passes."""
 _COMPLETE = {
-    Reading.INPAINTING: "everything that is not given to be asked",
-    Reading.PREFIX: "what comes next in the model's order to be asked, given all that is before it",
-    Reading.MARGINAL: "nothing to be given",
+    Factorization.INPAINTING: "everything that is not given to be asked",
+    Factorization.PREFIX: "what comes next in the model's order to be asked, given all that is before it",
+    Factorization.MARGINAL: "nothing to be given",
 }
-_DIFFERENCES = frozenset({Reading.DIFFERENCE, Reading.MARGINAL})
+_DIFFERENCES = frozenset({Factorization.DIFFERENCE, Factorization.MARGINAL})
 """Whoever is licensed for one of these has marginals to subtract."""
 
 
@@ -64,7 +64,7 @@ class LogProb:
     kind: Literal["exact", "bound", "estimate"]
     stderr: Tensor
     passes: int
-    reading: Reading
+    factorization: Factorization
 
 
 def log_prob(
@@ -72,7 +72,7 @@ def log_prob(
     x: Tensor,
     question: Question,
     *,
-    reading: Reading | str | None = None,
+    factorization: Factorization | str | None = None,
     order: Order | None = None,
     orders: int | None = None,
     estimator: Literal["estimate", "bound"] = "estimate",
@@ -103,59 +103,65 @@ def log_prob(
     used = question.given | question.asked
     if x.is_floating_point() and not bool(x.isfinite()[used].all()):
         raise refuse("x", expected="finite values wherever given or asked", got="NaN or inf")
-    reading = None if reading is None else _named(reading)
+    factorization = None if factorization is None else _named(factorization)
     rows = _Packed(model, torch.where(used, x, torch.zeros_like(x)), context, generator, rows_per_pass)
     if orders is not None:
-        return _over_orders(rows, question, reading, order, orders, estimator)
-    reading = _reading(model, question, reading, order)
+        return _over_orders(rows, question, factorization, order, orders, estimator)
+    factorization = _factorization(model, question, factorization, order)
     order = model.order if order is None else order
-    _refuse_chance(model, question, reading, order)
-    return rows.answer(question, reading, order)
+    _refuse_chance(model, question, factorization, order)
+    return rows.answer(question, factorization, order)
 
 
-def of_one_order(model: Model, value: Tensor, passes: int, reading: Reading) -> LogProb:
+def of_one_order(model: Model, value: Tensor, passes: int, factorization: Factorization) -> LogProb:
     """A log-probability from one order: exact, unless the model's conditionals are estimates (error not known)."""
     if model.is_exact:
-        return LogProb(value, "exact", torch.zeros_like(value), passes, reading)
-    return LogProb(value, "estimate", torch.full_like(value, torch.inf), passes, reading)
+        return LogProb(value, "exact", torch.zeros_like(value), passes, factorization)
+    return LogProb(value, "estimate", torch.full_like(value, torch.inf), passes, factorization)
 
 
-def _named(reading: Reading | str) -> Reading:
+def _named(factorization: Factorization | str) -> Factorization:
     """The reading of this name: a plain string equals its member but is not the same object."""
-    if reading not in tuple(Reading):
-        raise refuse("reading", expected=" or ".join(repr(one.value) for one in Reading), got=repr(reading))
-    return Reading(reading)
+    if factorization not in tuple(Factorization):
+        raise refuse("reading", expected=" or ".join(repr(one.value) for one in Factorization), got=repr(factorization))
+    return Factorization(factorization)
 
 
-def _reading(model: Model, question: Question, reading: Reading | None, order: Order | None) -> Reading:
+def _factorization(
+    model: Model, question: Question, factorization: Factorization | None, order: Order | None
+) -> Factorization:
     """The reading to use, licensed by what the model was trained for; else ValueError."""
     what = "log p(asked | given)"
     own = order is None or order == model.order
-    any_order = Reading.ANY_ORDER in model.readings
-    if reading is None:
-        found = step_reading(model.readings, question, model.order, order=model.order if own else order)
-        if found is None and own and model.readings & _DIFFERENCES:
-            found = Reading.DIFFERENCE
+    any_order = Factorization.ANY_ORDER in model.factorizations
+    if factorization is None:
+        found = step_factorization(model.factorizations, question, model.order, order=model.order if own else order)
+        if found is None and own and model.factorizations & _DIFFERENCES:
+            found = Factorization.DIFFERENCE
         if found is None:
-            raise unlicensed(model.readings, what)
+            raise untrained(model.factorizations, what)
         return found
-    licensed = bool(model.readings & _DIFFERENCES) if reading is Reading.DIFFERENCE else reading in model.readings
-    if not licensed and not (any_order and own):  # any order: w's own among them
-        trained = ", ".join(one.value for one in PREFERENCE if one in model.readings) or "nothing (never trained)"
-        raise refuse("reading", expected=f"what the model was trained for ({trained})", got=repr(reading.value))
-    if not own and reading is not Reading.ANY_ORDER:
-        raise refuse("order", expected=f"the model's own for the reading {reading.value!r}", got=repr(order))
-    if reading in _COMPLETE and not covers(reading, question, model.order, order=model.order):
-        got = "given values" if reading is Reading.MARGINAL else "ignored or later ones in between"
-        raise refuse(what, expected=f"{_COMPLETE[reading]} ({reading.name})", got=got)
-    return reading
+    supported = (
+        bool(model.factorizations & _DIFFERENCES)
+        if factorization is Factorization.DIFFERENCE
+        else factorization in model.factorizations
+    )
+    if not supported and not (any_order and own):  # any order: w's own among them
+        trained = ", ".join(one.value for one in PREFERENCE if one in model.factorizations) or "nothing (never trained)"
+        raise refuse("reading", expected=f"what the model was trained for ({trained})", got=repr(factorization.value))
+    if not own and factorization is not Factorization.ANY_ORDER:
+        raise refuse("order", expected=f"the model's own for the reading {factorization.value!r}", got=repr(order))
+    if factorization in _COMPLETE and not covers(factorization, question, model.order, order=model.order):
+        got = "given values" if factorization is Factorization.MARGINAL else "ignored or later ones in between"
+        raise refuse(what, expected=f"{_COMPLETE[factorization]} ({factorization.name})", got=got)
+    return factorization
 
 
-def _refuse_chance(model: Model, question: Question, reading: Reading, order: Order) -> None:
+def _refuse_chance(model: Model, question: Question, factorization: Factorization, order: Order) -> None:
     """ValueError if the answer would depend on chance and no number of draws was named."""
     advice = "pass orders=K for a bound or an estimate, or order=... for a fixed order"
     together = question.given | question.asked
-    ordered = together if model.is_one_pass or reading is Reading.DIFFERENCE else question.asked
+    ordered = together if model.is_one_pass or factorization is Factorization.DIFFERENCE else question.asked
     if order.random and bool(((ordered.sum(1) > 1) & question.asked.any(1)).any()):
         raise refuse("order", expected=f"one that is not random ({advice})", got=repr(order))
     if model.corruption.shows_unknown and bool(question.asked.any()):
@@ -165,7 +171,7 @@ def _refuse_chance(model: Model, question: Question, reading: Reading, order: Or
 def _over_orders(
     rows: "_Packed",
     question: Question,
-    reading: Reading | None,
+    factorization: Factorization | None,
     order: Order | None,
     orders: int,
     estimator: Literal["estimate", "bound"],
@@ -174,20 +180,22 @@ def _over_orders(
     require_count("orders", orders)
     if order is not None:
         raise refuse("order with orders=K", expected="none: K uniform orders are drawn", got=repr(order))
-    if reading not in (None, Reading.ANY_ORDER) or Reading.ANY_ORDER not in rows.model.readings:
-        raise unlicensed(rows.model.readings, f"{orders} shuffled orders (the reading {Reading.ANY_ORDER.value!r})")
+    if factorization not in (None, Factorization.ANY_ORDER) or Factorization.ANY_ORDER not in rows.model.factorizations:
+        raise untrained(
+            rows.model.factorizations, f"{orders} shuffled orders (the factorization {Factorization.ANY_ORDER.value!r})"
+        )
     if rows.generator is None:
         raise refuse("generator", expected="one, to draw the orders from", got="none")
-    draws = [rows.answer(question, Reading.ANY_ORDER, Shuffled()) for _ in range(orders)]
+    draws = [rows.answer(question, Factorization.ANY_ORDER, Shuffled()) for _ in range(orders)]
     values = torch.stack([one.value for one in draws])
     passes = sum(one.passes for one in draws)
     if passes == 0:
         return draws[0]
     if estimator == "bound":
-        return LogProb(values.mean(0), "bound", _standard_error(values), passes, Reading.ANY_ORDER)
+        return LogProb(values.mean(0), "bound", _standard_error(values), passes, Factorization.ANY_ORDER)
     mean = values.logsumexp(0) - math.log(orders)
     relative = torch.where(mean.isneginf(), 1.0, (values - mean).exp())  # p_k / mean of p
-    return LogProb(mean, "estimate", _standard_error(relative), passes, Reading.ANY_ORDER)
+    return LogProb(mean, "estimate", _standard_error(relative), passes, Factorization.ANY_ORDER)
 
 
 def _standard_error(values: Tensor) -> Tensor:
@@ -211,11 +219,13 @@ class _Packed:
         if self.rows_per_pass is not None:
             require_count("rows_per_pass", self.rows_per_pass)
 
-    def answer(self, question: Question, reading: Reading, order: Order) -> LogProb:
+    def answer(self, question: Question, factorization: Factorization, order: Order) -> LogProb:
         """log p(asked | given) under one reading, in one order."""
         model = self.model
-        one_chain = Reading.MARGINAL not in model.readings and covers(reading, question, model.order, order=order)
-        if reading is not Reading.DIFFERENCE or one_chain:
+        one_chain = Factorization.MARGINAL not in model.factorizations and covers(
+            factorization, question, model.order, order=order
+        )
+        if factorization is not Factorization.DIFFERENCE or one_chain:
             value, passes = self.chain(chain_rank(order, question, generator=self.generator))
         else:
             nothing = torch.zeros_like(question.given)
@@ -225,7 +235,7 @@ class _Packed:
             part, passes_part = self.chain(chain_rank(order, alone, generator=self.generator))
             value = torch.where(both.isneginf(), both, both - part)  # impossible evidence: -inf, not NaN
             passes = passes_both + passes_part
-        return of_one_order(model, value, passes, reading)
+        return of_one_order(model, value, passes, factorization)
 
     def chain(self, rank: Tensor) -> tuple[Tensor, int]:
         """float64 (B,): the sum over asked variables of log p(x_j | all that rank before j), and the passes it took."""

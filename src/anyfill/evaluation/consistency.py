@@ -18,9 +18,9 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_bool
 from anyfill.evaluation.chain import log_prob
 from anyfill.model import Model
-from anyfill.questions.licence import step_reading, unlicensed
 from anyfill.questions.order import Increasing
-from anyfill.questions.question import Question, Reading
+from anyfill.questions.question import Factorization, Question
+from anyfill.questions.supported import step_factorization, untrained
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,14 +87,14 @@ def consistency(
     passes = 0
     for given, asked in ((nothing, a), (a, b), (nothing, b), (b, a)):
         question = Question(given, asked).checked()
-        reading = step_reading(model.readings, question, model.order, order=order)
-        if reading is None:
-            raise unlicensed(model.readings, "consistency of p(a), p(b | a), p(b) and p(a | b)")
+        factorization = step_factorization(model.factorizations, question, model.order, order=order)
+        if factorization is None:
+            raise untrained(model.factorizations, "consistency of p(a), p(b | a), p(b) and p(a | b)")
         term = log_prob(
             model,
             x,
             question,
-            reading=reading,
+            factorization=factorization,
             order=order,
             context=context,
             generator=generator,
@@ -104,7 +104,7 @@ def consistency(
         passes += term.passes
     gap = (terms[0] + terms[1] - terms[2] - terms[3]).abs()
     whole = Question(nothing, a | b)
-    if Reading.ANY_ORDER not in model.readings:
+    if Factorization.ANY_ORDER not in model.factorizations:
         return ConsistencyReport(gap, None, 0, (a | b).sum(1), passes)
     if orders < 2 or generator is None:
         got = f"orders={orders}, generator={'none' if generator is None else 'one'}"

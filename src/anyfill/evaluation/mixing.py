@@ -31,13 +31,13 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
-from anyfill.data.spins import all_codes, state_numbers
 from anyfill.evaluation.acquire import portions
 from anyfill.likelihoods.marginals import DiscreteMarginals
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
+from anyfill.networks.states import all_codes, state_numbers
 
-MOST_STATES = 10
+MAX_STATES = 10
 """The most variables whose 2^N x 2^N transition matrix is made."""
 
 
@@ -147,10 +147,10 @@ def learned_transition(
         rows_per_pass: most rows in one call of the network.
     """
     count = model.variables
-    if count > MOST_STATES or not bool((code_sizes(model.likelihood, count) == 2).all()):
-        expected = f"at most {MOST_STATES} variables of two values (a matrix of 2^N x 2^N)"
+    if count > MAX_STATES or not bool((code_sizes(model.likelihood, count) == 2).all()):
+        expected = f"at most {MAX_STATES} variables of two values (a matrix of 2^N x 2^N)"
         raise refuse("dense transition matrix", expected=expected, got=f"{count} variables, {model.likelihood}")
-    require_count("k", k, most=count)
+    require_count("k", k, maximum=count)
     if inside not in ("chain", "independent"):
         raise refuse("inside", expected="'chain' or 'independent'", got=repr(inside))
     device = next(chain(model.parameters(), model.buffers()), torch.empty(0)).device

@@ -66,7 +66,7 @@ class EnergyMixture(nn.Module):
     def __post_init__(self) -> None:
         for name in ("variables", "latent", "units", "blocks"):
             require_count(f"EnergyMixture {name}", getattr(self, name))
-        require_count("EnergyMixture points", self.points, least=2)
+        require_count("EnergyMixture points", self.points, minimum=2)
         require_probability("EnergyMixture dropout", self.dropout)
         require_positive("EnergyMixture bound", self.bound)
         sizes = tuple(self.sizes) or (0,) * self.variables

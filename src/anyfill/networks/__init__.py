@@ -4,9 +4,6 @@ from anyfill.networks.coconet import Coconet
 from anyfill.networks.counts import WithCounts, count_features
 from anyfill.networks.embed import Discrete, Mixed, Real
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
-from anyfill.networks.gaussian import GaussianJoint
-from anyfill.networks.guided import GuidedMLP
-from anyfill.networks.ising import Ising
 from anyfill.networks.latent import LatentVariable
 from anyfill.networks.mlp import ResidualMLP
 from anyfill.networks.network import Cached, Network, OnePass, Windowed
@@ -21,9 +18,6 @@ __all__ = [
     "Coconet",
     "Discrete",
     "EnumeratedJoint",
-    "GaussianJoint",
-    "GuidedMLP",
-    "Ising",
     "LatentVariable",
     "Mixed",
     "Network",

@@ -44,7 +44,7 @@ class Coconet(nn.Module):
 
     def __post_init__(self) -> None:
         require_count("width", self.width)
-        require_count("depth", self.depth, least=4)
+        require_count("depth", self.depth, minimum=4)
         require_grid(self.shape)
         if len(self.shape) != 2:
             raise refuse("shape", expected="(steps, voices)", got=self.shape)

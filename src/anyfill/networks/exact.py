@@ -21,7 +21,7 @@ from torch import Generator, Tensor, nn
 from anyfill.checks import refuse, require_positive, require_shape
 from anyfill.rank import NEVER
 
-MOST_ROWS = 2**20
+MAX_ROWS = 2**20
 """The largest K^N that is enumerated: 8 MiB of probabilities."""
 
 
@@ -43,8 +43,8 @@ class EnumeratedJoint(nn.Module):
     def __post_init__(self) -> None:
         require_positive("variables", self.variables)
         require_positive("values", self.values)
-        if self.values**self.variables > MOST_ROWS:
-            raise refuse("values ** variables", expected=f"at most {MOST_ROWS} rows", got=self.values**self.variables)
+        if self.values**self.variables > MAX_ROWS:
+            raise refuse("values ** variables", expected=f"at most {MAX_ROWS} rows", got=self.values**self.variables)
         super().__init__()
         rows = self.values**self.variables
         self.register_buffer("log_joint", torch.full((rows,), 1.0 / rows, dtype=torch.float64).log())

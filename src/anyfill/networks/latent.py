@@ -92,7 +92,7 @@ class LatentVariable(nn.Module):
         for name in ("variables", "latent", "draws", "width"):
             require_count(name, getattr(self, name))
         for name in ("depth", "seed"):
-            require_count(name, getattr(self, name), least=0)
+            require_count(name, getattr(self, name), minimum=0)
         if self.activation not in ("relu", "tanh"):
             raise refuse("activation", expected="'relu' or 'tanh'", got=repr(self.activation))
         super().__init__()

@@ -20,10 +20,10 @@ aim at its own place and see one another; then comes the start token, aimed at t
     token q sees token k  if  k <= q  or  k < g
 
 so what the given block tells does not depend on who is asked. Terms of the given block would see themselves: they are
-neither answered (their parameters are zero) nor trained (``objectives.Chain.told_share``). And roles matter: p(x_j |
-known) is one distribution where a known value was given (rank < 0), another where it was answered before (rank >= 0). A
-log-probability is exact for the question as it was posed; whoever asks for its terms one by one must leave each value
-its role (``roles_matter``). Read causally, without blanks, roles change nothing.
+neither answered (their parameters are zero) nor trained (``objectives.Chain.conditioned_share``). And roles matter:
+p(x_j | known) is one distribution where a known value was given (rank < 0), another where it was answered before
+(rank >= 0). A log-probability is exact for the question as it was posed; whoever asks for its terms one by one must
+leave each value its role (``roles_matter``). Read causally, without blanks, roles change nothing.
 
 Ignored variables are left out, or read as blanks (``ignored="blank"``): where nothing is given, an ignored variable j
 has a token too, with a learned vector in place of its value, right before the first asked variable that lies behind it:
@@ -32,8 +32,8 @@ has a token too, with a learned vector in place of its value, right before the f
 
 A masked network has room at every hole to think of what may stand there, and what it thinks helps with the next value;
 so has this one, in the same single pass. Blanks carry no value, so log p(subset) stays exact. The token before a blank
-predicts its variable from what was read so far: a term to practise on (``Chain``), and how ties are answered here.
-"""
+predicts its variable from what was read so far: a term to practise on (``OnePassLoss``), and how ties are answered
+here."""
 
 import math
 from dataclasses import dataclass

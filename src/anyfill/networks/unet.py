@@ -62,7 +62,7 @@ class AttentionalUNet(nn.Module):
     def __post_init__(self) -> None:
         for name in ("outputs", "width", "repeats"):
             require_count(name, getattr(self, name))
-        require_count("period", self.period, least=0)
+        require_count("period", self.period, minimum=0)
         require_probability("dropout", self.dropout)
         require_grid(self.shape)
         if len(self.shape) != 2:

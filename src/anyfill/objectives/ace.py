@@ -17,12 +17,12 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.data.rows import Rows
 from anyfill.likelihoods.energy import EnergyMarginals
 from anyfill.likelihoods.tilted import TiltedMarginals
 from anyfill.model import Model
 from anyfill.objectives.weights import Sum, Weights
-from anyfill.questions.question import Order, Questions, Reading, at_once, order_of, question_of
+from anyfill.questions.question import Factorization, Order, Questions, at_once, order_of, question_of
+from anyfill.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +47,14 @@ class SampledNormaliser:
             raise refuse("regularisation", expected="a number from 0", got=repr(self.regularisation))
 
     @property
-    def readings(self) -> frozenset[Reading]:
-        return self.questions.readings
+    def factorizations(self) -> frozenset[Factorization]:
+        return self.questions.factorizations
 
     @property
     def order(self) -> Order | None:
         return order_of(self.questions)
 
-    def pose(self, batch: int, *, generator: Generator) -> Tensor:
+    def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         return at_once(self.questions.sample(batch, generator=generator))
 
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
@@ -77,7 +77,7 @@ class SampledNormaliser:
         return loss
 
     def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
-        return self.loss(model, rows, self.pose(len(rows), generator=generator), generator=generator)
+        return self.loss(model, rows, self.sample_rank(len(rows), generator=generator), generator=generator)
 
 
 def _total(weights: Tensor, terms: Tensor) -> Tensor:

@@ -21,11 +21,11 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_probability, require_shape
-from anyfill.data.rows import Rows
 from anyfill.model import Model
 from anyfill.networks.latent import LatentVariable
-from anyfill.questions.question import Order, Reading
+from anyfill.questions.question import Factorization, Order
 from anyfill.rank import NEVER
+from anyfill.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class EvidenceBound:
         require_probability("hidden", self.hidden)
 
     @property
-    def readings(self) -> frozenset[Reading]:
-        return frozenset({Reading.ANY_ORDER})
+    def factorizations(self) -> frozenset[Factorization]:
+        return frozenset({Factorization.ANY_ORDER})
 
     @property
     def order(self) -> Order | None:
         return None
 
-    def pose(self, batch: int, *, generator: Generator) -> Tensor:
+    def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         """Everything is asked at once, but for what is hidden."""
         shape, device = (batch, self.variables), generator.device
         if not self.hidden:
@@ -81,4 +81,4 @@ class EvidenceBound:
         return divergence.sum(1) - drawn.log_likelihood[:, 0]
 
     def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
-        return self.loss(model, rows, self.pose(len(rows), generator=generator), generator=generator)
+        return self.loss(model, rows, self.sample_rank(len(rows), generator=generator), generator=generator)

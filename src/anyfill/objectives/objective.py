@@ -1,16 +1,16 @@
 """What an objective is: a loss in nats per row, whose data-independent randomness is drawn first.
 
-``pose`` draws the questions of a whole batch as a rank; ``loss`` answers them. Splitting the two lets every process
-of a distributed run draw the same global batch of questions and answer only its own rows.
+``sample_rank`` draws the questions of a whole batch as a rank; ``loss`` answers them. Splitting the two lets every
+process of a distributed run draw the same global batch of questions and answer only its own rows.
 """
 
 from typing import Protocol, runtime_checkable
 
 from torch import Generator, Tensor
 
-from anyfill.data.rows import Rows
 from anyfill.model import Model
-from anyfill.questions.question import Order, Reading
+from anyfill.questions.question import Factorization, Order
+from anyfill.rows import Rows
 
 
 @runtime_checkable
@@ -18,7 +18,7 @@ class Objective(Protocol):
     """A training loss."""
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """The readings of log p(asked | given) that minimising this loss trains."""
         ...
 
@@ -27,7 +27,7 @@ class Objective(Protocol):
         """The protocol w the questions follow, if they follow one: the model's own order must be equal."""
         ...
 
-    def pose(self, batch: int, *, generator: Generator) -> Tensor:
+    def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         """``batch`` questions as a rank, int64 (B, N), on the generator's device."""
         ...
 

@@ -37,51 +37,51 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_probability
-from anyfill.data.rows import Rows
 from anyfill.model import Model
 from anyfill.questions.order import Increasing
-from anyfill.questions.question import Order, Question, Questions, Reading, chain_rank, path_readings_of
+from anyfill.questions.question import Factorization, Order, Question, Questions, chain_rank, path_factorizations_of
 from anyfill.rank import NEVER, asked_in
+from anyfill.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class OnePassLoss:
     """Nats of a whole row, read in a random order out of those that w allows.
 
     Attributes:
         questions: how the row is cut into blocks.
         order: the protocol w inside each block.
         joint_share: share of rows read in w's order from first to last.
-        told_share: share of the other rows whose given block is told, not answered and scored.
+        conditioned_share: share of the other rows whose given block is told, not answered and scored.
         weigh: what counts once: every scored term, or every scored block ("questions").
     """
 
     questions: Questions
     order: Order = field(default_factory=Increasing)
     joint_share: float = 0.25
-    told_share: float = 0.0
+    conditioned_share: float = 0.0
     weigh: Literal["terms", "questions"] = "terms"
 
     def __post_init__(self) -> None:
         if self.weigh not in ("terms", "questions"):
             raise refuse("weigh", expected="'terms' or 'questions'", got=repr(self.weigh))
         require_probability("joint_share", self.joint_share)
-        require_probability("told_share", self.told_share)
+        require_probability("conditioned_share", self.conditioned_share)
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         if self.joint_share == 1.0:  # one chain only
-            return frozenset({Reading.ANY_ORDER if self.order.random else Reading.PREFIX})
+            return frozenset({Factorization.ANY_ORDER if self.order.random else Factorization.PREFIX})
         if self.order.random:  # blocks in random order are random orders
-            return frozenset({Reading.ANY_ORDER})
+            return frozenset({Factorization.ANY_ORDER})
         # The blocks are paths of the questions, and the given block, unless it is always told, is a path of its own: a
         # marginal. But the network reads its tokens in w's order only, so whatever the paths would allow a masked
         # network, not any order.
-        paths = path_readings_of(self.questions)
-        own = {Reading.DIFFERENCE} if paths and self.told_share < 1.0 else set[Reading]()
-        return (paths | own) - {Reading.ANY_ORDER}
+        paths = path_factorizations_of(self.questions)
+        own = {Factorization.DIFFERENCE} if paths and self.conditioned_share < 1.0 else set[Factorization]()
+        return (paths | own) - {Factorization.ANY_ORDER}
 
-    def pose(self, batch: int, *, generator: Generator) -> Tensor:
+    def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         """int64 (B, N): ranks with a gap between blocks, so that rank // N is 0 in the given block if it is answered
         (told: below 0), 1 in the asked and 2 in the ignored one."""
         question = self.questions.sample(batch, generator=generator)
@@ -90,8 +90,8 @@ class Chain:
         rank = chain_rank(self.order, question, then_ignored=True, generator=generator)
         variables = rank.shape[1]
         answered = rank + question.given.sum(1, keepdim=True)  # 0 … N-1: the given block first
-        if self.told_share > 0.0:
-            told = torch.rand(batch, 1, generator=generator, device=generator.device) < self.told_share
+        if self.conditioned_share > 0.0:
+            told = torch.rand(batch, 1, generator=generator, device=generator.device) < self.conditioned_share
             answered = torch.where(told, rank, answered)
         block = torch.where(question.given, 0, torch.where(question.asked, 1, 2))
         return answered + variables * block
@@ -100,10 +100,10 @@ class Chain:
         """(B,) nats of what is asked (rank >= 0); what is told (rank < 0) is read, not scored."""
         reads_both_ways = getattr(model.network, "given", "causal") == "full"
         reads_blanks = getattr(model.network, "ignored", "left out") == "blank"
-        got = f"told_share={self.told_share}, joint_share={self.joint_share}"
-        if reads_both_ways and (self.told_share == 0.0 or self.joint_share == 1.0):
+        got = f"conditioned_share={self.conditioned_share}, joint_share={self.joint_share}"
+        if reads_both_ways and (self.conditioned_share == 0.0 or self.joint_share == 1.0):
             raise refuse("objective", expected="rows that are told, as the network reads them both ways", got=got)
-        if reads_blanks and (self.told_share in (0.0, 1.0) or self.joint_share == 1.0):
+        if reads_blanks and (self.conditioned_share in (0.0, 1.0) or self.joint_share == 1.0):
             expected = "rows that are told and rows that are not, as the network reads blanks in the latter alone"
             raise refuse("objective", expected=expected, got=got)
         if reads_blanks and self.order != Increasing():
@@ -128,4 +128,4 @@ class Chain:
         return rows.present.sum(1) / blocks * torch.stack(means).sum(0)
 
     def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
-        return self.loss(model, rows, self.pose(len(rows), generator=generator), generator=generator)
+        return self.loss(model, rows, self.sample_rank(len(rows), generator=generator), generator=generator)

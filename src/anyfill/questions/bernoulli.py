@@ -16,7 +16,7 @@ from torch import Generator
 from anyfill.checks import require_count, require_probability
 from anyfill.questions.draws import uniforms
 from anyfill.questions.enumerate import merged, require_listable, rest_of
-from anyfill.questions.question import Question, Reading, Weighted
+from anyfill.questions.question import Factorization, Question, Weighted
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +37,14 @@ class Bernoulli:
             require_probability("Bernoulli rate", self.rate)
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """Every (known set, variable) is trained unless the coin has only one side."""
-        return frozenset({Reading.ANY_ORDER}) if self._two_sided else frozenset()
+        return frozenset({Factorization.ANY_ORDER}) if self._two_sided else frozenset()
 
     @property
-    def path_readings(self) -> frozenset[Reading]:
+    def path_factorizations(self) -> frozenset[Factorization]:
         """Every set may be given and everything else is asked: every completion."""
-        return frozenset({Reading.INPAINTING}) if self._two_sided else frozenset()
+        return frozenset({Factorization.INPAINTING}) if self._two_sided else frozenset()
 
     @property
     def _two_sided(self) -> bool:

@@ -25,7 +25,7 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_bool, require_count, require_shape
 
-MOST_BLOCKS = 200_000
+MAX_BLOCKS = 200_000
 """The most blocks that are listed."""
 
 
@@ -122,12 +122,12 @@ class AdaptiveBlocks:
 def k_blocks(variables: int, k: int) -> FixedBlocks:
     """All subsets of size k, uniformly."""
     require_count("variables", variables)
-    require_count("k", k, most=variables)
+    require_count("k", k, maximum=variables)
     count = comb(variables, k)
-    if count > MOST_BLOCKS:
+    if count > MAX_BLOCKS:
         raise refuse(
             f"blocks of size {k} among {variables} variables",
-            expected=f"at most {MOST_BLOCKS:,} to list",
+            expected=f"at most {MAX_BLOCKS:,} to list",
             got=f"{count:,}; draw them with anyfill.questions.KSubset instead",
         )
     return FixedBlocks(subsets_of(variables, combinations(range(variables), k)), torch.ones(count, dtype=torch.float64))
@@ -139,7 +139,7 @@ def subsets_of(variables: int, members: "Sequence[Sequence[int]] | combinations[
     rows = [row for row, block in enumerate(listed) for _ in block]
     places = [member for block in listed for member in block]
     for member in set(places):
-        require_count("member of a block", member, least=0, most=variables - 1)
+        require_count("member of a block", member, minimum=0, maximum=variables - 1)
     subsets = torch.zeros(len(listed), variables, dtype=torch.bool)
     subsets[rows, places] = True
     return subsets

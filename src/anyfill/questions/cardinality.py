@@ -24,7 +24,7 @@ from torch import Generator
 from anyfill.checks import refuse, require_count
 from anyfill.questions.draws import below, only, uniforms
 from anyfill.questions.enumerate import require_listable, rest_of
-from anyfill.questions.question import Question, Reading, Weighted
+from anyfill.questions.question import Factorization, Question, Weighted
 
 Unasked = Literal["rest", "nothing"]
 
@@ -47,14 +47,14 @@ class UniformCardinality:
             raise refuse("UniformCardinality given", expected='"rest" or "nothing"', got=repr(self.given))
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """The rest given: every (known set, variable) is trained. Nothing given: p(x_j) only, which makes no chain."""
-        return frozenset({Reading.ANY_ORDER}) if self.given == "rest" else frozenset()
+        return frozenset({Factorization.ANY_ORDER}) if self.given == "rest" else frozenset()
 
     @property
-    def path_readings(self) -> frozenset[Reading]:
+    def path_factorizations(self) -> frozenset[Factorization]:
         """Paths from nothing train every marginal; paths from the rest train every completion."""
-        return frozenset({Reading.INPAINTING if self.given == "rest" else Reading.DIFFERENCE})
+        return frozenset({Factorization.INPAINTING if self.given == "rest" else Factorization.DIFFERENCE})
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         """``batch`` questions, tensors (B, N)."""
@@ -91,14 +91,16 @@ class UniformSplits:
         require_count("UniformSplits variables", self.variables)
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """Any subset may be given and any other variable asked, so every (known set, variable) is trained."""
-        return frozenset({Reading.ANY_ORDER})
+        return frozenset({Factorization.ANY_ORDER})
 
     @property
-    def path_readings(self) -> frozenset[Reading]:
+    def path_factorizations(self) -> frozenset[Factorization]:
         """The paths start at every given set, the empty one and the complement of asked included: all questions."""
-        return frozenset({Reading.DIRECT, Reading.INPAINTING, Reading.DIFFERENCE, Reading.ANY_ORDER})
+        return frozenset(
+            {Factorization.DIRECT, Factorization.INPAINTING, Factorization.DIFFERENCE, Factorization.ANY_ORDER}
+        )
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         """``batch`` questions, tensors (B, N)."""

@@ -27,7 +27,7 @@ from anyfill.checks import refuse, require_count
 from anyfill.questions.draws import only, uniforms
 from anyfill.questions.enumerate import edges_by_definition
 from anyfill.questions.order import Increasing
-from anyfill.questions.question import Order, Question, Questions, Reading, Weighted, path_readings_of
+from anyfill.questions.question import Factorization, Order, Question, Questions, Weighted, path_factorizations_of
 
 Reweighting = Literal["none", "exact", "resample"]
 
@@ -62,9 +62,9 @@ class Edges:
         return self.test.variables
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """What the paths of the test questions train, if their family says so."""
-        return path_readings_of(self.test)
+        return path_factorizations_of(self.test)
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         """``batch`` edges, tensors (B, N)."""

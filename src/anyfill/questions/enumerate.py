@@ -11,7 +11,7 @@ from fractions import Fraction
 from anyfill.checks import refuse
 from anyfill.questions.question import Enumerable, Order, Questions, Weighted
 
-MOST_VARIABLES = 12
+MAX_VARIABLES = 12
 
 
 def enumerate_questions(questions: Questions) -> list[Weighted]:
@@ -71,10 +71,10 @@ def in_order(order: Order, variables: int) -> list[int]:
 
 def require_listable(family: str, variables: int, questions: int) -> None:
     """Refuse to list a family of more than 12 variables, and say how long the list would be."""
-    if variables > MOST_VARIABLES:
+    if variables > MAX_VARIABLES:
         length = f"{questions:,}" if variables <= 40 else f"about 2^{questions.bit_length() - 1}"
         raise refuse(
             f"variables of {family} to list",
-            expected=f"at most {MOST_VARIABLES}",
+            expected=f"at most {MAX_VARIABLES}",
             got=f"{variables}, which would be {length} questions; draw from it with .sample instead",
         )

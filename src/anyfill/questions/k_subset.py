@@ -18,7 +18,7 @@ from torch import Generator
 from anyfill.checks import require_count
 from anyfill.questions.draws import uniforms
 from anyfill.questions.enumerate import require_listable, rest_of
-from anyfill.questions.question import Question, Reading, Weighted
+from anyfill.questions.question import Factorization, Question, Weighted
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +35,17 @@ class KSubset:
 
     def __post_init__(self) -> None:
         require_count("KSubset variables", self.variables)
-        require_count("KSubset k", self.k, most=self.variables)
+        require_count("KSubset k", self.k, maximum=self.variables)
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """Nothing, but for N = 1, where there is nothing to condition on."""
-        return frozenset({Reading.ANY_ORDER}) if self.variables == 1 else frozenset()
+        return frozenset({Factorization.ANY_ORDER}) if self.variables == 1 else frozenset()
 
     @property
-    def path_readings(self) -> frozenset[Reading]:
+    def path_factorizations(self) -> frozenset[Factorization]:
         """Nothing, but for N = 1: completions of exactly k variables are not completions of any number."""
-        return self.readings
+        return self.factorizations
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         """``batch`` questions, tensors (B, N)."""

@@ -33,7 +33,7 @@ from anyfill.checks import require_count
 from anyfill.questions.draws import below, uniforms
 from anyfill.questions.enumerate import enumerate_questions, in_order, merged, require_listable, rest_of
 from anyfill.questions.order import Increasing
-from anyfill.questions.question import Order, Question, Questions, Reading, Weighted, order_of
+from anyfill.questions.question import Factorization, Order, Question, Questions, Weighted, order_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class MacEdges:
         require_count("MacEdges variables", self.variables)
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """Every marginal in the order's own path, hence every conditional as a difference of two marginals.
 
         Under a random order every (known set, variable) is an edge of some path: any order is trained.
         """
-        return frozenset({Reading.ANY_ORDER if self.order.random else Reading.DIFFERENCE})
+        return frozenset({Factorization.ANY_ORDER if self.order.random else Factorization.DIFFERENCE})
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         """``batch`` edges, tensors (B, N)."""
@@ -118,9 +118,9 @@ class InpaintingEdges:
         require_count("InpaintingEdges variables", self.variables)
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """Every completion: the given block, then everything else in the order (any order, if it is random)."""
-        return frozenset({Reading.ANY_ORDER if self.order.random else Reading.INPAINTING})
+        return frozenset({Factorization.ANY_ORDER if self.order.random else Factorization.INPAINTING})
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         """``batch`` edges, tensors (B, N)."""
@@ -167,9 +167,9 @@ class TheRest:
         return order_of(self.edges)
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """What the edges train: their terms are among the terms of the rest."""
-        return self.edges.readings
+        return self.edges.factorizations
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         """``batch`` questions, tensors (B, N)."""

@@ -13,7 +13,15 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse
 from anyfill.questions.draws import below
 from anyfill.questions.enumerate import enumerate_questions, merged
-from anyfill.questions.question import Order, Question, Questions, Reading, Weighted, order_of, path_readings_of
+from anyfill.questions.question import (
+    Factorization,
+    Order,
+    Question,
+    Questions,
+    Weighted,
+    order_of,
+    path_factorizations_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +55,14 @@ class Mixture:
         return next((order for order in map(order_of, self.parts) if order is not None), None)
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """What any part trains, the mixture trains (at 1/K of the pace)."""
-        return frozenset[Reading]().union(*(part.readings for part in self.parts))
+        return frozenset[Factorization]().union(*(part.factorizations for part in self.parts))
 
     @property
-    def path_readings(self) -> frozenset[Reading]:
+    def path_factorizations(self) -> frozenset[Factorization]:
         """What the paths of any part train, the paths of the mixture train."""
-        return frozenset[Reading]().union(*(path_readings_of(part) for part in self.parts))
+        return frozenset[Factorization]().union(*(path_factorizations_of(part) for part in self.parts))
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         """``batch`` questions, tensors (B, N)."""

@@ -13,7 +13,7 @@ from anyfill.checks import refuse, require_bool, require_count, require_shape
 from anyfill.rank import NEVER, asked_in
 
 
-class Reading(StrEnum):
+class Factorization(StrEnum):
     """A way to read log p(asked | given) off a network, licensed by what the network was trained on.
 
     DIFFERENCE  log p(given, asked) - log p(given), two marginals, each in the order of the protocol w
@@ -60,7 +60,7 @@ class Question:
         for name, members in (("given", given), ("asked", asked)):
             mask = torch.zeros(variables, dtype=torch.bool)
             for variable in () if members is None else members:
-                require_count(f"variable {name}", variable, least=0, most=variables - 1)
+                require_count(f"variable {name}", variable, minimum=0, maximum=variables - 1)
                 mask[variable] = True
             masks.append(mask)
         told, wanted = masks[0], ~masks[0] if asked is None else masks[1]
@@ -109,7 +109,7 @@ class Questions(Protocol):
     def variables(self) -> int: ...
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """What a network trained on the asked variables of these questions may be read for."""
         ...
 
@@ -132,14 +132,14 @@ class Decomposable(Questions, Protocol):
     """Questions that say what answering them one variable at a time, along paths under an order, would train."""
 
     @property
-    def path_readings(self) -> frozenset[Reading]:
+    def path_factorizations(self) -> frozenset[Factorization]:
         """What a network trained on the edges of these questions' paths may be read for, in the order of the paths."""
         ...
 
 
-def path_readings_of(questions: Questions) -> frozenset[Reading]:
+def path_factorizations_of(questions: Questions) -> frozenset[Factorization]:
     """The path readings of a family; none if it does not say."""
-    return questions.path_readings if isinstance(questions, Decomposable) else frozenset()
+    return questions.path_factorizations if isinstance(questions, Decomposable) else frozenset()
 
 
 def order_of(questions: Questions) -> "Order | None":

@@ -18,7 +18,7 @@ from torch import Generator
 
 from anyfill.checks import require_count, require_probability
 from anyfill.questions.enumerate import require_listable, rest_of
-from anyfill.questions.question import Question, Reading, Weighted
+from anyfill.questions.question import Factorization, Question, Weighted
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class Regions:
         return self.length * self.lines
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """None: rectangles are a small part of all subsets."""
         return frozenset()
 
     @property
-    def path_readings(self) -> frozenset[Reading]:
+    def path_factorizations(self) -> frozenset[Factorization]:
         return frozenset()
 
     def sample(self, batch: int, *, generator: Generator) -> Question:

@@ -22,7 +22,7 @@ from torch import Generator, Tensor
 from anyfill.checks import require_count
 from anyfill.questions.draws import uniforms
 from anyfill.questions.enumerate import merged, require_listable
-from anyfill.questions.question import Question, Reading, Weighted
+from anyfill.questions.question import Factorization, Question, Weighted
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class Spans:
         require_count("Spans longest", self.longest)
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """None: spans are a small part of all subsets."""
         return frozenset()
 
     @property
-    def path_readings(self) -> frozenset[Reading]:
+    def path_factorizations(self) -> frozenset[Factorization]:
         return frozenset()
 
     def sample(self, batch: int, *, generator: Generator) -> Question:

@@ -26,7 +26,7 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse
 from anyfill.questions.draws import below, only, uniforms
 from anyfill.questions.enumerate import require_listable
-from anyfill.questions.question import Question, Reading, Weighted
+from anyfill.questions.question import Factorization, Question, Weighted
 
 Region = tuple[bool, ...]
 """For each of the N variables whether it belongs to the region."""
@@ -51,14 +51,14 @@ class Staged:
         return len(self.region)
 
     @property
-    def readings(self) -> frozenset[Reading]:
+    def factorizations(self) -> frozenset[Factorization]:
         """Any order if there is one stage only; with two, no chain but the mode's own is trained whole."""
-        return frozenset({Reading.ANY_ORDER}) if self._one_stage else frozenset()
+        return frozenset({Factorization.ANY_ORDER}) if self._one_stage else frozenset()
 
     @property
-    def path_readings(self) -> frozenset[Reading]:
+    def path_factorizations(self) -> frozenset[Factorization]:
         """Every completion if there is one stage only."""
-        return frozenset({Reading.INPAINTING}) if self._one_stage else frozenset()
+        return frozenset({Factorization.INPAINTING}) if self._one_stage else frozenset()
 
     @property
     def _one_stage(self) -> bool:

@@ -12,7 +12,7 @@ The first two were never trained on a given block with gaps before it: they answ
 two marginals. Only the third may be asked to complete a row directly.
 """
 
-from anyfill.objectives.unrolled import Unrolled
+from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.weights import Mean, Sum
 from anyfill.questions.mac import InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import Mixture
@@ -20,20 +20,20 @@ from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order
 
 
-def mac_next(variables: int, order: Order | None = None) -> Unrolled:
+def mac_next(variables: int, order: Order | None = None) -> MaskedLoss:
     """The next variable of a random edge: one term per row and pass."""
     w = Increasing() if order is None else order
-    return Unrolled(MacEdges(variables, w), weights=Sum())
+    return MaskedLoss(MacEdges(variables, w), weights=Sum())
 
 
-def mac_rest(variables: int, order: Order | None = None) -> Unrolled:
+def mac_rest(variables: int, order: Order | None = None) -> MaskedLoss:
     """All unknown variables of a random edge, averaged: the same known sets, many terms per row and pass."""
     w = Increasing() if order is None else order
-    return Unrolled(TheRest(MacEdges(variables, w)), weights=Mean())
+    return MaskedLoss(TheRest(MacEdges(variables, w)), weights=Mean())
 
 
-def mac_inpainting(variables: int, order: Order | None = None) -> Unrolled:
+def mac_inpainting(variables: int, order: Order | None = None) -> MaskedLoss:
     """As ``mac_rest``, on marginal and inpainting edges in equal parts."""
     w = Increasing() if order is None else order
     edges = Mixture((MacEdges(variables, w), InpaintingEdges(variables, w)))
-    return Unrolled(TheRest(edges), weights=Mean())
+    return MaskedLoss(TheRest(edges), weights=Mean())

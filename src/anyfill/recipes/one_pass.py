@@ -7,25 +7,29 @@ N terms per pass instead of one, and samples with a cache.
     one_pass         cuts each row in given, asked and ignored: trained for every question, p(some | others) included
     one_pass_filler  cuts each row in two: marginals and completions only, for data whose rows are always whole
 
-``told_share`` of the rows that are cut are told the given block, which is then not scored; above 0 for a network that
-reads given values both ways (``OnePassTransformer(given="full")``).
+``conditioned_share`` of the rows that are cut are told the given block, which is then not scored; above 0 for a
+network that reads given values both ways (``OnePassTransformer(given="full")``).
 """
 
-from anyfill.objectives.one_pass import Chain
+from anyfill.objectives.one_pass import OnePassLoss
 from anyfill.questions.cardinality import UniformCardinality, UniformSplits
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order
 
 
 def one_pass(
-    variables: int, order: Order | None = None, *, joint_share: float = 0.25, told_share: float = 0.0
-) -> Chain:
+    variables: int, order: Order | None = None, *, joint_share: float = 0.25, conditioned_share: float = 0.0
+) -> OnePassLoss:
     """For any question; ``joint_share`` of the rows are read from first to last."""
-    return Chain(UniformSplits(variables), Increasing() if order is None else order, joint_share, told_share)
+    return OnePassLoss(
+        UniformSplits(variables), Increasing() if order is None else order, joint_share, conditioned_share
+    )
 
 
 def one_pass_filler(
-    variables: int, order: Order | None = None, *, joint_share: float = 0.25, told_share: float = 0.0
-) -> Chain:
+    variables: int, order: Order | None = None, *, joint_share: float = 0.25, conditioned_share: float = 0.0
+) -> OnePassLoss:
     """For marginals and completions; ``joint_share`` of the rows are read from first to last."""
-    return Chain(UniformCardinality(variables), Increasing() if order is None else order, joint_share, told_share)
+    return OnePassLoss(
+        UniformCardinality(variables), Increasing() if order is None else order, joint_share, conditioned_share
+    )

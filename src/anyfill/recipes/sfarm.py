@@ -21,16 +21,16 @@ from anyfill.model import Model
 from anyfill.networks.counts import WithCounts, count_features
 from anyfill.networks.embed import Mixed, Real
 from anyfill.networks.plain_mlp import PlainMLP
-from anyfill.objectives.unrolled import Unrolled
+from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.weights import Stepwise
 from anyfill.questions.cardinality import UniformCardinality
 from anyfill.questions.mixture import Mixture
 from anyfill.questions.staged import Region, Staged
-from anyfill.recipes.baselines import ardm
+from anyfill.recipes.ardm import ardm
 from anyfill.training.options import FitOptions
 
 
-def sfarm(variables: int, regions: Sequence[Region] = ()) -> Unrolled:
+def sfarm(variables: int, regions: Sequence[Region] = ()) -> MaskedLoss:
     """The random mode, and for each region the mode that activates it first.
 
     Args:
@@ -41,7 +41,7 @@ def sfarm(variables: int, regions: Sequence[Region] = ()) -> Unrolled:
     if not regions:
         return ardm(variables)
     modes = (UniformCardinality(variables), *(Staged(region) for region in regions))
-    return Unrolled(Mixture(modes), weights=Stepwise())
+    return MaskedLoss(Mixture(modes), weights=Stepwise())
 
 
 def sfarm_mlp(
@@ -94,7 +94,7 @@ def sfarm_options(rows: int, *, epochs: int = 2000, batch_size: int = 100, seed:
         learning_rate=1e-3,
         warmup_steps=0,
         schedule="constant",
-        optimiser="adam",
+        optimizer="adam",
         betas=(0.9, 0.999),
         weight_decay=0.0,
         clip_norm=None,

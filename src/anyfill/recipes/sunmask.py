@@ -7,7 +7,7 @@
     unrolled loss                2                      1                    2               objective
     inference mask schedule      Anneal                 Anneal               no              policy
     sampling rejection step      Rewrite, a triangle    no: AnnealedGibbs    Rewrite .3      policy
-    mask control preserves data  Scramble               no: Absorb           no: not told    corruption
+    mask control preserves data  Uniform               no: Absorbing           no: not told    corruption
 
 Questions: SUNMASK and SUNDAE ask each cell by a coin whose rate is uniform for each row, Coconet a uniform number.
 
@@ -22,8 +22,7 @@ from typing import Literal
 import torch
 
 from anyfill.checks import refuse
-from anyfill.corruption import Absorb, Corruption, Scramble
-from anyfill.data.chorale import CODES, VOICES
+from anyfill.corruption import Absorbing, Corruption, Uniform
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.coconet import Coconet
@@ -31,7 +30,7 @@ from anyfill.networks.embed import Discrete
 from anyfill.networks.network import Network
 from anyfill.networks.transformer import Transformer
 from anyfill.networks.unet import AttentionalUNet
-from anyfill.objectives.unrolled import Unrolled
+from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.weights import Damped, Everyone, RescaledEveryone
 from anyfill.questions.bernoulli import Bernoulli
 from anyfill.questions.cardinality import UniformCardinality
@@ -39,43 +38,43 @@ from anyfill.samplers.annealed import Anneal, AnnealedGibbs
 from anyfill.samplers.draw import Draw
 from anyfill.samplers.rewrite import Rewrite
 
-BAR = 16
+CODES, VOICES, BAR = 58, 4, 16
 SUNMASK_VARIANTS = ("", "A", "T", "N", "AT", "AN", "TN", "ATN")
 """Active balance, typical sampling, noise."""
 SUNDAE_VARIANTS = ("", "A", "T", "AT")
 
 
-def sunmask(variables: int, *, redraw_given: bool = False) -> Unrolled:
+def sunmask(variables: int, *, redraw_given: bool = False) -> MaskedLoss:
     """Section 2: loss on the unknown cells only, damped by their number, over two steps with the same mask.
 
     ``redraw_given`` lets the second step see answers in given places too, as the released code does; but the loss never
     trains those answers.
     """
-    return Unrolled(Bernoulli(variables), Damped(), unroll=2, redraw_given=redraw_given)
+    return MaskedLoss(Bernoulli(variables), Damped(), unroll=2, redraw_given=redraw_given)
 
 
-def sundae(variables: int, *, unroll: int = 2) -> Unrolled:
+def sundae(variables: int, *, unroll: int = 2) -> MaskedLoss:
     """Loss on every cell, alike, over two steps or three; the second sees nothing but the first one's answers."""
-    return Unrolled(Bernoulli(variables), Everyone(), unroll=unroll, redraw_given=True)
+    return MaskedLoss(Bernoulli(variables), Everyone(), unroll=unroll, redraw_given=True)
 
 
-def coconet(variables: int) -> Unrolled:
+def coconet(variables: int) -> MaskedLoss:
     """Loss on every cell, times n / (number of unknown ones)."""
-    return Unrolled(UniformCardinality(variables), RescaledEveryone())
+    return MaskedLoss(UniformCardinality(variables), RescaledEveryone())
 
 
 def sunmask_unet_model(
     steps: int = 128, *, width: int = 64, repeats: int = 3, dropout: float = 0.0, period: int = BAR, seed: int = 0
 ) -> Model:
     """SMc, untrained; 9.4 M parameters by default. ``period=0``: not told the place in the bar, as in the paper."""
-    return _model(_unet(steps, width, repeats, dropout, period), Scramble(CODES), seed)
+    return _model(_unet(steps, width, repeats, dropout, period), Uniform(CODES), seed)
 
 
 def sunmask_transformer_model(
     steps: int = 128, *, width: int = 256, depth: int = 8, heads: int = 8, dropout: float = 0.1, seed: int = 0
 ) -> Model:
     """SMt, untrained; 6.3 M parameters by default."""
-    return _model(_transformer(steps, width, depth, heads, dropout), Scramble(CODES), seed)
+    return _model(_transformer(steps, width, depth, heads, dropout), Uniform(CODES), seed)
 
 
 def sundae_model(
@@ -90,18 +89,18 @@ def sundae_model(
     if network not in ("unet", "transformer"):
         raise refuse("network", expected="'unet' or 'transformer'", got=repr(network))
     if network == "unet":
-        return _model(_unet(steps, width or 64, 3, dropout, BAR), Scramble(CODES, told=False), seed)
-    return _model(_transformer(steps, width or 256, 8, 8, dropout), Scramble(CODES, told=False), seed)
+        return _model(_unet(steps, width or 64, 3, dropout, BAR), Uniform(CODES, mask_visible=False), seed)
+    return _model(_transformer(steps, width or 256, 8, 8, dropout), Uniform(CODES, mask_visible=False), seed)
 
 
 def coconet_model(steps: int = 128, *, width: int = 128, depth: int = 64, seed: int = 0) -> Model:
     """Coconet, untrained; 9.1 M parameters by default, the paper's size."""
-    shape = (steps, len(VOICES))
-    return _model(lambda: Coconet(Discrete(CODES), shape, CODES, width=width, depth=depth), Absorb(), seed)
+    shape = (steps, VOICES)
+    return _model(lambda: Coconet(Discrete(CODES), shape, CODES, width=width, depth=depth), Absorbing(), seed)
 
 
 def sunmask_variant(
-    letters: str = "T", *, rounds: int = 1024, temperature: float = 0.6, values: int = 3, voices: int = len(VOICES)
+    letters: str = "T", *, rounds: int = 1024, temperature: float = 0.6, values: int = 3, voices: int = VOICES
 ) -> tuple[Rewrite, Draw]:
     """A row of Table 2 by its letters: "" = SM, "A", "T", "AT", "ATN" and so on.
 
@@ -137,14 +136,14 @@ def _check_letters(letters: str, known: tuple[str, ...]) -> None:
 
 
 def _unet(steps: int, width: int, repeats: int, dropout: float, period: int) -> Callable[[], Network]:
-    shape = (steps, len(VOICES))
+    shape = (steps, VOICES)
     return lambda: AttentionalUNet(
         Discrete(CODES), shape, CODES, width=width, repeats=repeats, dropout=dropout, period=period
     )
 
 
 def _transformer(steps: int, width: int, depth: int, heads: int, dropout: float) -> Callable[[], Network]:
-    shape, periods = (steps, len(VOICES)), (BAR, len(VOICES))
+    shape, periods = (steps, VOICES), (BAR, VOICES)
     return lambda: Transformer(
         Discrete(CODES), shape, CODES, width, depth, heads, dropout=dropout, periods=periods, flag="stretched"
     )

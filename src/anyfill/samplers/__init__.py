@@ -10,11 +10,9 @@ Chains     KGibbs, BlockDynamics, IndependentParallel on Ising models; gibbs_upd
 from anyfill.samplers.annealed import Anneal, AnnealedGibbs
 from anyfill.samplers.best_of import best_of
 from anyfill.samplers.cached import CachedChain
-from anyfill.samplers.chains import BlockDynamics, IndependentParallel, Kernel, KGibbs, first_hits, run_chain
 from anyfill.samplers.drafts import Draft, NgramDraft
 from anyfill.samplers.draw import Draw, reshape_log_probs
 from anyfill.samplers.gibbs import Gibbs
-from anyfill.samplers.heat_bath import gibbs_updates
 from anyfill.samplers.loop import trace
 from anyfill.samplers.policy import Answer, Confidence, EntropyBounded, Follow, Forgetful, Policy, State
 from anyfill.samplers.remask import Remask
@@ -27,7 +25,6 @@ __all__ = [
     "Anneal",
     "AnnealedGibbs",
     "Answer",
-    "BlockDynamics",
     "CachedChain",
     "Confidence",
     "Decoder",
@@ -37,9 +34,6 @@ __all__ = [
     "Follow",
     "Forgetful",
     "Gibbs",
-    "IndependentParallel",
-    "KGibbs",
-    "Kernel",
     "NgramDraft",
     "Policy",
     "Remask",
@@ -49,10 +43,7 @@ __all__ = [
     "State",
     "Veto",
     "best_of",
-    "first_hits",
-    "gibbs_updates",
     "reshape_log_probs",
-    "run_chain",
     "sample",
     "trace",
     "watch",

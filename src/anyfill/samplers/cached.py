@@ -41,7 +41,7 @@ class CachedChain:
         draw: Draw | None = None,
         context: Tensor | None = None,
         generator: Generator,
-        unlicensed: bool = False,
+        allow_untrained: bool = False,
     ) -> Iterator[State]:
         """As ``anyfill.samplers.trace``; ValueError unless the network is ``Cached``."""
         _ = model.cached  # refuse before the first state is asked for
@@ -54,7 +54,7 @@ class CachedChain:
             draw=draw,
             context=context,
             generator=generator,
-            unlicensed=unlicensed,
+            allow_untrained=allow_untrained,
         )
 
 

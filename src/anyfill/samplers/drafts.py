@@ -26,7 +26,7 @@ from anyfill.likelihoods.numerics import uniform
 from anyfill.samplers.draw import Draw, reshape_log_probs
 
 _UNITS = 2**30
-_MOST = 2**26  # numbers in a table
+_MAX = 2**26  # numbers in a table
 
 
 @runtime_checkable
@@ -77,10 +77,8 @@ class NgramDraft:
             raise refuse("codes", expected=f"at least one row of {order} codes or more", got=tuple(codes.shape))
         if int(rows.min()) < 0 or int(rows.max()) >= size:
             raise refuse("codes", expected=f"from 0 to {size - 1}", got=f"{int(rows.min())} to {int(rows.max())}")
-        if (size + 1) ** (order - 1) > _MOST:
-            raise refuse(
-                "order", expected=f"(size + 1)^(order - 1) of at most {_MOST}", got=f"({size + 1})^{order - 1}"
-            )
+        if (size + 1) ** (order - 1) > _MAX:
+            raise refuse("order", expected=f"(size + 1)^(order - 1) of at most {_MAX}", got=f"({size + 1})^{order - 1}")
         return cls(order, *_count(rows, size, order))
 
     @property
@@ -142,7 +140,7 @@ def _count(rows: Tensor, size: int, order: int) -> tuple[Tensor, Tensor]:
         times = torch.zeros(len(ending), dtype=torch.float64, device=rows.device)
         times.index_add_(0, at, counts.double())
         context, where = (ending // (size + 1)).unique(return_inverse=True)
-        if len(context) * size > _MOST:
+        if len(context) * size > _MAX:
             raise refuse("order", expected="fewer different contexts, so a lower one", got=f"{order} ({len(context)})")
         seen = torch.zeros(len(context), size, dtype=torch.float64, device=rows.device)
         seen[where, ending % (size + 1)] = times

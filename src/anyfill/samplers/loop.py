@@ -8,8 +8,8 @@ ever read. A one-pass network is told in the order in which values became known,
 ``Follow(model.order)`` draws from exactly the chain whose log-probability ``anyfill.evaluation.log_prob`` computes.
 
 There are two kinds of lock. A *given* value is fixed, and the network is told to trust it. A *held* value is fixed, but
-the network takes it for one of those that stand in unknown places: a corruption that shows them (Scramble) shows it,
-one that blanks them (Absorb) does not.
+the network takes it for one of those that stand in unknown places: a corruption that shows them (Uniform) shows it,
+one that blanks them (Absorbing) does not.
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_shape
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.model import Model
-from anyfill.questions.licence import completed
 from anyfill.questions.question import Order, Question, chain_rank
+from anyfill.questions.supported import completed
 from anyfill.rank import NEVER
 from anyfill.samplers.draw import Draw
 from anyfill.samplers.policy import Answer, Forgetful, Policy, State
@@ -38,7 +38,7 @@ def trace(
     draw: Draw | None = None,
     context: Tensor | None = None,
     generator: Generator,
-    unlicensed: bool = False,
+    allow_untrained: bool = False,
     held: Tensor | None = None,
 ) -> Iterator[State]:
     """Sample p(asked | given), a ``State`` at a time.
@@ -51,14 +51,16 @@ def trace(
         draw: how a value is drawn from its distribution; default: as it is.
         context: optional side information (B, ...).
         generator: the source of all randomness.
-        unlicensed: True = use conditionals that the model was not trained on instead of raising ValueError.
+        allow_untrained: True = use conditionals that the model was not trained on instead of raising ValueError.
         held: optional bool (B, N), neither given nor asked: values of x that are kept without being trusted.
 
     A model trained for INPAINTING only, asked about a part of what is not given, samples all of it and returns the
     part: the others are summed out exactly.
     """
     policy = policy.along(model.order)
-    answered = prepare(model, x, question, order=policy.order, parallel=policy.parallel, unlicensed=unlicensed)
+    answered = prepare(
+        model, x, question, order=policy.order, parallel=policy.parallel, allow_untrained=allow_untrained
+    )
     if held is not None:
         _check_held(model, x, question, held)
         answered = Question(answered.given, answered.asked & ~held)
@@ -75,16 +77,16 @@ def _check_held(model: Model, x: Tensor, question: Question, held: Tensor) -> No
 
 
 def prepare(
-    model: Model, x: Tensor, question: Question, *, order: Order | None, parallel: bool, unlicensed: bool
+    model: Model, x: Tensor, question: Question, *, order: Order | None, parallel: bool, allow_untrained: bool
 ) -> Question:
     """The question to sample, once shapes, disjointness and the model's licence have been checked."""
     model.check_rows(x)
     require_shape("given", question.given, tuple(x.shape))
     question = question.checked()
     model.check_given(x, question.given)
-    if unlicensed:
+    if allow_untrained:
         return question
-    return completed(model.readings, question, model.order, order=order, parallel=parallel)
+    return completed(model.factorizations, question, model.order, order=order, parallel=parallel)
 
 
 class Steps(Protocol):
@@ -112,11 +114,11 @@ def decode(
     draw: Draw | None,
     context: Tensor | None,
     generator: Generator,
-    unlicensed: bool,
+    allow_untrained: bool,
 ) -> Iterator[State]:
     """What every one-by-one decoder does around its own steps: check, fill in defaults, show what was asked."""
     order = model.order if order is None else order
-    answered = prepare(model, x, question, order=order, parallel=False, unlicensed=unlicensed)
+    answered = prepare(model, x, question, order=order, parallel=False, allow_untrained=allow_untrained)
     states = steps(model, x, answered, order, Draw() if draw is None else draw, context, generator)
     return (shown(state, x, question) for state in states)
 

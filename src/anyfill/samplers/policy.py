@@ -194,12 +194,12 @@ class Confidence:
     Columns with probabilities and columns with densities cannot be ranked together and are refused.
     """
 
-    steps_at_most: int
+    max_steps: int
     schedule: Literal["linear", "cosine"] = "cosine"
     by: Literal["mode", "value"] = "mode"
 
     def __post_init__(self) -> None:
-        require_count("steps_at_most", self.steps_at_most)
+        require_count("max_steps", self.max_steps)
         if self.schedule not in ("linear", "cosine"):
             raise refuse("schedule", expected="'linear' or 'cosine'", got=repr(self.schedule))
         if self.by not in ("mode", "value"):
@@ -217,7 +217,7 @@ class Confidence:
         return self
 
     def steps(self, question: Question) -> int:
-        return min(self.steps_at_most, most(question.asked))
+        return min(self.max_steps, most(question.asked))
 
     def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
         return state.plan

@@ -33,7 +33,7 @@ class Remask:
     """Fill by a linear schedule and take a share of it back at every step.
 
     Attributes:
-        steps_at_most: S, one network pass each, whatever the number of asked variables.
+        max_steps: S, one network pass each, whatever the number of asked variables.
         share: the most of the written values that is taken back between two steps; 0 = nothing ever is.
         drops: which ones: "random", or the least probable when they were written ("unlikely").
         writes: which of the open variables are written: "random" ones, or the most "confident" (as ``Confidence``).
@@ -41,13 +41,13 @@ class Remask:
     "unlikely" and "confident" compare probabilities: discrete likelihoods only.
     """
 
-    steps_at_most: int
+    max_steps: int
     share: float = 0.1
     drops: Literal["random", "unlikely"] = "random"
     writes: Literal["random", "confident"] = "random"
 
     def __post_init__(self) -> None:
-        require_count("steps_at_most", self.steps_at_most)
+        require_count("max_steps", self.max_steps)
         require_probability("share", self.share)
         if self.drops not in ("random", "unlikely"):
             raise refuse("drops", expected="'random' or 'unlikely'", got=repr(self.drops))
@@ -66,7 +66,7 @@ class Remask:
         return self
 
     def steps(self, question: Question) -> int:
-        return self.steps_at_most
+        return self.max_steps
 
     def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
         return state.plan
@@ -92,7 +92,7 @@ class Remask:
         waiting = question.asked & ~state.known
         asked = question.asked.sum(1, keepdim=True)
         # ceil in whole numbers: a float product may fall on the wrong side
-        target = -(-asked * min(state.step + 1, self.steps_at_most) // self.steps_at_most)
+        target = -(-asked * min(state.step + 1, self.max_steps) // self.max_steps)
         count = target - (asked - waiting.sum(1, keepdim=True))
         if self.writes == "random":
             key = _uniforms_like(waiting, generator)
@@ -108,7 +108,7 @@ class Remask:
         """sigma before step 0, 1 … S - 1."""
         if step < 2:  # nothing is written yet, or nothing that the network has read
             return 0.0
-        return min(self.share, (self.steps_at_most - step) / (step - 1))
+        return min(self.share, (self.max_steps - step) / (step - 1))
 
 
 def _uniforms_like(members: Tensor, generator: Generator) -> Tensor:

@@ -30,7 +30,7 @@ from anyfill.samplers.policy import Answer, State
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Predict all, accept some, for so many rounds; for models whose corruption shows unknown places (Scramble).
+    """Predict all, accept some, for so many rounds; for models whose corruption shows unknown places (Uniform).
 
     Attributes:
         rounds: N, one network pass each.

@@ -25,13 +25,13 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
-from anyfill.corruption import Absorb
+from anyfill.corruption import Absorbing
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
 from anyfill.networks.network import AnswersCells, cells_of
-from anyfill.questions.licence import completed
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order, Question, chain_rank, rank_of
+from anyfill.questions.supported import completed
 from anyfill.rank import NEVER
 from anyfill.samplers.loop import as_values
 
@@ -168,7 +168,7 @@ def cell_parameters(
     """
     if model.is_one_pass:
         return parameters(model, x, known, rank, size)[row, variable]
-    if isinstance(model.corruption, Absorb) and isinstance(model.network, AnswersCells):
+    if isinstance(model.corruption, Absorbing) and isinstance(model.network, AnswersCells):
         # It looks at nothing that would have to be blanked.
         return model.network.at(*_block(x, known, size, is_blank=False), row, variable)
     return cells_of(model.network, *model.corruption.show(*_block(x, known, size)), row, variable)
@@ -177,7 +177,7 @@ def cell_parameters(
 def cell_centers(model: Model, x: Tensor, known: Tensor, size: int, row: Tensor, variable: Tensor) -> Tensor | None:
     """(H,): the means of these cells, from a network that can tell them without the rest; None from others."""
     tell = getattr(model.network, "centers_at", None)
-    if tell is None or not isinstance(model.corruption, Absorb):
+    if tell is None or not isinstance(model.corruption, Absorbing):
         return None
     return tell(*_block(x, known, size, is_blank=False), row, variable)
 
@@ -242,11 +242,11 @@ def sample_rowwise(
     require_shape("keys", keys, (len(x),))
     require_count("draws", draws)
     size = block_size(model) if rows_per_pass is None else rows_per_pass
-    require_count("rows_per_pass", size, least=SPARE + 1)
+    require_count("rows_per_pass", size, minimum=SPARE + 1)
     if model.corruption.shows_unknown:
         raise refuse("corruption", expected="one that shows no noise", got=repr(model.corruption))
     order = fixed_order(model)
-    question = completed(model.readings, question, model.order, order=order)
+    question = completed(model.factorizations, question, model.order, order=order)
     rank = rank_of(order, question)
     read = given_rank(model, known)
     every = _Everyone(x, known, read, rank)

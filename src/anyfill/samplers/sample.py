@@ -29,7 +29,7 @@ class Decoder(Protocol):
         draw: Draw | None = None,
         context: Tensor | None = None,
         generator: Generator,
-        unlicensed: bool = False,
+        allow_untrained: bool = False,
     ) -> Iterator[State]: ...
 
 
@@ -57,7 +57,7 @@ def sample(
     draw: Draw | None = None,
     context: Tensor | None = None,
     generator: Generator,
-    unlicensed: bool = False,
+    allow_untrained: bool = False,
     held: Tensor | None = None,
 ) -> Sample:
     """Draw the asked variables given the given ones; arguments as for ``trace``.
@@ -72,7 +72,7 @@ def sample(
         draw=draw,
         context=context,
         generator=generator,
-        unlicensed=unlicensed,
+        allow_untrained=allow_untrained,
         held=held,
     )
     state = next(states)
@@ -90,7 +90,7 @@ def watch(
     draw: Draw | None = None,
     context: Tensor | None = None,
     generator: Generator,
-    unlicensed: bool = False,
+    allow_untrained: bool = False,
     held: Tensor | None = None,
 ) -> Iterator[State]:
     """The states ``sample`` goes through, for whoever wants to look on."""
@@ -105,9 +105,9 @@ def watch(
             draw=draw,
             context=context,
             generator=generator,
-            unlicensed=unlicensed,
+            allow_untrained=allow_untrained,
             held=held,
         )
     if held is not None:
         raise refuse("held", expected="a policy that goes with it", got=f"the decoder {type(policy).__name__}")
-    return policy(model, x, question, draw=draw, context=context, generator=generator, unlicensed=unlicensed)
+    return policy(model, x, question, draw=draw, context=context, generator=generator, allow_untrained=allow_untrained)

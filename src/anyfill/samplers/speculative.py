@@ -73,7 +73,7 @@ class Speculative:
         draw: Draw | None = None,
         context: Tensor | None = None,
         generator: Generator,
-        unlicensed: bool = False,
+        allow_untrained: bool = False,
     ) -> Iterator[State]:
         """As ``anyfill.samplers.trace``; ValueError unless the network is ``OnePass`` and the likelihood discrete."""
         _ = model.one_pass  # refuse before the first state is asked for
@@ -86,7 +86,7 @@ class Speculative:
             draw=draw,
             context=context,
             generator=generator,
-            unlicensed=unlicensed,
+            allow_untrained=allow_untrained,
         )
 
 

@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
-from anyfill.data.rows import Rows, RowSource
 from anyfill.objectives.objective import Objective
+from anyfill.rows import Rows, RowSource
 from anyfill.training.options import FitOptions
 from anyfill.training.processes import Processes
 from anyfill.training.randomness import RowStream, moved, seeded
@@ -60,23 +60,23 @@ class Batches:
         rows: the training rows.
         objective: what poses the questions.
         options: batch size, micro-batches and seed.
-        crew: this process among the others.
+        distributed: this process among the others.
         dtype: the model's floating-point type.
     """
 
     def __init__(
-        self, rows: RowSource, objective: Objective, options: FitOptions, crew: Processes, dtype: torch.dtype
+        self, rows: RowSource, objective: Objective, options: FitOptions, distributed: Processes, dtype: torch.dtype
     ) -> None:
-        if options.batch_size % (crew.processes * options.accumulate):
-            expected = f"a multiple of {crew.processes} processes x {options.accumulate} micro-batches"
+        if options.batch_size % (distributed.processes * options.accumulate):
+            expected = f"a multiple of {distributed.processes} processes x {options.accumulate} micro-batches"
             raise refuse("batch_size", expected=expected, got=options.batch_size)
-        self.rows = resident(rows, crew.device) if isinstance(rows, Rows) else rows
+        self.rows = resident(rows, distributed.device) if isinstance(rows, Rows) else rows
         self.objective = objective
         self.options = options
-        self.device = crew.device
+        self.device = distributed.device
         self.dtype = dtype
-        self.process = crew.process
-        self.micro = options.batch_size // (crew.processes * options.accumulate)
+        self.process = distributed.process
+        self.micro = options.batch_size // (distributed.processes * options.accumulate)
         source = self.rows.take(torch.zeros(1, dtype=torch.int64)).x.device
         self.stream = RowStream(len(rows), options.batch_size, options.seed, source)
 
@@ -84,7 +84,7 @@ class Batches:
         """(rows, rank) of each micro-batch of this process in the step that follows ``step`` finished ones."""
         index = self.stream.index(step)
         generator = seeded(self.device, self.options.seed, "questions", step)
-        rank = self.objective.pose(self.options.batch_size, generator=generator)
+        rank = self.objective.sample_rank(self.options.batch_size, generator=generator)
         start = self.process * self.options.accumulate * self.micro
         for first in range(start, start + self.options.accumulate * self.micro, self.micro):
             mine = slice(first, first + self.micro)

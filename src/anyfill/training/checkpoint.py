@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from anyfill.model import Model
-from anyfill.questions.question import Reading
+from anyfill.questions.question import Factorization
 from anyfill.training.describe import Json, build, describe, part_name
 from anyfill.training.folder import CONFIG, CheckpointError, read_config, read_tensors, write_folder
 
@@ -31,7 +31,7 @@ def save_model(model: Model, folder: Path | str, *, notes: Mapping[str, Json] | 
         notes: anything else as JSON, such as the names of the columns; ``load_notes`` gives it back.
     """
     try:
-        description, tensors = describe_model(model, model.readings)
+        description, tensors = describe_model(model, model.factorizations)
     except ValueError as error:
         raise CheckpointError(f"{folder}: the model cannot be saved: {error}") from error
     config = make_config(description, notes=notes, training=None)
@@ -63,14 +63,14 @@ class Saved:
     resume: dict[str, Tensor]
 
 
-def describe_model(model: Model, readings: Iterable[Reading]) -> tuple[dict[str, Json], dict[str, Tensor]]:
+def describe_model(model: Model, factorizations: Iterable[Factorization]) -> tuple[dict[str, Json], dict[str, Tensor]]:
     """What the model is made of, and the tensors among its options; ValueError if a part cannot be described."""
     tensors: dict[str, Tensor] = {}
     description: dict[str, Json] = {
         name: describe(getattr(model, name), _FIELD + name, tensors)
         for name in ("network", "likelihood", "corruption", "order")
     }
-    description["readings"] = [*sorted(reading.value for reading in readings)]
+    description["factorizations"] = [*sorted(factorization.value for factorization in factorizations)]
     return description, tensors
 
 
@@ -139,7 +139,9 @@ def _build_model(folder: Path, saved: Saved, parts: Sequence[type]) -> Model:
             built["likelihood"],
             corruption=built["corruption"],
             order=built["order"],
-            readings=description["readings"],
+            factorizations=description[
+                "factorizations" if "factorizations" in description else "readings"
+            ],  # readings: 0.1
         )
         load_weights(model, saved.weights)
     except (ValueError, TypeError, KeyError, RuntimeError) as error:

@@ -23,7 +23,17 @@ from anyfill.checks import refuse
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
-_PACKAGES = ("networks", "likelihoods", "corruption", "questions", "data")
+_PACKAGES = ("networks", "likelihoods", "corruption", "questions", "tables", "ising")
+_RENAMED = {
+    "corruption.Absorb": "corruption.Absorbing",
+    "corruption.Scramble": "corruption.Uniform",
+    "questions.Reading": "questions.Factorization",
+    "networks.GaussianJoint": "tables.GaussianJoint",
+    "networks.GuidedMLP": "tables.GaussianResidualEnsemble",
+    "networks.Ising": "ising.Ising",
+}
+"""Parts by the names that folders of version 0.1 call them."""
+_RENAMED_OPTIONS = {("corruption.Scramble", "told"): "mask_visible"}
 
 
 def part_name(part: type) -> str:
@@ -91,7 +101,8 @@ def build(description: Json, parts: Mapping[str, type], tensors: Mapping[str, Te
         part = _look_up(description["part"], parts)
         if not is_dataclass(part):
             raise refuse("part", expected="the name of a dataclass", got=repr(description))
-        return part(**{name: build(option, parts, tensors) for name, option in options.items()})
+        named = {_RENAMED_OPTIONS.get((str(description["part"]), name), name): one for name, one in options.items()}
+        return part(**{name: build(option, parts, tensors) for name, option in named.items()})
     if "enum" in description:
         part = _look_up(description["enum"], parts)
         if not issubclass(part, Enum):
@@ -132,6 +143,7 @@ def _describe_all(values: Iterable[object], path: str, tensors: dict[str, Tensor
 def _look_up(name: Json, parts: Mapping[str, type]) -> type:
     """The class of this name, among the caller's ``parts`` or what the package before the dot exports."""
     if isinstance(name, str):
+        name = _RENAMED.get(name, name)
         package = name.partition(".")[0]
         table = parts if name in parts or package not in _PACKAGES else exported_parts(package)
         if name in table:

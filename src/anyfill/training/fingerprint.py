@@ -12,7 +12,7 @@ import hashlib
 import torch
 from torch import Tensor
 
-from anyfill.data.rows import RowSource
+from anyfill.rows import RowSource
 
 _CELLS = 2**22
 """Values that are read wholly."""

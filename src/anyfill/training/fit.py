@@ -14,9 +14,9 @@ from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
-from anyfill.data.rows import Rows, RowSource
 from anyfill.model import Model
 from anyfill.objectives.objective import Objective
+from anyfill.rows import Rows, RowSource
 from anyfill.training.describe import Json
 from anyfill.training.metrics import MetricSink
 from anyfill.training.options import FitOptions

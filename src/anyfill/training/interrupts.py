@@ -1,4 +1,4 @@
-"""Ctrl-C between steps, never inside one: half an optimiser step is no state to resume from."""
+"""Ctrl-C between steps, never inside one: half an optimizer step is no state to resume from."""
 
 import signal
 import threading

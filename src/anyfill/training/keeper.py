@@ -6,14 +6,14 @@ from pathlib import Path
 from torch import Tensor
 
 from anyfill.model import Model
-from anyfill.questions.question import Reading
+from anyfill.questions.question import Factorization
 from anyfill.training.checkpoint import Saved, describe_model, make_config
 from anyfill.training.describe import Json
 from anyfill.training.folder import write_folder
 from anyfill.training.state import require_same
 
 
-class Keeper:
+class CheckpointWriter:
     """Writes checkpoints of one run.
 
     Args:
@@ -24,10 +24,10 @@ class Keeper:
     """
 
     def __init__(
-        self, folder: Path, model: Model, readings: Iterable[Reading], notes: Mapping[str, Json] | None
+        self, folder: Path, model: Model, factorizations: Iterable[Factorization], notes: Mapping[str, Json] | None
     ) -> None:
         self.folder = folder
-        self._description, fields = describe_model(model, readings)
+        self._description, fields = describe_model(model, factorizations)
         self._fields = {name: value.cpu().clone() for name, value in fields.items()}
         self._notes = notes
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from anyfill.training.reports import DivergedError
 
 
-class Ledger:
+class LossBuffer:
     """The loss and gradient length of the steps since the last fetch."""
 
     def __init__(self) -> None:

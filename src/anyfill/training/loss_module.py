@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from anyfill.checks import refuse
-from anyfill.data.rows import Rows
 from anyfill.model import Model
 from anyfill.objectives.objective import Objective
+from anyfill.rows import Rows
 
 
 class LossModule(nn.Module):

@@ -37,7 +37,7 @@ def orthogonalise(matrices: Tensor) -> Tensor:
 
 
 class Muon(Optimizer):
-    """Muon for matrices; everything else belongs to another optimiser.
+    """Muon for matrices; everything else belongs to another optimizer.
 
     Args:
         params: matrices.

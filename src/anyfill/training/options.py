@@ -12,24 +12,24 @@ class FitOptions:
     """Settings of one training run.
 
     Attributes:
-        steps: the most optimiser steps that are made.
+        steps: the most optimizer steps that are made.
         seconds: optional wall-clock budget. Training stops at whichever of the two comes first, and the learning rate
             follows max(step / steps, elapsed / seconds). How many steps fit into a budget depends on the machine, so
             such a run is NOT reproducible.
-        batch_size: rows per optimiser step, over all processes and accumulated micro-batches together. A batch larger
+        batch_size: rows per optimizer step, over all processes and accumulated micro-batches together. A batch larger
             than the data is legal: rows are read epoch after epoch, so some repeat within the batch.
         accumulate: micro-batches per process and step; saves memory, changes nothing else.
         learning_rate: its peak.
         warmup_steps: steps over which the learning rate rises linearly; None = a tenth of the steps, at most 100.
         schedule: how the learning rate falls from its peak at the start to ``final_fraction`` of it at the end.
         final_fraction: see ``schedule``; "constant" does not use it.
-        optimiser: "muon" is Muon for the hidden matrices and AdamW for all else.
+        optimizer: "muon" is Muon for the hidden matrices and AdamW for all else.
         betas: of Adam and AdamW.
         weight_decay: on matrices only, never on norms, biases, embeddings or positions.
         clip_norm: longest gradient that is followed at its own length; None = no clipping.
         ema: decay of the moving average of the weights; None = none is kept.
         precision: "bf16-mixed" keeps 32-bit weights and computes in 16 bits where that is safe.
-        shard: spread weights, gradients and optimiser state over the processes (FSDP) instead of copying them to each
+        shard: spread weights, gradients and optimizer state over the processes (FSDP) instead of copying them to each
             (DDP); what is learnt and saved is the same. With one process there is nothing to spread.
         compile: compile the network (its repeated blocks, where it says how), or else the whole loss.
         report_every: steps between reports; on an accelerator the host waits for it only then.
@@ -48,7 +48,7 @@ class FitOptions:
     warmup_steps: int | None = None
     schedule: Literal["cosine", "constant", "linear"] = "cosine"
     final_fraction: float = 0.01
-    optimiser: Literal["adamw", "adam", "muon"] = "adamw"
+    optimizer: Literal["adamw", "adam", "muon"] = "adamw"
     betas: tuple[float, float] = (0.9, 0.99)
     weight_decay: float = 0.01
     clip_norm: float | None = 1.0
@@ -65,12 +65,12 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         for name in ("steps", "batch_size", "accumulate", "report_every", "validate_every", "save_every"):
-            require_count(name, getattr(self, name), least=1)
-        require_count("seed", self.seed, least=0)
+            require_count(name, getattr(self, name), minimum=1)
+        require_count("seed", self.seed, minimum=0)
         if self.warmup_steps is not None:
-            require_count("warmup_steps", self.warmup_steps, least=0)
+            require_count("warmup_steps", self.warmup_steps, minimum=0)
         if self.patience is not None:
-            require_count("patience", self.patience, least=1)
+            require_count("patience", self.patience, minimum=1)
         if self.batch_size % self.accumulate:
             raise refuse("accumulate", expected=f"a divisor of batch_size = {self.batch_size}", got=self.accumulate)
         for name in ("seconds", "learning_rate", "clip_norm"):
@@ -107,7 +107,7 @@ class FitOptions:
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "schedule": ("cosine", "constant", "linear"),
-    "optimiser": ("adamw", "adam", "muon"),
+    "optimizer": ("adamw", "adam", "muon"),
     "precision": ("32-true", "bf16-mixed", "bf16-true"),
     "device": ("auto", "cpu", "cuda"),
 }

@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from anyfill.checks import refuse
-from anyfill.data.rows import Rows, RowSource
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
+from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.objective import Objective
-from anyfill.objectives.one_pass import Chain
-from anyfill.objectives.unrolled import Unrolled
+from anyfill.objectives.one_pass import OnePassLoss
+from anyfill.rows import Rows, RowSource
 from anyfill.training.batches import check_rows
 from anyfill.training.checkpoint import Saved, has_checkpoint, load_saved
 from anyfill.training.options import FitOptions
@@ -40,11 +40,11 @@ def check_arguments(
 def _check_objective(name: str, objective: Objective, model: Model) -> None:
     """ValueError unless this objective can train this model."""
     network = type(model.network).__name__
-    if isinstance(objective, Unrolled) and model.is_one_pass:
+    if isinstance(objective, MaskedLoss) and model.is_one_pass:
         # It would learn p(x_j | known) in one order of the known and be asked in another.
         expected = f"one for one-pass networks (recipes.one_pass), as {network} is"
-        raise refuse(name, expected=expected, got="Unrolled, for masked ones")
-    if isinstance(objective, Chain) and not model.is_one_pass:
+        raise refuse(name, expected=expected, got="MaskedLoss, for masked ones")
+    if isinstance(objective, OnePassLoss) and not model.is_one_pass:
         expected = f"one for masked networks (recipes.mac_rest), as {network} is"
         raise refuse(name, expected=expected, got="Chain, for one-pass ones")
     asked: object = getattr(getattr(objective, "questions", None), "variables", model.variables)

@@ -13,7 +13,7 @@ class StepReport:
     """One report of a running fit.
 
     Attributes:
-        step: optimiser steps finished.
+        step: optimizer steps finished.
         loss: nats per row, averaged over the steps since the last report.
         learning_rate: of the last step.
         gradient_norm: of the last step, before clipping.
@@ -40,7 +40,7 @@ class FitResult:
     """How a fit ended.
 
     Attributes:
-        steps: optimiser steps finished.
+        steps: optimizer steps finished.
         loss: the last reported training loss, nats per row.
         best_validation_loss, best_step: of the weights the model now holds, if there were validation rows.
         seconds: wall-clock time in training, over all resumptions.

@@ -17,20 +17,20 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
-from anyfill.data.rows import Rows, RowSource
 from anyfill.model import Model
 from anyfill.objectives.objective import Objective
+from anyfill.rows import Rows, RowSource
 from anyfill.training.averaging import Average
 from anyfill.training.batches import Batches, resident
 from anyfill.training.checkpoint import load_weights
 from anyfill.training.describe import Json
 from anyfill.training.fingerprint import fingerprint
 from anyfill.training.interrupts import Uninterrupted
-from anyfill.training.keeper import Keeper
-from anyfill.training.ledger import Ledger
+from anyfill.training.keeper import CheckpointWriter
+from anyfill.training.ledger import LossBuffer
 from anyfill.training.loss_module import LossModule
 from anyfill.training.metrics import MetricSink
-from anyfill.training.optimisers import make_optimisers, set_learning_rate
+from anyfill.training.optimizers import make_optimizers, set_learning_rate
 from anyfill.training.options import FitOptions
 from anyfill.training.precision import GivenTypes
 from anyfill.training.preflight import check_arguments, find_run
@@ -68,28 +68,28 @@ class Run:
         check_arguments(model, rows, objective, options, validation, validation_objective)
         self.given = model
         self.options = options
-        self.readings = model.readings | objective.readings
-        self.keeper = None if folder is None else Keeper(folder, model, self.readings, notes)
-        self.crew = Processes(options)
-        self.crew.wait()  # until the first process has written what an earlier run in this program left to write
+        self.factorizations = model.factorizations | objective.factorizations
+        self.keeper = None if folder is None else CheckpointWriter(folder, model, self.factorizations, notes)
+        self.distributed = Processes(options)
+        self.distributed.wait()  # until the first process has written what an earlier run in this program left to write
         saved = find_run(folder, resume)
 
-        self.device = self.crew.device
-        self.model = model = twin(model) if self.crew.shards else model
-        self.reporter = Reporter(options, metrics if self.crew.is_first else [])
+        self.device = self.distributed.device
+        self.model = model = twin(model) if self.distributed.shards else model
+        self.reporter = Reporter(options, metrics if self.distributed.is_first else [])
         self.types = GivenTypes(model, rounded=options.precision == "bf16-true")
         self.loss = LossModule(model, objective, self.device)
-        self.module = self.crew.set_up(self.loss)
+        self.module = self.distributed.set_up(self.loss)
         self.dtype = next((p.dtype for p in model.parameters() if p.dtype.is_floating_point), torch.float32)
-        self.batches = Batches(rows, objective, options, self.crew, self.dtype)
+        self.batches = Batches(rows, objective, options, self.distributed, self.dtype)
         self.validation = None if validation is None else resident(validation, self.device)
         other = validation_objective
         self.judge = self.loss if other is None else LossModule(model, other, self.device)
-        self.optimisers = make_optimisers(model, options)
+        self.optimizers = make_optimizers(model, options)
         trainable = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.names: dict[Tensor, str] = {parameter: name for name, parameter in trainable.items()}
         self.average = None if options.ema is None else Average(trainable, options.ema)
-        self.ledger = Ledger()
+        self.ledger = LossBuffer()
         self.progress = Progress()
         before: Mapping[str, Json] = {} if saved is None else saved.config["training"]["conditions"]
         self.conditions = conditions(
@@ -110,7 +110,7 @@ class Run:
             if self.progress.stopped is not None:
                 self.progress.best.weights = saved.weights
             else:
-                restore(saved.resume, model, self.optimisers, self.names, self.average, self.progress.best)
+                restore(saved.resume, model, self.optimizers, self.names, self.average, self.progress.best)
         if options.compile:
             self.loss.compile_fast()
 
@@ -129,16 +129,16 @@ class Run:
             self.reporter.start(self.progress)
             self._started = time.monotonic() - self.progress.seconds
             while self.progress.stopped is None:
-                with Uninterrupted(patient=self.crew.shards):
-                    if self.crew.stopping(wish=False):
+                with Uninterrupted(patient=self.distributed.shards):
+                    if self.distributed.stopping(wish=False):
                         raise KeyboardInterrupt
                     report = self._advance()
                 if report is not None:
                     yield report
         except (KeyboardInterrupt, GeneratorExit):
             if self.progress.stopped is None:
-                with Uninterrupted(patient=True) if self.crew.shards else nullcontext():
-                    self.crew.stopping(wish=True)
+                with Uninterrupted(patient=True) if self.distributed.shards else nullcontext():
+                    self.distributed.stopping(wish=True)
                     if self._whole:
                         self._save()
                     self._settle(self._kept())
@@ -182,32 +182,32 @@ class Run:
         return report
 
     def _update(self) -> None:
-        """One optimiser step on one global batch."""
+        """One optimizer step on one global batch."""
         step, options = self.progress.step, self.options
-        process, last = self.crew.process, options.accumulate - 1
+        process, last = self.distributed.process, options.accumulate - 1
         self._rate = learning_rate_at(options, step, self._clock())
-        set_learning_rate(self.optimisers, self._rate)
+        set_learning_rate(self.optimizers, self._rate)
         self.loss.train()
         total = torch.zeros((), device=self.device)
         with global_seed(self.device, derive(options.seed, "global", step, process)):
             for micro, (rows, rank) in enumerate(self.batches.at(step)):
                 self.loss.generator.manual_seed(derive(options.seed, "noise", step, process, micro))
-                with self.crew.unshared(self.module, micro < last):
+                with self.distributed.unshared(self.module, micro < last):
                     loss = self.module(rows.x, rows.present, rows.context, rank) / options.accumulate
-                    self.crew.backward(loss)
+                    self.distributed.backward(loss)
                 total += loss.detach()
         gradients = [p.grad for p in self.names if p.grad is not None]
         norm = torch.nn.utils.get_total_norm(gradients)
         if options.clip_norm is not None:
             torch.nn.utils.clip_grads_with_norm_(list(self.names), options.clip_norm, norm)
         self._whole = False
-        for optimiser in self.optimisers:
-            optimiser.step()
-            optimiser.zero_grad()
+        for optimizer in self.optimizers:
+            optimizer.step()
+            optimizer.zero_grad()
         self.progress.step = step + 1
         if self.average is not None:
             self.average.update(step + 1)
-        self.ledger.add(self.crew.mean(total), whole(norm.detach()))
+        self.ledger.add(self.distributed.mean(total), whole(norm.detach()))
         if self.device.type == "cpu":  # nothing to wait for there, so a bad number is seen at once
             self._fetch()
 
@@ -217,8 +217,8 @@ class Run:
 
     def _validate(self, rows: Rows) -> float:
         """Validate the weights (their average, if there is one), and keep them if they are the best."""
-        with self._averaged(), self.crew.alone(self.module):
-            value = validation_loss(self.judge, rows, self.options, self.crew, self.dtype)
+        with self._averaged(), self.distributed.alone(self.module):
+            value = validation_loss(self.judge, rows, self.options, self.distributed, self.dtype)
         if not math.isfinite(value):
             _log.warning("the validation loss after step %d is %s", self.progress.step, value)
         if self.progress.best.take(value, self.progress.step):
@@ -241,10 +241,10 @@ class Run:
 
     def _clock(self) -> float:
         """Seconds so far; the same in every process where a decision hangs on it."""
-        if self.options.seconds is None or self.crew.processes == 1:
+        if self.options.seconds is None or self.distributed.processes == 1:
             self._now = time.monotonic() - self._started
         elif self.progress.step % _CLOCK_EVERY == 0:
-            self._now = self.crew.agreed(time.monotonic() - self._started)
+            self._now = self.distributed.agreed(time.monotonic() - self._started)
         return self._now
 
     def _current(self) -> dict[str, Tensor]:
@@ -266,10 +266,10 @@ class Run:
         self._fetch()
         if self.keeper is None or self._saved_step == self.progress.step:
             return
-        first = self.crew.is_first
-        if first or self.crew.shards:  # then each must hand in its part
+        first = self.distributed.is_first
+        if first or self.distributed.shards:  # then each must hand in its part
             self.progress.seconds = time.monotonic() - self._started
-            parts = (self.optimisers, self.names, self.average, self.progress.best)
+            parts = (self.optimizers, self.names, self.average, self.progress.best)
             resume = capture(self.model.state_dict(), *parts, keep=first)
             self._write({"weights": self._kept(), "resume": resume})
         self._saved_step = self.progress.step
@@ -279,11 +279,11 @@ class Run:
         self.progress.stopped = stopped
         self.progress.seconds = time.monotonic() - self._started
         self._write({"weights": kept})
-        self.crew.wait()  # the folder is whole before any process goes on
+        self.distributed.wait()  # the folder is whole before any process goes on
         self._settle(kept)
 
     def _write(self, files: dict[str, dict[str, Tensor]]) -> None:
-        if self.keeper is not None and self.crew.is_first:
+        if self.keeper is not None and self.distributed.is_first:
             self.keeper.write(files, self.conditions, self.progress.to_json(self.batches.stream))
 
     def _settle(self, kept: dict[str, Tensor]) -> None:
@@ -293,5 +293,5 @@ class Run:
             parameter.grad = None
         self.types.give_back(model)
         load_weights(model, kept)
-        model.readings = self.readings
+        model.factorizations = self.factorizations
         model.eval()

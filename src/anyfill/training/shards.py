@@ -1,4 +1,4 @@
-"""FSDP: weights, gradients and optimiser state spread over the processes, each holding about 1/n of every tensor.
+"""FSDP: weights, gradients and optimizer state spread over the processes, each holding about 1/n of every tensor.
 
 A sharded tensor is a ``DTensor``, cut along its first axis. This file is the only one that knows it:
 

@@ -15,7 +15,7 @@ from torch.optim import Optimizer
 
 from anyfill.training.averaging import Average
 from anyfill.training.describe import Json, describe
-from anyfill.training.optimisers import optimiser_tensors, restore_optimisers
+from anyfill.training.optimizers import optimizer_tensors, restore_optimizers
 from anyfill.training.options import FitOptions
 from anyfill.training.randomness import RowStream
 from anyfill.training.reports import Stopped
@@ -31,7 +31,7 @@ class Progress:
     """How far a run has come.
 
     Attributes:
-        step: optimiser steps finished.
+        step: optimizer steps finished.
         seconds: wall-clock time so far.
         pending: losses of the steps since the last report.
         loss: the last reported loss.
@@ -105,7 +105,7 @@ def _difference(name: str, saved: Json, now: Json) -> tuple[str, Json, Json] | N
 
 def capture(
     state: Mapping[str, Tensor],
-    optimisers: Sequence[Optimizer],
+    optimizers: Sequence[Optimizer],
     names: Mapping[Tensor, str],
     average: Average | None,
     best: Best,
@@ -114,7 +114,7 @@ def capture(
 ) -> dict[str, Tensor]:
     """Every tensor a run needs to continue, whole, by name; without ``keep`` this process only hands in its parts."""
     tensors = {f"weights/{name}": value for name, value in state.items()}
-    tensors |= {f"optimiser/{name}": value for name, value in optimiser_tensors(optimisers, names).items()}
+    tensors |= {f"optimizer/{name}": value for name, value in optimizer_tensors(optimizers, names).items()}
     if average is not None:
         tensors |= {f"average/{name}": value for name, value in average.tensors().items()}
     if best.weights is not None:
@@ -126,7 +126,7 @@ def capture(
 def restore(
     tensors: Mapping[str, Tensor],
     module: nn.Module,
-    optimisers: Sequence[Optimizer],
+    optimizers: Sequence[Optimizer],
     names: Mapping[Tensor, str],
     average: Average | None,
     best: Best,
@@ -134,7 +134,7 @@ def restore(
     """Put back what ``capture`` gave; ValueError if it was taken of another network."""
     try:
         module.load_state_dict(parts(_under("weights/", tensors), module.state_dict()))
-        restore_optimisers(optimisers, names, _under("optimiser/", tensors))
+        restore_optimizers(optimizers, names, _under("optimizer/", tensors))
         if average is not None:
             average.restore(_under("average/", tensors))
     except (RuntimeError, KeyError) as error:

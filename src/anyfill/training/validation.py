@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from anyfill.data.rows import Rows
+from anyfill.rows import Rows
 from anyfill.training.batches import fitting
 from anyfill.training.loss_module import LossModule
 from anyfill.training.options import FitOptions
@@ -43,30 +43,32 @@ class Best:
 
 
 @torch.no_grad()
-def validation_loss(loss: LossModule, rows: Rows, options: FitOptions, crew: Processes, dtype: torch.dtype) -> float:
+def validation_loss(
+    loss: LossModule, rows: Rows, options: FitOptions, distributed: Processes, dtype: torch.dtype
+) -> float:
     """Nats per row over all validation rows, under fixed questions.
 
     ``loss`` is called as it is, not through its distributed wrapper: processes may have different numbers of batches.
     With sharded weights (put together meanwhile) one that has fewer calls it for nothing too: the next backward pass
     gathers them in the order of all calls before it, which must be the same everywhere.
     """
-    device = crew.device
-    micro = options.batch_size // (crew.processes * options.accumulate)
+    device = distributed.device
+    micro = options.batch_size // (distributed.processes * options.accumulate)
     total = torch.zeros((), device=device, dtype=torch.float64)
     training = loss.training
     loss.eval()
     try:
-        with global_seed(device, derive(options.seed, "validation")), crew.autocast():
+        with global_seed(device, derive(options.seed, "validation")), distributed.autocast():
             for first in range(0, len(rows), options.batch_size):
                 count = min(options.batch_size, len(rows) - first)
                 generator = seeded(device, options.seed, "validation questions", first)
                 # Posed for a whole batch even if fewer rows are left: what a row is asked depends on its place only.
-                rank = loss.objective.pose(options.batch_size, generator=generator)
-                for turn in range(0, count, crew.processes * micro):
-                    chunk = turn + crew.process * micro
+                rank = loss.objective.sample_rank(options.batch_size, generator=generator)
+                for turn in range(0, count, distributed.processes * micro):
+                    chunk = turn + distributed.process * micro
                     end = min(chunk + micro, count)
                     idle = chunk >= count
-                    if idle and not crew.shards:
+                    if idle and not distributed.shards:
                         continue
                     chunk, end = (0, 1) if idle else (chunk, end)
                     index = torch.arange(first + chunk, first + end, device=rows.x.device)
@@ -76,4 +78,4 @@ def validation_loss(loss: LossModule, rows: Rows, options: FitOptions, crew: Pro
                     total += 0.0 if idle else mean.double() * (end - chunk)
     finally:
         loss.train(training)
-    return float(crew.sum(total)) / len(rows)
+    return float(distributed.sum(total)) / len(rows)

@@ -1,0 +1,1 @@
+"""The command ``anyfill`` and the demo: what stands above all applications."""

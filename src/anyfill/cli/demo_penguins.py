@@ -1,0 +1,222 @@
+"""The penguins of the demo: one model of a mixed table, and one held-out row asked many ways.
+
+Every answer says what kind of number it is and what it cost. The network is a small MLP trained on every column given
+every subset of the others (ARDM), so a row may be scored in one order (exact, in that order) or averaged over random
+ones (a bound, an estimate). Densities are in the table's own units (per millimetre, per gram).
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from anyfill import recipes
+from anyfill.cli.demo_digits import Watch
+from anyfill.cli.examples import Penguins
+from anyfill.conditional import Conditional
+from anyfill.evaluation import log_prob
+from anyfill.interface.threads import threads
+from anyfill.likelihoods import FiniteMarginals, MixedMarginals
+from anyfill.model import Model
+from anyfill.questions import Question
+from anyfill.tables.likelihood import table_model
+from anyfill.tables.table import Category, Number, Value
+from anyfill.training import FitOptions, fit_steps
+
+STEPS = 600
+UNITS = {"bill_length_mm": "mm", "bill_depth_mm": "mm", "flipper_length_mm": "mm", "body_mass_g": "g"}
+ROW = 1
+"""The held-out penguin that is asked about: an Adelie with the long bill of a Chinstrap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One question and its answer.
+
+    Attributes:
+        asked: what is wanted, in the table's words.
+        given: what is told; empty = nothing.
+        answer: for people.
+        truth: what is so in the data, if that can be compared.
+        kind: exact, bound or estimate.
+        cost: passes or draws.
+        shares: value and probability, for answers that are a distribution over categories or candidates.
+    """
+
+    asked: str
+    given: tuple[str, ...]
+    answer: str
+    truth: str
+    kind: str
+    cost: str
+    shares: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Averaged:
+    """An average over so many random orders."""
+
+    estimator: Literal["estimate", "bound"]
+    orders: int
+    seed: int
+
+
+def train_penguins(penguins: Penguins, seed: int, watch: Watch, *, steps: int = STEPS) -> Model:
+    """A model of the table. A fixed number of steps: the same seed gives the same model."""
+    model = table_model(penguins.table, seed=seed)
+    options = FitOptions(
+        steps=steps,
+        batch_size=64,
+        learning_rate=5e-3,
+        warmup_steps=20,
+        optimizer="muon",
+        weight_decay=0.1,
+        seed=seed,
+        device="cpu",
+    )
+    with threads(1):  # too small for more
+        for _ in watch(fit_steps(model, penguins.train, recipes.ardm(model.variables), options), steps, "penguins"):
+            pass
+    return model
+
+
+def held_out_nats(model: Model, penguins: Penguins) -> tuple[float, float]:
+    """- log p of a held-out row in nats (own units), everything that is present asked: mean and standard error."""
+    rows = penguins.test
+    answer = log_prob(model, rows.x, Question(torch.zeros_like(rows.present), rows.present))
+    nats = -penguins.table.in_own_units(answer.value, rows.x, rows.present)
+    return float(nats.mean()), float(nats.std() / math.sqrt(len(nats)))
+
+
+def ask_penguin(model: Model, penguins: Penguins, seed: int, *, draws: int = 200, orders: int = 32) -> list[Answer]:
+    """The questions of the page, about one held-out row."""
+    one = _Penguin(model, penguins, ROW)
+    bill, body = ("bill_length_mm", "flipper_length_mm"), ("species", "sex")
+    telling, best = one.information("species", bill, draws=draws, seed=seed)
+    whole = penguins.table.names
+    return [
+        one.distribution("species", bill),
+        telling,
+        one.distribution("species", (*bill, best)),
+        one.interval("body_mass_g", body),
+        one.interval("body_mass_g", (*body, "flipper_length_mm")),
+        one.log_density(("species", "sex", "body_mass_g"), ()),
+        one.log_density(("flipper_length_mm", "body_mass_g"), body),
+        one.log_density(whole, ()),
+        one.log_density(whole, (), Averaged("bound", orders, seed)),
+        one.log_density(whole, (), Averaged("estimate", orders, seed)),
+    ]
+
+
+def shown_row(penguins: Penguins) -> dict[str, str]:
+    """The row that is asked about, for people."""
+    table, x, present = penguins.table, penguins.test.x[ROW], penguins.test.present[ROW].tolist()
+    return {
+        plain(name): _words(name, table.decode_column(j, x[j]).item() if present[j] else None)
+        for j, name in enumerate(table.names)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Penguin:
+    """One row, ready to be asked."""
+
+    model: Model
+    penguins: Penguins
+    row: int
+
+    @property
+    def x(self) -> Tensor:
+        return self.penguins.test.x[self.row]
+
+    def conditional(self, given: tuple[str, ...]) -> Conditional:
+        return self.model.given(self.x, self.penguins.table.members(given))
+
+    def truth(self, name: str) -> str:
+        j = self.penguins.table.index(name)
+        return _words(name, self.penguins.table.decode_column(j, self.x[j]).item())
+
+    def distribution(self, name: str, given: tuple[str, ...]) -> Answer:
+        """p(name | given) for each category."""
+        column = self.penguins.table.columns[self.penguins.table.index(name)]
+        marginals = self._column(name, given)
+        if not isinstance(column, Category) or not isinstance(marginals, FiniteMarginals):
+            raise TypeError(f"{name} is not a category")
+        shares = [float(share) for share in marginals.log_probs[0, 0].exp()]
+        ranked = tuple(sorted(zip(map(str, column.values), shares), key=lambda share: -share[1]))
+        words = ", ".join(f"{value} {share:.1%}" for value, share in ranked)
+        return Answer(plain(name), _plain(given), words, self.truth(name), "exact", "1 pass", ranked)
+
+    def interval(self, name: str, given: tuple[str, ...], level: float = 0.9) -> Answer:
+        """The median and the central interval of a number."""
+        table = self.penguins.table
+        column = table.columns[table.index(name)]
+        if not isinstance(column, Number):
+            raise TypeError(f"{name} is not a number")
+        marginals = self._column(name, given)
+        low, middle, high = (
+            column.decode(marginals.quantile(q)[0, 0].double().numpy()) for q in ((1 - level) / 2, 0.5, (1 + level) / 2)
+        )
+        unit = UNITS.get(name, "")
+        words = f"{middle:,.0f} {unit}; {level:.0%} between {low:,.0f} and {high:,.0f} {unit}"
+        return Answer(plain(name), _plain(given), words, self.truth(name), "exact", "1 pass")
+
+    def log_density(self, asked: tuple[str, ...], given: tuple[str, ...], over: Averaged | None = None) -> Answer:
+        """log p(asked | given) of what is so: in the order of the columns, or averaged over random orders."""
+        table = self.penguins.table
+        members = table.members(asked)
+        conditional = self.conditional(given)
+        if over is None:
+            answer, note, how = conditional.log_prob(self.x, members), "", ""
+        else:
+            answer = conditional.log_prob(self.x, members, orders=over.orders, estimator=over.estimator, seed=over.seed)
+            how = f", {over.orders} random orders"
+            note = f" ± {float(answer.stderr[0]):.2f}"
+        nats = float(table.in_own_units(answer.value, self.x[None], members)[0])
+        name = "the whole row" if len(asked) == len(table.names) else ", ".join(_plain(asked))
+        passes = f"{answer.passes} pass" + ("" if answer.passes == 1 else "es")
+        return Answer(
+            f"log p of {name}", _plain(given), f"{nats:.2f}{note} nats{how}".replace("-", "−"), "", answer.kind, passes
+        )
+
+    def information(self, target: str, given: tuple[str, ...], *, draws: int, seed: int) -> tuple[Answer, str]:
+        """How much each other column would tell about the target, and the name of the one that tells most."""
+        table = self.penguins.table
+        found = self.conditional(given).information(table.index(target), samples=draws, seed=seed)
+        bits = found.value[0] / math.log(2)
+        ranked = sorted(
+            ((name, float(bits[j])) for j, name in enumerate(table.names) if bool(found.candidate[0, j])),
+            key=lambda share: -share[1],
+        )
+        j = table.index(ranked[0][0])
+        error = float(found.stderr[0, j]) / math.log(2)
+        words = f"{plain(ranked[0][0])}: {ranked[0][1]:.2f} ± {error:.2f} bits about the {target}"
+        shares = tuple((plain(name), value) for name, value in ranked)
+        asked = f"what would tell most about the {target}"
+        return Answer(asked, _plain(given), words, "", "estimate", f"{draws} draws", shares), ranked[0][0]
+
+    def _column(self, name: str, given: tuple[str, ...]):
+        marginals = self.conditional(given).marginals()
+        if not isinstance(marginals, MixedMarginals):
+            raise TypeError(f"marginals of a table: expected MixedMarginals, got {type(marginals).__name__}")
+        return marginals.column(self.penguins.table.index(name))
+
+
+def _plain(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(plain, names))
+
+
+def plain(name: str) -> str:
+    """The name of a column for people: ``bill_length_mm`` is the bill length."""
+    return name.removesuffix("_mm").removesuffix("_g").replace("_", " ")
+
+
+def _words(name: str, value: Value | None) -> str:
+    if value is None:
+        return "missing"
+    unit = UNITS.get(name)
+    if unit is None:
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:,g} {unit}"

@@ -1,0 +1,180 @@
+"""The command ``anyfill``.
+
+Whatever goes wrong, a user sees one sentence on stderr and never a traceback:
+
+    exit 0     done
+    exit 1     a mistake of ours (the sentence says how to see more)
+    exit 2     what was asked cannot be done: unknown option, bad value, unreadable or unwritable file
+    exit 130   interrupted with Ctrl-C
+
+``ANYFILL_DEBUG=1`` shows the traceback instead. Commands import what they need when they run, so that ``--help`` does
+not wait for torch.
+"""
+
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from anyfill.ising import cli as lab_commands
+from anyfill.music import cli as music_commands
+from anyfill.tables import cli as table_commands
+from anyfill.text import cli as text_commands
+
+DEBUG = "ANYFILL_DEBUG"
+FAULT, REFUSED, INTERRUPTED = 1, 2, 130
+
+app = typer.Typer(
+    name="anyfill",
+    help="Any-order generative modelling: train one model, then fill, sample and score any part of your data.",
+    epilog="Set ANYFILL_DEBUG=1 to see where an error comes from.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(_versions())
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show versions and exit.")
+    ] = False,
+) -> None:
+    """The options of ``anyfill`` itself; ``version`` acts while they are read."""
+
+
+@app.command(short_help="Show versions and the device.")
+def version() -> None:
+    """Show the versions of anyfill, Python and torch, and the device that would be used."""
+    typer.echo(_versions())
+
+
+@app.command(short_help="Train on built-in data, show what one model can answer.")
+def demo(
+    folder: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for the result; a previous demo there is replaced.")
+    ] = Path("demo"),
+    seconds: Annotated[
+        float, typer.Option(min=0.05, max=3600, help="Training time of each of the three digit models.")
+    ] = 20.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+) -> None:
+    """Train on built-in data and show what one model can answer; about a minute and a half on two cores.
+
+    Fills half-erased handwritten digits, asks one penguin's row many ways, and compares one-pass, ARDM and MAC at equal
+    training time. Open index.html in the output folder afterwards.
+    """
+    from anyfill.cli.demo import run_demo
+
+    run_demo(folder, seconds=seconds, seed=seed)
+
+
+table_commands.register(app)
+lab_commands.register(app)
+music_commands.register(app)
+text_commands.register(app)
+
+
+def _versions() -> str:
+    import torch
+
+    from anyfill.interface.versions import anyfill_version, device_name
+
+    return (
+        f"anyfill {anyfill_version()}\n"
+        f"Python {platform.python_version()}\n"
+        f"torch {torch.__version__}\n"
+        f"device {device_name()}"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line (``sys.argv`` by default) and leave with its exit code."""
+    sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the command line; its exit code."""
+    try:
+        # Not standalone: typer hands every exception over instead of printing it in its own way.
+        code = app(args=list(arguments), prog_name="anyfill", standalone_mode=False)
+        sys.stdout.flush()  # a full disk or a closed pipe shows here, where it can still be said properly
+    except BaseException as error:
+        if os.environ.get(DEBUG, "0") not in ("", "0"):
+            raise
+        return _explain(error)
+    if code == INTERRUPTED:  # newer typers turn Ctrl-C into this code
+        _say("interrupted")
+    return code if isinstance(code, int) else 0
+
+
+def _explain(error: BaseException) -> int:
+    """Say in one sentence what went wrong; the exit code."""
+    match error:
+        case KeyboardInterrupt() | typer.Abort():
+            _say("interrupted")
+            return INTERRUPTED
+        case SystemExit():
+            return error.code if isinstance(error.code, int) else FAULT
+        case BrokenPipeError():
+            _settle_stdout()  # whoever read our output has gone (``anyfill ... | head``)
+            return FAULT
+        case OSError():
+            _settle_stdout()
+            reason = error.strerror or str(error)
+            _say(f"{error.filename}: {reason}" if error.filename else reason)
+            return REFUSED
+        case ModuleNotFoundError():
+            _say(f"the package {error.name!r} is needed for this and is not installed")
+            return REFUSED
+        case ValueError():
+            _say(str(error))
+            return REFUSED
+        case MemoryError():
+            _say("not enough memory for this")
+            return REFUSED
+        case _:
+            if _no_command_given(error):
+                typer.echo(str(error))
+                return REFUSED
+            message = getattr(error, "format_message", None)  # typer's own: an unknown option, a value out of range
+            if callable(message):
+                _say(f"{str(message()).rstrip('.')} (see: {_place(error)} --help)")
+                return REFUSED
+            _say(f"a mistake in anyfill, {type(error).__name__}: {error} (run again with {DEBUG}=1 to see where)")
+            return FAULT
+
+
+def _no_command_given(error: BaseException) -> bool:
+    """True for the exception that carries the help text (typer has it under different names and roofs)."""
+    return type(error).__name__ == "NoArgsIsHelpError"
+
+
+def _settle_stdout() -> None:
+    """If stdout takes nothing more, drop what it still holds: Python would complain again while it exits."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _place(error: BaseException) -> str:
+    """The command whose help explains a wrong option."""
+    return str(getattr(getattr(error, "ctx", None), "command_path", None) or "anyfill")
+
+
+def _say(message: str) -> None:
+    """One line on stderr, whatever the message looks like."""
+    typer.echo("anyfill: " + " ".join(message.split()), err=True)

@@ -1,0 +1,1 @@
+"""What every application shows itself with: options, output, progress, pages."""

@@ -1,0 +1,117 @@
+"""A folder of results that appears as a whole: made beside its place under another name, then renamed into it.
+
+Whatever goes wrong on the way, what stood there before still stands there. A folder is only ever replaced if every
+single thing in it came from an earlier run of the same command.
+"""
+
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+from anyfill.checks import refuse
+
+RESULTS = "results.json"
+READING = "reading.json"
+"""How the files of a table model are to be read, in its folder."""
+
+
+@contextmanager
+def replacing(folder: Path, made_by: str) -> Generator[Path]:
+    """Give an empty folder to write in; on leaving without an exception it becomes ``folder``.
+
+    Args:
+        folder: where the results shall be; new, empty, or from an earlier run of the same command.
+        made_by: what ``write_results`` notes, by which an earlier run is recognised.
+    """
+    target = folder.resolve()
+    _refuse_place(target, folder, made_by)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    try:
+        fresh = work / "new"
+        fresh.mkdir()
+        yield fresh
+        _refuse_place(target, folder, made_by)  # somebody may have put something there in the meantime
+        _swap(fresh, target, work / "old")
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _swap(fresh: Path, target: Path, old: Path) -> None:
+    """Put ``fresh`` in the place of ``target``, whose contents go to ``old``; if that fails, all is as before."""
+    if not target.exists():
+        os.replace(fresh, target)
+        return
+    os.replace(target, old)
+    try:
+        os.replace(fresh, target)
+    except BaseException:
+        os.replace(old, target)
+        raise
+
+
+def write_results(folder: Path, made_by: str, results: Mapping[str, Any]) -> None:
+    """Write ``results.json``: the results, which command made them, and the names of all files beside it."""
+    files = sorted([path.name for path in folder.iterdir()] + [RESULTS])
+    document = {"made_by": made_by, "files": files, **results}
+    (folder / RESULTS).write_text(json.dumps(document, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _refuse_place(target: Path, said: Path, made_by: str) -> None:
+    """ValueError unless ``target`` may be made or replaced."""
+    if target.exists() and not target.is_dir():
+        raise ValueError(f"{said} is a file, but the output is a folder: choose another name")
+    here = Path.cwd()
+    if target == here or target in here.parents or os.path.ismount(target):
+        raise ValueError(f"{said} is a folder in use and cannot be replaced: choose a new folder inside it")
+    if target.is_dir() and not _replaceable(target, made_by):
+        raise ValueError(f"{said} holds other things than an earlier {made_by}: choose a new or empty folder")
+
+
+def _replaceable(folder: Path, made_by: str) -> bool:
+    """True if the folder is empty, or everything in it was written by an earlier run."""
+    there = {path.name for path in folder.iterdir()}
+    if not there:
+        return True
+    try:
+        document = json.loads((folder / RESULTS).read_bytes())
+    except (OSError, ValueError):
+        return False
+    if not isinstance(document, dict):
+        return False
+    known = cast("dict[str, Any]", document)
+    files: object = known.get("files")
+    return known.get("made_by") == made_by and isinstance(files, list) and all(name in files for name in there)
+
+
+def jsonable(value: Any) -> Any:
+    """The same with None for every number that JSON cannot write."""
+    if isinstance(value, dict):
+        return {name: jsonable(one) for name, one in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(one) for one in cast("list[Any]", value)]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def require_place(folder: Path) -> None:
+    """ValueError unless a model may be saved here: nothing is there, an empty folder, or a model of ours."""
+    if folder.exists() and not folder.is_dir():
+        raise refuse(f"{folder}", expected="a folder for the model", got="a file")
+    if folder.is_dir() and any(folder.iterdir()) and not _is_model(folder):
+        raise refuse(f"{folder}", expected="a new or empty folder, or one with a model", got="one with other things")
+    here, target = Path.cwd(), folder.resolve()
+    if target == here or target in here.parents:
+        raise refuse(f"{folder}", expected="a folder of its own for the model", got="a folder in use")
+
+
+def _is_model(folder: Path) -> bool:
+    """True if everything in a folder was written with a model."""
+    names = {path.name for path in folder.iterdir()}
+    extra = names - {"config.json", READING}
+    return "config.json" in names and all(name.endswith((".safetensors", ".part")) for name in extra)

@@ -1,0 +1,295 @@
+"""The Ising model: exact conditionals of any block, differentiable in its couplings and fields (GMLM definition 12).
+
+With spins s_i = 2 x_i - 1 and T(x) the sufficient statistics,
+
+    log p(x) = sum_i h_i s_i + c · sum_{ij in E} J_ij s_i s_j - log Z  =  theta · T(x) + fixed fields - log Z
+
+c = 1 counts a pair once (eq. 5), c = 2 twice, as the sum over i != j of eq. (6) does when it runs over ordered pairs.
+The conditional of a block K sees the rest through the field it makes,
+
+    p(x_K | x_-K)  ∝  exp( sum_{i in K} (h_i + c sum_{j not in K} J_ij s_j) s_i  +  c sum_{ij in K} J_ij s_i s_j )
+
+so it costs 2^|K| whatever N is; all of it is float64. As a network it answers p(x_j | known) for every j by summing
+over the unknown. With couplings alone as parameters (``free_fields=False``) the fields stay what they are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Literal
+
+import torch
+from torch import Generator, Tensor, nn
+
+from anyfill.checks import refuse, require_count, require_shape
+from anyfill.networks.exact import EnumeratedJoint
+from anyfill.networks.states import all_codes, require_exact, to_spins
+
+Pairs = Literal["once", "twice"]
+
+
+@dataclass(eq=False, repr=False)
+class Ising(nn.Module):
+    """(B, N, 2) exact conditional log-probabilities; satisfies ``Network``. It is built with all parameters zero.
+
+    Attributes:
+        variables: N.
+        edges: pairs (i, j) with i < j that have a coupling.
+        pairs: whether the exponent counts each pair once or twice.
+        free_fields: whether the fields are parameters to be fitted; otherwise they are fixed.
+    """
+
+    variables: int
+    edges: tuple[tuple[int, int], ...]
+    pairs: Pairs = "once"
+    free_fields: bool = True
+
+    def __post_init__(self) -> None:
+        require_count("variables", self.variables)
+        if self.pairs not in ("once", "twice"):
+            raise refuse("pairs", expected='"once" or "twice"', got=repr(self.pairs))
+        for i, j in self.edges:
+            if not 0 <= i < j < self.variables:
+                raise refuse("edge", expected=f"(i, j) with 0 <= i < j < {self.variables}", got=(i, j))
+        if len(set(self.edges)) != len(self.edges):
+            raise refuse("edges", expected="each pair once", got="a pair more than once")
+        super().__init__()
+        self.couplings = nn.Parameter(torch.zeros(len(self.edges), dtype=torch.float64))
+        fields = torch.zeros(self.variables, dtype=torch.float64)
+        if self.free_fields:
+            self.fields = nn.Parameter(fields)
+        else:
+            self.register_buffer("fields", fields)
+        ends = torch.tensor(self.edges, dtype=torch.int64).reshape(-1, 2)
+        self.register_buffer("ends", ends, persistent=False)
+
+    # ---- which model
+
+    @classmethod
+    def from_matrix(
+        cls, couplings: Tensor, fields: Tensor, *, pairs: Pairs = "once", free_fields: bool = True
+    ) -> "Ising":
+        """From a symmetric matrix J (N, N) with zero diagonal and fields h (N,); an edge wherever J is not zero."""
+        couplings, fields = couplings.double(), fields.double()
+        require_shape("fields", fields, (None,))
+        require_shape("couplings", couplings, (len(fields), len(fields)))
+        for name, values in (("couplings", couplings), ("fields", fields)):
+            if not bool(values.isfinite().all()):
+                raise refuse(name, expected="finite numbers", got=f"{values[~values.isfinite()][0].item()}")
+        apart = (couplings - couplings.T).abs()
+        if bool((apart > 0).any()):
+            i, j = (int(place) for place in (apart == apart.max()).nonzero()[0])
+            got = f"{couplings[i, j].item():g} at ({i}, {j}) and {couplings[j, i].item():g} at ({j}, {i})"
+            raise refuse("couplings", expected="a symmetric matrix", got=got)
+        if bool((couplings.diagonal() != 0).any()):
+            raise refuse("diagonal of couplings", expected="zeros (s_i s_i = 1 is a constant)", got="others")
+        edges = tuple((int(i), int(j)) for i, j in couplings.triu(1).nonzero())
+        ising = cls(len(fields), edges, pairs, free_fields)
+        ends = ising.get_buffer("ends")
+        return ising.with_parameters(couplings[ends[:, 0], ends[:, 1]], fields)
+
+    @classmethod
+    def complete(
+        cls, variables: int, coupling: float, field: float = 0.0, *, pairs: Pairs = "once", free_fields: bool = True
+    ) -> "Ising":
+        """Every pair coupled alike."""
+        return cls.clique(variables, variables, coupling, field, pairs=pairs, free_fields=free_fields)
+
+    @classmethod
+    def clique(
+        cls,
+        variables: int,
+        size: int,
+        coupling: float,
+        field: float | Sequence[float] = 0.0,
+        *,
+        pairs: Pairs = "once",
+        free_fields: bool = True,
+    ) -> "Ising":
+        """Eq. (6): the first ``size`` variables are coupled to each other, the others are alone."""
+        require_count("size of the clique", size, minimum=1, maximum=variables)
+        ising = cls(variables, tuple(combinations(range(size), 2)), pairs, free_fields)
+        return ising.with_parameters(_alike(coupling, len(ising.edges)), _alike(field, variables))
+
+    @classmethod
+    def lattice(
+        cls,
+        height: int,
+        width: int,
+        coupling: float,
+        field: float = 0.0,
+        *,
+        periodic: bool = False,
+        pairs: Pairs = "once",
+        free_fields: bool = True,
+    ) -> "Ising":
+        """A grid, row by row, neighbours coupled; periodic = a torus (each side then needs at least 3)."""
+        require_count("height", height)
+        require_count("width", width)
+        if periodic and min(height, width) < 3:
+            raise refuse("side of a periodic lattice", expected="at least 3", got=min(height, width))
+        edges: set[tuple[int, int]] = set()
+        for i in range(height):
+            for j in range(width):
+                for a, b in ((i + 1, j), (i, j + 1)):
+                    if periodic or (a < height and b < width):
+                        one, other = i * width + j, a % height * width + b % width
+                        edges.add((min(one, other), max(one, other)))
+        ising = cls(height * width, tuple(sorted(edges)), pairs, free_fields)
+        return ising.with_parameters(_alike(coupling, len(edges)), _alike(field, height * width))
+
+    @classmethod
+    def random(
+        cls,
+        variables: int,
+        *,
+        generator: Generator,
+        coupling_scale: float = 0.5,
+        field_scale: float = 0.5,
+        density: float = 1.0,
+        pairs: Pairs = "once",
+        free_fields: bool = True,
+    ) -> "Ising":
+        """Each pair is an edge with probability ``density``; normal couplings and fields of these scales."""
+        listed = list(combinations(range(variables), 2))
+        kept = torch.rand(len(listed), generator=generator, dtype=torch.float64) < density
+        edges = tuple(edge for edge, keep in zip(listed, kept.tolist()) if keep)
+        ising = cls(variables, edges, pairs, free_fields)
+        couplings = coupling_scale * torch.randn(len(edges), generator=generator, dtype=torch.float64)
+        fields = field_scale * torch.randn(variables, generator=generator, dtype=torch.float64)
+        return ising.with_parameters(couplings, fields)
+
+    def with_parameters(self, couplings: Tensor, fields: Tensor | None = None) -> "Ising":
+        """Set couplings (E,) and, where given, fields (N,), in place; returns the model itself."""
+        for name, values, target in (("couplings", couplings, self.couplings), ("fields", fields, self.fields)):
+            if values is None:
+                continue
+            require_shape(name, values, tuple(target.shape))
+            if not bool(values.isfinite().all()):
+                raise refuse(name, expected="finite numbers", got=f"{values[~values.isfinite()][0].item()}")
+            with torch.no_grad():
+                target.copy_(values)
+        return self
+
+    # ---- parameters and statistics
+
+    @property
+    def count(self) -> float:
+        """c: how often the exponent counts a pair."""
+        return 1.0 if self.pairs == "once" else 2.0
+
+    @property
+    def theta(self) -> Tensor:
+        """(P,): couplings, then the fields if they are free; with its gradient."""
+        return torch.cat([self.couplings, self.fields]) if self.free_fields else self.couplings
+
+    @property
+    def interaction(self) -> Tensor:
+        """(N, N), symmetric: c J, so that h + interaction @ s is the field on each spin; with its gradient."""
+        ends = self.get_buffer("ends")
+        half = self.couplings.new_zeros(self.variables, self.variables)
+        half = half.index_put((ends[:, 0], ends[:, 1]), self.count * self.couplings)
+        return half + half.T
+
+    def statistics(self, x: Tensor) -> Tensor:
+        """float64 (B, P): T(x), so that theta · T(x) (+ fixed fields) is the exponent."""
+        spins, ends = to_spins(x), self.get_buffer("ends")
+        products = self.count * spins[:, ends[:, 0]] * spins[:, ends[:, 1]]
+        return torch.cat([products, spins], 1) if self.free_fields else products
+
+    def exponent(self, x: Tensor) -> Tensor:
+        """float64 (B,): log p(x) + log Z."""
+        spins = to_spins(x)
+        return spins @ self.fields + 0.5 * ((spins @ self.interaction) * spins).sum(1)
+
+    # ---- exact answers
+
+    def block_exponents(self, x: Tensor, members: Tensor) -> Tensor:
+        """float64 (B, 2^k): exponents of all states of a block, up to a constant in each row; with their gradients.
+
+        ``members`` int64 (B, k) are the block's variables in increasing order, the last of them running fastest; of
+        x (B, N) only the rest is read.
+        """
+        size = members.shape[1]
+        require_exact(size, "the states of a block")
+        states = to_spins(all_codes(size)).to(x.device)
+        outside = to_spins(torch.where(torch.zeros_like(x, dtype=torch.bool).scatter(1, members, True), 0, x))
+        outside = outside.scatter(1, members, 0.0)
+        interaction = self.interaction
+        field = (self.fields + outside @ interaction).gather(1, members)
+        inside = interaction[members.unsqueeze(2), members.unsqueeze(1)]  # (B, k, k)
+        pair = 0.5 * torch.einsum("ci,bij,cj->bc", states, inside, states)
+        return field @ states.T + pair
+
+    def block_log_prob(self, x: Tensor, asked: Tensor) -> Tensor:
+        """float64 (B,): log p(x_asked | the rest), jointly; with its gradient. Blocks may differ in size."""
+        self._check(x, asked)
+        answer = torch.zeros(len(x), dtype=torch.float64, device=x.device)
+        for rows, members in blocks_by_size(asked):
+            exponents = self.block_exponents(x[rows], members)
+            own = block_number(x[rows], members)
+            answer = answer.index_put((rows,), exponents.log_softmax(1).gather(1, own.unsqueeze(1))[:, 0])
+        return answer
+
+    def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
+        """(B, N, 2): log p(x_j = v | known) for every j; a known variable has probability 1 at its own value."""
+        self._check(x, known)
+        told = torch.where(known, x, 0).long()
+        answer = nn.functional.one_hot(told, 2).double().log()
+        for rows, members in blocks_by_size(~known):
+            probability = self.block_exponents(told[rows], members).softmax(1)
+            up = all_codes(members.shape[1]).double().to(x.device)
+            both = torch.stack([probability @ (1.0 - up), probability @ up], 2).log()  # not 1 - p: it has no digits
+            answer = answer.index_put((rows.unsqueeze(1), members), both)
+        return answer
+
+    def log_joint(self) -> Tensor:
+        """float64 (2^N,): log p of every state, the last variable running fastest; with its gradient. N <= 20."""
+        require_exact(self.variables, "the joint of an Ising model")
+        nothing = torch.zeros(1, self.variables, dtype=torch.int64, device=self.couplings.device)
+        members = torch.arange(self.variables, device=nothing.device).unsqueeze(0)
+        return self.block_exponents(nothing, members)[0].log_softmax(0)
+
+    def log_partition(self) -> Tensor:
+        """float64 (): log Z, with its gradient. N <= 20."""
+        require_exact(self.variables, "the partition function")
+        nothing = torch.zeros(1, self.variables, dtype=torch.int64, device=self.couplings.device)
+        members = torch.arange(self.variables, device=nothing.device).unsqueeze(0)
+        return self.block_exponents(nothing, members)[0].logsumexp(0)
+
+    def joint(self) -> EnumeratedJoint:
+        """The same law as a table of all states. N <= 20."""
+        return EnumeratedJoint.from_probabilities(self.log_joint().detach().exp().reshape((2,) * self.variables))
+
+    def sample(self, n: int, *, generator: Generator) -> Tensor:
+        """(n, N) int64 codes, exact and independent. N <= 20; beyond, run chains (``anyfill.ising.chains``)."""
+        require_exact(self.variables, "exact draws")
+        drawn = torch.multinomial(self.log_joint().detach().exp(), n, replacement=True, generator=generator)
+        shift = torch.arange(self.variables - 1, -1, -1)
+        return (drawn.unsqueeze(1) >> shift) & 1
+
+    def _check(self, x: Tensor, flags: Tensor) -> None:
+        require_shape("x", x, (None, self.variables))
+        require_shape("known or asked", flags, tuple(x.shape))
+
+
+def blocks_by_size(asked: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Rows of asked (B, N) with blocks of one size together: row numbers (R,) and members (R, k), sorted."""
+    sizes = asked.sum(1)
+    groups: list[tuple[Tensor, Tensor]] = []
+    for size in sizes.unique().tolist():
+        rows = (sizes == size).nonzero()[:, 0]
+        groups.append((rows, asked[rows].nonzero()[:, 1].reshape(len(rows), size)))
+    return groups
+
+
+def block_number(x: Tensor, members: Tensor) -> Tensor:
+    """int64 (B,): which of the 2^k states of its block each row (B, N) is in."""
+    shift = torch.arange(members.shape[1] - 1, -1, -1, device=x.device)
+    return (x.gather(1, members).long() << shift).sum(1)
+
+
+def _alike(value: float | Sequence[float], count: int) -> Tensor:
+    """float64 (count,): one number for all, or a number for each."""
+    values = torch.as_tensor(value, dtype=torch.float64)
+    return values.expand(count).clone() if values.dim() == 0 else values

@@ -1,0 +1,273 @@
+"""MusicXML (.musicxml, .xml, and .mxl, which is zipped): the notes of a ``score-partwise``.
+
+Inside a measure a cursor moves on with every note, stays for the notes of a chord, and is set by ``backup`` and
+``forward``. A measure is as long as the furthest its parts go, so a pickup is a short first measure; a measure with
+nothing in it is as long as the time signature says. Tied notes are merged. A part for an instrument that transposes is
+read as it sounds. Grace notes, cues and unpitched notes are left out, and repeats are read once.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from xml.etree.ElementTree import Element
+
+from anyfill.checks import refuse
+from anyfill.music.key_signature import named, sounding, with_octave
+from anyfill.music.markup import parse_markup, unzip
+from anyfill.music.metre import COMMON, about_metres
+from anyfill.music.parts import MAX_NOTES, MAX_QUARTERS, Factorization, Frame, Part, about_tempos, assemble, times
+from anyfill.music.score import Note
+
+_LETTERS = "CDEFGAB"
+_NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,9})?")
+_MEASURES = 100_000
+
+
+def read_musicxml(data: bytes, source: str = "MusicXML file") -> Factorization:
+    """The score in a MusicXML file (zipped or not); ValueError, in a sentence that begins with ``source``, if none."""
+    if data[:2] == b"PK":
+        data = _unzipped(data, source)
+    root = parse_markup(data, source, most={"note": 2 * MAX_NOTES, "measure": _MEASURES})
+    if root.tag != "score-partwise":
+        raise refuse(source, expected="MusicXML with the root score-partwise", got=f"the root {root.tag}")
+    left_out: dict[str, int] = {}
+    parts = [_PartReader(part, source, left_out).read() for part in root.findall("part")]
+    lengths = _lengths(parts)
+    starts = [Fraction(0)]
+    for length in lengths:
+        starts.append(starts[-1] + length)
+    if starts[-1] > MAX_QUARTERS:
+        got = f"{float(starts[-1]):,.0f}"
+        raise refuse(source, expected=f"at most {MAX_QUARTERS:,} quarter notes", got=got)
+    found: list[Part] = []
+    for number, part in enumerate(parts):
+        name = _names(root).get(part.key, f"Part {number + 1}")
+        streams = part.streams(starts)
+        for count, notes in enumerate(streams):
+            found.append(Part(name if len(streams) == 1 else f"{name} voice {count + 1}", tuple(notes)))
+    if sum(note.pitch is not None for part in found for note in part.notes) > MAX_NOTES:
+        raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
+    bars = tuple(start for start, length in zip(starts, lengths) if length > 0) or (Fraction(0),)
+    bar, tempos = _bar(parts, lengths), _tempos(root)
+    frame = Frame(bars, bar, tempos[0] if tempos else 80.0, _title(root))
+    remarks = [times(count, f"{what} left out", f"{what}s left out") for what, count in left_out.items() if count]
+    if root.find(".//repeat[@direction='backward']") is not None:
+        remarks.append("repeats are read once")
+    remarks += about_metres(_metres(parts, lengths, bar), bar)
+    remarks += about_tempos(tempos)
+    return assemble(found, frame, source, remarks)
+
+
+@dataclass(slots=True)
+class _Found:
+    """A note where it stands: measure, quarters into it, and the ties that it has."""
+
+    measure: int
+    at: Fraction
+    note: Note
+    stream: tuple[str, str]
+    tie_from: bool
+    tie_to: bool
+
+
+@dataclass(slots=True)
+class _PartFound:
+    """The notes of a part, how far each measure goes, and the time signature that holds in it."""
+
+    key: str
+    notes: list[_Found] = field(default_factory=list[_Found])
+    reach: list[Fraction] = field(default_factory=list[Fraction])
+    nominal: list[Fraction | None] = field(default_factory=list[Fraction | None])
+
+    def streams(self, starts: list[Fraction]) -> list[list[Note]]:
+        """Notes by staff and voice, with times from the beginning of the score and ties merged."""
+        streams: dict[tuple[str, str], list[Note]] = {}
+        tied: dict[tuple[tuple[str, str], int | None], int] = {}
+        for one in sorted(self.notes, key=lambda one: (one.measure, one.at)):
+            line = streams.setdefault(one.stream, [])
+            note = replace(one.note, start=starts[one.measure] + one.at)
+            key = (one.stream, note.pitch)
+            before = tied.pop(key, None) if one.tie_to else None
+            if before is not None and line[before].end == note.start:
+                line[before] = replace(line[before], length=line[before].length + note.length)
+            else:
+                before = len(line)
+                line.append(note)
+            if one.tie_from:
+                tied[key] = before
+        return list(streams.values())
+
+
+class _PartReader:
+    """Goes through the measures of one part."""
+
+    def __init__(self, part: Element, source: str, left_out: dict[str, int]) -> None:
+        self._part, self._source, self._left_out = part, source, left_out
+        self._found = _PartFound(part.get("id", ""))
+        self._divisions = Fraction(1)
+        self._shift = (0, 0)  # semitones and steps of the staff from what is written to what sounds
+        self._time: Fraction | None = None
+
+    def read(self) -> _PartFound:
+        for number, measure in enumerate(self._part.findall("measure")):
+            self._where = f"{self._source}, measure {measure.get('number', number + 1)}"
+            self._measure(number, measure)
+        return self._found
+
+    def _measure(self, number: int, measure: Element) -> None:
+        at = reach = last = Fraction(0)
+        for item in measure:
+            match item.tag:
+                case "attributes":
+                    self._attributes(item)
+                case "backup":
+                    at = max(at - self._duration(item), Fraction(0))
+                case "forward":
+                    at += self._duration(item)
+                case "note" if item.find("grace") is not None:
+                    self._count("grace note")
+                case "note":
+                    length = self._duration(item)
+                    if item.find("chord") is None:
+                        last, at = at, at + length
+                    self._note(number, last, length, item)
+                case _:
+                    pass
+            reach = max(reach, at)
+        self._found.reach.append(reach)
+        self._found.nominal.append(self._time)
+
+    def _attributes(self, item: Element) -> None:
+        if item.find("divisions") is not None:
+            self._divisions = self._number(item, "divisions")
+            if self._divisions <= 0:
+                raise refuse(self._where, expected="divisions above 0", got=self._divisions)
+        time = item.find("time")
+        if time is not None and time.find("beats") is not None:
+            beats, unit = (time.findtext("beats") or "").strip(), self._number(time, "beat-type")
+            if not re.fullmatch(r"\d{1,3}(\s*\+\s*\d{1,3}){0,9}", beats) or unit <= 0:
+                raise refuse(self._where, expected="a time signature as 3/4 or 3+2/8", got=f"{beats}/{unit}")
+            self._time = sum(map(int, beats.split("+"))) * 4 / unit or None
+        transpose = item.find("transpose")
+        if transpose is not None:
+            octaves = int(self._number(transpose, "octave-change", "0"))
+            steps = int(self._number(transpose, "diatonic", "0"))
+            self._shift = (int(self._number(transpose, "chromatic", "0")) + 12 * octaves, steps + 7 * octaves)
+
+    def _note(self, number: int, at: Fraction, length: Fraction, item: Element) -> None:
+        if item.find("cue") is not None:
+            return self._count("cue note")
+        if item.find("unpitched") is not None:
+            return self._count("unpitched note")
+        if length <= 0:
+            return self._count("note of no length") if item.find("rest") is None else None
+        stream = (item.findtext("staff", "1"), item.findtext("voice", "1"))
+        pitch = item.find("pitch")
+        if pitch is None and item.find("rest") is None:
+            raise refuse(self._where, expected="notes with a pitch or a rest", got="one with neither")
+        note = Note(at, length, None) if pitch is None else self._pitched(pitch, at, length)
+        ties = {tie.get("type") for tie in item.findall("tie")}
+        ties |= {tie.get("type") for tie in item.findall("notations/tied")}
+        ties = set[str | None]() if pitch is None else ties
+        self._found.notes.append(_Found(number, at, note, stream, "start" in ties, "stop" in ties))
+        return None
+
+    def _pitched(self, pitch: Element, at: Fraction, length: Fraction) -> Note:
+        letter = (pitch.findtext("step") or "").strip()
+        alter, octave = self._number(pitch, "alter", "0"), self._number(pitch, "octave")
+        if letter not in _LETTERS or len(letter) != 1 or octave.denominator != 1:
+            raise refuse(self._where, expected="a step from A to G and an octave", got=f"{letter!r} {octave}")
+        if alter.denominator != 1 or abs(alter) > 3:
+            raise refuse(self._where, expected="alterations of whole semitones", got=f"one of {float(alter):g}")
+        semitones, steps = self._shift
+        number = sounding(letter, int(alter), int(octave)) + semitones
+        if not 0 <= number <= 127:
+            raise refuse(self._where, expected="pitches of MIDI numbers 0 to 127", got=number)
+        letter = _LETTERS[(_LETTERS.index(letter) + steps) % 7]
+        distance = (number - sounding(letter, 0, 0) + 6) % 12 - 6
+        if (steps and abs(distance) > 2) or (semitones % 12 and not steps):
+            return Note(at, length, number)  # its name is not known
+        letter, alteration, height = with_octave(letter, distance if semitones else int(alter), number)
+        return Note(at, length, number, named(letter, alteration), height)
+
+    def _duration(self, item: Element) -> Fraction:
+        value = self._number(item, "duration") / self._divisions
+        if value < 0 or value > MAX_QUARTERS:
+            raise refuse(self._where, expected=f"durations up to {MAX_QUARTERS:,} quarter notes", got=float(value))
+        return value
+
+    def _number(self, item: Element, name: str, default: str | None = None) -> Fraction:
+        text = (item.findtext(name, default) if default is not None else item.findtext(name)) or ""
+        if not _NUMBER.fullmatch(text.strip()):
+            raise refuse(
+                self._where, expected=f"a number as {name} of {item.tag}", got=repr(text[:20]) if text else "none"
+            )
+        return Fraction(text.strip())
+
+    def _count(self, what: str) -> None:
+        self._left_out[what] = self._left_out.get(what, 0) + 1
+
+
+def _unzipped(data: bytes, source: str) -> bytes:
+    members = unzip(data, source)
+    container = members.get("META-INF/container.xml")
+    if container is not None:
+        listed = parse_markup(container, source).iter()
+        named_there = [item.get("full-path", "") for item in listed if item.tag.rpartition("}")[2] == "rootfile"]
+    else:
+        named_there = sorted(name for name in members if "/" not in name)
+    for name in named_there:
+        if name in members:
+            return members[name]
+    raise refuse(
+        source, expected="a zip file with MusicXML in it", got=f"one with {', '.join(sorted(members)) or 'none'}"
+    )
+
+
+def _lengths(parts: list[_PartFound]) -> list[Fraction]:
+    """Quarters in each measure."""
+    lengths: list[Fraction] = []
+    for number in range(max((len(part.reach) for part in parts), default=0)):
+        there = [part for part in parts if number < len(part.reach)]
+        nominal = next((part.nominal[number] for part in there if part.nominal[number] is not None), None)
+        lengths.append(max(part.reach[number] for part in there) or nominal or COMMON)
+    return lengths
+
+
+def _bar(parts: list[_PartFound], lengths: list[Fraction]) -> Fraction | None:
+    """Quarters in a bar after the time signature that holds longest."""
+    lasting: dict[Fraction, Fraction] = {}
+    for nominal, length in zip(parts[0].nominal if parts else (), lengths):
+        if nominal is not None:
+            lasting[nominal] = lasting.get(nominal, Fraction(0)) + length
+    return max(lasting, key=lambda bar: lasting[bar], default=None)
+
+
+def _metres(parts: list[_PartFound], lengths: list[Fraction], bar: Fraction | None) -> list[Fraction]:
+    """Quarters in a bar after each time signature; not that of a pickup."""
+    stated = parts[0].nominal if parts else []
+    pickup = bool(stated) and stated[0] is not None and bar is not None and lengths[0] <= stated[0] < bar
+    return [nominal for nominal in stated[pickup:] if nominal is not None]
+
+
+def _names(root: Element) -> dict[str, str]:
+    listed: Iterator[Element] = root.iter("score-part")
+    return {part.get("id", ""): " ".join((part.findtext("part-name") or "").split()) for part in listed}
+
+
+def _tempos(root: Element) -> list[float]:
+    """Quarters a minute in order of time; what several parts say in one measure is said once."""
+    found: dict[int, dict[float, None]] = {}
+    for part in root.findall("part"):
+        for number, measure in enumerate(part.findall("measure")):
+            for sound in measure.iter("sound"):
+                text = sound.get("tempo", "").strip()
+                if _NUMBER.fullmatch(text) and float(text) > 0:
+                    found.setdefault(number, {})[float(text)] = None
+    return [tempo for number in sorted(found) for tempo in found[number]]
+
+
+def _title(root: Element) -> str:
+    title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
+    return " ".join(title.split())

@@ -1,0 +1,237 @@
+"""Scores as MusicXML: one part for each voice, with measures, ties, clefs, a key signature and accidentals.
+
+A note is written in as many tied pieces as it needs: cut at bar lines, then, where no single symbol has its length,
+first to the next beat and on with the longest symbols that fit. Lengths that no symbol has (tuplets) are written with
+their exact duration and no symbol. Names are those of the score, or follow from the key signature. The same score gives
+the same bytes.
+"""
+
+import io
+import zipfile
+from bisect import bisect_right
+from dataclasses import dataclass
+from fractions import Fraction
+from math import lcm
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from anyfill.checks import require_positive
+from anyfill.music.key_signature import KeySignature, parse_name, with_octave
+from anyfill.music.metre import bar_of, bars_of, lengths_of, signature
+from anyfill.music.score import Note, Score
+from anyfill.music.voices import mean_pitch
+
+_DOCTYPE = (
+    b'<?xml version="1.0" encoding="UTF-8"?>\n'
+    b'<!DOCTYPE score-partwise PUBLIC "-//Recordare//DTD MusicXML 4.0 Partwise//EN" '
+    b'"http://www.musicxml.org/dtds/partwise.dtd">\n'
+)
+_CONTAINER = (
+    b'<?xml version="1.0" encoding="UTF-8"?>\n'
+    b'<container><rootfiles><rootfile full-path="score.musicxml"/></rootfiles></container>\n'
+)
+_TYPES = ("breve", "whole", "half", "quarter", "eighth", "16th", "32nd", "64th")
+_SYMBOLS: dict[Fraction, tuple[str, int]] = {
+    base * factor: (name, dots)
+    for name, base in zip(_TYPES, (Fraction(8) / 2**n for n in range(len(_TYPES))))
+    for dots, factor in enumerate((Fraction(1), Fraction(3, 2)))
+}
+_LENGTHS = sorted(_SYMBOLS, reverse=True)
+_ACCIDENTALS = {-2: "flat-flat", -1: "flat", 0: "natural", 1: "sharp", 2: "double-sharp"}
+_TREBLE, _TENOR, _BASS = ("G", 2, 0), ("G", 2, -1), ("F", 4, 0)
+
+
+def write_musicxml(score: Score, bar: Fraction | None = None, *, zipped: bool = False) -> bytes:
+    """A ``score-partwise`` of MusicXML 4.0.
+
+    Args:
+        score: what to write.
+        bar: quarters in a bar; after the score's bars by default.
+        zipped: as .mxl has it.
+    """
+    require_positive("tempo", score.tempo)
+    root = Element("score-partwise", version="4.0")
+    if score.title:
+        SubElement(SubElement(root, "work"), "work-title").text = _plain(score.title)
+    listed = SubElement(root, "part-list")
+    bar = bar or bar_of(score)
+    sheet = _Sheet.of(score, bar)
+    for number, voice in enumerate(score.voices):
+        name = score.names[number] if number < len(score.names) else f"voice {number + 1}"
+        key = f"P{number + 1}"
+        part = SubElement(listed, "score-part", id=key)
+        SubElement(part, "part-name").text = _plain(name).capitalize()
+        SubElement(SubElement(part, "score-instrument", id=f"{key}-I1"), "instrument-name").text = "Piano"
+        instrument = SubElement(part, "midi-instrument", id=f"{key}-I1")
+        SubElement(instrument, "midi-channel").text = str(number % 9 + 1)
+        SubElement(instrument, "midi-program").text = "1"
+        part = SubElement(root, "part", id=key)
+        for measure in range(len(sheet.bars)):
+            sheet.write(part, voice, number, measure)
+    indent(root, " ")
+    content = _DOCTYPE + tostring(root, encoding="utf-8") + b"\n"
+    return _zip(content) if zipped else content
+
+
+@dataclass(frozen=True, slots=True)
+class _Sheet:
+    """What all measures of a score share."""
+
+    score: Score
+    bars: tuple[Fraction, ...]
+    ends: tuple[Fraction, ...]
+    times: tuple[Fraction, ...]
+    pickup: bool
+    divisions: int
+    key: KeySignature
+
+    @classmethod
+    def of(cls, score: Score, bar: Fraction) -> "_Sheet":
+        bars = bars_of(score, bar)
+        end = score.length
+        times = lengths_of(bars, bar, end)
+        pickup = times[0] < bar
+        if pickup:  # its time signature is that of the bars behind it; the measure is marked as implicit instead
+            times[0] = times[1]
+        parts = [time.denominator for voice in score.voices for note in voice for time in (note.start, note.end)]
+        return cls(
+            score,
+            bars,
+            (*bars[1:], end),
+            tuple(times),
+            pickup,
+            lcm(4, *parts, *(b.denominator for b in bars)),
+            KeySignature.of(score),
+        )
+
+    def write(self, part: Element, voice: tuple[Note, ...], number: int, measure: int) -> None:
+        """Add one measure of one voice."""
+        start, end = self.bars[measure], self.ends[measure]
+        item = SubElement(part, "measure", number=str(measure + (not self.pickup)))
+        if measure == 0 and self.pickup:
+            item.set("implicit", "yes")
+        self._attributes(item, number, measure)
+        if measure == 0 and number == 0:
+            direction = SubElement(item, "direction", placement="above")
+            metronome = SubElement(SubElement(direction, "direction-type"), "metronome")
+            SubElement(metronome, "beat-unit").text = "quarter"
+            SubElement(metronome, "per-minute").text = f"{self.score.tempo:.10g}"
+            SubElement(direction, "sound", tempo=f"{self.score.tempo:.10g}")
+        altered: dict[tuple[str, int], int] = {}
+        now = start
+        for note in voice[bisect_right(voice, start, key=lambda note: note.end) :]:
+            if note.start >= end:
+                break
+            self._rest(item, now, max(note.start, start), start)
+            first, last = max(note.start, start), min(note.end, end)
+            if note.pitch is None:
+                self._rest(item, first, last, start)
+            else:
+                pieces = _pieces(first, last, start)
+                for n, (at, length) in enumerate(pieces):
+                    self._note(item, note, at, length, n < len(pieces) - 1 or note.end > end, altered)
+            now = last
+        self._rest(item, now, end, start)
+
+    def _attributes(self, item: Element, number: int, measure: int) -> None:
+        if measure and self.times[measure] == self.times[measure - 1]:
+            return
+        attributes = SubElement(item, "attributes")
+        if measure == 0:
+            SubElement(attributes, "divisions").text = str(self.divisions)
+            key = SubElement(attributes, "key")
+            SubElement(key, "fifths").text = str(self.key.fifths)
+            SubElement(key, "mode").text = "minor" if self.key.minor else "major"
+        time = SubElement(attributes, "time")
+        beats, unit = signature(self.times[measure])
+        SubElement(time, "beats").text, SubElement(time, "beat-type").text = str(beats), str(unit)
+        if measure == 0:
+            sign, line, octaves = _clef(self.score.voices, number)
+            clef = SubElement(attributes, "clef")
+            SubElement(clef, "sign").text, SubElement(clef, "line").text = sign, str(line)
+            if octaves:
+                SubElement(clef, "clef-octave-change").text = str(octaves)
+
+    def _rest(self, item: Element, start: Fraction, end: Fraction, bar: Fraction) -> None:
+        for _, length in _pieces(start, end, bar) if end > start else ():
+            note = SubElement(item, "note")
+            SubElement(note, "rest")
+            self._length(note, length)
+
+    def _note(
+        self, item: Element, source: Note, at: Fraction, length: Fraction, on: bool, altered: dict[tuple[str, int], int]
+    ) -> None:
+        note = SubElement(item, "note")
+        letter, alteration, octave = self._name(source)
+        pitch = SubElement(note, "pitch")
+        SubElement(pitch, "step").text = letter
+        if alteration:
+            SubElement(pitch, "alter").text = str(alteration)
+        SubElement(pitch, "octave").text = str(octave)
+        ties = [kind for kind, there in (("stop", at > source.start), ("start", on)) if there]
+        accidental = None
+        if at == source.start and altered.get((letter, octave), self.key.alteration(letter)) != alteration:
+            altered[letter, octave] = alteration
+            accidental = _ACCIDENTALS.get(alteration)
+        self._length(note, length, ties, accidental)
+        if ties:
+            notations = SubElement(note, "notations")
+            for kind in ties:
+                SubElement(notations, "tied", type=kind)
+
+    def _name(self, note: Note) -> tuple[str, int, int]:
+        pitch = note.pitch or 0
+        if note.name is None:
+            return self.key.spell(pitch)
+        letter, alteration = parse_name(note.name)
+        return with_octave(letter, alteration, pitch)
+
+    def _length(
+        self, note: Element, length: Fraction, ties: list[str] | None = None, accidental: str | None = None
+    ) -> None:
+        """Duration, ties, voice, symbol and accidental, in the order that MusicXML wants."""
+        SubElement(note, "duration").text = str(int(length * self.divisions))
+        for kind in ties or ():
+            SubElement(note, "tie", type=kind)
+        SubElement(note, "voice").text = "1"
+        if length in _SYMBOLS:
+            name, dots = _SYMBOLS[length]
+            SubElement(note, "type").text = name
+            for _ in range(dots):
+                SubElement(note, "dot")
+        if accidental:
+            SubElement(note, "accidental").text = accidental
+
+
+def _pieces(start: Fraction, end: Fraction, bar: Fraction) -> list[tuple[Fraction, Fraction]]:
+    """(start, length) of the symbols that make up a stretch of one measure, which begins at ``bar``."""
+    if end - start in _SYMBOLS or 16 % (end - start).denominator:
+        return [(start, end - start)]
+    beat = bar + ((start - bar) // 1 + 1)
+    if (start - bar).denominator != 1 and beat < end and beat - start in _SYMBOLS:
+        return [(start, beat - start), *_pieces(beat, end, bar)]
+    pieces: list[tuple[Fraction, Fraction]] = []
+    while start < end:
+        length = next(length for length in _LENGTHS if length <= end - start)
+        pieces.append((start, length))
+        start += length
+    return pieces
+
+
+def _clef(voices: tuple[tuple[Note, ...], ...], number: int) -> tuple[str, int, int]:
+    """Sign, line and octaves: those of a choir for four voices, else after the voice's mean pitch."""
+    if len(voices) == 4:
+        return (_TREBLE, _TREBLE, _TENOR, _BASS)[number]
+    mean = mean_pitch(voices[number])
+    return _TREBLE if mean >= 60 or mean == 0 else _BASS
+
+
+def _plain(text: str) -> str:
+    return "".join(letter for letter in text if letter.isprintable())
+
+
+def _zip(content: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in (("META-INF/container.xml", _CONTAINER), ("score.musicxml", content)):
+            archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)  # dated 1980: the same bytes every time
+    return file.getvalue()

@@ -1,0 +1,157 @@
+"""How likely a piece is, note by note: log p in the order of time, soprano first within a step.
+
+    p(x) = prod over cells of p(cell | all cells before it),   in windows where the piece is longer than one
+
+One pass for each window of eight bars (``windows``). The sum is exact: the log-probability that this piece is drawn by
+the model's own law (``--nucleus 1 --parallels``, temperature 1). The commands do not draw so by default: they leave out
+unlikely pitches and parallels, under which some pieces are impossible and the others at least as likely as here.
+
+A note's surprise is -log p summed over its cells, in nats: how unexpected it is that the voice has this pitch in these
+steps, given everything before. The model knows no onsets, so a note struck again is as surprising as one held on.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from anyfill.model import Model
+from anyfill.music.ask import bar_and_beat
+from anyfill.music.chorale import REST, VOICES, Chorale
+from anyfill.music.draws import Asked, flat, in_window
+from anyfill.music.key_signature import KeySignature
+from anyfill.music.quantise import Piece
+from anyfill.music.range import moved
+from anyfill.music.recipe import resized
+from anyfill.questions.question import Question, chain_rank
+
+_SIGNS = {-2: "bb", -1: "b", 0: "", 1: "#", 2: "##"}
+
+
+@dataclass(frozen=True, slots=True)
+class NoteSurprise:
+    """A note and how unexpected it is.
+
+    Attributes:
+        voice: its name.
+        bar: its number, 0 = the pickup.
+        beat: in quarters, from 1.
+        note: its name, as "F#4"; "rest" for a silence.
+        step: where it begins, in the file: the model itself cannot tell a repeated note from one that is held.
+        steps: how long it is.
+        nats: -log p of its pitch in its steps.
+    """
+
+    voice: str
+    bar: int
+    beat: float
+    note: str
+    step: int
+    steps: int
+    nats: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """A piece and its log-probability.
+
+    Attributes:
+        chorale: the piece, as the model saw it.
+        log_prob: float64 (4, T), nats of each cell; 0 in voices that the file does not have.
+        present: bool (4, T), False in those.
+        kind: "exact", or "estimate" for a model that can do no better.
+        windows: how many passes were made.
+        shift: semitones by which the model saw it higher than it is.
+    """
+
+    chorale: Chorale
+    log_prob: NDArray[np.float64]
+    present: NDArray[np.bool_]
+    kind: str
+    windows: int
+    shift: int = 0
+
+    @property
+    def total(self) -> float:
+        """log p of the piece, in nats."""
+        return float(self.log_prob.sum())
+
+    @property
+    def cells(self) -> int:
+        return int(self.present.sum())
+
+    def notes(self) -> list[NoteSurprise]:
+        """Every note and rest of the voices that are there, in order of time."""
+        chorale, found = self.chorale, list[NoteSurprise]()
+        key = KeySignature.of(moved(chorale.score(), -self.shift))
+        for voice in np.flatnonzero(self.present.any(1)).tolist():
+            starts = np.flatnonzero(chorale.onset[voice]).tolist()
+            for start, end in zip(starts, [*starts[1:], chorale.steps]):
+                pitch = int(chorale.pitch[voice, start])
+                name = "rest" if pitch == REST else _name(key, pitch - self.shift)
+                nats = -float(self.log_prob[voice, start:end].sum())
+                bar, beat = bar_and_beat(start, chorale)
+                found.append(NoteSurprise(VOICES[voice], bar, beat, name, start, end - start, nats))
+        return sorted(found, key=lambda note: note.step)
+
+    def summary(self, most: int) -> dict[str, Any]:
+        """The figures, with the ``most`` surprising notes."""
+        notes = self.notes()
+        sounding = sum(note.note != "rest" for note in notes)
+        bars: dict[int, float] = {}
+        for step, nats in enumerate(-self.log_prob.sum(0)):
+            bar, _ = bar_and_beat(step, self.chorale)
+            bars[bar] = bars.get(bar, 0.0) + float(nats)
+        return {
+            "kind": self.kind,
+            "windows": self.windows,
+            "log_likelihood": self.total,
+            "cells": self.cells,
+            "notes": sounding,
+            "log_likelihood_per_cell": self.total / self.cells,
+            "log_likelihood_per_note": self.total / max(sounding, 1),
+            "surprise_of_voice": {
+                name: -float(self.log_prob[voice].sum())
+                for voice, name in enumerate(VOICES)
+                if self.present[voice].any()
+            },
+            "surprise_of_bar": {str(bar): nats for bar, nats in bars.items()},
+            "most_surprising": [
+                {"bar": n.bar, "beat": n.beat, "voice": n.voice, "note": n.note, "steps": n.steps, "nats": n.nats}
+                for n in sorted(notes, key=lambda note: -note.nats)[:most]
+            ],
+        }
+
+
+def score_piece(model: Model, piece: Piece, *, shift: int = 0) -> Scored:
+    """log p of every cell of the voices that are there.
+
+    Args:
+        model: of chorales.
+        piece: as the model sees it.
+        shift: semitones by which this is higher than the file (``whole.Whole``).
+    """
+    question = Asked(piece.chorale, np.zeros_like(piece.present), piece.present)
+    x, asked = question.codes().unsqueeze(0), flat(question.on_bars(question.asked))
+    value = torch.zeros(len(asked), dtype=torch.float64)
+    known = torch.zeros_like(asked)
+    windows = question.windows()
+    for window in windows:
+        cells = slice(len(VOICES) * window.start, len(VOICES) * window.stop)
+        wanted = in_window(window, asked)
+        local = Question(known[cells].unsqueeze(0), wanted[cells].unsqueeze(0))
+        seen = resized(model, window.stop - window.start)
+        with seen.evaluating():
+            marginals = seen.chain(x[:, cells], chain_rank(seen.order, local))
+            terms = marginals.log_prob(x[:, cells])[0].double()
+        value[cells] = torch.where(wanted[cells], terms, value[cells])
+        known = known | wanted
+    grid = value.reshape(-1, len(VOICES)).T.numpy()[:, question.before :]
+    return Scored(piece.chorale, grid, piece.present, "exact" if model.is_exact else "estimate", len(windows), shift)
+
+
+def _name(key: KeySignature, pitch: int) -> str:
+    letter, alteration, octave = key.spell(pitch)
+    return f"{letter}{_SIGNS.get(alteration, '?')}{octave}"

@@ -1,1 +1,0 @@
-"""The command line of the exact lab: ``anyfill lab ising``."""

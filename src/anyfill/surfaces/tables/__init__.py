@@ -1,1 +1,0 @@
-"""What stands behind ``TableModel`` and the commands for tables."""

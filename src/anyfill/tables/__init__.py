@@ -1,0 +1,17 @@
+"""Tables with holes: read, fill, ask, score, sample; ``TableModel`` is the door."""
+
+from typing import TYPE_CHECKING
+
+from anyfill.lazy import lazily
+
+if TYPE_CHECKING:
+    from anyfill.tables.estimator import TableModel
+    from anyfill.tables.gaussian import GaussianJoint
+    from anyfill.tables.residual_ensemble import GaussianResidualEnsemble
+
+__all__ = ["GaussianJoint", "GaussianResidualEnsemble", "TableModel"]
+
+__getattr__, __dir__ = lazily(
+    __name__,
+    {"GaussianJoint": "gaussian", "GaussianResidualEnsemble": "residual_ensemble", "TableModel": "estimator"},
+)

@@ -1,0 +1,242 @@
+"""What a model says of the holes of a table, and of nothing else: their distributions, read a family at a time.
+
+Rows go through the network in blocks of one size (``anyfill.samplers.rowwise``); of what it says only the cells that
+are asked for are kept, gathered over several blocks, and read as distributions, one family of columns after the other.
+Cells are read elementwise and in multiples of ``LANES``, so it does not matter which come together.
+
+**Categories.** Where rare levels share a code, the likeliest of them competes with the levels that have codes of their
+own: P(rest) times its share of the rest.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from anyfill.likelihoods.families import Family, families_of
+from anyfill.likelihoods.marginals import Likelihood, Marginals
+from anyfill.likelihoods.mixed import Mixed, marginals_at
+from anyfill.likelihoods.pooled import Pooled
+from anyfill.likelihoods.spiked import SpikedMixture
+from anyfill.model import Model
+from anyfill.samplers.rowwise import LANES, SPARE, block_size, cell_centers, cell_parameters
+from anyfill.tables.numbers import Number
+from anyfill.tables.table import Category, Table
+
+_MAX = 4096  # rows of a block: tables to be filled are long, and small networks spend more on calls than on numbers
+_TOGETHER = 2**19  # parameters that are read at once
+DEAR = 4 * LANES
+"""Cells that are read at once where each takes a search: few enough for what it holds to stay in the cache."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Columns that are read together.
+
+    Attributes:
+        members: bool (N,), which these are.
+        likelihood: what reads them.
+        number: the warped column that this is, alone; None for columns without a warp.
+        coded: they are categories.
+        ordered: they are categories with an order.
+        category: the category with a rest that this is, alone; None for others.
+        center: which parameter is the mean itself, if one is.
+    """
+
+    members: NDArray[np.bool_]
+    likelihood: Likelihood
+    number: Number | None
+    coded: bool
+    ordered: bool
+    category: Category | None
+    center: int | None
+
+    def level(self, marginals: Marginals) -> Tensor:
+        """(H,): codes of the likeliest levels, of marginals (H, 1) of categories."""
+        return marginals.mode()[:, 0] if self.category is None else level_log_probs(self.category, marginals).argmax(-1)
+
+
+def read_cells(
+    model: Model,
+    table: Table,
+    x: Tensor,
+    known: Tensor,
+    asked: Tensor,
+    read: Callable[[Part, Marginals], Tensor],
+    *,
+    answers: int = 1,
+    together: int | None = None,
+    is_mean: bool = False,
+) -> Tensor:
+    """float32 (answers, B, N): what ``read`` says of each asked cell; 0 elsewhere.
+
+    Args:
+        model: it must answer each variable by itself.
+        table: the columns.
+        x: values (B, N), read where known.
+        known: bool (B, N).
+        asked: bool (B, N), disjoint from known.
+        read: from marginals (H, 1) of columns of one part to (H,), or (H, answers).
+        answers: how many each cell gets.
+        together: cells that are read at once, a multiple of ``LANES``; None = all that there are.
+        is_mean: ``read`` gives means, so a parameter that is one need not be read.
+    """
+    # By columns, as they will be looked at.
+    answer = torch.zeros(answers, *x.shape[::-1], dtype=torch.float32, device=x.device)
+    parts = _parts(model.likelihood, table, x.device)
+    size, count = block_size(model, _MAX), x.shape[1]
+    every = _true(asked.flatten())
+    row = every // count
+    variable = every - row * count
+    first = np.arange(0, len(x) + size - SPARE, size - SPARE)
+    ends = np.searchsorted(row, first).tolist()
+    done, params = 0, list[Tensor]()
+    is_center = is_mean and len(parts) == 1 and parts[0].center is not None
+    with model.evaluating():
+        for start, low, high in zip(first.tolist(), ends, ends[1:]):
+            if low == high:
+                continue
+            rows = slice(start, start + size - SPARE)
+            own = _full(row[low:high], x.device, start), _full(variable[low:high], x.device)
+            centers = cell_centers(model, x[rows], known[rows], size, *own) if is_center else None
+            if centers is not None:
+                place = torch.from_numpy(variable[low:high] * len(x) + row[low:high]).to(x.device)
+                answer.view(-1).index_copy_(0, place, centers[: high - low].to(answer))
+                done = high
+                continue
+            params.append(cell_parameters(model, x[rows], known[rows], None, size, *own)[: high - low])
+            if high < len(every) and sum(some.numel() for some in params) < _TOGETHER:
+                continue
+            some = slice(done, high)
+            place = torch.from_numpy(variable[some] * len(x) + row[some]).to(x.device)
+            if is_center:
+                center = torch.cat([one[:, parts[0].center] for one in params])
+                answer.view(-1).index_copy_(0, place, center.to(answer))
+            else:
+                _read(parts, read, variable[some], torch.cat(params), together, place, answer)
+            done, params = high, []
+    return answer.mT
+
+
+def read_parameters(
+    likelihood: Likelihood, table: Table, variable: Tensor, params: Tensor, read: Callable[[Part, Marginals], Tensor]
+) -> Tensor:
+    """float32 (H,): what ``read`` says of cells of the columns ``variable`` (H,) with these parameters (H, P)."""
+    answer = torch.zeros(1, 1, len(variable), dtype=torch.float32)
+    parts = _parts(likelihood, table, params.device)
+    _read(parts, read, variable.numpy(), params, None, torch.arange(len(variable)), answer)
+    return answer[0, 0]
+
+
+def with_rest(table: Table, j: int) -> Category | None:
+    """Column j if it is a category whose rare levels share a code and have known shares of it."""
+    column = table.columns[j]
+    return column if isinstance(column, Category) and column.rest_shares else None
+
+
+def level_log_probs(category: Category, marginals: Marginals) -> Tensor:
+    """float64 (B, K): of marginals (B, 1), log P of the level that each code decodes to."""
+    weights = torch.from_numpy(category.weights).log()
+    like = torch.zeros_like(marginals.mode(), dtype=torch.float32)
+    logs = [marginals.log_prob(like + code).double() + float(weights[code]) for code in range(category.size)]
+    return torch.cat(logs, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _OfFamily:
+    """The columns of one family as a likelihood; ``row`` (N,) says which of its members a variable is."""
+
+    family: Family
+    row: Tensor
+    width: int
+
+    def __call__(self, params: Tensor) -> Marginals:
+        return self.family(params)
+
+    def at(self, params: Tensor, variable: Tensor) -> Marginals:
+        return self.family.at(params, self.row[variable])
+
+
+def _parts(likelihood: Likelihood, table: Table, device: torch.device) -> list[Part]:
+    """All columns: one family together, but categories and numbers apart, and alone what is warped or has a rest."""
+    mixed = likelihood
+    while isinstance(mixed, Pooled):
+        mixed = mixed.base
+    families = families_of(mixed.columns, device) if isinstance(mixed, Mixed) else None
+    groups: dict[Hashable, list[int]] = {}
+    for j, size in enumerate(table.sizes):
+        family = -1 if families is None else int(families.number[j])
+        alone = _warped(table, j) is not None or with_rest(table, j) is not None
+        groups.setdefault((family, size > 0, _is_ordered(table, j), j if alone else -1), []).append(j)
+    parts: list[Part] = []
+    for members in groups.values():
+        reader, j = likelihood, members[0]
+        if families is not None:
+            reader = _narrowed(likelihood, _OfFamily(families.each[families.number[j]], families.row, mixed.width))
+        chosen = np.zeros(len(table.columns), dtype=np.bool_)
+        chosen[members] = True
+        number, coded = _warped(table, j), table.sizes[j] > 0
+        center = _center(likelihood, j) if number is None else None
+        parts.append(Part(chosen, reader, number, coded, _is_ordered(table, j), with_rest(table, j), center))
+    return parts
+
+
+def _center(likelihood: Likelihood, j: int) -> int | None:
+    """Which parameter of variable j is its mean, if it is a single Gaussian."""
+    while isinstance(likelihood, Pooled) and likelihood.members == 1:
+        likelihood = likelihood.base
+    column = likelihood.columns[j] if isinstance(likelihood, Mixed) else None
+    is_single = isinstance(column, SpikedMixture) and column.components == 1 and not column.spikes and not column.step
+    return 1 if is_single else None
+
+
+def _narrowed(likelihood: Likelihood, family: _OfFamily) -> Likelihood:
+    """The likelihood with one family in place of all columns."""
+    return replace(likelihood, base=_narrowed(likelihood.base, family)) if isinstance(likelihood, Pooled) else family
+
+
+def _warped(table: Table, j: int) -> Number | None:
+    number = table.number(j)
+    return number if number is not None and number.warp != "none" else None
+
+
+def _is_ordered(table: Table, j: int) -> bool:
+    column = table.columns[j]
+    return isinstance(column, Category) and column.ordered
+
+
+def _read(
+    parts: list[Part],
+    read: Callable[[Part, Marginals], Tensor],
+    variable: NDArray[np.int64],
+    params: Tensor,
+    together: int | None,
+    place: Tensor,
+    answer: Tensor,
+) -> None:
+    """Put what parameters (H, P) say of variables (H,) at their places (H,) in the answers (L, N, B)."""
+    flat = answer.flatten(1)
+    for part in parts:
+        own = np.flatnonzero(part.members[variable])
+        for start in range(0, len(own), together or max(1, len(own))):
+            some = own[start : start + (together or len(own))]
+            chosen = params.index_select(0, _full(some, params.device)).unsqueeze(1)
+            which = _full(variable[some], params.device).unsqueeze(1)
+            value = read(part, marginals_at(part.likelihood, chosen, which))[: len(some)].to(answer)
+            where = place.index_select(0, torch.from_numpy(some).to(place.device))
+            flat.index_copy_(1, where, value.reshape(len(some), len(flat)).T)
+
+
+def _true(flags: Tensor) -> NDArray[np.int64]:
+    """Where flags (M,) are True; numpy finds them many times as fast as torch."""
+    return np.flatnonzero(flags.cpu().numpy())
+
+
+def _full(index: NDArray[np.int64], device: torch.device, start: int = 0) -> Tensor:
+    """An index (H,), counted from ``start``, with zeros behind it, a multiple of ``LANES`` long."""
+    full = np.zeros(len(index) + -len(index) % LANES, dtype=np.int64)
+    np.subtract(index, start, out=full[: len(index)])
+    return torch.from_numpy(full).to(device)

@@ -1,0 +1,300 @@
+"""``TableModel``: one model of a table with holes, as a scikit-learn estimator.
+
+    model = TableModel().fit(frame)
+    model.transform(frame)                          # every hole filled; type, dtypes and all other cells as they were
+    model.sample(frame, 20)                         # twenty tables, drawn jointly over the holes
+    model.interval(frame, 0.9)                      # two tables, the ends of 90 % intervals
+    model.ask({"age": 40, "smoker": "yes"}, ["bmi"])
+    model.next_feature(frame, "outcome")            # which missing cell to measure next
+    model.score_samples(frame)                      # log p of what is there
+
+A missing value is never told and never asked; what is filled is what the model says of it given the present values of
+its own row. A row's answer depends on these values and its seed alone, not on the rows that come with it: to that end
+rows are computed in blocks of one size, on one thread (see ``anyfill.samplers.rowwise``).
+
+Columns are taken by position, as scikit-learn does, and must have the names and order of ``fit`` where they have names.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from anyfill.checks import require_count
+from anyfill.evaluation import LogProb
+from anyfill.likelihoods.marginals import Marginals
+from anyfill.rows import Rows
+from anyfill.tables.aligned import written_like
+from anyfill.tables.answers import Statistic
+from anyfill.tables.ask import Names, ask_row
+from anyfill.tables.filler import Filler
+from anyfill.tables.frames import Frame
+from anyfill.tables.input import read_frame
+from anyfill.tables.measure import next_features, with_target
+from anyfill.tables.new_rows import empty_like
+from anyfill.tables.pooling import PooledEstimate, pool
+from anyfill.tables.questions import Answer, NextFeature
+from anyfill.tables.reference import ROWS, kept_rows
+from anyfill.tables.saving import load_estimator, save_estimator
+from anyfill.tables.scikit import accepting_holes, as_configured, read_like
+from anyfill.tables.scores import score_cells, score_columns
+from anyfill.tables.settings import require_enough_reference, require_level, require_settings, seed_of
+from anyfill.tables.table import Table
+from anyfill.tables.training import train, warn_of_ignored
+from anyfill.training import StepReport
+
+
+class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """A model of the rows of a table: fills, samples, scores, and says what to measure next.
+
+    Takes data frames of pandas, polars and pyarrow, arrays, and lists; gives back what it was given. The kinds of
+    columns (numbers, whole numbers, booleans, categories, dates) are inferred in ``fit``, and
+    ``print(model.table_.describe())`` shows them.
+
+    Example::
+
+        filled = TableModel(random_state=0).fit_transform(frame)
+
+    Args:
+        recipe: how to model it: auto, fast, gaussian, one-pass, mlp-ardm, mlp-mac, sfarm, ace, ace-mac, vae or miwae
+            (see ``anyfill.tables.recipes``).
+        columns: for names of columns what they are, whatever they look like: number, int, number[0,1], bool, category,
+            ordinal:low<mid<high, datetime, ignore. The columns of an array are called x0, x1, …
+        statistic: what ``transform`` puts into holes of numbers: "mean", "median" or "mode". Categories always get
+            their likeliest level. A mean is rounded where the column holds whole numbers (by its dtype, or in a data
+            frame by its values); an array of floats keeps it as it is.
+        unknown: what a level that ``fit`` has not seen, or text where there should be a number, comes to in later
+            tables: "error", or "missing" (the cell is not told to the model, and stays as it is).
+        steps: the most optimizer steps; None = by the size of the table.
+        random_state: of training and of draws.
+        reference_rows: the most training rows that the model keeps, and saves, for ``next_feature``; 0 = none, else
+            at least 30.
+        device: "cpu", "cuda" or "auto".
+        on_report: called with each ``StepReport`` while training.
+        verbose: show a progress bar.
+
+    Attributes:
+        model_: the trained ``anyfill.Model`` of standardised rows.
+        linear_: the plain joint Gaussian that means are drawn towards (recipe auto), or None.
+        reference_: the rows it keeps, as the model sees them (``anyfill.tables.reference``), or None.
+        table_: the columns, an ``anyfill.tables.table.Table``.
+        recipe_: the recipe that was fitted.
+        empty_: a pandas data frame without rows: the dtypes of the table that was fitted.
+        n_iter_: optimizer steps that were made.
+        n_features_in_: the number of columns.
+        feature_names_in_: their names, if all were text.
+    """
+
+    n_features_in_: int
+    feature_names_in_: NDArray[Any]
+
+    def __init__(
+        self,
+        *,
+        recipe: str = "auto",
+        columns: Mapping[str, str] | None = None,
+        statistic: Statistic = "mean",
+        unknown: Literal["error", "missing"] = "error",
+        steps: int | None = None,
+        random_state: Any = None,
+        reference_rows: int = ROWS,
+        device: str = "cpu",
+        on_report: Callable[[StepReport], object] | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.recipe = recipe
+        self.columns = columns
+        self.statistic: Statistic = statistic
+        self.unknown: Literal["error", "missing"] = unknown
+        self.steps = steps
+        self.random_state = random_state
+        self.reference_rows = reference_rows
+        self.device = device
+        self.on_report = on_report
+        self.verbose = verbose
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__({"reference_rows": 0, **state})  # one pickled before there were such rows has none
+
+    def fit(self, X: Any, y: Any = None) -> "TableModel":
+        """Learn the table X, holes and all; ``y`` is not used (a target to predict is one more column of X)."""
+        require_settings(vars(self))
+        require_enough_reference(self.reference_rows)
+        frame = read_frame(self, X, reset=True)
+        table = Table.of(frame, self.columns)
+        warn_of_ignored(table)
+        rows, seed = table.encode(frame), self._seed(None)
+        self.model_, self.linear_, self.n_iter_ = train(self, table, rows, seed=seed)
+        self.reference_ = kept_rows(rows, self.reference_rows, seed=seed)
+        self.table_, self.recipe_, self.empty_ = table, self.recipe, empty_like(frame)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """X with every hole filled by ``statistic`` given the rest of its row; those of columns not modelled stay."""
+        require_settings(vars(self))
+        filler, frame, rows = self._answering(X)
+        return as_configured(self, filler.fill(frame, rows, self.statistic))
+
+    def sample(
+        self, X: Any, n: int = 1, *, seed: int | None = None, row_seeds: Sequence[int] | NDArray[Any] | None = None
+    ) -> list[Any]:
+        """n tables like X, each with its holes drawn, jointly over the holes of a row (multiple imputation).
+
+        A row's draws follow from the seed, its values and its holes; of rows that are equal in that, from how many came
+        before it as well. Draws are of one fitted model, so what is not known about the model itself is not in them:
+        standard errors by ``pool`` are a little too small.
+
+        Args:
+            X: a table.
+            n: how many.
+            seed: of the draws; by default that of ``random_state``, new draws each time if that is None.
+            row_seeds: a whole number for each row, in place of its values.
+        """
+        require_count("n", n)
+        filler, frame, rows = self._answering(X)
+        return filler.draw(frame, rows, n, self._seed(seed), row_seeds)
+
+    def sample_rows(self, n: int, seed: int | None = None) -> pd.DataFrame:
+        """n new rows, a pandas data frame with the dtypes of ``fit``; row i depends on the seed and i alone."""
+        require_count("n", n)
+        return self._filler.new_rows(n, self._seed(seed), getattr(self, "empty_", None))
+
+    def interval(self, X: Any, level: float = 0.9) -> tuple[Any, Any]:
+        """Two tables like X: in the holes the ends of central intervals of each by itself, elsewhere X itself.
+
+        Categories without an order have no interval: both tables hold the likeliest level.
+        """
+        require_level(level)
+        filler, frame, rows = self._answering(X)
+        return filler.interval(frame, rows, level)
+
+    def marginals(self, X: Any) -> Marginals:
+        """p(z_j | present values of the row) for every hole, standardised: the distributions behind the answers.
+
+        They mean nothing at present cells. Means that ``transform`` fills in may be drawn further, towards ``linear_``.
+        ``table_.decode_column(j, z)`` turns values into own units. All rows are computed in one pass of their own size.
+        """
+        return self.model_.given(*self._filler.told(self._rows(X)[1])).marginals()
+
+    def log_prob(self, X: Any, asked: Names = None, given: Names = None, own_units: bool = True) -> LogProb:
+        """log p(asked | given) of each row, in nats; missing cells are neither asked nor given.
+
+        Args:
+            X: a table.
+            asked: names of columns, scored jointly; by default all that are not given.
+            given: names of columns; by default none.
+            own_units: densities per unit of the table; False = per standard unit of the model.
+        """
+        return score_columns(self._filler, *self._rows(X), asked=asked, given=given, own_units=own_units)
+
+    def score_samples(self, X: Any) -> NDArray[np.float64]:
+        """(B,): log p of all present cells of each row, in nats and own units; low = surprising."""
+        return self.log_prob(X).value.numpy()
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The mean of ``score_samples``: what grid search makes greatest by default."""
+        return float(np.mean(self.score_samples(X)))
+
+    def cell_log_prob(self, X: Any, own_units: bool = True) -> NDArray[np.float64]:
+        """(B, N): log p of each present cell given all other present cells of its row; NaN where there is none."""
+        return score_cells(self._filler, *self._rows(X), own_units=own_units).numpy()
+
+    def ask(
+        self,
+        given: Mapping[str, Any] | None = None,
+        want: Names = None,
+        *,
+        level: float = 0.9,
+        draws: int = 0,
+        seed: int | None = None,
+    ) -> Answer:
+        """What is likely, given some values: ``print(model.ask({"age": 40}, ["bmi"]))``.
+
+        Args:
+            given: for names of columns their values; a missing one is not told.
+            want: names of columns; by default all that are not given.
+            level: of intervals.
+            draws: how many joint draws of the wanted columns to add.
+            seed: of these draws.
+        """
+        filler, seed = self._filler, self._seed(seed)
+        return ask_row(filler, given or {}, want, level=level, draws=draws, seed=seed, unknown=self.unknown)
+
+    def next_feature(
+        self,
+        X: Any,
+        target: str | Sequence[str],
+        *,
+        costs: Mapping[str, float] | None = None,
+        samples: int = 100,
+        min_gain: float = 0.0,
+        seed: int | None = None,
+        reference: Any = None,
+    ) -> NextFeature:
+        """Which missing cell of each row is expected to tell most about the target, per unit of its cost.
+
+        The expected gain is the mutual information I(target; x_j | present cells of the row), held against what x_j
+        told in reference rows (``anyfill.evaluation.Calibrated``) where 30 at least have the cells that the row has,
+        the target and x_j; else a plain estimate (``anyfill.evaluation.information``). The answer says which. Values of
+        the target that X may hold are not looked at.
+
+        Args:
+            X: a table.
+            target: names of one or several columns to learn about.
+            costs: for names of columns what measuring them costs; 1 where none is named.
+            samples: joint draws for a plain estimate; a fifth as many points for a calibrated one.
+            min_gain: nats per cost below which (with one standard error to spare) nothing is worth measuring.
+            seed: of the noise.
+            reference: a table like X, its rows with their targets; by default the rows that the model kept.
+        """
+        filler, (_, rows), seed = self._filler, self._rows(X), self._seed(seed)
+        held = getattr(self, "reference_", None)
+        if reference is not None:
+            held = with_target(self._rows(reference)[1], self.table_, target)
+        return next_features(filler, rows, target, costs or {}, samples, min_gain, seed=seed, reference=held)
+
+    @staticmethod
+    def pool(estimates: ArrayLike, variances: ArrayLike, *, complete_degrees: float | None = None) -> PooledEstimate:
+        """Rubin's rules for estimates from several filled tables: see ``anyfill.tables.pooling.pool``."""
+        return pool(estimates, variances, complete_degrees=complete_degrees)
+
+    def save(self, folder: Path | str) -> None:
+        """Save in a folder (JSON and safetensors, nothing pickled); ``load`` gives the same answers bit for bit.
+
+        With it go the rows that it keeps, up to 300 of its training table: fit with ``reference_rows=0``, or set
+        ``reference_`` to None, where people may not see them. ``on_report`` and a ``random_state`` that is no number
+        are not kept. For joblib the estimator can be pickled as well, by its plain attributes.
+        """
+        check_is_fitted(self)
+        save_estimator(self, folder)
+
+    @classmethod
+    def load(cls, folder: Path | str, *, device: str = "cpu") -> "TableModel":
+        """The model that ``save`` kept in a folder; CheckpointError (a ValueError) if there is none."""
+        return load_estimator(cls, folder, device)
+
+    def __sklearn_tags__(self) -> Any:
+        return accepting_holes(super().__sklearn_tags__())
+
+    @property
+    def _filler(self) -> Filler:
+        check_is_fitted(self)
+        return Filler(self.model_, self.table_, self.linear_)
+
+    def _answering(self, X: Any) -> tuple[Filler, Frame, Rows]:
+        """What answers in cells like those of X, X as columns, and encoded."""
+        frame, rows = self._rows(X)
+        check_is_fitted(self)
+        return Filler(self.model_, written_like(self.table_, frame), self.linear_), frame, rows
+
+    def _rows(self, X: Any) -> tuple[Frame, Rows]:
+        """X as columns under the names of ``table_``, and encoded."""
+        return (frame := read_like(self, X, self.table_.names)), self.table_.encode(frame, unknown=self.unknown)
+
+    def _seed(self, seed: int | None) -> int:
+        return seed_of(seed, self.random_state)

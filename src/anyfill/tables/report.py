@@ -1,0 +1,296 @@
+"""A page about a table, its holes, and how well a model fills them: one HTML file that needs nothing else.
+
+Schema, missingness, observed against filled values (draws, not means: a mean is no value of the table), calibration and
+accuracy on cells that were hidden and asked back, and on request how fast a target is learnt by measuring.
+"""
+
+import os
+import secrets
+from collections.abc import Generator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from anyfill.checks import refuse
+from anyfill.interface import page
+from anyfill.interface.meter import metered
+from anyfill.interface.threads import threads
+from anyfill.tables import kinds
+from anyfill.tables import report_figures as figures
+from anyfill.tables.acquisition import acquire_steps
+from anyfill.tables.aligned import aligned, rows_of, writing_like
+from anyfill.tables.choosers import AtRandom
+from anyfill.tables.frames import Frame
+from anyfill.tables.reference import curve_chooser
+from anyfill.tables.report_checks import SHARE, Check, check_hidden, coverage
+from anyfill.tables.reservoir import sample_file
+from anyfill.tables.scoring import present_cells
+from anyfill.tables.table import Category, Datetime, Ignored
+
+MAX_COLUMNS = 60
+"""Columns whose values are drawn."""
+CURVE_ROWS, CURVE_SAMPLES, CURVE_STEPS = 40, 10, 10
+"""Of an acquisition curve the most rows, the draws behind each choice, and the most measurements."""
+Piece = tuple[list[str], float]
+
+
+def write_report(
+    model: Any, source: Path, target: Path, *, missing: tuple[str, ...], rows: int, target_column: str | None, seed: int
+) -> None:
+    """Write the page; it appears when all of it is there.
+
+    Args:
+        model: a fitted ``TableModel``.
+        source: the table that the page is about.
+        target: where the page shall be.
+        missing: what stands for a missing value in columns of text.
+        rows: the most rows to look at, chosen evenly.
+        target_column: whose acquisition curve is shown; None = none.
+        seed: of everything random.
+    """
+    sampled = sample_file(source, rows, seed=seed)
+    with rows_of(source.name, lambda row: int(sampled.rows[row])):
+        frame = aligned(Frame.of(sampled.frame, missing=missing), model.table_)
+        model.table_.encode(frame, unknown=model.unknown)  # refuses what cannot be read
+    model = writing_like(model, frame)
+    goal = None if target_column is None else model.table_.index(target_column)
+    if goal is not None and (
+        model.table_.sizes[goal] == 1 or not present_cells(frame, model.table_.names)[:, goal].any()
+    ):
+        raise refuse("target", expected="a column with values", got=repr(target_column))
+    some = f"{len(frame):,} rows" if len(frame) == sampled.total else f"{len(frame):,} of {sampled.total:,} rows"
+    top = [
+        figures.STYLE,
+        page.heading(source.name, 1),
+        page.paragraph(f"What is missing in this table, and how well a model fills it. Looked at: {some}.", "lead"),
+    ]
+    sections = metered(_sections(model, frame, goal, seed), f"report on {source.name}")
+    pieces = [*top, *(piece for section in sections for piece in section)]
+    pieces.append(page.footer(f"anyfill, recipe {model.recipe_}, seed {seed}."))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    try:
+        partial.write_text(page.page(f"{source.name}: report", pieces), encoding="utf-8")
+        os.replace(partial, target)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+def _sections(model: Any, frame: Frame, goal: int | None, seed: int) -> Generator[Piece]:
+    yield _schema(model, frame), 0.05
+    yield _holes(model, frame), 0.1
+    yield _values(model, frame, seed), 0.3
+    yield _answers(check_hidden(model, frame, seed=seed)), 0.6
+    if goal is not None:
+        yield _acquisition(model, frame, goal, seed), 1.0
+
+
+def _schema(model: Any, frame: Frame) -> list[str]:
+    present = present_cells(frame, model.table_.names)
+    rows = [
+        [
+            page.text(column.name),
+            page.text(column.label),
+            page.text(f"{1 - present[:, j].mean():.1%}"),
+            page.text(kinds.details(column)),
+        ]
+        for j, column in enumerate(model.table_.columns)
+    ]
+    return [
+        page.heading("Columns"),
+        page.table(("column", "kind", "missing", "what is known of it"), rows, numbers=(2,), short=(0, 1)),
+    ]
+
+
+def _holes(model: Any, frame: Frame) -> list[str]:
+    names = model.table_.names
+    present = present_cells(frame, names)
+    missing = 1 - present.mean(0)
+    pieces = [page.heading("What is missing")]
+    if not missing.any():
+        return [*pieces, page.paragraph("Nothing: every cell has a value.")]
+    patterns, counts = np.unique(present, axis=0, return_counts=True)
+    usual = np.argsort(-counts, kind="stable")
+    most = [
+        ", ".join(name for name, there in zip(names, patterns[i]) if not there) or "nothing" for i in usual[:3].tolist()
+    ]
+    told = "; ".join(f"{what} ({counts[i] / len(present):.0%} of rows)" for what, i in zip(most, usual[:3].tolist()))
+    shares = sorted(((name, float(share)) for name, share in zip(names, missing) if share > 0), key=lambda one: -one[1])
+    return [
+        *pieces,
+        page.paragraph(
+            f"{missing.mean():.1%} of all cells, in {(~present.all(1)).mean():.0%} of the rows. Each line of the "
+            "picture is a row, the most complete ones first, rows with the same holes side by side; holes are coloured."
+        ),
+        f'<div class="scroll">{figures.missing_map(present, names)}</div>',
+        page.bars(shares[:30]),
+        page.paragraph(f"Most frequent patterns, by what is missing: {told}.", "faint"),
+    ]
+
+
+def _values(model: Any, frame: Frame, seed: int) -> list[str]:
+    table = model.table_
+    told = table.encode(frame, unknown="missing")
+    drawn = model.sample(frame, 1, seed=seed, row_seeds=np.arange(len(frame)))[0]
+    full = table.encode(Frame.of(drawn, missing=frame.missing), unknown="missing")
+    shown: list[str] = []
+    for j, column in list(enumerate(table.columns))[:MAX_COLUMNS]:
+        if isinstance(column, Ignored):
+            continue
+        there = told.present[:, j].numpy()
+        made = ~there & full.present[:, j].numpy()
+        seen_z, made_z = (full.x[:, j].double().numpy()[which] for which in (there, made))
+        drawing = (
+            _shares(column, seen_z, made_z) if isinstance(column, Category) else _densities(table, j, seen_z, made_z)
+        )
+        note = f"{made.sum():,} filled" if made.any() else "no holes"
+        number = table.number(j)
+        note += f", {number.warp} scale" if number is not None and number.warp != "none" else ""
+        shown.append(f"<figure><figcaption>{page.text(column.name, note)}</figcaption>{drawing}</figure>")
+    return [
+        page.heading("Observed and filled values"),
+        page.paragraph(
+            "Shares of the values that are there, and of draws for those that are missing. They need not agree: what "
+            "is missing may differ from what is there, and the model takes the rest of each row into account."
+        ),
+        '<p class="faint"><span class="key seen"></span>observed<span class="key made"></span>filled</p>',
+        f'<div class="grid">{"".join(shown)}</div>',
+    ]
+
+
+def _densities(table: Any, j: int, seen: Any, made: Any) -> str:
+    """Histograms on the model's scale: standardised, and warped where the column is."""
+    if not len(seen):
+        return ""
+    number, column = table.number(j), table.columns[j]
+    ends = number.decode(np.quantile(seen, (0.002, 0.998)))
+    ends = np.where(np.abs(ends) < 1e-6 * np.abs(ends).max(), 0.0, ends) + 0.0  # no minus zero
+    words = [
+        str(column.written(ends[k : k + 1])[0]) if isinstance(column, Datetime) else f"{ends[k]:.4g}" for k in (0, 1)
+    ]
+    return figures.histograms(seen, made, (words[0], words[1]))
+
+
+def _shares(column: Category, seen: Any, made: Any) -> str:
+    counts = [np.bincount(codes.astype(int), minlength=column.size) for codes in (seen, made)]
+    parts = [count / max(count.sum(), 1) for count in counts]
+    order = (
+        np.argsort(-parts[0], kind="stable")[:7].tolist() if not column.ordered else list(range(min(column.size, 9)))
+    )
+    levels = [(str(column.values[code]), float(parts[0][code]), float(parts[1][code])) for code in order]
+    return figures.shares(levels, bool(len(made)))
+
+
+def _answers(checks: list[Check]) -> list[str]:
+    pieces = [page.heading("How well hidden cells are answered")]
+    if not checks:
+        return [*pieces, page.paragraph("There are too few values to hide some and ask them back.")]
+    hidden = sum(check.cells for check in checks)
+    pieces.append(
+        page.paragraph(
+            f"{SHARE:.0%} of the values that are there were hidden and asked back, {hidden:,} cells in all (in a short "
+            "table several times, at random). If the model was trained on these very rows, it has seen the "
+            "hidden cells: the figures then flatter it."
+        )
+    )
+    ranks = np.concatenate([check.rank for check in checks])
+    if len(ranks):
+        levels = np.linspace(0.0, 1.0, 41)
+        at = float(coverage(ranks, np.array([0.9]))[0])
+        pieces += [
+            page.heading("Calibration", 3),
+            page.paragraph(
+                "First, the rank of each hidden number among its predicted draws: flat is right, a hump in the middle "
+                "means intervals too wide, high ends mean too narrow; the band holds about 95 % of the bars of a model "
+                "that is right. Second, how many hidden numbers lie in intervals of each level: the dashed line is "
+                f"right. 90 % intervals hold {at:.1%}."
+            ),
+            f'<div class="pair"><figure>{figures.pit_histogram(ranks)}</figure>'
+            f"<figure>{figures.coverage_curve(levels, coverage(ranks, levels))}</figure></div>",
+        ]
+    numbers, levels_ = [c for c in checks if c.is_number], [c for c in checks if not c.is_number]
+    if numbers:
+        lines = [
+            [
+                page.text(c.name),
+                page.text(f"{c.cells:,}"),
+                page.text(f"{c.error:.3f}"),
+                page.text(f"{c.error_baseline:.3f}"),
+                page.text(f"{c.crps:.3f}"),
+                page.text(f"{c.crps_baseline:.3f}"),
+                page.text(f"{coverage(c.rank, np.array([0.9]))[0]:.0%}"),
+            ]
+            for c in numbers
+        ]
+        head = ("column", "cells", "RMSE", "of the mean", "CRPS", "of the column", "90 % interval")
+        pieces += [
+            page.heading("Numbers and dates", 3),
+            page.paragraph(
+                "Errors in standard deviations of the column, lower is better, each beside that of a baseline that "
+                "knows the column but not the row.",
+                "faint",
+            ),
+            page.table(head, lines, numbers=range(1, 7)),
+        ]
+    if levels_:
+        lines = [
+            [
+                page.text(c.name),
+                page.text(f"{c.cells:,}"),
+                page.text(f"{1 - c.error:.1%}"),
+                page.text(f"{1 - c.error_baseline:.1%}"),
+            ]
+            for c in levels_
+        ]
+        pieces += [
+            page.heading("Categories", 3),
+            page.paragraph(
+                "How often the likeliest level is right, and how often the column's most frequent one.", "faint"
+            ),
+            page.table(("column", "cells", "right", "most frequent level"), lines, numbers=range(1, 4)),
+        ]
+    return pieces
+
+
+def curve_rows(present: Tensor, seed: int) -> Tensor:
+    """At most ``CURVE_ROWS`` of the rows that are True in ``present`` (B,), each with the same chance, in order."""
+    index = present.nonzero()[:, 0]
+    order = torch.randperm(len(index), generator=torch.Generator().manual_seed(seed))
+    return index[order[:CURVE_ROWS].sort().values]
+
+
+def _acquisition(model: Any, frame: Frame, goal: int, seed: int) -> list[str]:
+    table = model.table_
+    rows = table.encode(frame, unknown="missing")
+    index = curve_rows(rows.present[:, goal], seed)
+    some = rows.take(index)
+    number = table.number(goal) is not None
+    curves: dict[str, list[float]] = {}
+    first = ""
+    with threads(1):
+        informed = curve_chooser(model, CURVE_SAMPLES)
+        for name, chooser in (("most telling first", informed), ("at random", AtRandom())):
+            generator = torch.Generator().manual_seed(seed)
+            every = acquire_steps(model.model_, some, goal, chooser, generator=generator)
+            steps = list(islice(every, CURVE_STEPS + 1))
+            key = [one.squared_error if number else one.wrong for one in steps]
+            curves[name] = [float(one.mean().sqrt() if number else one.mean()) for one in key]
+            if not first and len(steps) > 1:
+                codes, counts = np.unique(steps[1].chosen.numpy(), return_counts=True)
+                first = table.names[int(codes[counts.argmax()])]
+    what = "Root mean squared error, in the model's standard units," if number else "Share of wrong answers"
+    name, most = table.names[goal], max(map(len, curves.values())) - 1
+    return [
+        page.heading(f"How fast {name} is learnt"),
+        page.paragraph(
+            f"{what} for {name} in {len(index)} rows after each of {most} measurements at most, from nothing known. "
+            "Most telling first: "
+            f"each row measures what the model expects to tell most about {name}; most often {first} comes first."
+        ),
+        f'<div class="scroll">{figures.line_curves(curves, "measurements")}</div>',
+    ]

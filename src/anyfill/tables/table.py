@@ -1,0 +1,201 @@
+"""A table with columns of different kinds as rows of numbers, and back.
+
+    Number, Datetime   x -> z = (warp(x) - location) / scale
+    Category           a level -> its code 0, 1, …
+    Ignored            missing in every row
+
+Everything goes by whole columns; columns are matched by name, in any order. A model of the rows gives densities of z
+(probabilities on a grid); ``in_own_units`` turns them into densities per unit of the table.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from anyfill.checks import refuse, require_shape
+from anyfill.rows import Rows
+from anyfill.tables import kinds
+from anyfill.tables.frames import Frame
+from anyfill.tables.overrides import told
+from anyfill.tables.schema import Category, Datetime, Ignored, Number, Unknown, Value, Variable, infer
+
+__all__ = ["Category", "Datetime", "Ignored", "Number", "Table", "Value", "Variable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What the columns of a table are: enough to turn rows of it into numbers and back.
+
+    Attributes:
+        columns: in the order of the variables.
+        missing: for each column the share of cells that were missing in training; empty = not known.
+    """
+
+    columns: tuple[Variable, ...]
+    missing: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "missing", tuple(self.missing))
+        if not self.columns:
+            raise refuse("table", expected="at least one column", got="none")
+        if len(set(self.names)) != len(self.names):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise refuse("names of columns", expected="each of them once", got=f"{twice!r} twice")
+        if self.missing and len(self.missing) != len(self.columns):
+            raise refuse("missing", expected=f"a share for each of {len(self.columns)} columns", got=len(self.missing))
+
+    @classmethod
+    def of(cls, data: Any, overrides: Mapping[str, str] | None = None) -> "Table":
+        """Look at a table.
+
+        Args:
+            data: a Frame, or anything that Frame.of takes.
+            overrides: for names of columns, what they are whatever they look like: number, int, number[0,1], bool,
+                category, ordinal:low<mid<high, datetime, ignore.
+        """
+        frame = Frame.of(data)
+        said = dict(overrides or {})
+        for name in said:
+            if name not in frame.names:
+                raise refuse("overrides", expected=f"names of columns ({', '.join(frame.names)})", got=repr(name))
+        if frame.rows == 0:
+            raise refuse("table", expected="at least one row", got="none")
+        return cls(
+            tuple(told(one, said[one.name]) if one.name in said else infer(one) for one in frame.columns),
+            tuple(1 - float(kinds.exists(one.values).mean()) for one in frame.columns),
+        )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """For each column its number of codes, 0 for numbers and times: what networks and likelihoods need."""
+        return tuple(column.size for column in self.columns)
+
+    def index(self, name: str) -> int:
+        """The number of the column with this name; ValueError if there is none."""
+        if name not in self.names:
+            raise refuse("name of a column", expected=f"one of {', '.join(self.names)}", got=repr(name))
+        return self.names.index(name)
+
+    def members(self, names: Iterable[str]) -> Tensor:
+        """bool (N,): True for the columns with these names."""
+        chosen = torch.zeros(len(self.columns), dtype=torch.bool)
+        for name in names:
+            chosen[self.index(name)] = True
+        return chosen
+
+    def number(self, j: int) -> Number | None:
+        """Column j as a number (a time is one of seconds); None if it has codes."""
+        column = self.columns[j]
+        if isinstance(column, Datetime):
+            return column.number
+        return column if isinstance(column, Number) else None
+
+    def encode(self, data: Any, *, unknown: Unknown = "error", absent: Literal["error", "missing"] = "error") -> Rows:
+        """Rows (B, N) of float32 from data with these columns, in any order.
+
+        Args:
+            data: a Frame, or anything that Frame.of takes.
+            unknown: what happens to a level that was never seen, and to text where there should be a number or a date:
+                a ValueError, or the cell is missing.
+            absent: what happens if data lacks a column: a ValueError, or it is missing in every row. Ignored columns
+                may always be absent. A column that the table does not know is an error: it may be a misspelt one.
+        """
+        frame = Frame.of(data)
+        found = {column.name: column for column in frame.columns}
+        extra = [repr(name) for name in found if name not in self.names]
+        if extra:
+            raise refuse("columns", expected=f"only {', '.join(self.names)}", got=f"also {', '.join(extra)}")
+        lacking = [c.name for c in self.columns if c.name not in found and not isinstance(c, Ignored)]
+        if lacking and absent == "error":
+            got = f"none named {', '.join(map(repr, lacking))}"
+            raise refuse("columns", expected=f"{', '.join(self.names)}", got=got)
+        apart = np.empty((len(self.columns), frame.rows), dtype=np.float32)
+        for j, column in enumerate(self.columns):
+            cells = found.get(column.name)
+            apart[j] = np.nan if cells is None else kinds.encode(column, cells, unknown=unknown)  # finite or NaN
+        x = torch.from_numpy(apart).T.contiguous()
+        return Rows(x.nan_to_num(0.0), torch.from_numpy(~np.isnan(x.numpy())))
+
+    def decode(self, x: Tensor, present: Tensor | None = None, *, rounded: bool = True) -> dict[str, NDArray[Any]]:
+        """What values (B, N) stand for: for each column that is not ignored, cells (B,) as ``Frame.filled`` takes them.
+
+        Numbers and times are float64 (NaN = missing), text where the column is; levels are objects (None = missing),
+        float64 where the column is one of numbers or booleans.
+
+        Args:
+            x: values; NaN = missing.
+            present: optional bool (B, N); False = missing.
+            rounded: numbers onto their grid, spikes and decimals; see ``Number.decode``.
+        """
+        require_shape("x", x, (None, len(self.columns)))
+        z = (x if present is None else torch.where(present, x, torch.nan)).detach().double().cpu().numpy()
+        return {
+            column.name: kinds.decode(column, z[:, j], rounded=rounded)
+            for j, column in enumerate(self.columns)
+            if not isinstance(column, Ignored)
+        }
+
+    def decode_column(self, j: int, z: Tensor | NDArray[Any], *, rounded: bool = True) -> NDArray[Any]:
+        """The same for values of column j alone, of any shape: draws (n, B), say."""
+        values = z.detach().double().cpu().numpy() if isinstance(z, Tensor) else np.asarray(z, dtype=np.float64)
+        return kinds.decode(self.columns[j], values, rounded=rounded)
+
+    def log_units(self, x: Tensor, data: Any = None) -> Tensor:
+        """float64 (B, N): what added to a model's log_prob of each value of x (B, N) makes it one per own unit.
+
+        log |dz/dx| for densities, - log step for probabilities of whole numbers, 0 for codes.
+
+        Args:
+            x: values; NaN = missing.
+            data: the table of which these are the rows, as ``encode`` takes it. A code that many levels share does not
+                say which of them it was; these cells do, and log P(level | code) is added.
+        """
+        require_shape("x", x, (None, len(self.columns)))
+        z = x.detach().double().cpu().numpy()
+        units = np.zeros(z.shape)
+        for j in range(len(self.columns)):
+            number = self.number(j)
+            if number is not None:
+                units[:, j] = number.log_units(z[:, j])
+        if data is not None:
+            for cells in Frame.of(data).columns:
+                column = self.columns[self.index(cells.name)]
+                if isinstance(column, Category):
+                    units[:, self.index(cells.name)] = column.log_shares(cells.values)
+        return torch.from_numpy(units).to(x.device)
+
+    def in_own_units(self, log_prob: Tensor, x: Tensor, asked: Tensor) -> Tensor:
+        """Log-densities (B,) of the asked columns (N,) or (B, N) of x (B, N), per unit of the table."""
+        return log_prob + torch.where(asked, self.log_units(x), 0.0).sum(-1)
+
+    def describe(self) -> str:
+        """The columns for people, as an aligned table of text: name, kind, what is known of it, share missing."""
+        lines = [("column", "kind", "missing", "what is known of it")]
+        for j, column in enumerate(self.columns):
+            share = f"{self.missing[j]:.1%}" if self.missing else ""
+            lines.append((column.name, column.label, share, kinds.details(column)))
+        wide = [max(len(line[k]) for line in lines) for k in range(3)]
+        return "\n".join(f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c:>{wide[2]}}  {d}".rstrip() for a, b, c, d in lines)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """The columns as JSON, to be kept beside a model."""
+        shares = [{"missing": share} for share in self.missing] or [{}] * len(self.columns)
+        return [{**kinds.to_json(column), **share} for column, share in zip(self.columns, shares)]
+
+    @classmethod
+    def from_json(cls, columns: Sequence[Mapping[str, Any]]) -> "Table":
+        """The table that ``to_json`` described."""
+        shares = tuple(float(one["missing"]) for one in columns if "missing" in one)
+        bare = ({key: value for key, value in one.items() if key != "missing"} for one in columns)
+        return cls(tuple(map(kinds.from_json, bare)), shares)

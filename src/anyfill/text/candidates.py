@@ -1,0 +1,289 @@
+"""What might stand in the blanks of one window: all of it or joint draws, for every combination of lengths, ranked.
+
+A text is a piece of a long stream of which some codes were covered up: how many, l, has nothing to do with what they
+say, and any of the lengths that are tried is as good as another. With s the text before the blank, t the text behind it
+and b the l codes of the blank,
+
+    p(l, b | s, t)  =  p(l) p(s b t) / sum over l', b' of p(l') p(s b' t)   is proportional to   p(s b t),
+
+where p(s b t) is the probability that the stream, from where s begins, goes on with the codes of s, b and t. So
+p(s b t) compares answers of different lengths as they are: no penalty or bonus for length is called for, and none is
+used (a longer b costs more codes, and pays by making t likelier). With several blanks read s, t as all that is given
+and b as all that is asked. Only t tells lengths apart; where it is empty the shortest b, which has the fewest rivals,
+always leads: therefore the edges of a text are closed (see ``anyfill.text.alphabet``). Lines are no pieces of
+a stream: in a model of lines without an end code p(l) is the share of lines that are so long altogether, counted with
+one added.
+
+Where codes^l is small every b is listed, the shortest lengths first, up to ``MAX_LISTED`` rows in all: then nothing is
+missed, and if all lengths are listed the shares are p(l, b | s, t) itself. Of other lengths b is drawn from
+p(b | s, t, l), all blanks jointly, by whichever sampler, and looked for by ``anyfill.text.beam`` (how often
+that finds more is in docs/text.md). Each distinct b gets the *exact* log p(s b t). Draws and p(s b t) need not agree,
+if the network's conditionals do not fit together: draws only propose, the ranking is by p(s b t). Codes that cannot be
+written are dropped; cuts of the same text into pieces are summed.
+"""
+
+import itertools
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from anyfill.checks import refuse
+from anyfill.model import Model
+from anyfill.questions.question import Question
+from anyfill.questions.supported import completed
+from anyfill.samplers import Draw, watch
+from anyfill.text.alphabet import Sheet
+from anyfill.text.beam import likeliest
+from anyfill.text.blanks import Lengths
+from anyfill.text.manner import ROWS, Manner, trained_for
+from anyfill.text.read_once import reading_once
+from anyfill.text.weigh import weights
+from anyfill.text.windows import Window
+
+MAX_COMBINATIONS = 64
+"""Combinations of lengths that are tried; of more, so many are drawn."""
+ALL_DRAWS, LEAST_DRAWS = 256, 8
+"""Draws for all combinations together, and at least for each, where nobody says how many."""
+MAX_LISTED, MAX_LISTED_STEPWISE = 1000, 256
+"""Fills that are listed where they are so few, all lengths together; of a network that scores them place by place."""
+MAX_READ = 40_000
+"""Codes that are read for them."""
+_DRAWING = 0.5
+"""The part of the work that drawing is, with the beam; the rest is scoring."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Candidate:
+    """One way to fill the blanks of a window.
+
+    Attributes:
+        answers: the text of each blank.
+        codes: the codes of each blank.
+        log_prob: log p of the window with them, in nats.
+        share: its part of the probability of all candidates of this window.
+    """
+
+    answers: tuple[str, ...]
+    codes: tuple[Tensor, ...]
+    log_prob: float
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What was done in a window.
+
+    Attributes:
+        combinations: how many combinations of lengths there are.
+        tried: how many of them were tried.
+        draws: how many draws for each that was drawn.
+        listed: of how many all fills were compared instead.
+    """
+
+    combinations: int
+    tried: int
+    draws: int
+    listed: int = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all fills there are were compared."""
+        return self.listed == self.combinations
+
+
+def combinations(
+    blanks: Sequence[Lengths], *, most: int = MAX_COMBINATIONS, generator: torch.Generator
+) -> tuple[list[tuple[int, ...]], int]:
+    """Lengths for every blank, in all ways or ``most`` of them drawn, shortest first; and how many there are."""
+    total = math.prod(blank.most - blank.least + 1 for blank in blanks)
+    if total <= most:
+        found = set(itertools.product(*(range(blank.least, blank.most + 1) for blank in blanks)))
+    else:
+        found = set[tuple[int, ...]]()
+        while len(found) < most:
+            sizes = (torch.randint(blank.least, blank.most + 1, (), generator=generator) for blank in blanks)
+            found.add(tuple(int(size) for size in sizes))
+    return sorted(found, key=lambda sizes: (sum(sizes), sizes)), total
+
+
+def candidates(
+    model: Model,
+    sheet: Sheet,
+    group: range,
+    window: Window,
+    *,
+    draws: int | None = None,
+    manner: Manner,
+    lengths: Sequence[int] = (),
+    generator: torch.Generator,
+) -> Generator[float, None, tuple[list[Candidate], Tried]]:
+    """The distinct candidates for a group of blanks, best first; yields the share of the work that is done.
+
+    Args:
+        model: what answers.
+        sheet: the text that the window is of.
+        group: the blanks of the sheet that the window has.
+        window: what is told.
+        draws: for each combination of lengths; None = ``ALL_DRAWS`` together, but at least ``LEAST_DRAWS`` each, and
+            none where all fills can be listed. If it is stated, draws are all that is compared.
+        manner: how to draw.
+        lengths: how many lines of 0, 1, 2 … codes the model was trained on, if that counts.
+        generator: the source of all randomness.
+    """
+    sizes, total = combinations(window.blanks, generator=generator)
+    is_free = draws is None and manner.draw == Draw()  # whoever says how to draw wants draws
+    most = MAX_LISTED if model.is_one_pass else MAX_LISTED_STEPWISE
+    kinds = [window.row(one, model.variables) for one in sizes]
+    listed = _few(sizes, [_behind(kind) for kind in kinds], sheet.vocabulary.size, most) if is_free else 0
+    if draws is None:
+        draws = max(LEAST_DRAWS, ALL_DRAWS // (len(sizes) - listed)) if listed < len(sizes) else 0
+    question = Question(torch.stack([kind[1] for kind in kinds]), torch.stack([kind[2] for kind in kinds]))
+    x = torch.stack([kind[0] for kind in kinds])
+    _require_supported(model, question, manner)
+    found = _Found(sheet, group)
+    for kind in kinds[:listed]:
+        for row in _every(kind, sheet.vocabulary.size):
+            found.add(row, kind)
+    rows = torch.arange(listed, len(kinds)).repeat_interleave(draws)
+    reader = reading_once(model) if manner.sampler == "exact" else model
+    portions = rows.split(ROWS) if len(rows) else ()
+    for number, part in enumerate(portions):
+        asked = question.asked[part]
+        steps = int(asked.sum(1).max())
+        states = watch(
+            reader,
+            x[part],
+            Question(question.given[part], asked),
+            policy=manner.policy(model, steps),
+            draw=manner.draw,
+            generator=generator,
+        )
+        state = next(states)
+        for state in states:
+            yield 0.8 * _DRAWING * (number + min(state.step / steps, 1.0)) / len(portions)
+        for row, drawn in zip(part.tolist(), state.x):
+            found.add(drawn, kinds[row])
+    if is_free and manner.sampler == "exact" and listed < len(kinds):
+        rest = Question(question.given[listed:], question.asked[listed:])
+        answers = itertools.chain.from_iterable(likeliest(model, x[listed:], rest))
+        for kind, likely in zip(kinds[listed:], answers):
+            for row in likely:
+                found.add(row, kind)
+            yield _DRAWING
+    if not found.ways:
+        expected = "a draw that can be written as text (more --draws may find one)"
+        raise refuse("answers", expected=expected, got=f"none of {len(rows)}")
+    distinct, parts, done = found.rows(), list[Tensor](), 0
+    drawing = _DRAWING if len(rows) else 0.0
+    present = torch.stack([one.present for one in distinct]).sum(1)
+    for part in weights(model, torch.stack([one.x for one in distinct]), present):
+        parts.append(part)
+        done += len(part)
+        yield drawing + (1 - drawing) * done / len(distinct)
+    values = torch.cat(parts)
+    if window.whole and lengths:
+        shares = [_log_share(int(one.present.sum()), lengths) for one in distinct]
+        values += torch.tensor(shares, dtype=torch.float64)
+    return found.ranked(values), Tried(total, len(sizes), draws, listed)
+
+
+def _few(sizes: Sequence[tuple[int, ...]], behind: Sequence[int], codes: int, most: int) -> int:
+    """How many of the sizes, from the first one on, have at most so many fills together, and not too much to read.
+
+    What stands before the first blank is read once, what is ``behind`` in every fill.
+    """
+    total = read = 0
+    for number, (one, length) in enumerate(zip(sizes, behind)):
+        total += codes ** sum(one)
+        read += length * codes ** sum(one)
+        if total > most or read > MAX_READ:
+            return number
+    return len(sizes)
+
+
+def _behind(kind: tuple[Tensor, Tensor, Tensor, list[slice]]) -> int:
+    """How many codes of a row are told or asked from its first blank on."""
+    _, given, asked, _ = kind
+    first = int(asked.to(torch.uint8).argmax())
+    return int((given | asked)[first:].sum())
+
+
+def _every(kind: tuple[Tensor, Tensor, Tensor, list[slice]], codes: int) -> Tensor:
+    """int64 (codes^asked, N): the row with every answer there is."""
+    x, _, asked, _ = kind
+    count = int(asked.sum())
+    rows = x.repeat(codes**count, 1)
+    rows[:, asked] = torch.cartesian_prod(*[torch.arange(codes)] * count).view(-1, count)
+    return rows
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Way:
+    """A row that was drawn: x int64 (N,), present bool (N,), and the codes of each blank."""
+
+    x: Tensor
+    present: Tensor
+    codes: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What has been drawn so far: for each text its rows, each once, in the order in which they came."""
+
+    sheet: Sheet
+    group: range
+    ways: dict[str, tuple[tuple[str, ...], dict[tuple[int, ...], _Way]]] = field(default_factory=dict)
+
+    def add(self, x: Tensor, kind: tuple[Tensor, Tensor, Tensor, list[slice]]) -> None:
+        """Take in a row (N,), drawn for this question, if it can be written."""
+        _, given, asked, places = kind
+        codes = tuple(x[place] for place in places)
+        answers: list[str] = []
+        for blank, one in zip(self.group, codes):
+            answer = self.sheet.answer(blank, one)
+            if answer is None:
+                return
+            answers.append(answer)
+        between = self.sheet.template.stretches[self.group.start + 1 : self.group.stop]
+        text = "".join(itertools.chain.from_iterable(itertools.zip_longest(answers, between, fillvalue="")))
+        present = given | asked
+        _, rows = self.ways.setdefault(text, (tuple(answers), {}))
+        rows.setdefault(tuple(x[present].tolist()), _Way(x, present, codes))
+
+    def rows(self) -> list[_Way]:
+        """All rows, text by text."""
+        return [row for _, rows in self.ways.values() for row in rows.values()]
+
+    def ranked(self, values: Tensor) -> list[Candidate]:
+        """One candidate for each text, best first, from the log-probabilities (rows,) of all rows."""
+        parts = values.split([len(rows) for _, rows in self.ways.values()])
+        totals = torch.stack([part.logsumexp(0) for part in parts])
+        shares = totals.softmax(0).tolist()
+        made: list[Candidate] = []
+        for part, total, share, (answers, rows) in zip(parts, totals.tolist(), shares, self.ways.values()):
+            likeliest = list(rows.values())[int(part.argmax())]
+            made.append(Candidate(answers, likeliest.codes, total, share))
+        return sorted(made, key=lambda one: -one.log_prob)
+
+
+def _require_supported(model: Model, question: Question, manner: Manner) -> None:
+    """ValueError, in the words of this command, if the model cannot be asked or its answers cannot be ranked."""
+    if model.corruption.shows_unknown:
+        expected = "a model with an exact likelihood to rank answers by"
+        raise refuse("filling", expected=expected, got="one that is shown noise (recipes sunmask and sundae)")
+    if manner.policy(model, 1) is not None and manner.sampler != "speculative":
+        return
+    try:
+        completed(model.factorizations, question, model.order, order=model.order)
+    except ValueError:
+        expected = "a model that can be told what stands behind a blank (recipe one_pass_spans)"
+        raise refuse("filling", expected=expected, got=trained_for(model)) from None
+
+
+def _log_share(size: int, counts: Sequence[int]) -> float:
+    """log of the share of lines of this size, by how many lines of 0, 1, 2 … codes there are, with one added."""
+    count = counts[size] if size < len(counts) else 0
+    return math.log((count + 1) / (sum(counts) + len(counts)))

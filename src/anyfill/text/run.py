@@ -1,0 +1,200 @@
+"""One training run of a model of text: its parts, what is said of them, and what came of it."""
+
+import math
+from collections.abc import Generator
+from contextlib import closing, nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from rich.console import Console
+
+from anyfill.evaluation import log_prob
+from anyfill.interface.progress import clock, watch
+from anyfill.interface.threads import best_threads, threads
+from anyfill.model import Model
+from anyfill.objectives.one_pass import OnePassLoss
+from anyfill.questions.question import Question
+from anyfill.questions.supported import step_factorization
+from anyfill.rows import Rows, RowSource
+from anyfill.text.alphabet import unit
+from anyfill.text.corpus import Corpus, about_vocabulary
+from anyfill.text.recipes import text_model, text_objective
+from anyfill.text.settings import Chosen
+from anyfill.text.together import is_first, processes
+from anyfill.text.vocabularies import vocabulary_notes
+from anyfill.text.vocabulary import Vocabulary
+from anyfill.training import FitOptions, StepReport, fit_steps
+
+MADE_BY = "anyfill text train"
+"""What the notes of a model say of its origin."""
+_PASSES = 4096
+"""Passes of a masked network that are spent on the last validation; a one-pass network needs one for each row."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextRun:
+    """All that a run is made of."""
+
+    corpus: Corpus
+    vocabulary: Vocabulary
+    settings: Chosen
+    device: Literal["cpu", "cuda"]
+    shard: bool = False
+
+    def model(self) -> Model:
+        s = self.settings
+        return text_model(s.recipe, s.length, self.vocabulary.size, size=s.size, dropout=s.dropout, seed=s.seed)
+
+    def options(self) -> FitOptions:
+        s = self.settings
+        cuda, unending = self.device == "cuda", s.is_unending
+        often = (500 if cuda else 100) if unending else max(1, min(500, s.steps // 8))
+        return FitOptions(
+            steps=s.steps,
+            seconds=s.seconds,
+            batch_size=s.batch,
+            learning_rate=s.learning_rate,
+            warmup_steps=100 if cuda and (unending or s.steps > 1000) else min(30, s.steps // 10),
+            optimizer="muon",
+            betas=(0.9, 0.95),
+            weight_decay=0.1,
+            precision="bf16-mixed" if cuda else "32-true",
+            shard=self.shard,
+            compile=cuda,
+            report_every=20 if cuda else 1,
+            validate_every=often,
+            save_every=often,
+            seed=s.seed,
+            device=self.device,
+        )
+
+    def notes(self) -> dict[str, Any]:
+        """What is kept with the model."""
+        s = self.settings
+        text: dict[str, Any] = {"lines": bool(s.lines), "length": s.length, "recipe": s.recipe}
+        if s.lines:
+            text["lengths"] = self.corpus.counts(self.settings.length).tolist()
+        return vocabulary_notes(self.vocabulary) | {"text": text | {"settings": asdict(s)}, "made_by": MADE_BY}
+
+    def fit(self, folder: Path, resume: bool, console: Console) -> list[str]:
+        """Train; what came of it."""
+        s = self.settings
+        rows = self.corpus.rows(self.settings.length)
+        valid = self.corpus.validation(self.settings.length, 1024 if self.device == "cuda" else 128)
+        model, objective = self.model(), text_objective(s.recipe, s.length)
+        options, last = self.options(), None
+        with threads(min(s.threads, torch.get_num_threads())) if s.threads else nullcontext():
+            reports = fit_steps(
+                model, rows, objective, options, validation=valid, folder=folder, resume=resume, notes=self.notes()
+            )
+            if isinstance(objective, OnePassLoss):  # nats of a whole row: bits of a token say more
+                reports = _in_bits(reports, self.corpus.mean_length(self.settings.length))
+                title = f"training (loss in bits per {self._unit})"
+            else:
+                title = "training"
+            with closing(watch(reports, None if s.is_unending else s.steps, title, console=console)) as watched:
+                for report in watched:
+                    last = report
+            return [self._summary(last), *self._held_out(model, valid)] if is_first() else []
+
+    def fastest_threads(self) -> int:
+        """How many threads of the CPU a training step is fastest with."""
+        if torch.get_num_threads() == 1:
+            return 1
+        s = self.settings
+        model, objective = self.model(), text_objective(s.recipe, s.length)
+        rows = _first_rows(self.corpus.rows(self.settings.length), s.batch)
+        generator = torch.Generator().manual_seed(0)
+
+        def step() -> None:
+            objective(model, rows, generator=generator).mean().backward()
+
+        return best_threads(step, repeats=1)
+
+    def lines(self, *, resume: bool) -> list[str]:
+        """The corpus, the model and the training in words."""
+        s = self.settings
+        corpus, each = self.corpus, self._unit
+        held = (
+            f"; the last {100 * s.valid_share:g} % are held out"
+            if corpus.valid is not None
+            else "; nothing is held out"
+        )
+        amount = f"{corpus.tokens:,} {each}s"
+        if corpus.train.lines is not None:
+            count = corpus.train.lines + (0 if corpus.valid is None else corpus.valid.lines or 0)
+            amount = f"{count:,} lines, {amount}"
+        weights = sum(parameter.numel() for parameter in self.model().parameters())
+        rows = f"rows of {s.length} {each}s"
+        if corpus.line_lengths is not None:
+            longer = corpus.line_lengths[s.length + 1 :].sum() / corpus.line_lengths.sum()
+            rows = f"lines of at most {s.length} {each}s" + (
+                f" ({longer:.1%} are longer and are cut)" if longer else ""
+            )
+        where = self.device if self.device == "cuda" else f"the CPU, {_count(s.threads or 1, 'thread')}"
+        if processes() > 1:
+            where += f", {processes()} processes" + (", weights spread over them" if self.shard else "")
+        elif self.shard:
+            where += ", one process, so nothing to shard (start several with torchrun)"
+        if s.is_unending:
+            amount_of_work = f"{clock(s.seconds or 0.0)} in steps of {s.batch} rows"
+        else:
+            times = s.steps * s.batch * corpus.mean_length(s.length) / corpus.row_tokens(s.length)
+            amount_of_work = f"{s.steps:,} steps of {s.batch} rows, {_times(times)} times through the corpus"
+            amount_of_work += "" if s.seconds is None else f", at most {clock(s.seconds)}"
+        verb = "resumed" if resume else "training"
+        dropout = f", dropout {s.dropout:g}" if s.dropout else ""
+        return [
+            f"corpus    {', '.join(corpus.names)}: {amount}, {about_vocabulary(self.vocabulary)}{held}",
+            f"model     {s.recipe}, size {s.size} ({weights:,} weights), {rows}",
+            f"{verb:<9} {amount_of_work}, rate {s.learning_rate:g}{dropout}, on {where}",
+        ]
+
+    @property
+    def _unit(self) -> str:
+        return unit(self.vocabulary).removesuffix("s")
+
+    def _summary(self, last: StepReport | None) -> str:
+        if last is None:
+            return "the run had ended before"
+        return f"trained {last.step:,} steps in {clock(last.seconds)}"
+
+    def _held_out(self, model: Model, rows: Rows | None) -> list[str]:
+        """Bits per token of some rows that were held out, all asked in the model's order."""
+        if rows is None or model.corruption.shows_unknown:
+            return []
+        most = len(rows) if model.is_one_pass else max(1, _PASSES // self.settings.length)
+        rows = rows.take(torch.arange(min(most, len(rows))))
+        question = Question(torch.zeros_like(rows.present), rows.present)
+        if step_factorization(model.factorizations, question, model.order, order=model.order) is None:
+            return []
+        device = next(model.parameters()).device
+        asked = Question(question.given.to(device), question.asked.to(device))
+        answer = log_prob(model, rows.x.to(device), asked)
+        bits = -float(answer.value.sum()) / math.log(2) / int(rows.present.sum())
+        which = f"{_count(len(rows), 'row')} held out"
+        return [f"{bits:.3f} bits per {self._unit} on {which} ({answer.kind}, each row from nothing)"]
+
+
+def _in_bits(reports: Generator[StepReport], tokens: float) -> Generator[StepReport]:
+    """The reports with losses in bits per token instead of nats per row."""
+    unit = 1 / tokens / math.log(2)
+    with closing(reports):
+        for report in reports:
+            validation = None if report.validation_loss is None else report.validation_loss * unit
+            yield replace(report, loss=report.loss * unit, validation_loss=validation)
+
+
+def _first_rows(rows: RowSource, count: int) -> Rows:
+    return rows.take(torch.arange(count) % len(rows))
+
+
+def _times(number: float) -> str:
+    """A number with two digits, or with all that stand before its point."""
+    return f"{number:,.0f}" if number >= 9.5 else f"{number:.2g}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

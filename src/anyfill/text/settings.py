@@ -1,0 +1,199 @@
+"""The settings of ``anyfill text train``: what the user says, what is chosen for the rest, what a resumed run keeps.
+
+What is not said is chosen by the device and the corpus, so that a small corpus on two cores takes minutes:
+
+    size      1M on a CPU; on CUDA 6M, and 25M from three million tokens up
+    length    characters and bytes 128 on a CPU, 256 on CUDA; pieces half, words a quarter of it; never more than is
+              held out. With lines: what 99 % of them fit in, at most four times that
+    batch     16 rows on a CPU, 128 on CUDA
+    steps     1,000 on a CPU, 5,000 on CUDA; fewer where that is more than 20 times through the corpus, but 200 at least
+    dropout   0.1 where a corpus is read more than eight times, else none
+    rate      of Muon: 0.015, 0.006, 0.003, 0.001 for the four sizes
+
+All of them are noted with the model. A run that is resumed takes them from there; one that is said again must agree.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from anyfill.checks import refuse, require_count, require_positive, require_probability
+from anyfill.text.corpus import Corpus
+from anyfill.text.recipes import TEXT_RECIPES, TEXT_SIZES, TextRecipe, TextSize
+
+Units = Literal["characters", "bytes", "words", "pieces"]
+UNITS: tuple[Units, ...] = get_args(Units)
+SHORTEST = 8
+"""Tokens of the shortest row that is chosen."""
+_RATES = {"1M": 0.015, "6M": 0.006, "25M": 0.003, "85M": 0.001}
+_MAY_BE_NONE = ("vocabulary_size", "seconds", "threads")
+_UNENDING = 10_000_000
+"""Steps of a run that the clock ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Settings of a run as they are said; None = to be chosen (of ``seconds``: no budget).
+
+    Attributes:
+        recipe, size: of ``recipes.text``.
+        units: what a token is.
+        vocabulary_size: the most codes; None = see ``corpus.find_vocabulary``.
+        lines: each line is a row of its own.
+        length: N, tokens per row.
+        steps, batch, learning_rate, dropout, seconds, seed: see ``FitOptions``.
+        valid_share: share of the corpus, at its end, that is held out.
+        threads: of a CPU.
+    """
+
+    recipe: str | None = None
+    size: str | None = None
+    units: str | None = None
+    vocabulary_size: int | None = None
+    lines: bool | None = None
+    length: int | None = None
+    steps: int | None = None
+    batch: int | None = None
+    learning_rate: float | None = None
+    dropout: float | None = None
+    seconds: float | None = None
+    seed: int | None = None
+    valid_share: float | None = None
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value, known in (
+            ("recipe", self.recipe, TEXT_RECIPES),
+            ("size", self.size, tuple(TEXT_SIZES)),
+            ("units", self.units, UNITS),
+        ):
+            if value is not None and value not in known:
+                raise refuse(f"--{name}", expected=" or ".join(known), got=value)
+        for name in ("length", "steps", "batch", "vocabulary_size", "threads"):
+            if getattr(self, name) is not None:
+                require_count(
+                    said(name), getattr(self, name), minimum=2 if name in ("length", "vocabulary_size") else 1
+                )
+        for name in ("learning_rate", "seconds"):
+            if getattr(self, name) is not None:
+                require_positive(said(name), getattr(self, name))
+        if self.dropout is not None:
+            require_probability("--dropout", self.dropout)
+        if self.valid_share is not None and not 0.0 <= self.valid_share <= 0.5:
+            raise refuse("--valid-share", expected="a share from 0 (nothing is held out) to 0.5", got=self.valid_share)
+        if self.vocabulary_size is not None and self.units == "pieces":
+            require_count("--vocabulary-size", self.vocabulary_size, minimum=300)
+        if self.vocabulary_size is not None and self.units == "bytes":
+            raise refuse(
+                "--vocabulary-size", expected="none with --units bytes, which are 256", got=self.vocabulary_size
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The settings of a run with nothing left to choose; see ``Settings``."""
+
+    recipe: TextRecipe
+    size: TextSize
+    units: Units
+    vocabulary_size: int | None
+    lines: bool
+    length: int
+    steps: int
+    batch: int
+    learning_rate: float
+    dropout: float
+    seconds: float | None
+    seed: int
+    valid_share: float
+    threads: int | None
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Chosen":
+        """The same settings; ValueError if one of them is still to be chosen."""
+        found = asdict(settings)
+        missing = [name for name in found if found[name] is None and name not in _MAY_BE_NONE]
+        if missing:
+            raise refuse(said(missing[0]), expected="a setting", got="none")
+        return cls(**found)
+
+    @property
+    def is_unending(self) -> bool:
+        """True if only the clock ends the run."""
+        return self.steps == _UNENDING
+
+
+def said(name: str) -> str:
+    """The option of a setting."""
+    return f"--{name.replace('_', '-')}"
+
+
+def read_settings(notes: Mapping[str, Any]) -> Settings:
+    """The settings in the notes of a run; those of a later version that are not known here are left out."""
+    known = {field.name for field in fields(Settings)}
+    return Settings(**{name: value for name, value in notes.items() if name in known})
+
+
+def before_reading(wanted: Settings) -> Settings:
+    """What must be known before a corpus is read, chosen where it is not said."""
+    return replace(
+        wanted,
+        recipe=wanted.recipe or "one_pass_spans",
+        units=wanted.units or "characters",
+        lines=bool(wanted.lines),
+        seed=0 if wanted.seed is None else wanted.seed,
+        valid_share=0.05 if wanted.valid_share is None else wanted.valid_share,
+    )
+
+
+def resumed(wanted: Settings, saved: Settings) -> Settings:
+    """The settings of the run to be resumed; ValueError if the user says something else."""
+    for field in fields(Settings):
+        now, before = getattr(wanted, field.name), getattr(saved, field.name)
+        if now is not None and now != before:
+            option = said(field.name)
+            expected = f"{before or 'none'}, as in the run that is to be resumed"
+            raise refuse(option, expected=f"{expected} (without {option} it is taken over)", got=now)
+    return saved
+
+
+def chosen(wanted: Settings, corpus: Corpus, *, cuda: bool, processes: int = 1) -> Chosen:
+    """Everything that was not said, by the corpus and the device."""
+    wanted = before_reading(wanted)
+    length = _length(wanted, corpus, cuda)
+    batch = wanted.batch or -(-(128 if cuda else 16) // processes) * processes
+    tokens = corpus.row_tokens(length)
+    once = tokens / (batch * (length if not wanted.lines else corpus.mean_length(length)))
+    steps = wanted.steps
+    if steps is None:
+        most = 5_000 if cuda else 1_000
+        steps = _UNENDING if wanted.seconds is not None else max(min(200, most), min(most, round(20 * once)))
+    size = wanted.size or ("1M" if not cuda else "25M" if tokens >= 3e6 else "6M")
+    read_often = steps > 8 * once if steps < _UNENDING else tokens < 5e6
+    made = replace(
+        wanted,
+        size=size,
+        length=length,
+        batch=batch,
+        steps=steps,
+        learning_rate=wanted.learning_rate or _RATES[size],
+        dropout=wanted.dropout if wanted.dropout is not None else 0.1 if read_often else 0.0,
+    )
+    return Chosen.of(made)
+
+
+def _length(wanted: Settings, corpus: Corpus, cuda: bool) -> int:
+    if wanted.length is not None:
+        return wanted.length
+    usual = (256 if cuda else 128) // {"pieces": 2, "words": 4}.get(wanted.units or "", 1)
+    if corpus.line_lengths is not None:
+        share = np.cumsum(corpus.line_lengths) / corpus.line_lengths.sum()
+        return max(2, min(int(np.searchsorted(share, 0.99)), 4 * usual))
+    most = corpus.held_out if wanted.valid_share else corpus.tokens // 2
+    if most < SHORTEST:
+        names, part = ", ".join(corpus.names), f" ({most} of them held out)" if wanted.valid_share else ""
+        least = round(SHORTEST / (wanted.valid_share or 0.5))
+        raise refuse(names, expected=f"at least {least:,} tokens of text", got=f"{corpus.tokens:,}{part}")
+    return min(usual, most)

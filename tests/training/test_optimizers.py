@@ -1,0 +1,67 @@
+"""Each parameter is moved by one optimizer, with weight decay only where it belongs."""
+
+import pytest
+import torch
+from training_standin import tiny_model
+
+from anyfill.training import FitOptions
+from anyfill.training.muon import Muon
+from anyfill.training.optimizers import make_optimizers, optimizer_tensors, restore_optimizers, sort_parameters
+
+
+def names_of(model: torch.nn.Module, parameters: list[torch.Tensor]) -> set[str]:
+    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    return {names[id(parameter)] for parameter in parameters}
+
+
+def test_matrices_of_repeated_blocks_are_hidden_and_tables_norms_and_biases_plain() -> None:
+    model = tiny_model()
+    hidden, decayed, plain = (names_of(model, group) for group in sort_parameters(model))
+    assert hidden == {"network.blocks.0.weight", "network.blocks.1.weight"}
+    assert decayed == {"network.head.weight", "network.mix.weight"}
+    assert {"network.embedding.weight", "network.place", "network.norm.weight", "network.head.bias"} <= plain
+
+
+@pytest.mark.parametrize("kind", ["adamw", "adam", "muon"])
+def test_every_trainable_parameter_is_moved_by_exactly_one_optimizer(kind: str) -> None:
+    model = tiny_model()
+    model.network.head.weight.requires_grad_(False)
+    optimizers = make_optimizers(model, FitOptions(optimizer=kind))
+    moved = [p for optimizer in optimizers for group in optimizer.param_groups for p in group["params"]]
+    assert len(moved) == len({id(p) for p in moved})
+    assert {id(p) for p in moved} == {id(p) for p in model.parameters() if p.requires_grad}
+    assert any(isinstance(optimizer, Muon) for optimizer in optimizers) == (kind == "muon")
+
+
+def test_weight_decay_spares_the_plain_parameters() -> None:
+    model = tiny_model()
+    (optimizer,) = make_optimizers(model, FitOptions(weight_decay=0.3))
+    for group in optimizer.param_groups:
+        expected = 0.0 if names_of(model, group["params"]) & {"network.place"} else 0.3
+        assert group["weight_decay"] == expected
+
+
+def test_a_model_with_nothing_to_train_is_refused() -> None:
+    model = tiny_model().requires_grad_(False)
+    with pytest.raises(ValueError, match="parameter to train"):
+        make_optimizers(model, FitOptions())
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_optimizer_state_comes_back_bit_for_bit(kind: str) -> None:
+    def step(model: torch.nn.Module, optimizers: list[torch.optim.Optimizer], scale: float) -> None:
+        for parameter in model.parameters():
+            parameter.grad = scale * torch.cos(parameter.detach())
+        for optimizer in optimizers:
+            optimizer.step()
+
+    one, two = tiny_model(), tiny_model()
+    options = FitOptions(optimizer=kind)
+    first, second = make_optimizers(one, options), make_optimizers(two, options)
+    step(one, first, 1.0)
+    saved = optimizer_tensors(first, {p: name for name, p in one.named_parameters()})
+    two.load_state_dict(one.state_dict())
+    restore_optimizers(second, {p: name for name, p in two.named_parameters()}, saved)
+    step(one, first, 2.0)
+    step(two, second, 2.0)
+    assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters()))
