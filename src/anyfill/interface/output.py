@@ -9,7 +9,7 @@ import math
 import os
 import shutil
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -30,15 +30,27 @@ def replacing(folder: Path, made_by: str) -> Generator[Path]:
         made_by: what ``write_results`` notes, by which an earlier run is recognised.
     """
     target = folder.resolve()
-    _refuse_place(target, folder, made_by)
+    with replaced(folder, lambda: _refuse_place(target, folder, made_by)) as fresh:
+        fresh.mkdir()
+        yield fresh
+
+
+@contextmanager
+def replaced(folder: Path, require: Callable[[], None]) -> Generator[Path]:
+    """The name of a folder to make; on leaving without an exception it becomes ``folder``.
+
+    Args:
+        folder: where it shall be.
+        require: refuses what must not be replaced; called before and after, for somebody may have put something there.
+    """
+    require()
+    target = folder.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
     try:
-        fresh = work / "new"
-        fresh.mkdir()
-        yield fresh
-        _refuse_place(target, folder, made_by)  # somebody may have put something there in the meantime
-        _swap(fresh, target, work / "old")
+        yield work / "new"
+        require()
+        _swap(work / "new", target, work / "old")
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

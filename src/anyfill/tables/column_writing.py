@@ -18,6 +18,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pandas.api.types import infer_dtype
 
 from anyfill.checks import refuse
 from anyfill.tables.columns import (
@@ -27,7 +28,6 @@ from anyfill.tables.columns import (
     Value,
     as_chunks,
     dictionary_parts,
-    flavour,
     plain,
     present,
     without_tokens,
@@ -226,7 +226,7 @@ def _decimal(number: float, precision: int, scale: int) -> Decimal:
 
 def _objects(name: str, answers: Array, cells: Array) -> Array:
     """Answers (M,) as objects of the type that the present ``cells`` have."""
-    what = flavour(cells)
+    what = infer_dtype(cells, skipna=True)
     made: list[Any]
     if what in ("integer", "floating", "mixed-integer-float"):
         numbers = _numbers(name, answers)

@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import narwhals as nw
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from anyfill.checks import refuse
-from anyfill.tables.columnar import Parts, regroup
-from anyfill.tables.columns import present
+from anyfill.tables.columns import plain_cells, present
+from anyfill.tables.typed_files import Tables, regroup
 
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 1 << 18
@@ -78,7 +77,7 @@ def sniff(path: Path, delimiter: str | None = None) -> tuple[Dialect, list[str]]
     return Dialect(chosen, newline, sample.startswith(codecs.BOM_UTF8)), names
 
 
-def read_delimited(path: Path, rows: int, delimiter: str | None = None) -> Parts:
+def read_delimited(path: Path, rows: int, delimiter: str | None = None) -> Tables:
     """Data frames of pandas with text in every cell, of ``rows`` rows (the last one of fewer)."""
     dialect, names = sniff(path, delimiter)
     size = max(path.stat().st_size, 1)
@@ -136,14 +135,6 @@ class _Lines:
 
     def write(self, line: str) -> int:
         return self.text.write(line if self.newline == "\r\n" else line[:-2] + self.newline)
-
-
-def plain_cells(series: nw.Series[Any]) -> list[Any]:
-    """The cells of a column as Python has them, None = missing."""
-    cells = np.empty(len(series), dtype=object)
-    cells[:] = series.to_list()
-    cells[~present(cells)] = None
-    return cells.tolist()
 
 
 def _spelt(series: nw.Series[Any]) -> list[Any]:

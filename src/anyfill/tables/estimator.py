@@ -29,7 +29,6 @@ from anyfill.checks import require_count
 from anyfill.evaluation import LogProb
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.rows import Rows
-from anyfill.tables.aligned import written_like
 from anyfill.tables.answers import Statistic
 from anyfill.tables.ask import Names, ask_row
 from anyfill.tables.filler import Filler
@@ -123,10 +122,14 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "TableModel":
         """Learn the table X, holes and all; ``y`` is not used (a target to predict is one more column of X)."""
+        return self.fit_table(X)
+
+    def fit_table(self, X: Any, table: Table | None = None) -> "TableModel":
+        """The same where somebody has looked at the columns already: ``table`` is what they are."""
         require_settings(vars(self))
         require_enough_reference(self.reference_rows)
         frame = read_frame(self, X, reset=True)
-        table = Table.of(frame, self.columns)
+        table = Table.of(frame, self.columns) if table is None else table
         warn_of_ignored(table)
         rows, seed = table.encode(frame), self._seed(None)
         self.model_, self.linear_, self.n_iter_ = train(self, table, rows, seed=seed)
@@ -290,7 +293,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """What answers in cells like those of X, X as columns, and encoded."""
         frame, rows = self._rows(X)
         check_is_fitted(self)
-        return Filler(self.model_, written_like(self.table_, frame), self.linear_), frame, rows
+        return Filler(self.model_, self.table_.written_like(frame), self.linear_), frame, rows
 
     def _rows(self, X: Any) -> tuple[Frame, Rows]:
         """X as columns under the names of ``table_``, and encoded."""

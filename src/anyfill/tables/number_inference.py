@@ -21,7 +21,7 @@ grid) and there are at least 30 loose values to tell.
 **Location and scale** are of u. W = the loose values and each anchor once: however inflated, an anchor counts once.
 Both are winsorised at median ± 6 robust standard deviations of W (the larger of IQR / 1.349 and the central 90 % over
 3.290), so that outliers have a bounded say; then location = mean(u) and scale² = (var(u) + var(W)) / 2, the same thing
-twice for an ordinary column. The scale grows until no anchor (a sentinel such as 999, told to a network often) is more
+twice for an ordinary column. The scale grows until no anchor (a sentinel such as 999, shown to a network often) is more
 than 20 scales out, and no value more than 10^5.
 
 **Bounds.** All values are anchors: [min, max]. Otherwise low = 0 if no value is negative, else min - range / 4;
@@ -35,12 +35,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from anyfill.tables.numbers import LOG_FLOOR, MAX_ANCHORS, SMALLEST, Floats, Number
+from anyfill.tables.columns import Floats
+from anyfill.tables.numbers import LOG_FLOOR, MAX_ANCHORS, SMALLEST, Number
 
-WIDEST_GRID = 2000
-ANCHOR_SHARE, ANCHOR_LEAST = 0.015, 3
+MAX_GRID = 2000
+ANCHOR_SHARE, MIN_AT_ANCHOR = 0.015, 3
 ABOVE_NEIGHBOURS, NEIGHBOURS, CHANCE = 4, 5, 1.5
-LEAST_LOOSE = 30
+MIN_LOOSE = 30
 GAIN, GAIN_OVER_GRID = 0.15, 0.5
 FENCE = 6.0
 FAR_OUT = 1000.0
@@ -85,7 +86,7 @@ def _infer(values: Floats, grid: str, unit: float, warps: bool, from_zero: bool)
     least, most = float(distinct[0]), float(distinct[-1])
     span, largest = most - least, max(abs(least), abs(most))
     whole = unit > 0 and grid != "never" and largest / unit < _EXACT and bool(np.all(distinct % unit == 0))
-    step = unit if whole and (span <= WIDEST_GRID * unit or grid == "always") else 0.0
+    step = unit if whole and (span <= MAX_GRID * unit or grid == "always") else 0.0
     if span <= _CONSTANT * largest or span < SMALLEST:
         value = float(distinct[counts.argmax()])
         size = abs(value) if step == 0 and abs(value) >= SMALLEST else max(step, 1.0)
@@ -96,7 +97,7 @@ def _infer(values: Floats, grid: str, unit: float, warps: bool, from_zero: bool)
     marked = _anchors(counts)
     anchors, loose = distinct[marked], np.repeat(distinct[~marked], counts[~marked])
     chosen = _PLAIN
-    if warps and len(loose) >= LEAST_LOOSE:
+    if warps and len(loose) >= MIN_LOOSE:
         chosen = _best(loose, least, GAIN_OVER_GRID if step else GAIN)
     if chosen is not _PLAIN:
         step = 0.0
@@ -113,7 +114,7 @@ def _anchors(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
     if len(counts) <= MAX_ANCHORS and (len(counts) == 1 or counts.min() >= 2):
         return np.ones(len(counts), dtype=np.bool_)
     cells = int(counts.sum())
-    often = np.flatnonzero(counts >= max(ANCHOR_LEAST, ANCHOR_SHARE * cells))
+    often = np.flatnonzero(counts >= max(MIN_AT_ANCHOR, ANCHOR_SHARE * cells))
     beside = np.concatenate([np.arange(-NEIGHBOURS, 0), np.arange(1, NEIGHBOURS + 1)])
     around = np.pad(counts.astype(np.float64), NEIGHBOURS, constant_values=math.nan)
     usual = np.nanmedian(around[often[:, None] + beside + NEIGHBOURS], axis=1)

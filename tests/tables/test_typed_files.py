@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyfill.tables import delimited
-from anyfill.tables.columnar import regroup
-from anyfill.tables.files import count_rows, open_writer, read_chunks, read_table
+from anyfill.tables.files import count_rows, open_writer, read_parts, read_table
+from anyfill.tables.typed_files import regroup
 
 
 def write(path: Path, *frames: Any) -> None:
@@ -41,9 +41,9 @@ def test_a_stream_is_read_like_a_file(tmp_path: Path) -> None:
     with ipc.new_stream(str(tmp_path / "s.arrow"), table.schema) as stream:
         stream.write_table(table, max_chunksize=2)
     assert read_table(tmp_path / "s.arrow").equals(table)
-    chunks = read_chunks(tmp_path / "s.arrow", 2)
-    assert [len(part) for part in chunks] == [2, 1]
-    assert chunks.fraction > 0.5
+    parts = list(read_parts(tmp_path / "s.arrow", 2))
+    assert [len(part.frame) for part in parts] == [2, 1]
+    assert parts[-1].share > 0.5
     assert count_rows(tmp_path / "s.arrow") is None
 
 
@@ -79,7 +79,7 @@ def test_what_others_write_is_read(tmp_path: Path) -> None:
     for name in ("f.feather", "f.pq"):
         assert read_table(tmp_path / name).equals(table)
         assert count_rows(tmp_path / name) == 3
-        assert [part["a"].to_pylist() for part in read_chunks(tmp_path / name, 2)] == [[1, 2], [3]]
+        assert [part.frame["a"].to_pylist() for part in read_parts(tmp_path / name, 2)] == [[1, 2], [3]]
 
 
 def test_later_parts_are_cast_to_the_first_ones_types_or_refused(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path, suffix: str, monkeyp
     def peak(parts: int) -> int:
         write(tmp_path / f"t{suffix}", *[part] * parts)
         before = pa.total_allocated_bytes()
-        return max(pa.total_allocated_bytes() - before for _ in read_chunks(tmp_path / f"t{suffix}", 1000))
+        return max(pa.total_allocated_bytes() - before for _ in read_parts(tmp_path / f"t{suffix}", 1000))
 
     assert peak(100) < 1.5 * peak(10)
 

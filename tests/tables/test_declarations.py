@@ -7,30 +7,29 @@ import pandas as pd
 import pytest
 
 from anyfill.tables.frames import Frame
-from anyfill.tables.overrides import Override, told
-from anyfill.tables.schema import Category, Datetime, Ignored, Number, Variable
+from anyfill.tables.schema import Category, Datetime, Declaration, Ignored, Number, Variable, declared
 
 
 def tell(values: object, said: str) -> Variable:
-    return told(Frame.of(pd.DataFrame({"a": values})).columns[0], said)
+    return declared(Frame.of(pd.DataFrame({"a": values})).columns[0], said)
 
 
 @pytest.mark.parametrize(
     ("text", "override"),
     [
-        ("number", Override("number")),
-        (" int ", Override("int")),
-        ("number[0,1]", Override("number", low=0.0, high=1.0)),
-        ("int[ 0 , 1e3 ]", Override("int", low=0.0, high=1000.0)),
-        ("number[0,]", Override("number", low=0.0)),
-        ("number[-inf,3]", Override("number", high=3.0)),
-        ("ordinal:low< mid <very high", Override("ordinal", ("low", "mid", "very high"))),
-        ("ordinal", Override("ordinal")),
-        ("ignore", Override("ignore")),
+        ("number", Declaration("number")),
+        (" int ", Declaration("int")),
+        ("number[0,1]", Declaration("number", low=0.0, high=1.0)),
+        ("int[ 0 , 1e3 ]", Declaration("int", low=0.0, high=1000.0)),
+        ("number[0,]", Declaration("number", low=0.0)),
+        ("number[-inf,3]", Declaration("number", high=3.0)),
+        ("ordinal:low< mid <very high", Declaration("ordinal", ("low", "mid", "very high"))),
+        ("ordinal", Declaration("ordinal")),
+        ("ignore", Declaration("ignore")),
     ],
 )
-def test_what_is_said_is_read(text: str, override: Override) -> None:
-    assert Override.of("a", text) == override
+def test_what_is_said_is_read(text: str, override: Declaration) -> None:
+    assert Declaration.of("a", text) == override
 
 
 @pytest.mark.parametrize(
@@ -50,7 +49,7 @@ def test_what_is_said_is_read(text: str, override: Override) -> None:
 )
 def test_what_cannot_be_read_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        Override.of("a", text)
+        Declaration.of("a", text)
 
 
 def test_numbers_and_whole_numbers() -> None:

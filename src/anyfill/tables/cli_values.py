@@ -1,4 +1,4 @@
-"""What is said on the command line about tables, read and checked, and rankings put into words."""
+"""Values of the options of table commands, read and checked; rankings and answers as commands print them."""
 
 import json
 import re
@@ -7,15 +7,41 @@ from pathlib import Path
 from typing import Any, cast
 
 from anyfill.checks import refuse
-from anyfill.tables.overrides import Override
+from anyfill.tables.files import format_of
 from anyfill.tables.questions import Answer, NextFeature
+from anyfill.tables.recipes import NAMES
+from anyfill.tables.schema import Declaration
 from anyfill.tables.table import Category, Number, Table
 
 _FIGURES = ("value", "median", "low", "high")
 
 
-def overrides(columns: Sequence[str]) -> dict[str, str]:
-    """What is said of columns, ``NAME=KIND`` each."""
+def require_target(path: Path, suffixes: Sequence[str] = ()) -> None:
+    """Say before the work begins that its result could not be written; ``suffixes`` of what is no table."""
+    if not suffixes:
+        format_of(path)
+    elif path.suffix.lower() not in suffixes:
+        raise refuse("output", expected=f"a name that ends in {suffixes[0]}", got=path.name)
+    if path.is_dir():
+        raise refuse(f"{path}", expected="the name of a file", got="a folder")
+    parent = path.resolve().parent
+    if parent.exists() and not parent.is_dir():
+        raise refuse(f"{parent}", expected="a folder", got="a file")
+
+
+def require_recipe(name: str) -> None:
+    """ValueError if there is no recipe of this name."""
+    if name not in NAMES:
+        raise refuse("--recipe", expected=f"one of {', '.join(NAMES)}", got=repr(name))
+
+
+def names_in(words: str) -> list[str]:
+    """Names between commas."""
+    return [name.strip() for name in words.split(",") if name.strip()]
+
+
+def read_columns(columns: Sequence[str]) -> dict[str, str]:
+    """What is declared of columns, ``NAME=KIND`` each."""
     said: dict[str, str] = {}
     for one in columns:
         name, equals, kind = one.rpartition("=") if "ordinal:" not in one else one.partition("=")
@@ -24,7 +50,7 @@ def overrides(columns: Sequence[str]) -> dict[str, str]:
         if name in said:
             raise refuse("--column", expected="each name once", got=f"{name!r} twice")
         try:
-            Override.of(name, kind)
+            Declaration.of(name, kind)
         except ValueError as error:
             raise ValueError(f"--column: {error}") from error
         said[name] = kind

@@ -12,12 +12,10 @@ import pandas as pd
 import pytest
 
 from anyfill.tables import delimited
-from anyfill.tables import streaming as filling
 from anyfill.tables.estimator import TableModel
-from anyfill.tables.files import read_table
-from anyfill.tables.folder import save_table_model
-from anyfill.tables.frames import MISSING_TOKENS
-from anyfill.tables.streaming import BLOCK, Filler, fill_file
+from anyfill.tables.file_model import FileModel
+from anyfill.tables.files import names_of, read_table
+from anyfill.tables.filling import BLOCK, PartFiller, fill_file
 
 ROWS = 2 * BLOCK + 100
 
@@ -42,12 +40,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("filling")
     make_table(ROWS, 0).to_csv(folder / "data.csv", index=False)
     model = TableModel(recipe="gaussian", random_state=0).fit(read_table(folder / "data.csv").head(400))
-    save_table_model(model, folder / "model", MISSING_TOKENS)
+    FileModel(model).save(folder / "model")
     return folder
 
 
-def filler(place: Path, **options: Any) -> Filler:
-    return Filler(str(place / "model"), **options)
+def filler(place: Path, **options: Any) -> PartFiller:
+    return PartFiller(str(place / "model"), **options)
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -81,6 +79,15 @@ def test_every_engine_writes_the_same_bytes(engine: Any, place: Path, reference:
         pytest.importorskip("distributed")
     target = place / f"{engine}.csv"
     fill_file(filler(place, draws=2, seed=3), place / "data.csv", target, engine=engine, workers=2, chunk=BLOCK)
+    assert target.read_bytes() == reference
+
+
+@pytest.mark.parametrize("engine", ["none", "processes"])
+def test_a_model_in_memory_writes_the_same_bytes(engine: Any, place: Path, reference: bytes) -> None:
+    loaded = FileModel.load(place / "model")
+    target = place / f"memory-{engine}.csv"
+    one = PartFiller(loaded, draws=2, seed=3)
+    fill_file(one, place / "data.csv", target, engine=engine, workers=1, chunk=BLOCK)
     assert target.read_bytes() == reference
 
 
@@ -169,8 +176,8 @@ def test_a_filler_travels_without_its_model(place: Path) -> None:
 def test_a_model_written_anew_is_loaded_anew(place: Path, tmp_path: Path) -> None:
     for shift in (0.0, 1000.0):
         data = pd.DataFrame({"x": shift + np.arange(50.0)})
-        save_table_model(TableModel(recipe="gaussian").fit(data), tmp_path / "model", MISSING_TOKENS)
-        answer = Filler(str(tmp_path / "model"))(pd.DataFrame({"x": [np.nan]}))["x"].item()
+        FileModel(TableModel(recipe="gaussian").fit(data)).save(tmp_path / "model")
+        answer = PartFiller(str(tmp_path / "model"))(pd.DataFrame({"x": [np.nan]}))["x"].item()
         assert shift <= answer <= shift + 50
 
 
@@ -197,11 +204,11 @@ def test_what_cannot_be_filled_leaves_nothing_behind(place: Path, tmp_path: Path
 @pytest.mark.parametrize("gone", ["a", "smoker"])
 def test_a_typed_model_fills_files_that_lack_a_column(tmp_path: Path, kind: str, gone: str) -> None:
     typed = make_table(60, 4).astype({"a": float, "b": float, "count": "Int64", "smoker": "string"})
-    save_table_model(TableModel(recipe="gaussian").fit(typed), tmp_path / "model", MISSING_TOKENS)
+    FileModel(TableModel(recipe="gaussian").fit(typed)).save(tmp_path / "model")
     source, target = tmp_path / f"data.{kind}", tmp_path / f"filled.{kind}"
     for data in (typed.drop(columns=gone), typed.assign(**{gone: None})):
         data.to_csv(source, index=False) if kind == "csv" else data.to_parquet(source)
-        fill_file(Filler(str(tmp_path / "model"), draws=2), source, target, engine="none")
+        fill_file(PartFiller(str(tmp_path / "model"), draws=2), source, target, engine="none")
         filled = pd.read_csv(target) if kind == "csv" else pd.read_parquet(target)
         assert list(filled) == [*data, "draw"]
         assert not filled.isna().to_numpy().any()
@@ -217,15 +224,15 @@ def test_a_refusal_counts_rows_from_1_over_the_whole_file(place: Path, tmp_path:
 
 
 def test_the_names_of_a_file_are_read_without_the_rest_of_it(place: Path) -> None:
-    assert filling.names_of(place / "data.csv") == ("a", "b", "count", "smoker")
+    assert names_of(place / "data.csv") == ("a", "b", "count", "smoker")
 
 
 def test_a_column_that_is_called_like_an_added_one_is_refused(tmp_path: Path) -> None:
     data = pd.DataFrame({"x": [1.0, 2.0, 3.5, np.nan], "draw": [1.0, 2.0, 4.0, 5.0], "x_low": [0.5, 1.5, 2.5, 1.0]})
-    save_table_model(TableModel(recipe="gaussian").fit(data), tmp_path / "model", MISSING_TOKENS)
+    FileModel(TableModel(recipe="gaussian").fit(data)).save(tmp_path / "model")
     for options in ({"draws": 2}, {"level": 0.9, "bounded": ("x",)}):
         with pytest.raises(ValueError, match=r"a new one, got '(draw|x_low)'"):
-            Filler(str(tmp_path / "model"), **options)(data)
+            PartFiller(str(tmp_path / "model"), **options)(data)
 
 
 @pytest.mark.parametrize(
@@ -233,20 +240,20 @@ def test_a_column_that_is_called_like_an_added_one_is_refused(tmp_path: Path) ->
 )
 def test_impossible_wishes_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="expected"):
-        Filler("model", **options)
+        PartFiller("model", **options)
 
 
 def test_memory_does_not_grow_with_the_rows(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fifteen and forty-five parts need the same memory, to a tenth of what the further parts hold."""
-    monkeypatch.setattr(filling, "loaded", lambda _folder: Same())
     monkeypatch.setattr(delimited, "BLOCK", 1 << 14)  # what is parsed at a time would hide the difference
+    same: Any = Same()
     lines = "".join(f"{i},{'z' * 100}\n" for i in range(BLOCK))
     peaks: list[int] = []
     for count in (15, 45):
         source = tmp_path / f"{count}.csv"
         source.write_text("a,b\n" + lines * count)
         tracemalloc.start()
-        fill_file(Filler("unused"), source, tmp_path / "filled.csv", engine="none", chunk=BLOCK)
+        fill_file(PartFiller(FileModel(same)), source, tmp_path / "filled.csv", engine="none", chunk=BLOCK)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] - peaks[0] < 0.1 * 30 * len(lines)

@@ -1,8 +1,9 @@
 """Filling tables of any length: a pure function from a part of a table to the filled part, and a stream of parts.
 
-``Filler`` is small and picklable: where the model lies and what is wanted. Each process that calls it loads the model
-once. What it gives for a row depends on its values, the seed, and (for draws) its number in the table alone: so parts
-may be cut anywhere and filled anywhere, by any engine (``anyfill.tables.engines``).
+``PartFiller`` knows the model, or the folder where it lies, and what is wanted. With a folder it is small and
+picklable, and each process that calls it loads the model once. What it gives for a row depends on its values, the seed,
+and (for draws) its number in the table alone: so parts may be cut anywhere and filled anywhere, by any engine
+(``anyfill.tables.engines``).
 
 Three forms of answer:
 
@@ -14,7 +15,9 @@ Three forms of answer:
 """
 
 import functools
+import tempfile
 from collections.abc import Collection, Generator, Iterable
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -24,14 +27,12 @@ import numpy as np
 
 from anyfill.checks import refuse
 from anyfill.interface.meter import metered
-from anyfill.tables.aligned import aligned, rows_of, writing_like
-from anyfill.tables.columnar import joined
-from anyfill.tables.engines import Engine, Work, in_order
-from anyfill.tables.files import format_of, open_writer, read_chunks
-from anyfill.tables.folder import load_table_model
-from anyfill.tables.frames import MISSING_TOKENS, Frame, append_columns
-from anyfill.tables.kinds import Ignored
-from anyfill.tables.table import Table
+from anyfill.tables.engines import Call, Engine, in_order
+from anyfill.tables.file_model import FileModel, rows_of
+from anyfill.tables.files import format_of, metered_parts, names_of, open_writer, read_parts
+from anyfill.tables.frames import Frame, append_columns
+from anyfill.tables.table import Ignored, Table
+from anyfill.tables.typed_files import joined
 
 Statistic = Literal["mean", "median", "mode"]
 BLOCK = 1024
@@ -40,28 +41,36 @@ CHUNK = 8 * BLOCK
 """Rows filled at a time by default."""
 
 
+class FilledPart(NamedTuple):
+    """A filled part of a table, how many rows came in, and how many of their cells were missing."""
+
+    frame: Any
+    rows: int
+    cells: int
+
+
 @dataclass(frozen=True, slots=True)
-class Filler:
+class PartFiller:
     """A part of a table -> the filled part.
 
     Attributes:
-        folder: of the saved model; every worker must be able to read it.
+        model: a model in memory; or the folder of one, which every worker must be able to read.
         statistic: which value a hole gets.
         draws: how many joint draws each row gets instead of one value; 0 = none.
         level: of intervals; None = none.
         bounded: the columns that get intervals.
         seed: of the draws.
-        missing: what stands for a missing value in columns of text.
+        missing: with a folder: what stands for a missing value in text, besides what did in training.
         source: the name of the file, for refusals.
     """
 
-    folder: str
+    model: FileModel | str
     statistic: Statistic = "mean"
     draws: int = 0
     level: float | None = None
     bounded: tuple[str, ...] = ()
     seed: int = 0
-    missing: tuple[str, ...] = MISSING_TOKENS
+    missing: tuple[str, ...] = ()
     source: str = ""
 
     def __post_init__(self) -> None:
@@ -79,19 +88,36 @@ class Filler:
         """
         return self.counted(part, start).frame
 
-    def counted(self, part: Any, start: int = 0) -> "Part":
+    def counted(self, part: Any, start: int = 0) -> FilledPart:
         """The filled part, with how many rows came in and how many of their cells were missing."""
-        model = loaded(self.folder)
+        model = self.loaded()
         with rows_of(self.source, lambda row: start + row):
-            own = Frame.of(part, missing=self.missing)
-            frame = aligned(own, model.table_)
-            model = writing_like(model, frame)
-            holes = {name: ~own[name].present for name in modelled(model.table_) if name in own.names}
-            count = sum(int(hole.sum()) for hole in holes.values())
+            own = Frame.of(part, missing=model.missing)
+            frame = model.table.align(own)
+            writing = model.writing_like(frame)
+            holes = {one.name: ~own[one.name].present for one in _modelled(model.table) if one.name in own.names}
             if self.draws:
-                return Part(self._drawn(model, frame, start, own.names), len(own), count)
-            filled = _columns(model.set_params(statistic=self.statistic).transform(frame), own.names)
-            return Part(self._bounded(model, frame, filled, holes), len(own), count)
+                filled = self._drawn(writing, frame, start, own.names)
+            else:
+                writing.set_params(statistic=self.statistic)
+                filled = self._bounded(writing, frame, _columns(writing.transform(frame), own.names), holes)
+        return FilledPart(filled, len(own), sum(int(hole.sum()) for hole in holes.values()))
+
+    def loaded(self) -> FileModel:
+        """The model, loaded once in each process unless it is written anew."""
+        if isinstance(self.model, FileModel):
+            return self.model
+        config = Path(self.model) / "config.json"
+        return _loaded(self.model, self.missing, config.stat().st_mtime_ns if config.is_file() else 0)
+
+    def require_free(self, names: Collection[str], bounded: Iterable[str] = ()) -> None:
+        """ValueError if a table with columns of these names has one that would be added; ``bounded`` get intervals."""
+        if self.draws and "draw" in names:
+            raise refuse("--draws", expected="a table without a column 'draw', which is added", got="one with it")
+        for end in (f"{name}_{word}" for name in bounded for word in ("low", "high") if self.level is not None):
+            if end in names:
+                expected = f"a table without a column {end!r}, which is added"
+                raise refuse("--intervals", expected=expected, got="one with it")
 
     def _drawn(self, model: Any, frame: Frame, start: int, names: tuple[str, ...]) -> Any:
         """Every row so many times in a row, with the number of its draw behind it."""
@@ -121,19 +147,13 @@ class Filler:
 
 
 @functools.lru_cache(maxsize=1)
-def _loaded(folder: str, _written: int) -> Any:
-    return load_table_model(folder)
+def _loaded(folder: str, missing: tuple[str, ...], _written: int) -> FileModel:
+    return FileModel.load(folder, missing)
 
 
-def loaded(folder: str) -> Any:
-    """The model in a folder, loaded once in each process unless it is written anew."""
-    config = Path(folder) / "config.json"
-    return _loaded(folder, config.stat().st_mtime_ns if config.is_file() else 0)
-
-
-def modelled(table: Table) -> list[str]:
+def _modelled(table: Table) -> list[Any]:
     """The columns that can be filled."""
-    return [column.name for column in table.columns if not isinstance(column, Ignored)]
+    return [column for column in table.columns if not isinstance(column, Ignored)]
 
 
 def _columns(native: Any, names: tuple[str, ...]) -> Any:
@@ -142,16 +162,8 @@ def _columns(native: Any, names: tuple[str, ...]) -> Any:
     return native if tuple(wrapped.columns) == names else wrapped.select(list(names)).to_native()
 
 
-class Part(NamedTuple):
-    """A filled part of a table: the rows that came in, and how many of their cells were missing."""
-
-    frame: Any
-    rows: int
-    cells: int
-
-
 def fill_file(
-    filler: Filler,
+    filler: PartFiller,
     source: Path,
     target: Path,
     *,
@@ -176,60 +188,47 @@ def fill_file(
     filler = replace(filler, source=source.name)
     if filler.level is not None:
         filler = replace(filler, bounded=_with_holes(filler, source, chunk))
-    require_names(filler, names_of(source), filler.bounded)
+    filler.require_free(names_of(source), filler.bounded)
     rows = cells = 0
+    parts = read_parts(source, chunk)
     with open_writer(target, like=source) as writer:
-        done = in_order(engine, filler.counted, _parts(source, chunk), workers=workers, address=address)
+        done = in_order(engine, filler.counted, parts, workers=workers, address=address, sent=lambda: _on_disk(filler))
         for part in metered(done, f"filling {source.name}"):
             writer.write(part.frame)
             rows, cells = rows + part.rows, cells + part.cells
     return rows, cells
 
 
-def names_of(source: Path) -> tuple[str, ...]:
-    """The names of a file's columns."""
-    chunks = read_chunks(source, 1)
-    try:
-        part = next(chunks, None)
-        return () if part is None else tuple(map(str, nw.from_native(part, eager_only=True).columns))
-    finally:
-        chunks.close()
-
-
-def require_names(filler: Filler, names: Collection[str], bounded: Iterable[str]) -> None:
-    """ValueError if a table with columns of these names has one that would be added; ``bounded`` get intervals."""
-    if filler.draws and "draw" in names:
-        raise refuse("--draws", expected="a table without a column 'draw', which is added", got="one with it")
-    ends = [f"{name}_{word}" for name in bounded for word in ("low", "high")] if filler.level is not None else []
-    for end in ends:
-        if end in names:
-            raise refuse("--intervals", expected=f"a table without a column {end!r}, which is added", got="one with it")
-
-
-def _parts(source: Path, chunk: int) -> Generator[Work]:
-    """The parts of a file with the numbers of their first rows."""
-    chunks, start = read_chunks(source, chunk), 0
-    for frame in chunks:
-        yield Work(frame, start, chunks.fraction)
-        start += len(frame)
+@contextmanager
+def _on_disk(filler: PartFiller) -> Generator[Call]:
+    """What other processes call: the same filler with its model in a folder, from which each of them loads it once."""
+    if not isinstance(filler.model, FileModel):
+        yield filler.counted
+        return
+    with tempfile.TemporaryDirectory(prefix="anyfill-") as place:
+        folder = Path(place) / "model"
+        filler.model.save(folder)
+        yield replace(filler, model=str(folder)).counted
 
 
 def numbers_with_holes(table: Table) -> list[str]:
     """The columns of numbers and dates that had holes in training."""
-    return [
-        name
-        for j, (name, share) in enumerate(zip(table.names, table.missing))
-        if share > 0 and table.number(j) is not None
-    ]
+    shares = dict(zip(table.names, table.missing))
+    return [name for name in _numbers(table) if shares.get(name)]
 
 
-def _with_holes(filler: Filler, source: Path, chunk: int) -> tuple[str, ...]:
+def _with_holes(filler: PartFiller, source: Path, chunk: int) -> tuple[str, ...]:
     """The columns of numbers and dates with holes anywhere in the file, which is read once for this."""
-    table = loaded(filler.folder).table_
-    names = [name for j, name in enumerate(table.names) if table.number(j) is not None]
+    model = filler.loaded()
+    names = _numbers(model.table)
     found: set[str] = set()
-    for part in metered(((part, part.share) for part in _parts(source, chunk)), f"looking for holes in {source.name}"):
+    for part in metered_parts(source, chunk, f"looking for holes in {source.name}"):
         with rows_of(source.name, lambda row, start=part.start: start + row):
-            frame = Frame.of(part.frame, missing=filler.missing)
+            frame = Frame.of(part.frame, missing=model.missing)
         found |= {name for name in names if name in frame.names and not frame[name].present.all()}
     return tuple(name for name in names if name in found)
+
+
+def _numbers(table: Table) -> list[str]:
+    """The columns of numbers and dates."""
+    return [name for j, name in enumerate(table.names) if table.number(j) is not None]

@@ -6,8 +6,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from anyfill.tables.aligned import aligned, rows_of, writing_like
 from anyfill.tables.estimator import TableModel
+from anyfill.tables.file_model import FileModel, rows_of
 from anyfill.tables.frames import Frame
 from anyfill.tables.table import Table
 
@@ -17,7 +17,7 @@ TABLE = Table.of(DATA)
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, lambda data: pl.DataFrame(data).to_arrow()])
 def test_order_and_absence_do_not_matter(make) -> None:
-    frame = aligned(Frame.of(make({"n": [4, 5], "a": [0.5, None]})), TABLE)
+    frame = TABLE.align(Frame.of(make({"n": [4, 5], "a": [0.5, None]})))
     assert frame.names == ("a", "t", "n")
     rows = TABLE.encode(frame)
     assert rows.present.tolist() == [[True, False, True], [False, False, True]]
@@ -25,12 +25,12 @@ def test_order_and_absence_do_not_matter(make) -> None:
 
 def test_the_same_columns_are_left_alone() -> None:
     frame = Frame.of(DATA)
-    assert aligned(frame, TABLE) is frame
+    assert TABLE.align(frame) is frame
 
 
 def test_an_unknown_column_is_named() -> None:
     with pytest.raises(ValueError, match="also 'b'"):
-        aligned(Frame.of(DATA.assign(b=1)), TABLE)
+        TABLE.align(Frame.of(DATA.assign(b=1)))
 
 
 @pytest.mark.parametrize("trained_on_text", [True, False])
@@ -41,7 +41,7 @@ def test_typed_and_text_tables_are_filled_alike(trained_on_text: bool) -> None:
     typed = typed.mask(generator.random(typed.shape) < 0.2)
     text = pd.DataFrame({name: typed[name].astype(str).replace(["nan", "NaT"], "") for name in typed})
     model = TableModel(recipe="gaussian").fit(text if trained_on_text else typed)
-    as_text, as_typed = (writing_like(model, Frame.of(one)).transform(one) for one in (text, typed))
+    as_text, as_typed = (FileModel(model).writing_like(Frame.of(one)).transform(one) for one in (text, typed))
     assert all(isinstance(cell, str) for name in as_text for cell in as_text[name])
     assert as_typed.dtypes.tolist() == typed.dtypes.tolist()
     for name in ("a", "n"):
@@ -83,8 +83,8 @@ def test_an_absent_or_empty_column_is_no_obstacle(models, trained: str, gone: st
     model = models[trained]
     data = make(TYPED)
     for frame in (without(data, gone), emptied(data, gone)):
-        whole = aligned(Frame.of(frame), model.table_)
-        filled = Frame.of(writing_like(model, whole).transform(whole))
+        whole = model.table_.align(Frame.of(frame))
+        filled = Frame.of(FileModel(model).writing_like(whole).transform(whole))
         assert filled[gone].present.all()
         rows = model.table_.encode(filled)
         assert rows.present.all()
@@ -94,7 +94,7 @@ def test_nulls_without_a_type_become_what_the_model_has(models) -> None:
     frame = pa.Table.from_pandas(TYPED)
     for name in TYPED:
         frame = emptied(frame, name)
-    whole = aligned(Frame.of(frame), models["typed"].table_)
+    whole = models["typed"].table_.align(Frame.of(frame))
     kinds = [str(kind) for kind in whole.native.schema.types]
     assert kinds[:4] == ["double", "bool", "double", "timestamp[us]"]
     assert "string" in kinds[4]
@@ -117,7 +117,7 @@ def test_levels_are_written_as_the_cells_are(models, trained: str) -> None:
     as_typed = TYPED.astype({"year": "Int64"}).mask(holes)
     as_text = TEXT.mask(holes, "")
     model = models[trained]
-    typed, text = (writing_like(model, Frame.of(one)).transform(one) for one in (as_typed, as_text))
+    typed, text = (FileModel(model).writing_like(Frame.of(one)).transform(one) for one in (as_typed, as_text))
     assert typed.dtypes.tolist() == as_typed.dtypes.tolist()
     assert set(text["ok"]) == {"True", "False"}
     assert set(text["year"]) <= {"2007", "2008", "2009"}
@@ -129,7 +129,7 @@ def test_levels_are_written_as_the_cells_are(models, trained: str) -> None:
 @pytest.mark.parametrize("seen", [(0, 1), (1,)])
 def test_booleans_as_text_keep_the_spelling_of_the_file(models, words: tuple[str, str], seen: tuple[int, ...]) -> None:
     cells = pd.DataFrame({"ok": [words[i] for i in seen] + [""]})
-    own = writing_like(models["typed"], Frame.of(cells)).table_
+    own = FileModel(models["typed"]).writing_like(Frame.of(cells)).table_
     assert own.columns[own.index("ok")].values == words
 
 
@@ -137,7 +137,7 @@ def test_booleans_as_text_keep_the_spelling_of_the_file(models, words: tuple[str
 def test_yes_and_no_become_numbers_or_booleans(numbers, kind: str) -> None:
     data = pd.DataFrame({"ok": ["no", "yes"] * 20, "x": np.arange(40) / 7})
     model = TableModel(recipe="gaussian").fit(data)
-    own = writing_like(model, Frame.of(pd.DataFrame({"ok": list(numbers), "x": [0.5, 1.5]})))
+    own = FileModel(model).writing_like(Frame.of(pd.DataFrame({"ok": list(numbers), "x": [0.5, 1.5]})))
     assert own.table_.columns[0].values == numbers
     assert own.table_.columns[0].cells == kind
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from anyfill.tables.reservoir import sample_file
+from anyfill.tables.files import sample_file
 
 
 @pytest.fixture(scope="module")

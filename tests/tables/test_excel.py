@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from anyfill.tables import sheets
-from anyfill.tables.files import open_writer, read_chunks, read_table
+from anyfill.tables import typed_files
+from anyfill.tables.files import open_writer, read_parts, read_table
 from anyfill.tables.frames import Frame
 
 openpyxl = pytest.importorskip("openpyxl")
@@ -45,8 +45,8 @@ def test_a_sheet_comes_back_as_it_was(tmp_path: Path) -> None:
     path = book(tmp_path / "b.xlsx", ROWS)
     before = read_table(path)
     with open_writer(tmp_path / "o.xlsx") as writer:
-        for chunk in read_chunks(path, 2):
-            writer.write(chunk)
+        for part in read_parts(path, 2):
+            writer.write(part.frame)
     pd.testing.assert_frame_equal(read_table(tmp_path / "o.xlsx"), before)
 
 
@@ -108,7 +108,7 @@ def test_what_excel_cannot_hold_is_refused(tmp_path: Path, monkeypatch: pytest.M
         open_writer(tmp_path / "o.xlsx") as writer,
     ):
         writer.write(pd.DataFrame({"a": ["\x01"]}))
-    monkeypatch.setattr(sheets, "_MAX_ROWS", 3)
+    monkeypatch.setattr(typed_files, "_MAX_EXCEL_ROWS", 3)
     with (
         pytest.raises(ValueError, match=r"^Excel file: expected at most 3 rows with the header .*, got more$"),
         open_writer(tmp_path / "o.xlsx") as writer,

@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from anyfill.interface.output import require_place
 from anyfill.tables.estimator import TableModel
-from anyfill.tables.folder import load_table_model, missing_tokens, require_place, save_table_model
+from anyfill.tables.file_model import FileModel
 from anyfill.tables.frames import MISSING_TOKENS
 
 
@@ -20,17 +21,17 @@ def model() -> TableModel:
 
 def test_a_model_replaces_a_model_and_its_tokens(model: TableModel, tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "model"
-    save_table_model(model, folder, ("", "n.d."))
-    assert missing_tokens(folder, ["-", ""]) == ("", "n.d.", "-")
-    save_table_model(model, folder, MISSING_TOKENS)
-    assert missing_tokens(folder) == MISSING_TOKENS
-    assert load_table_model(folder).table_ == model.table_
+    FileModel(model, ("", "n.d.")).save(folder)
+    assert FileModel.load(folder, ["-", ""]).missing == ("", "n.d.", "-")
+    FileModel(model).save(folder)
+    assert FileModel.load(folder).missing == MISSING_TOKENS
+    assert FileModel.load(folder).table == model.table_
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
 
 
 def test_a_model_without_tokens_has_the_usual_ones(model: TableModel, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
-    assert missing_tokens(tmp_path / "model") == MISSING_TOKENS
+    assert FileModel.load(tmp_path / "model").missing == MISSING_TOKENS
     require_place(tmp_path / "model")
 
 
@@ -39,7 +40,7 @@ def test_other_things_are_never_replaced(model: TableModel, tmp_path: Path, file
     for name in files:
         (tmp_path / name).write_text("mine")
     with pytest.raises(ValueError, match="other things"):
-        save_table_model(model, tmp_path, MISSING_TOKENS)
+        FileModel(model).save(tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
 
 
@@ -60,10 +61,10 @@ def test_a_failure_while_saving_leaves_the_earlier_model(model: TableModel, tmp_
             (folder / "config.json").write_text("half")
             raise OSError("disk full")
 
-    save_table_model(model, tmp_path / "model", MISSING_TOKENS)
+    FileModel(model).save(tmp_path / "model")
     before = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
     failing: Any = Failing()
     with pytest.raises(OSError, match="disk full"):
-        save_table_model(failing, tmp_path / "model", ())
+        FileModel(failing, ()).save(tmp_path / "model")
     assert {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()} == before
     assert [path.name for path in tmp_path.iterdir()] == ["model"]

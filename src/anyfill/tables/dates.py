@@ -11,12 +11,15 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from anyfill.checks import refuse
+from anyfill.tables.columns import Array, Column, Floats, Unknown
+from anyfill.tables.kinds import Variable
 from anyfill.tables.number_inference import infer_number
-from anyfill.tables.numbers import Floats, Number
+from anyfill.tables.numbers import Number
 
 _DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%m-%d-%Y", "%d-%m-%Y", "%d %b %Y", "%d-%b-%Y")
 _TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M", "T%H:%M:%S", " %H:%M:%S.%f", "T%H:%M:%S.%f")
@@ -29,7 +32,7 @@ _FIRST, _LAST = -62135596800.0, 253402214400.0  # the first day of the year 1, t
 
 
 @dataclass(frozen=True, slots=True)
-class Datetime:
+class Datetime(Variable):
     """A column of dates or times.
 
     Attributes:
@@ -44,15 +47,20 @@ class Datetime:
     unit: float = 0.0
     format: str | None = None
 
-    @property
-    def size(self) -> int:
-        """0: a time has no codes."""
-        return 0
+    def __post_init__(self) -> None:
+        if isinstance(self.number, dict):  # as JSON gives it
+            object.__setattr__(self, "number", Number(**self.number))
 
     @property
-    def label(self) -> str:
-        """The kind of the column, for people."""
-        return "datetime"
+    def details(self) -> str:
+        """What is known of the column, for people."""
+        low, high = self.written(np.array([self.number.low, self.number.high]))
+        return f"{low} to {high}" + ("" if self.format is None else f", as {self.format}")
+
+    @property
+    def dtype(self) -> Any:
+        """Timestamps."""
+        return nw.Datetime("us")
 
     def encode(self, seconds: Floats) -> Floats:
         """Standardised times z, any shape; NaN = missing."""
@@ -63,7 +71,22 @@ class Datetime:
         seconds = self.number.decode(z, rounded=rounded)
         return np.round(seconds / self.unit) * self.unit if rounded and self.unit else seconds
 
-    def written(self, seconds: Floats) -> NDArray[Any]:
+    def decode_column(self, z: Floats, *, rounded: bool = True) -> Array:
+        """The seconds that z stand for, as text where the column is."""
+        seconds = self.decode(z, rounded=rounded)
+        return self.written(seconds) if self.format else seconds
+
+    def written_like(self, cells: Column) -> "Datetime":
+        """The same, but answers are text where these cells are."""
+        if (cells.kind == "text") == (self.format is not None):
+            return self
+        style = "%Y-%m-%d" if self.unit >= UNITS[0] else "%Y-%m-%d %H:%M:%S"
+        return replace(self, format=style if cells.kind == "text" else None)
+
+    def _encoded(self, column: Column, unknown: Unknown) -> Floats:
+        return self.encode(read_seconds(column, self.format, unknown=unknown))
+
+    def written(self, seconds: Floats) -> Array:
         """Times as text in the format of the column (an object array of the same shape); None where NaN."""
         seconds = np.asarray(seconds, dtype=np.float64)
         places, different = pd.factorize(seconds.ravel())
@@ -86,7 +109,7 @@ def infer_datetime(name: str, seconds: Floats, style: str | None = None) -> Date
     return Datetime(name, number, unit, style)
 
 
-def parse_times(values: NDArray[Any], style: str | None) -> Floats:
+def parse_times(values: Array, style: str | None) -> Floats:
     """Text (B,), None = missing, as seconds since 1970 (UTC); NaN = missing or no time in this format (ISO 8601)."""
     places, words = pd.factorize(values)
     read = pd.to_datetime(pd.Series(words, dtype=object), format=style or "ISO8601", errors="coerce", utc=True)
@@ -96,7 +119,24 @@ def parse_times(values: NDArray[Any], style: str | None) -> Floats:
     return seconds[places]
 
 
-def format_of(values: NDArray[Any]) -> str | None:
+def read_seconds(column: Column, style: str | None, *, unknown: Unknown = "error") -> Floats:
+    """The cells (B,) of a column as seconds since 1970, NaN = missing; what is no date is refused, or missing.
+
+    Text is read in the format ``style``, or else in the one that reads all of it.
+    """
+    if column.kind == "datetime":
+        return column.values
+    if column.kind != "text":
+        raise refuse(f"column {column.name!r}", expected="dates", got=f"{column.kind}s")
+    seconds = parse_times(column.values, style)
+    if np.isnan(seconds[column.present]).any():
+        seconds = parse_times(column.values, format_of(column.values[column.present]) or style)
+    if unknown == "error":
+        column.require(~(column.present & np.isnan(seconds)), "a date" + (f" such as {style}" if style else ""))
+    return seconds
+
+
+def format_of(values: Array) -> str | None:
     """The format that reads all of this text (n,), n >= 1; None if there is none."""
     words = pd.unique(values)
     if not all(isinstance(word, str) for word in words) or not _LIKE_A_DATE.search(words[0]):
