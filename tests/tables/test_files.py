@@ -13,12 +13,17 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from anyfill.tables.files import Part, count_rows, format_of, open_writer, read_parts, read_table
+from anyfill.tables.files import Part, format_of, open_writer, read_parts, read_table
 from anyfill.tables.frames import Frame
 
 TEXT = [".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"]
 TYPED = [".parquet", ".pq", ".feather", ".arrow", ".ipc"]
 ROWS = 23
+
+
+def with_answers(frame: Frame, answers: dict[str, Any], holes: dict[str, Any]) -> Any:
+    """The caller's table with answers (rows,) where holes (rows,) are True."""
+    return frame.put({name: (np.flatnonzero(hole), np.asarray(answers[name])[hole]) for name, hole in holes.items()})
 
 
 def suffixes() -> list[str]:
@@ -119,7 +124,6 @@ def test_parts_are_never_larger_than_asked_and_make_up_the_whole(tmp_path: Path,
     assert parts == whole
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
-    assert count_rows(path) == (ROWS if suffix in TYPED else None)
 
 
 @pytest.mark.parametrize("source", [".csv", ".parquet", ".feather"])
@@ -143,7 +147,7 @@ def test_untouched_cells_of_a_filled_file_are_identical(tmp_path: Path, suffix: 
     def filled(part: Part) -> Any:
         frame = Frame.of(part.frame)
         answers = {c.name: np.full(frame.rows, c.values[c.present][0], dtype=c.values.dtype) for c in frame.columns}
-        return frame.filled(answers, {c.name: ~c.present for c in frame.columns})
+        return with_answers(frame, answers, {c.name: ~c.present for c in frame.columns})
 
     before = values(read_table(path))
     after = values(read_table(write(tmp_path / f"out{suffix}", *map(filled, read_parts(path, 10)), like=path)))
@@ -247,8 +251,6 @@ def test_what_cannot_be_a_file_is_refused(tmp_path: Path) -> None:
             call()
     with pytest.raises(FileNotFoundError):
         read_parts(tmp_path / "absent.csv")
-    with pytest.raises(FileNotFoundError):
-        count_rows(tmp_path / "absent.parquet")
     for suffix in suffixes():
         (tmp_path / f"empty{suffix}").touch()
         with pytest.raises(ValueError, match=r"expected a table, got an empty file$"):

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyfill.tables import delimited
-from anyfill.tables.files import count_rows, open_writer, read_parts, read_table
+from anyfill.tables.files import open_writer, read_parts, read_table
 from anyfill.tables.typed_files import regroup
 
 
@@ -44,7 +44,6 @@ def test_a_stream_is_read_like_a_file(tmp_path: Path) -> None:
     parts = list(read_parts(tmp_path / "s.arrow", 2))
     assert [len(part.frame) for part in parts] == [2, 1]
     assert parts[-1].share > 0.5
-    assert count_rows(tmp_path / "s.arrow") is None
 
 
 @pytest.mark.parametrize("suffix", [".feather", ".arrow", ".parquet"])
@@ -78,7 +77,6 @@ def test_what_others_write_is_read(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "f.pq", row_group_size=2)
     for name in ("f.feather", "f.pq"):
         assert read_table(tmp_path / name).equals(table)
-        assert count_rows(tmp_path / name) == 3
         assert [part.frame["a"].to_pylist() for part in read_parts(tmp_path / name, 2)] == [[1, 2], [3]]
 
 
@@ -134,7 +132,6 @@ def test_a_broken_file_is_refused_in_one_sentence(tmp_path: Path, name: str, wan
 def test_a_table_without_rows_is_refused(tmp_path: Path, name: str) -> None:
     with open_writer(tmp_path / name) as writer:
         writer.write(pa.table({"a": pa.array([], pa.int8())}))
-    assert count_rows(tmp_path / name) == 0
     with pytest.raises(ValueError, match=r"^file .*: expected at least one row, got none$"):
         read_table(tmp_path / name)
 

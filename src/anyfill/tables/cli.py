@@ -17,29 +17,9 @@ MAX_NEXT_ROWS = 100
 """Rows that ``anyfill next`` takes at a time."""
 
 
-class Statistic(StrEnum):
-    """Which single value a hole gets."""
-
-    mean = "mean"
-    median = "median"
-    mode = "mode"
-
-
-class EngineName(StrEnum):
-    """Who does the work."""
-
-    processes = "processes"
-    dask = "dask"
-    ray = "ray"
-    none = "none"
-
-
-class Unknown(StrEnum):
-    """What happens to values that training never saw."""
-
-    error = "error"
-    missing = "missing"
-
+Statistic = StrEnum("Statistic", ["mean", "median", "mode"])
+EngineName = StrEnum("EngineName", ["processes", "dask", "ray", "none"])
+Unknown = StrEnum("Unknown", ["error", "missing"])
 
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a model made by anyfill fit.")]
 DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=f"The table: {FORMATS}.")]

@@ -30,8 +30,6 @@ from anyfill.tables.typed_files import (
     ParquetSink,
     SheetSink,
     Tables,
-    count_arrow,
-    count_parquet,
     joined,
     read_arrow,
     read_parquet,
@@ -53,11 +51,11 @@ ROWS = 50_000
 
 def format_of(path: str | Path) -> Format:
     """The format that the end of a file's name stands for; ValueError if it stands for none."""
-    name = Path(path).name.lower()
-    for suffix, kind in _SUFFIXES.items():
-        if name.endswith(suffix):
-            return kind
-    raise refuse(f"file {path}", expected=f"a name that ends in one of {' '.join(_SUFFIXES)}", got=Path(path).name)
+    name = Path(path).name
+    suffix = next(filter(name.lower().endswith, _SUFFIXES), None)
+    if suffix is None:
+        raise refuse(f"file {path}", expected=f"a name that ends in one of {' '.join(_SUFFIXES)}", got=name)
+    return _SUFFIXES[suffix]
 
 
 def read_table(path: str | Path, *, sheet: str | int | None = None) -> Any:
@@ -110,17 +108,6 @@ def names_of(path: str | Path) -> tuple[str, ...]:
     part = next(parts := read_parts(path, 1), None)
     parts.close()
     return () if part is None else tuple(map(str, nw.from_native(part.frame, eager_only=True).columns))
-
-
-def count_rows(path: str | Path) -> int | None:
-    """The number of rows where the file itself knows it (Parquet, Arrow), otherwise None."""
-    match format_of(path):
-        case "parquet":
-            return count_parquet(_present(path))
-        case "arrow":
-            return count_arrow(_present(path))
-        case _:
-            return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,10 +237,8 @@ def _present(path: str | Path) -> Path:
 
 def _tables(file: Path, kind: Format, rows: int, sheet: str | int | None) -> Tables:
     match kind:
-        case "delimited":
-            yield from read_delimited(file, rows)
-        case "tabs":
-            yield from read_delimited(file, rows, "\t")
+        case "delimited" | "tabs":
+            yield from read_delimited(file, rows, "\t" if kind == "tabs" else None)
         case "excel":
             frame = read_sheet(file, sheet)
             for start in range(0, len(frame), rows):

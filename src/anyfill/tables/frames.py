@@ -1,11 +1,11 @@
 """Any table a caller has, as columns of plain arrays, and back as the caller's own type.
 
 ``Frame.of`` takes a data frame of pandas, polars or pyarrow (through narwhals), an array, rows or columns as lists.
-``Frame.filled`` gives the same thing back with some cells replaced: type, dtypes, index, names and their order, and
-every cell that is not a hole, stay as they are. Lists have no dtypes to keep and come back as a pandas data frame.
+``Frame.put`` gives the same thing back with some cells replaced: type, dtypes, index, names and their order, and
+all other cells, stay as they are. Lists have no dtypes to keep and come back as a pandas data frame.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -73,31 +73,6 @@ class Frame:
     def __getitem__(self, name: str) -> Column:
         return self.columns[self._index(name)]
 
-    def filled(self, answers: Mapping[str, Array], holes: Mapping[str, Array]) -> Any:
-        """The caller's table with answers in the holes.
-
-        Args:
-            answers: for names of columns, values (rows,) as in ``Column.values``; only those in holes are looked at.
-                Where an answer is itself missing, the cell stays as it is.
-            holes: for names of columns, bool (rows,), True = replace this cell. Other columns stay as they are.
-        """
-        written: dict[str, tuple[Array, Array]] = {}
-        for name, hole in holes.items():
-            self._index(name)
-            where = np.asarray(hole)
-            if where.dtype != bool or where.shape != (self.rows,):
-                raise refuse(f"holes of column {name!r}", expected=f"bool ({self.rows},)", got=_form(where))
-            if not where.any():
-                continue
-            if name not in answers:
-                raise refuse("answers", expected=f"values for column {name!r}, which has holes", got="none")
-            values = np.asarray(answers[name])
-            if values.shape != (self.rows,):
-                raise refuse(f"answers for column {name!r}", expected=f"({self.rows},)", got=values.shape)
-            rows = np.flatnonzero(where)
-            written[name] = rows, values[rows]
-        return self.put(written)
-
     def put(self, cells: Mapping[str, tuple[Array, Array]]) -> Any:
         """The caller's table with other cells.
 
@@ -108,9 +83,8 @@ class Frame:
         written: dict[int, tuple[Array, Array]] = {}
         for name, (rows, answers) in cells.items():
             there = present(answers)
-            some = (rows, answers) if there.all() else (rows[there], answers[there])
-            if len(some[0]):
-                written[self._index(name)] = some
+            if there.any():
+                written[self._index(name)] = (rows, answers) if there.all() else (rows[there], answers[there])
         return self._written(written)
 
     def take(self, rows: slice | Sequence[int] | Array) -> "Frame":
@@ -123,21 +97,6 @@ class Frame:
         native = self.native[rows] if isinstance(self.native, np.ndarray) else self._back(_wrapped(self.native)[rows])
         columns = tuple(replace(column, values=column.values[rows]) for column in self.columns)
         return replace(self, columns=columns, rows=len(columns[0].values), native=native)
-
-    def select(self, names: Iterable[str]) -> "Frame":
-        """The columns with these names, in that order."""
-        order = [self._index(name) for name in names]
-        if not order:
-            raise refuse("names of columns", expected="at least one", got="none")
-        if isinstance(self.native, np.ndarray):
-            native: Any = self.native[:, order]
-        else:
-            native = self._back(_wrapped(self.native)[:, order])
-        return replace(self, columns=tuple(self.columns[j] for j in order), native=native)
-
-    def append_columns(self, extra: Mapping[str, Array]) -> Any:
-        """The caller's table with further columns of numbers or text (rows,) behind its own."""
-        return append_columns(self.native, extra)
 
     def _index(self, name: str) -> int:
         if name not in self.names:
@@ -208,10 +167,6 @@ def append_columns(native: Any, extra: Mapping[str, Array]) -> Any:
 
 def _wrapped(native: Any) -> nw.DataFrame[Any]:
     return nw.from_native(native, eager_only=True)
-
-
-def _form(values: Array) -> str:
-    return f"{values.dtype} {values.shape}"
 
 
 def _table(data: Any, names: Sequence[str] | None) -> Any:

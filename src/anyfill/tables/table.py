@@ -154,7 +154,7 @@ class Table:
         return self if columns == self.columns else replace(self, columns=columns)
 
     def decode(self, x: Tensor, present: Tensor | None = None, *, rounded: bool = True) -> dict[str, NDArray[Any]]:
-        """What values (B, N) stand for: for each column that is not ignored, cells (B,) as ``Frame.filled`` takes them.
+        """What values (B, N) stand for: for each column that is not ignored, cells (B,) as ``Frame.put`` takes them.
 
         Numbers and times are float64 (NaN = missing), text where the column is; levels are objects (None = missing),
         float64 where the column is one of numbers or booleans.

@@ -94,24 +94,6 @@ def read_arrow(path: Path, rows: int) -> Tables:
         raise _unreadable(path, "an Arrow file", error) from None
 
 
-def count_parquet(path: Path) -> int:
-    """The number of rows, from the footer."""
-    try:
-        return parquet.read_metadata(path).num_rows
-    except _BROKEN as error:
-        raise _unreadable(path, "a Parquet file", error) from None
-
-
-def count_arrow(path: Path) -> int | None:
-    """The number of rows, from the footer; None for a stream, which has none."""
-    try:
-        with pa.OSFile(str(path)) as source:
-            file: Any = ipc.open_file(source)
-            return int(file.count_rows()) if hasattr(file, "count_rows") else None
-    except pa.ArrowInvalid:
-        return None
-
-
 class ParquetSink:
     """Writes tables into a Parquet file, one after the other."""
 
