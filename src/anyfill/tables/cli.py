@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 FORMATS = "CSV, TSV, Parquet, Arrow/Feather or Excel, by its name"
 TRAINING_ROWS = 200_000
@@ -21,25 +22,25 @@ Statistic = StrEnum("Statistic", ["mean", "median", "mode"])
 EngineName = StrEnum("EngineName", ["processes", "dask", "ray", "none"])
 Unknown = StrEnum("Unknown", ["error", "missing"])
 
-ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a model made by anyfill fit.")]
-DataFile = Annotated[Path, typer.Argument(metavar="DATA", help=f"The table: {FORMATS}.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+ModelFolder = Annotated[Path, Argument(metavar="MODEL", help="Folder of a model made by anyfill fit.")]
+DataFile = Annotated[Path, Argument(metavar="DATA", help=f"The table: {FORMATS}.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
+Seed = Annotated[int, Option(min=0, help="Seed of everything random.")]
 Missing = Annotated[
-    list[str] | None, typer.Option(metavar="TOKEN", help="Also stands for a missing value in text; may be repeated.")
+    list[str] | None, Option(metavar="TOKEN", help="Also stands for a missing value in text; may be repeated.")
 ]
-Recipe = Annotated[str, typer.Option(help="Which kind of model; auto suits most tables.")]
+Recipe = Annotated[str, Option(help="Which kind of model; auto suits most tables.")]
 Columns = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--column",
         metavar="NAME=KIND",
         help="Say what a column is: number, number[0,1], int, bool, category, ordinal:low<mid<high, datetime, ignore. "
         "May be repeated.",
     ),
 ]
-Steps = Annotated[int | None, typer.Option(min=1, help="Training steps; by default as the recipe sees fit.")]
-MaxRows = Annotated[int, typer.Option("--rows", min=1, help="Most rows to train on; longer files are sampled.")]
+Steps = Annotated[int | None, Option(min=1, help="Training steps; by default as the recipe sees fit.")]
+MaxRows = Annotated[int, Option("--rows", min=1, help="Most rows to train on; longer files are sampled.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -58,21 +59,17 @@ def register(app: typer.Typer) -> None:
 
 def fit(
     data: DataFile,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model; an earlier one is replaced.")],
+    output: Annotated[Path, Option("-o", "--output", help="Folder for the model; an earlier one is replaced.")],
     recipe: Recipe = "auto",
     column: Columns = None,
     steps: Steps = None,
     rows: MaxRows = TRAINING_ROWS,
     missing: Missing = None,
     unknown: Annotated[
-        Unknown,
-        typer.Option(help="What happens later to values that training never saw: an error, or they are missing."),
+        Unknown, Option(help="What happens later to values that training never saw: an error, or they are missing.")
     ] = Unknown.error,
     reference_rows: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Rows of the table that the model keeps for `anyfill next`, 30 or more; 0 keeps none."
-        ),
+        int, Option(min=0, help="Rows of the table that the model keeps for `anyfill next`, 30 or more; 0 keeps none.")
     ] = 300,
     seed: Seed = 0,
 ) -> None:
@@ -107,26 +104,21 @@ def _describe(training: Any, *, err: bool) -> None:
 
 def fill(
     sources: Annotated[
-        list[Path], typer.Argument(metavar="[MODEL] DATA", help="Folder of a model (left out: one is trained), table.")
+        list[Path], Argument(metavar="[MODEL] DATA", help="Folder of a model (left out: one is trained), table.")
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help=f"File for the filled table: {FORMATS}.")],
+    output: Annotated[Path, Option("-o", "--output", help=f"File for the filled table: {FORMATS}.")],
     draws: Annotated[
-        int,
-        typer.Option(min=0, help="Write every row so many times with draws of its holes; a column draw counts them."),
+        int, Option(min=0, help="Write every row so many times with draws of its holes; a column draw counts them.")
     ] = 0,
     intervals: Annotated[
         float | None,
-        typer.Option(help="Add columns NAME_low and NAME_high around filled numbers and dates: 0.9 holds 90 percent."),
+        Option(help="Add columns NAME_low and NAME_high around filled numbers and dates: 0.9 holds 90 percent."),
     ] = None,
-    statistic: Annotated[Statistic, typer.Option(help="Which value of its distribution a hole gets.")] = Statistic.mean,
-    engine: Annotated[
-        EngineName, typer.Option(help="Who does the work; the result is the same.")
-    ] = EngineName.processes,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="How many at a time; by default one for each core.")
-    ] = None,
-    chunk: Annotated[int, typer.Option(min=1, help="Rows in memory at a time, for each worker.")] = 8192,
-    address: Annotated[str | None, typer.Option(help="Address of a running Dask or Ray cluster.")] = None,
+    statistic: Annotated[Statistic, Option(help="Which value of its distribution a hole gets.")] = Statistic.mean,
+    engine: Annotated[EngineName, Option(help="Who does the work; the result is the same.")] = EngineName.processes,
+    workers: Annotated[int | None, Option(min=1, help="How many at a time; by default one for each core.")] = None,
+    chunk: Annotated[int, Option(min=1, help="Rows in memory at a time, for each worker.")] = 8192,
+    address: Annotated[str | None, Option(help="Address of a running Dask or Ray cluster.")] = None,
     recipe: Recipe = "auto",
     column: Columns = None,
     steps: Steps = None,
@@ -184,9 +176,9 @@ def fill(
 
 def ask(
     model: ModelFolder,
-    want: Annotated[str, typer.Option(help="Columns that are wanted: bmi,glucose.")],
-    given: Annotated[list[str] | None, typer.Option(help="What is known: age=40,smoker=yes.")] = None,
-    level: Annotated[float, typer.Option(help="Share of cases that the intervals hold.")] = 0.9,
+    want: Annotated[str, Option(help="Columns that are wanted: bmi,glucose.")],
+    given: Annotated[list[str] | None, Option(help="What is known: age=40,smoker=yes.")] = None,
+    level: Annotated[float, Option(help="Share of cases that the intervals hold.")] = 0.9,
     as_json: AsJson = False,
 ) -> None:
     """Ask for some columns of one row, given others: values with intervals, levels with probabilities."""
@@ -204,19 +196,17 @@ def ask(
 
 def next_(
     model: ModelFolder,
-    row: Annotated[Path, typer.Argument(metavar="ROW", help="A table with the row, or a few, as far as it is known.")],
-    target: Annotated[str, typer.Option(help="What is to be learnt: one column, or several: y or y,z.")],
-    costs: Annotated[
-        Path | None, typer.Option(help='JSON file with the cost of each column, {"age": 0.5}; 1 else.')
-    ] = None,
+    row: Annotated[Path, Argument(metavar="ROW", help="A table with the row, or a few, as far as it is known.")],
+    target: Annotated[str, Option(help="What is to be learnt: one column, or several: y or y,z.")],
+    costs: Annotated[Path | None, Option(help='JSON file with the cost of each column, {"age": 0.5}; 1 else.')] = None,
     samples: Annotated[
-        int, typer.Option(min=2, help="How finely estimates are made: draws, or five times the points.")
+        int, Option(min=2, help="How finely estimates are made: draws, or five times the points.")
     ] = 200,
     reference: Annotated[
-        Path | None, typer.Option(help="A table of known rows to hold estimates against; else those the model kept.")
+        Path | None, Option(help="A table of known rows to hold estimates against; else those the model kept.")
     ] = None,
     min_gain: Annotated[
-        float, typer.Option("--min-gain", "--least-gain", help="Stop where nothing tells more nats than this.")
+        float, Option("--min-gain", "--least-gain", help="Stop where nothing tells more nats than this.")
     ] = 0.0,
     as_json: AsJson = False,
     missing: Missing = None,
@@ -254,10 +244,8 @@ def next_(
 def score(
     model: ModelFolder,
     data: DataFile,
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="File for the scores of all rows and cells.")
-    ] = None,
-    top: Annotated[int, typer.Option(min=0, help="How many rows are shown.")] = 10,
+    output: Annotated[Path | None, Option("-o", "--output", help="File for the scores of all rows and cells.")] = None,
+    top: Annotated[int, Option(min=0, help="How many rows are shown.")] = 10,
     missing: Missing = None,
     seed: Seed = 0,
 ) -> None:
@@ -281,8 +269,8 @@ def score(
 
 def sample(
     model: ModelFolder,
-    output: Annotated[Path, typer.Option("-o", "--output", help=f"File for the rows: {FORMATS}.")],
-    count: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows.")] = 1000,
+    output: Annotated[Path, Option("-o", "--output", help=f"File for the rows: {FORMATS}.")],
+    count: Annotated[int, Option("-n", "--rows", min=1, help="How many rows.")] = 1000,
     seed: Seed = 0,
 ) -> None:
     """Draw new rows like those of the table the model was trained on."""
@@ -297,9 +285,9 @@ def sample(
 def report(
     model: ModelFolder,
     data: DataFile,
-    output: Annotated[Path, typer.Option("-o", "--output", help="HTML file for the report.")],
-    target: Annotated[str | None, typer.Option(help="Also show how fast this column is learnt by measuring.")] = None,
-    rows: Annotated[int, typer.Option(min=10, help="Most rows to look at; longer files are sampled.")] = 2000,
+    output: Annotated[Path, Option("-o", "--output", help="HTML file for the report.")],
+    target: Annotated[str | None, Option(help="Also show how fast this column is learnt by measuring.")] = None,
+    rows: Annotated[int, Option(min=10, help="Most rows to look at; longer files are sampled.")] = 2000,
     missing: Missing = None,
     seed: Seed = 0,
 ) -> None:

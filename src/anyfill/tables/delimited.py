@@ -25,7 +25,7 @@ import pyarrow.csv as arrow_csv
 
 from anyfill.checks import refuse
 from anyfill.tables.columns import plain_cells, present
-from anyfill.tables.typed_files import Tables, regroup
+from anyfill.tables.typed_files import Sink, Tables, regroup
 
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 1 << 18
@@ -99,7 +99,7 @@ def read_delimited(path: Path, rows: int, delimiter: str | None = None) -> Table
         _require_closed_quotes(path, dialect)
 
 
-class DelimitedSink:
+class DelimitedSink(Sink):
     """Writes tables as text into a file, one after the other, under one header."""
 
     def __init__(self, file: BinaryIO, dialect: Dialect, *, packed: bool) -> None:
@@ -122,10 +122,6 @@ class DelimitedSink:
         self._text.detach()  # flushes
         if self._packed is not None:
             self._packed.close()
-
-    def abandon(self) -> None:
-        """Let go of the file, which is not wanted any more."""
-        self.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, Protocol
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -29,6 +29,7 @@ from anyfill.tables.typed_files import (
     ArrowSink,
     ParquetSink,
     SheetSink,
+    Sink,
     Tables,
     joined,
     read_arrow,
@@ -153,22 +154,6 @@ def _smallest(frames: list[Any], keys: Any, numbers: Any, rows: int) -> tuple[li
     if hasattr(whole, "reset_index"):
         whole = whole.reset_index(drop=True)
     return [whole], keys[kept], numbers[kept]
-
-
-class Sink(Protocol):
-    """What a format does with the tables of one file."""
-
-    def write(self, frame: nw.DataFrame[Any]) -> None:
-        """Append the rows of a frame."""
-        ...
-
-    def close(self) -> None:
-        """Write what is still held; the file itself stays open."""
-        ...
-
-    def abandon(self) -> None:
-        """Let go of the file, which is not wanted any more."""
-        ...
 
 
 class Writer:

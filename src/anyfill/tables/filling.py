@@ -30,7 +30,7 @@ from anyfill.interface.meter import metered
 from anyfill.tables.engines import Call, Engine, in_order
 from anyfill.tables.file_model import FileModel, rows_of
 from anyfill.tables.files import format_of, metered_parts, names_of, open_writer, read_parts
-from anyfill.tables.frames import Frame, append_columns
+from anyfill.tables.frames import Frame, append_columns, blank
 from anyfill.tables.table import Ignored, Table
 from anyfill.tables.typed_files import joined
 
@@ -133,16 +133,12 @@ class PartFiller:
         if self.level is None or not self.bounded:
             return filled
         table = nw.from_native(filled, eager_only=True)
-        ends = [nw.from_native(end, eager_only=True) for end in model.interval(frame, level=self.level)]
-        fresh: list[Any] = []
-        for name in self.bounded:
-            hole = nw.new_series("hole", holes[name], nw.Boolean(), backend=table.implementation)
-            for end, word in zip(ends, ("low", "high")):
-                if f"{name}_{word}" in table.columns:
-                    raise refuse("name of a further column", expected="a new one", got=repr(f"{name}_{word}"))
-                cut = end.select(name).with_columns(hole.alias("hole of it"))
-                cells = cut.select(nw.when(nw.col("hole of it")).then(nw.col(name)).alias(f"{name}_{word}"))
-                fresh.append(cells[f"{name}_{word}"])
+        known = {name: ~holes[name] for name in self.bounded}
+        ends = [nw.from_native(blank(end, known), eager_only=True) for end in model.interval(frame, level=self.level)]
+        fresh = [end[name].alias(f"{name}_{word}") for name in known for end, word in zip(ends, ("low", "high"))]
+        for one in fresh:
+            if one.name in table.columns:
+                raise refuse("name of a further column", expected="a new one", got=repr(one.name))
         return table.with_columns(fresh).to_native()
 
 

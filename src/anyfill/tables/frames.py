@@ -18,7 +18,7 @@ from anyfill.checks import refuse
 from anyfill.tables.column_writing import numpy_cells, write_series
 from anyfill.tables.columns import MISSING_TOKENS, Array, Column, present, read_array, read_series
 
-__all__ = ["MISSING_TOKENS", "Column", "Frame", "append_columns"]
+__all__ = ["MISSING_TOKENS", "Column", "Frame", "append_columns", "blank"]
 
 _TABLE = "a data frame of pandas, polars or pyarrow, a 2-d array, a list of rows, or names with their values"
 
@@ -163,6 +163,18 @@ def append_columns(native: Any, extra: Mapping[str, Array]) -> Any:
         dtype = nw.String() if text else None
         wrapped = wrapped.with_columns(nw.new_series(name, cells, dtype, backend=wrapped.implementation))
     return wrapped if isinstance(native, nw.DataFrame) else wrapped.to_native()
+
+
+def blank(native: Any, hidden: Mapping[str, Array]) -> Any:
+    """A data frame with nulls where ``hidden``, bool (rows,) for names of columns, is True."""
+    wrapped = _wrapped(native)
+    for name, cells in hidden.items():
+        keep = nw.new_series("keep", ~cells, nw.Boolean(), backend=wrapped.implementation)
+        kept = wrapped.select(nw.col(name).alias("cells"), keep=keep).select(
+            nw.when(nw.col("keep")).then(nw.col("cells"))
+        )
+        wrapped = wrapped.with_columns(kept["cells"].alias(name))
+    return wrapped.to_native()
 
 
 def _wrapped(native: Any) -> nw.DataFrame[Any]:

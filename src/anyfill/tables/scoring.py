@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from anyfill.tables.file_model import FileModel, rows_of
 from anyfill.tables.files import metered_parts, open_writer
-from anyfill.tables.frames import Frame
+from anyfill.tables.frames import Frame, blank
 from anyfill.tables.table import Ignored
 
 Floats = NDArray[np.float64]
@@ -81,13 +81,8 @@ class Surprising:
 
 def blanked(frame: Frame, hidden: NDArray[np.bool_], names: tuple[str, ...]) -> Frame:
     """The same table with cells (rows, len(names)) missing where ``hidden``."""
-    wrapped = nw.from_native(frame.native, eager_only=True)
-    for j, name in enumerate(names):
-        if name in frame.names and hidden[:, j].any():
-            keep = nw.new_series("keep", ~hidden[:, j], nw.Boolean(), backend=wrapped.implementation)
-            cells = wrapped.select(nw.col(name), keep=keep).select(nw.when(nw.col("keep")).then(nw.col(name)))
-            wrapped = wrapped.with_columns(cells[name])
-    return Frame.of(wrapped.to_native(), missing=frame.missing)
+    some = {name: hidden[:, j] for j, name in enumerate(names) if name in frame.names and hidden[:, j].any()}
+    return Frame.of(blank(frame.native, some), missing=frame.missing)
 
 
 def present_cells(frame: Frame, names: tuple[str, ...]) -> NDArray[np.bool_]:

@@ -15,7 +15,7 @@ import datetime as dt
 import importlib
 from collections.abc import Generator, Iterable
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Protocol, cast
 
 import narwhals as nw
 import numpy as np
@@ -94,7 +94,23 @@ def read_arrow(path: Path, rows: int) -> Tables:
         raise _unreadable(path, "an Arrow file", error) from None
 
 
-class ParquetSink:
+class Sink(Protocol):
+    """What a format does with the tables of one file."""
+
+    def write(self, frame: nw.DataFrame[Any]) -> None:
+        """Append the rows of a frame."""
+        ...
+
+    def close(self) -> None:
+        """Write what is still held; the file itself stays open."""
+        ...
+
+    def abandon(self) -> None:
+        """Let go of the file, which is not wanted any more."""
+        self.close()
+
+
+class ParquetSink(Sink):
     """Writes tables into a Parquet file, one after the other."""
 
     name = "Parquet"
@@ -207,7 +223,7 @@ def read_sheet(path: Path, sheet: str | int | None = None) -> Any:
     return pd.DataFrame(columns)
 
 
-class SheetSink:
+class SheetSink(Sink):
     """Writes tables into the one sheet of an Excel file, which is made when it is closed."""
 
     def __init__(self, file: BinaryIO) -> None:
