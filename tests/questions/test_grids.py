@@ -7,7 +7,7 @@ import torch
 from scipy.stats import chisquare
 
 from anyfill.objectives import OnePassLoss
-from anyfill.questions import Increasing, UniformCardinality
+from anyfill.questions import Increasing, Shuffled, UniformCardinality
 from anyfill.questions.grids import Rectangles, Scan, scans
 
 
@@ -55,6 +55,4 @@ def test_joint_rows_follow_one_of_the_joint_orders(generator) -> None:
     ranks = {tuple((row - 6).tolist()) for row in loss.sample_rank(400, generator=generator)}
     assert ranks == {tuple(scan.priority(1, 6)[0].tolist()) for scan in scans(2, 3)}
     with pytest.raises(ValueError, match="joint_orders: expected orders that are not random"):
-        from anyfill.questions import Shuffled
-
         OnePassLoss(UniformCardinality(6), joint_orders=(Shuffled(),))
