@@ -200,11 +200,14 @@ def _without(model: Model, state: State, forgotten: Tensor, generator: Generator
 
 def _answers(model: Model, state: State, told: Tensor, question: Question, context: Tensor | None) -> Marginals:
     """p(x_j | told) for every asked j."""
-    if not model.is_one_pass:
-        return model.marginals(state.x, told, context)
+    rank = _told_rank(state, told, question) if model.is_one_pass else None
+    return model.likelihood(model.params(state.x, told, rank=rank, context=context))
+
+
+def _told_rank(state: State, told: Tensor, question: Question) -> Tensor:
+    """int64 (B, N): what is told in the order in which it became known, the given block first."""
     variables = state.x.shape[1]
     rank = torch.where(question.asked, variables, NEVER)  # all tied: each is answered given what is told, no more
     # What was answered at once is told one by one, in order of index.
     turn = torch.where(told & (state.rank >= 0), state.rank, NEVER).argsort(dim=1, stable=True).argsort(dim=1)
-    rank = torch.where(told, torch.where(state.rank < 0, state.rank, turn), rank)
-    return model.chain(torch.where(told, state.x, torch.zeros_like(state.x)), rank, context)
+    return torch.where(told, torch.where(state.rank < 0, state.rank, turn), rank)

@@ -28,8 +28,6 @@ from anyfill.checks import refuse, require_count, require_shape
 from anyfill.corruption import Absorbing
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
-from anyfill.networks.network import AnswersCells, cells_of
-from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order, Question, chain_rank, rank_of
 from anyfill.questions.supported import completed
 from anyfill.rank import NEVER
@@ -131,12 +129,12 @@ def portions(rows: Tensor, size: int) -> Iterator[Tensor]:
 
 def fixed_order(model: Model) -> Order:
     """The model's order, or by index if that is random."""
-    return Increasing() if model.order.random else model.order
+    return model.fixed_order
 
 
 def given_rank(model: Model, known: Tensor) -> Tensor:
     """int64 (B, N): in which order the known variables are read, -g … -1; NEVER elsewhere."""
-    return chain_rank(fixed_order(model), Question(known, torch.zeros_like(known)))
+    return chain_rank(model.fixed_order, Question(known, torch.zeros_like(known)))
 
 
 def parameters(model: Model, x: Tensor, known: Tensor, rank: Tensor | None, size: int) -> Tensor:
@@ -150,12 +148,7 @@ def parameters(model: Model, x: Tensor, known: Tensor, rank: Tensor | None, size
             ``given_rank`` says.
         size: rows of the block.
     """
-    shown, told = _block(x, known, size)
-    if not model.is_one_pass:
-        return model.network(*model.corruption.show(shown, told))
-    when = torch.arange(x.shape[1], device=x.device).repeat(size, 1)
-    when[: len(x)] = given_rank(model, known) if rank is None else rank
-    return model.one_pass.chain(shown, torch.where(told, when, x.shape[1]))
+    return _in_block(model, x, known, rank, size, None)
 
 
 def cell_parameters(
@@ -166,12 +159,20 @@ def cell_parameters(
     Cells are independent once the network has computed its rows. Give a multiple of ``LANES`` of them where their
     number may vary: what is left over in a vector of the processor may be rounded differently.
     """
+    return _in_block(model, x, known, rank, size, (row, variable))
+
+
+def _in_block(
+    model: Model, x: Tensor, known: Tensor, rank: Tensor | None, size: int, cells: tuple[Tensor, Tensor] | None
+) -> Tensor:
+    """``Model.params`` in a block of fixed size."""
+    shown, told = _block(x, known, size)
+    when = None
     if model.is_one_pass:
-        return parameters(model, x, known, rank, size)[row, variable]
-    if isinstance(model.corruption, Absorbing) and isinstance(model.network, AnswersCells):
-        # It looks at nothing that would have to be blanked.
-        return model.network.at(*_block(x, known, size, is_blank=False), row, variable)
-    return cells_of(model.network, *model.corruption.show(*_block(x, known, size)), row, variable)
+        when = torch.arange(x.shape[1], device=x.device).repeat(size, 1)
+        when[: len(x)] = model.known_rank(known) if rank is None else rank
+        when = torch.where(told, when, x.shape[1])
+    return model.params(shown, told, rank=when, cells=cells)
 
 
 def cell_centers(model: Model, x: Tensor, known: Tensor, size: int, row: Tensor, variable: Tensor) -> Tensor | None:
@@ -179,20 +180,17 @@ def cell_centers(model: Model, x: Tensor, known: Tensor, size: int, row: Tensor,
     tell = getattr(model.network, "centers_at", None)
     if tell is None or not isinstance(model.corruption, Absorbing):
         return None
-    return tell(*_block(x, known, size, is_blank=False), row, variable)
+    return tell(*_block(x, known, size), row, variable)
 
 
-def _block(x: Tensor, known: Tensor, size: int, *, is_blank: bool = True) -> tuple[Tensor, Tensor]:
-    """Values and what is known (size, N): the rows (b, N), then those that are nobody's.
-
-    ``is_blank``: unknown values are 0; else as they are in x.
-    """
+def _block(x: Tensor, known: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Values and what is known (size, N): the rows (b, N), then those that are nobody's."""
     _require_room(x, size)
     told = torch.empty(size, x.shape[1], dtype=torch.bool, device=x.device)
     told[: len(x)], told[len(x) :] = known, False
     told[-1, :-1] = True
     shown = torch.empty(size, x.shape[1], dtype=x.dtype, device=x.device)
-    shown[: len(x)], shown[len(x) :] = torch.where(known, x, torch.zeros_like(x)) if is_blank else x, 0
+    shown[: len(x)], shown[len(x) :] = x, 0
     return shown, told
 
 
