@@ -31,6 +31,12 @@ def require_probability(name: str, value: float) -> None:
         raise refuse(name, expected="a number from 0 to 1", got=repr(value))
 
 
+def require_member(name: str, value: object, allowed: Sequence[object]) -> None:
+    """Refuse anything but one of these."""
+    if value not in allowed:
+        raise refuse(name, expected=" or ".join(map(repr, allowed)), got=repr(value))
+
+
 def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> None:
     """Refuse a tensor whose shape differs from ``shape``; ``None`` stands for any length."""
     fits = tensor.dim() == len(shape) and all(want is None or want == have for want, have in zip(shape, tensor.shape))

@@ -28,8 +28,8 @@ from anyfill.model import Model
 from anyfill.questions.question import Factorization, Question
 from anyfill.questions.supported import step_factorization, untrained
 from anyfill.samplers.draw import Draw
-from anyfill.samplers.policy import Policy
-from anyfill.samplers.sample import Decoder, sample
+from anyfill.samplers.loop import sample
+from anyfill.samplers.policy import Sampler
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +79,7 @@ class Conditional:
         *,
         asked: Tensor | None = None,
         draw: Draw | None = None,
-        policy: Policy | Decoder | None = None,
+        policy: Sampler | None = None,
         seed: int | None = None,
         generator: Generator | None = None,
         rows_per_pass: int | None = None,

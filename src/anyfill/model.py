@@ -144,7 +144,7 @@ class Model(nn.Module):
             context: optional side information (B, ...).
             cells: (row, variable), each (H,): the parameters of these cells alone, (H, P), which may be cheaper.
         """
-        self._check_context(context)
+        self.check_context(context)
         if self.is_one_pass:
             x = torch.where(known, x, torch.zeros_like(x))
             params = self.one_pass.chain(x, self.known_rank(known) if rank is None else rank, context)
@@ -165,7 +165,7 @@ class Model(nn.Module):
 
         ``strict=True`` promises that no two asked variables tie (see ``OnePass.chain``).
         """
-        self._check_context(context)
+        self.check_context(context)
         return self.likelihood(self.one_pass.chain(x, rank, context, strict=strict))
 
     def given(self, x: Tensor, known: Tensor | None = None, context: Tensor | None = None) -> "Conditional":
@@ -202,7 +202,7 @@ class Model(nn.Module):
             bad, x, lambda j: f"a code from 0 to {sizes[j] - 1}" if sizes[j] else "a finite number", what="given value"
         )
 
-    def _check_context(self, context: Tensor | None) -> None:
+    def check_context(self, context: Tensor | None) -> None:
         """ValueError unless there is a context where, and only where, the network takes one."""
         width = getattr(self.network, "context_width", None)
         if width is None:

@@ -18,8 +18,9 @@ random): the law of ``samplers.Follow`` and of ``evaluation.log_prob``.
 """
 
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -30,8 +31,10 @@ from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
 from anyfill.questions.question import Order, Question, chain_rank, rank_of
 from anyfill.questions.supported import completed
-from anyfill.rank import NEVER
-from anyfill.samplers.loop import as_values
+from anyfill.rank import asked_in
+from anyfill.samplers.draw import Draw
+from anyfill.samplers.loop import run
+from anyfill.samplers.policy import Sampler, State, Step, Task, as_values
 
 SPARE = 2
 """Rows of every block that are nobody's."""
@@ -243,11 +246,9 @@ def sample_rowwise(
     require_count("rows_per_pass", size, minimum=SPARE + 1)
     if model.corruption.shows_unknown:
         raise refuse("corruption", expected="one that shows no noise", got=repr(model.corruption))
-    order = fixed_order(model)
+    order = model.fixed_order
     question = completed(model.factorizations, question, model.order, order=order)
-    rank = rank_of(order, question)
-    read = given_rank(model, known)
-    every = _Everyone(x, known, read, rank)
+    whole = (x, known, given_rank(model, known), rank_of(order, question))
     source = draw_keys(keys, draws).flatten()
     out = x.repeat(draws, 1)
     # Rows with equally many holes go together, so that few wait for others.
@@ -258,37 +259,44 @@ def sample_rowwise(
     rows = rows[waiting.repeat(draws)[rows] > 0]
     with model.evaluating():
         for part in portions(rows, size):
-            out[part] = _draw_block(model, every.take(part % len(x)), source[part], size)
+            out[part] = _draw_block(model, source[part], size, *(one[part % len(x)] for one in whole))
     return torch.where(asked, out.unflatten(0, (draws, len(x))), x)
 
 
-@dataclass(frozen=True, slots=True)
-class _Everyone:
-    """Rows as they are at the start, all (B, N): values, what is known, its order, when the others are drawn."""
-
-    x: Tensor
-    known: Tensor
-    read: Tensor
-    rank: Tensor
-
-    def take(self, rows: Tensor) -> "_Everyone":
-        return _Everyone(self.x[rows], self.known[rows], self.read[rows], self.rank[rows])
+def _draw_block(model: Model, keys: Tensor, size: int, x: Tensor, known: Tensor, read: Tensor, rank: Tensor) -> Tensor:
+    """(b, N): one draw of everything that has a rank, the known variables read in the order ``read``, all (b, N)."""
+    task = Task(model, x, Question(known, asked_in(rank)), Draw(), None, torch.Generator())
+    first = replace(State.first(x, read), plan=rank)
+    return deque(run(_InBlocks(keys, size), task, first), maxlen=1).pop().x
 
 
-def _draw_block(model: Model, rows: _Everyone, keys: Tensor, size: int) -> Tensor:
-    """(b, N): one draw of everything that has a rank."""
-    x, known, read = rows.x, rows.known, rows.read
-    noise = RowStreams(torch.cat([keys, keys.new_zeros(size - len(keys))]))
-    everyone = torch.arange(size, device=x.device)
-    steps = int(torch.where(rows.rank < NEVER, rows.rank, -1).max()) + 1
-    for step in range(steps):
-        due = rows.rank == step
-        variable = due.to(torch.uint8).argmax(1, keepdim=True)  # (b, 1); rows that are finished: any
-        wanted = torch.zeros(size, 1, dtype=torch.int64, device=x.device)
-        wanted[: len(x)] = variable
-        own = cell_parameters(model, x, known, read, size, everyone, wanted[:, 0]).unsqueeze(1)
-        value = as_values(marginals_at(model.likelihood, own, wanted).sample(generator=noise), x)[: len(x)]
-        x = torch.where(due, value, x)
-        read = torch.where(due, step, read)
-        known = known | due
-    return x
+@dataclass(frozen=True, slots=True, eq=False)
+class _InBlocks(Sampler):
+    """Answers one by one, each row with noise of its own; ``State.plan`` is the rank.
+
+    Attributes:
+        keys: int64 (b,), of each row's noise.
+        size: rows of a block.
+    """
+
+    keys: Tensor
+    size: int
+
+    def done(self, state: State, question: Question) -> bool:
+        return False  # the number of steps is known beforehand
+
+    def begin(self, task: Task) -> Step:
+        model, size = task.model, self.size
+        noise = RowStreams(torch.cat([self.keys, self.keys.new_zeros(size - len(self.keys))]))
+        everyone = torch.arange(size, device=task.x.device)
+
+        def step(state: State) -> State:
+            due = state.plan == state.step
+            wanted = torch.zeros(size, 1, dtype=torch.int64, device=due.device)
+            wanted[: len(due)] = due.to(torch.uint8).argmax(1, keepdim=True)  # rows that are finished: any
+            own = cell_parameters(model, state.x, state.known, state.rank, size, everyone, wanted[:, 0]).unsqueeze(1)
+            drawn = marginals_at(model.likelihood, own, wanted).sample(generator=noise)
+            value = as_values(drawn, state.x)[: len(due)]
+            return state.committed(due, value, state.score, due.any(1))
+
+        return step
