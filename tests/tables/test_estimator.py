@@ -9,7 +9,7 @@ from scipy import stats
 
 import anyfill
 from anyfill import TableModel
-from anyfill.tables.gaussian import GaussianJoint
+from anyfill.tables.gaussian_joint import GaussianJoint
 from anyfill.training import CheckpointError
 from anyfill.training.folder import read_config, read_tensors, write_folder
 

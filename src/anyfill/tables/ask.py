@@ -10,15 +10,7 @@ from torch import Tensor
 from anyfill.checks import refuse, require_count
 from anyfill.interface.threads import threads
 from anyfill.samplers.rowwise import row_keys, sample_rowwise
-from anyfill.tables.answers import (
-    Statistic,
-    decoded,
-    open_cells,
-    probabilities,
-    quantiles,
-    spread_in_rest,
-    summary,
-)
+from anyfill.tables.answers import Statistic, decoded, open_cells, probabilities, quantiles, spread_in_rest, summary
 from anyfill.tables.filler import Filler
 from anyfill.tables.questions import Answer, ColumnAnswer, Plain, plain
 from anyfill.tables.settings import require_level

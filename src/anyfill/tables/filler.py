@@ -15,15 +15,7 @@ from anyfill.interface.threads import threads
 from anyfill.model import Model
 from anyfill.rows import Rows
 from anyfill.samplers.rowwise import row_keys, sample_rowwise, seed_keys, told_apart
-from anyfill.tables.answers import (
-    Statistic,
-    decoded,
-    open_cells,
-    quantiles,
-    spread_in_rest,
-    summary,
-    whole_columns,
-)
+from anyfill.tables.answers import Statistic, decoded, open_cells, quantiles, spread_in_rest, summary, whole_columns
 from anyfill.tables.frames import Frame
 from anyfill.tables.linear import Linear
 from anyfill.tables.new_rows import frame_like

@@ -11,19 +11,17 @@ in are corrected like this; distributions, intervals and draws are the model's a
 
 import base64
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from anyfill.likelihoods import Categorical, Gaussian, Mixed
 from anyfill.model import Model
-from anyfill.networks import embed
-from anyfill.questions.question import Factorization
 from anyfill.tables.cells import read_cells
-from anyfill.tables.gaussian import GaussianJoint
+from anyfill.tables.gaussian_em import gaussian_model
+from anyfill.tables.gaussian_joint import GaussianJoint
 from anyfill.tables.table import Table
 
 Floats = NDArray[np.float64]
@@ -81,17 +79,10 @@ class Linear:
     def from_json(cls, table: Table, kept: dict[str, str]) -> "Linear":
         """What ``to_json`` made; ValueError or KeyError if it is nothing of that kind."""
         parts = {name: np.frombuffer(base64.b64decode(text), dtype="<f8").copy() for name, text in kept.items()}
-        joint, likelihood = untrained(table.sizes)
-        mean = torch.from_numpy(parts["mean"])
+        model = gaussian_model(table.sizes)
+        joint, mean = cast(GaussianJoint, model.network), torch.from_numpy(parts["mean"])
         joint.set_moments(mean, torch.from_numpy(parts["covariance"]).view(len(mean), len(mean)))
-        model = Model(joint, likelihood, factorizations=(Factorization.DIRECT, Factorization.ANY_ORDER)).eval()
         return cls(model, parts["location"], parts["scale"], parts["weight"])
-
-
-def untrained(sizes: tuple[int, ...]) -> tuple[GaussianJoint, Mixed]:
-    """The network and the likelihood that ``anyfill.recipes.gaussian_em_model`` makes for these columns."""
-    likelihood = Mixed(tuple(Categorical(size) if size else Gaussian() for size in sizes))
-    return GaussianJoint(embed.Mixed(sizes), len(sizes), likelihood.width), likelihood
 
 
 def straightened(table: Table, x: Tensor, known: Tensor, location: Floats, scale: Floats) -> Tensor:
