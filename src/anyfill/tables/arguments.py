@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from anyfill.checks import refuse
+from anyfill.tables.ask import Answer
+from anyfill.tables.measure import NextFeature
 from anyfill.tables.overrides import Override
-from anyfill.tables.questions import Answer, NextFeature
 from anyfill.tables.table import Category, Number, Table
 
 _FIGURES = ("value", "median", "low", "high")

@@ -12,7 +12,7 @@ from anyfill.tables.aligned import rows_of
 from anyfill.tables.folder import require_place, save_table_model
 from anyfill.tables.frames import MISSING_TOKENS, Frame
 from anyfill.tables.kinds import read_numbers
-from anyfill.tables.reference import ROWS as REFERENCE_ROWS
+from anyfill.tables.measure import ROWS as REFERENCE_ROWS
 from anyfill.tables.reservoir import sample_file
 from anyfill.tables.table import Number, Table
 

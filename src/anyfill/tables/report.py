@@ -25,7 +25,7 @@ from anyfill.tables.acquisition import acquire_steps
 from anyfill.tables.aligned import aligned, rows_of, writing_like
 from anyfill.tables.choosers import AtRandom
 from anyfill.tables.frames import Frame
-from anyfill.tables.reference import curve_chooser
+from anyfill.tables.measure import curve_chooser
 from anyfill.tables.report_checks import SHARE, Check, check_hidden, coverage
 from anyfill.tables.reservoir import sample_file
 from anyfill.tables.scoring import present_cells
