@@ -368,7 +368,7 @@ def test_a_path_is_as_good_as_the_table_in_the_file(tmp_path):
     assert filled["id"].tolist() == frame["id"].tolist()
     pd.testing.assert_frame_equal(filled, model.transform(frame), check_dtype=False)
     assert not filled.isna().any().any()
-    with pytest.raises(ValueError, match="nothing"):
+    with pytest.raises(FileNotFoundError, match="nothing"):
         model.transform(tmp_path / "nothing.csv")
 
 

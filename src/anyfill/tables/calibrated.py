@@ -99,7 +99,7 @@ class Calibrated(Rewarding):
         require_count("expected_rows", self.expected_rows, minimum=3)
 
     @property
-    def costs(self) -> tuple[float, ...] | None:
+    def costs(self) -> tuple[float, ...] | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Those of ``base``."""
         return self.base.costs
 

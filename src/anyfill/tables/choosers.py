@@ -56,7 +56,7 @@ class Standing:
         """That of the rows at an index."""
         context = None if self.context is None else self.context[rows]
         parts = (self.x, self.known, self.candidate, self.target, self.truth)
-        return Standing(*(part[rows] for part in parts), context)
+        return Standing(*(part[rows] for part in parts), context=context)
 
 
 class Choice(NamedTuple):
@@ -82,17 +82,15 @@ class Chooser(Protocol):
 
 @runtime_checkable
 class Rewarding(Chooser, Protocol):
-    """A chooser that can say what it expects of every candidate, and takes the best."""
+    """A chooser that can say what it expects of every candidate, and takes the best.
 
-    @property
-    def costs(self) -> tuple[float, ...] | None:
-        """N costs, those of targets unread; None = all alike."""
-        return None
+    Attributes:
+        costs: N costs, those of targets unread; None = all alike.
+        min_gain: stop where no gain per cost is above this by its standard error; None = never.
+    """
 
-    @property
-    def min_gain(self) -> float | None:
-        """Stop where no gain per cost is above this by its standard error; None = never."""
-        return None
+    costs: tuple[float, ...] | None = None
+    min_gain: float | None = None
 
     def reward(self, model: Model, standing: Standing, *, generator: Generator) -> Information:
         """The nats each candidate of each row is expected to tell."""

@@ -68,9 +68,10 @@ class EnsembleTrainer(nn.Module):
         member = self.which.to(x.device).repeat_interleave(len(x) // net.members)
         starts: list[Start] = []
         inputs: list[Tensor] = []
-        for joint, *part, which in zip(self.joints, x.split(rows), known.split(rows), member.split(rows)):
-            starts.append(net.start(*part, joint.take(which) if net.has_joints else joint))
-            inputs.append(net.inputs(*part, starts[-1]))
+        parts = zip(self.joints, x.split(rows), known.split(rows), member.split(rows))
+        for joint, own, seen, which in parts:
+            starts.append(net.start(own, seen, joint.take(which) if net.has_joints else joint))
+            inputs.append(net.inputs(own, seen, starts[-1]))
         learned = net.learned(torch.cat(inputs).unflatten(0, (net.members, -1))).flatten(0, 1)
         return starts, list(learned.split(rows))
 

@@ -302,7 +302,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         said = super().__repr__(N_CHAR_MAX)
         return f"{said}\n{self.table_.describe()}" if hasattr(self, "table_") else said
 
-    def _repr_html_(self) -> str:
+    def _repr_html_(self) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
         if not hasattr(self, "table_"):
             return f"<pre>{escape(repr(self))}</pre>"
         shares = self.table_.missing or [None] * len(self.table_.columns)

@@ -77,14 +77,13 @@ def read_frame(estimator: BaseEstimator, X: Any, *, reset: bool) -> Frame:
         X: a table, or the path of a file that holds one.
         reset: X is what the estimator learns from: it must have rows, and says what its columns are.
     """
-    if isinstance(X, str | Path):
-        X = read_file(X)
-    if issparse(X):  # some sparse matrices are mappings, too
+    data = read_file(X) if isinstance(X, str | Path) else X
+    if issparse(data):  # some sparse matrices are mappings, too
         raise refuse("table", expected="a dense array (call .toarray() first)", got="a sparse one")
-    shape = getattr(X, "shape", None)
+    shape = getattr(data, "shape", None)
     if isinstance(shape, tuple) and len(shape) == 2 and shape[1] == 0:
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-    frame = Frame.of(X)
+    frame = Frame.of(data)
     validate_data(estimator, nw.to_native(frame.native, pass_through=True), reset=reset, skip_check_array=True)
     if reset and not frame.rows:
         shape = (0, len(frame.columns))

@@ -229,8 +229,18 @@ def _sfarm(table: Table, seed: int) -> _Parts:
 
 
 def _energies(table: Table, objective: Objective, seed: int) -> _Parts:
-    sizes = {"width": 128, "depth": 2, "latent": 16, "units": 32, "blocks": 2, "points": 16}
-    model = recipes.ace_model(table.sizes, **sizes, dropout=0.1, min_scale=0.02, seed=seed)
+    model = recipes.ace_model(
+        table.sizes,
+        width=128,
+        depth=2,
+        latent=16,
+        units=32,
+        blocks=2,
+        dropout=0.1,
+        points=16,
+        min_scale=0.02,
+        seed=seed,
+    )
     return _Parts(model, objective, 1e-3, 64)
 
 

@@ -219,7 +219,7 @@ class GaussianResidualEnsemble(nn.Module):
             real = self.expansion.real
             own, variance = center[:, real], variance[:, real]
             layout = (self.get_buffer(name) for name in ("code_feature", "role", "floor"))
-            chances = log_chances(center, *layout, cells)
+            chances = log_chances(center, *layout, cells=cells)
         return Start(own, variance.clamp(min=1e-4).sqrt(), chances, share, features, spread)
 
     def inputs(self, x: Tensor, known: Tensor, start: Start) -> Tensor:
@@ -270,7 +270,7 @@ class GaussianResidualEnsemble(nn.Module):
     def _head(self) -> Head:
         """The head of all variables (N, P)."""
         parts = (self.get_buffer(name) for name in ("role", "value", "log_start", "widen", "sharpen"))
-        return Head(*parts, self._has_spikes, self._shared)
+        return Head(*parts, has_spikes=self._has_spikes, shared=self._shared)
 
     def _keep(self, name: str, value: Tensor, persistent: bool = True) -> None:
         self.register_buffer(name, value, persistent=persistent)

@@ -64,7 +64,7 @@ def unseen_cells(
         found.append((part.x[:count], given[:count], fold, row + done, variable, params))
         done += count
     parts = (torch.cat(some) for some in zip(*found))
-    return Unseen(folds, *parts, Pooled(likelihood, own.shape[1], weighted=True))
+    return Unseen(folds, *parts, likelihood=Pooled(likelihood, own.shape[1], weighted=True))
 
 
 @torch.no_grad()
