@@ -66,7 +66,7 @@ from anyfill.tables.acquisition import acquire_rows, global_order
 from anyfill.tables.calibrated import Observed
 from anyfill.tables.choosers import AtRandom, Chooser, Informed, InOrder, Latent, Oracle, Rewarding
 from anyfill.tables.curves import Curves
-from anyfill.tables.reference import ROWS, calibrated_chooser, kept_rows
+from anyfill.tables.measure import ROWS, calibrated_chooser, kept_rows
 
 MODELS = {"auto": "auto", "sfarm": "sfarm-stop", "miwae": "miwae"}
 ESTIMATORS = ("draws", "divergence", "quantiles", "calibrated")

@@ -4,8 +4,7 @@ import math
 
 import torch
 
-from anyfill.tables.factors import Factors, condition_factors
-from anyfill.tables.joint import Joint, condition
+from anyfill.tables.gaussians import Factors, Joint, condition
 
 D, R = 6, 2
 
@@ -32,7 +31,7 @@ def some_rows() -> tuple[torch.Tensor, torch.Tensor]:
 
 def test_factors_answer_as_the_covariance_they_stand_for() -> None:
     x, known = some_rows()
-    answer, exact = condition_factors(factors_of(0), x, known), condition(written_out(factors_of(0)), x, known)
+    answer, exact = condition(factors_of(0), x, known), condition(written_out(factors_of(0)), x, known)
     torch.testing.assert_close(answer.center, exact.center)
     torch.testing.assert_close(answer.variance, exact.variance)
     torch.testing.assert_close(answer.log_share, exact.log_share)
@@ -42,18 +41,18 @@ def test_factors_for_each_row_equal_each_alone() -> None:
     x, known = some_rows()
     stack = Factors(*(torch.stack(parts) for parts in zip(factors_of(1), factors_of(2))))
     which = torch.arange(len(x)) % 2
-    together = condition_factors(stack.take(which), x, known)
+    together = condition(stack.take(which), x, known)
     for number in (0, 1):
         here = which == number
-        alone = condition_factors(factors_of(1 + number), x[here], known[here])
+        alone = condition(factors_of(1 + number), x[here], known[here])
         torch.testing.assert_close(together.center[here], alone.center)
         torch.testing.assert_close(together.variance[here], alone.variance)
 
 
 def test_unknown_features_are_never_read() -> None:
     x, known = some_rows()
-    spoiled = condition_factors(factors_of(0), x.masked_fill(~known, math.nan), known)
-    clean = condition_factors(factors_of(0), x.masked_fill(~known, 9.0), known)
+    spoiled = condition(factors_of(0), x.masked_fill(~known, math.nan), known)
+    clean = condition(factors_of(0), x.masked_fill(~known, 9.0), known)
     for one, other in zip(spoiled, clean):
         assert torch.equal(one, other)
         assert bool(one.isfinite().all())

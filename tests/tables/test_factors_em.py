@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from anyfill.tables.factors import condition_factors
-from anyfill.tables.factors_em import fit_factors, low_rank
+from anyfill.tables.gaussian_em import fit_factors, low_rank
+from anyfill.tables.gaussians import condition
 
 
 def covariance(factors: int, features: int) -> Tensor:
@@ -46,7 +46,7 @@ def test_more_factors_than_rows_constant_and_missing_columns_stay_finite() -> No
     found = fit_factors(x, known, 5)
     assert all(bool(part.isfinite().all()) for part in found)
     assert bool((found.noise > 0).all())
-    assert bool(condition_factors(found, x, known).center.isfinite().all())
+    assert bool(condition(found, x, known).center.isfinite().all())
 
 
 def test_a_covariance_of_so_many_factors_is_left_as_it_is_and_others_become_positive_definite() -> None:

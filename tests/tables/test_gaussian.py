@@ -16,9 +16,8 @@ from anyfill.likelihoods import Mixed as MixedLikelihood
 from anyfill.model import Model
 from anyfill.networks import Discrete, Mixed, Real
 from anyfill.questions import Decreasing, Factorization, Question
-from anyfill.tables import gaussian_algebra
-from anyfill.tables.gaussian import GaussianJoint
-from anyfill.tables.gaussian_algebra import Moments, portions_of
+from anyfill.tables import gaussian_joint
+from anyfill.tables.gaussian_joint import GaussianJoint, Moments, portions_of
 from anyfill.training import load_model, save_model
 
 
@@ -48,7 +47,7 @@ def every_pattern(n: int) -> Tensor:
 @pytest.mark.parametrize("chunk", [1, 60, 2**21])
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_every_conditional_is_that_of_the_partitioned_inverse(n: int, chunk: int, generator, monkeypatch) -> None:
-    monkeypatch.setattr(gaussian_algebra, "_CHUNK", chunk)
+    monkeypatch.setattr(gaussian_joint, "_CHUNK", chunk)
     joint = random_joint(n, generator)
     known = every_pattern(n).repeat(2, 1)
     x = torch.randn(len(known), n, generator=generator)
@@ -125,14 +124,14 @@ def test_the_parameters_are_read_as_mean_and_scale(generator) -> None:
 
 
 def test_codes_get_their_clipped_conditional_means(generator) -> None:
-    joint = GaussianJoint(Mixed((0, 3, 2)), 3, 4, least=0.02).set_moments(*random_moments(6, generator))
+    joint = GaussianJoint(Mixed((0, 3, 2)), 3, 4, min_chance=0.02).set_moments(*random_moments(6, generator))
     assert joint.features == 6
     x = torch.tensor([[0.5, 2.0, 1.0], [-1.0, 0.0, 0.0]])
     expanded = torch.tensor([[0.5, 0, 0, 1, 0, 1], [-1.0, 1, 0, 0, 1, 0]], dtype=torch.float64)
     assert torch.equal(joint.expand(x), expanded)
     known = torch.tensor([[True, False, True], [False, True, False]])
     told = torch.tensor([[True, False, False, False, True, True], [False, True, True, True, False, False]])
-    assert torch.equal(joint.expanded_known(known), told)
+    assert torch.equal(joint.expansion.spread(known), told)
     params = joint(x, known)
     for row in range(2):
         mean, _ = partitioned(joint.mean, joint.covariance, expanded[row], told[row])
@@ -188,7 +187,7 @@ def test_a_saved_joint_answers_bit_for_bit(tmp_path, generator) -> None:
         (lambda: GaussianJoint(Real(), 3, 1), "outputs: expected at least 2"),
         (lambda: GaussianJoint(Discrete(4), 3, 3), "outputs: expected at least 4"),
         (lambda: GaussianJoint(Mixed((0, 2)), 3, 2), "Mixed sizes: expected 3 entries"),
-        (lambda: GaussianJoint(Real(), 2, 2, least=0.0), "least: expected a number above 0"),
+        (lambda: GaussianJoint(Real(), 2, 2, min_chance=0.0), "min_chance: expected a number above 0"),
         (lambda: GaussianJoint(Real(), 2, 2).set_moments(torch.zeros(2), torch.ones(2, 2)), "positive definite"),
         (lambda: GaussianJoint(Real(), 2, 2).set_moments(torch.zeros(3), torch.eye(2)), "shape of mean"),
     ],

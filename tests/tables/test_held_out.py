@@ -10,7 +10,7 @@ from anyfill.model import Model
 from anyfill.networks.network import Network
 from anyfill.questions import Bernoulli
 from anyfill.rows import Rows
-from anyfill.tables.held_out import CrossFitLoss, HeldOutLoss, held_cells, held_question
+from anyfill.tables.cross_fit import CrossFitLoss, HeldOutLoss, held_cells, held_question
 
 N = 4
 

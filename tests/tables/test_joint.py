@@ -7,8 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from anyfill.tables.expansion import Expansion
-from anyfill.tables.joint import Joint, condition, per_component
+from anyfill.tables.gaussians import Expansion, Joint, condition, per_component
 
 D = 4
 

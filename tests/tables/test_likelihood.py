@@ -3,7 +3,7 @@
 import torch
 
 from anyfill.likelihoods import Categorical, SpikedMixture
-from anyfill.tables.likelihood import kind_of, likelihood_of, table_model
+from anyfill.tables.recipes import likelihood_of, mlp_model
 from anyfill.tables.table import Table
 from anyfill.training import load_model, save_model
 
@@ -11,7 +11,7 @@ TABLE = Table.of({"a": [0.5, 2.25, 3.75], "b": ["x", "y", "z"], "c": [True, Fals
 
 
 def test_kind_and_likelihood() -> None:
-    assert kind_of(TABLE).sizes == (0, 3, 2)
+    assert mlp_model(TABLE).network.kind.sizes == (0, 3, 2)
     number, letter, flag = likelihood_of(TABLE, components=5).columns
     assert (number, letter, flag) == (SpikedMixture(5, min_scale=0.02), Categorical(3), Categorical(2))
 
@@ -29,14 +29,14 @@ def test_a_grid_has_its_step_and_a_value_that_repeats_its_spike() -> None:
 
 def test_the_seed_decides_the_weights_and_moves_nothing_else() -> None:
     state = torch.get_rng_state()
-    one, same, other = (table_model(TABLE, seed=seed).state_dict() for seed in (1, 1, 2))
+    one, same, other = (mlp_model(TABLE, seed=seed).state_dict() for seed in (1, 1, 2))
     assert torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(one[name], same[name]) for name in one)
     assert any(not torch.equal(one[name], other[name]) for name in one)
 
 
 def test_it_can_be_saved_with_its_table(tmp_path) -> None:
-    model = table_model(TABLE)
+    model = mlp_model(TABLE)
     save_model(model, tmp_path / "m", notes={"columns": TABLE.to_json()})
     again = load_model(tmp_path / "m")
     rows = TABLE.encode({"a": [2.5]}, absent="missing")

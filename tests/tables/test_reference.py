@@ -5,8 +5,8 @@ import torch
 from anyfill.rows import Rows
 from anyfill.tables.calibrated import Calibrated
 from anyfill.tables.choosers import Informed
+from anyfill.tables.measure import calibrated_chooser, curve_chooser, kept_rows
 from anyfill.tables.quantiles import Quantiles
-from anyfill.tables.reference import calibrated_chooser, curve_chooser, kept_rows
 
 
 def rows(holes):

@@ -7,11 +7,10 @@ import torch
 
 from anyfill.likelihoods import Categorical, Mixed, Pooled, SpikedMixture
 from anyfill.model import Model
-from anyfill.tables.apart import EnsembleTrainer
-from anyfill.tables.factors import Factors
-from anyfill.tables.joint import Joint, condition
-from anyfill.tables.residual_ensemble import GaussianResidualEnsemble
-from anyfill.tables.residual_head import MEAN, SCALE, read_head
+from anyfill.tables.cross_fit import EnsembleTrainer
+from anyfill.tables.gaussians import Factors, Joint, condition
+from anyfill.tables.residual_head import MEAN, SCALE
+from anyfill.tables.residual_network import GaussianResidualEnsemble
 
 SPIKED = SpikedMixture(1, spikes=(0.0,), min_scale=1e-6)
 PLAIN = SpikedMixture(1, min_scale=1e-6)
@@ -144,7 +143,7 @@ def test_bins_rise_from_the_least_to_the_greatest_value() -> None:
     edges = net.get_buffer("edges")[0]
     torch.testing.assert_close(edges, torch.tensor([-2.0, -1.0, 0.0, 1.0]))
     start = net.start(x, torch.ones_like(x, dtype=torch.bool), net.joint(0))
-    told = net.told(x, torch.ones_like(x, dtype=torch.bool), start)
+    told = net.inputs(x, torch.ones_like(x, dtype=torch.bool), start)
     steps = told[:, 8:12].sum(1)  # 5 features, 3 flags, then the bins of the first number
     assert bool((steps.diff() > 0).all())
     assert float(steps[0]) == -2.0
@@ -200,5 +199,5 @@ def test_a_head_that_all_variables_share_gives_the_numbers_of_the_general_one(sp
     generator = torch.Generator().manual_seed(0)
     center, scale = torch.randn(16, 4, 1, generator=generator), torch.rand(16, 4, 1, generator=generator) + 0.1
     for learned in (None, torch.randn(16, 4, net.member_outputs, generator=generator)):
-        found, wanted = (read_head(center, scale, None, learned, one) for one in (head, head._replace(shared=None)))
+        found, wanted = (one.read(center, scale, None, learned) for one in (head, head._replace(shared=None)))
         torch.testing.assert_close(found, wanted, atol=0, rtol=1e-6)

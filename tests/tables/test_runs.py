@@ -6,9 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from anyfill.tables.factors import Factors, condition_factors
-from anyfill.tables.joint import Joint, condition
-from anyfill.tables.runs import condition_runs
+from anyfill.tables.gaussians import Factors, Joint, condition, latent_given
 
 D = 20
 
@@ -36,7 +34,9 @@ def rows_in_runs(lengths: tuple[int, ...], dtype: torch.dtype = torch.float64) -
 @pytest.mark.parametrize("lengths", [(30,), (5, 1, 12, 7, 3), (1,) * 25])
 def test_runs_answer_as_rows_one_by_one(components: int, lengths: tuple[int, ...]) -> None:
     x, known = rows_in_runs(lengths)
-    found, wanted = (answer(joint_of(components), x, known) for answer in (condition_runs, condition))
+    joint = joint_of(components)
+    own = Joint(*(torch.stack([part] * len(x)) for part in joint))  # one for each row: nothing is shared
+    found, wanted = condition(joint, x, known), condition(own, x, known)
     for one, other in zip(found, wanted):
         torch.testing.assert_close(one, other, rtol=1e-10, atol=1e-10)
 
@@ -44,48 +44,42 @@ def test_runs_answer_as_rows_one_by_one(components: int, lengths: tuple[int, ...
 def test_a_row_is_answered_alike_to_the_last_bit_in_any_company() -> None:
     x, known = rows_in_runs((4, 9, 1, 130, 2), torch.float32)
     joint = joint_of(2, torch.float32)
-    together = condition_runs(joint, x, known)
+    together = condition(joint, x, known)
     shuffled = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))  # no runs are left
-    apart = condition_runs(joint, x[shuffled], known[shuffled])
+    apart = condition(joint, x[shuffled], known[shuffled])
     for whole, part in zip(together, apart):
         assert torch.equal(whole[shuffled], part)
     for row in (0, 5, 13, 20, 140):
-        for whole, part in zip(together, condition_runs(joint, x[row : row + 1], known[row : row + 1])):
+        for whole, part in zip(together, condition(joint, x[row : row + 1], known[row : row + 1])):
             assert torch.equal(whole[row], part[0])
 
 
 def test_portions_of_a_long_batch_are_put_together_in_order() -> None:
     x, known = rows_in_runs((400, 500, 300), torch.float32)
     joint = joint_of(3, torch.float32)  # 218 rows a portion
-    for whole, part in zip(condition_runs(joint, x, known), condition_runs(joint, x[880:930], known[880:930])):
+    for whole, part in zip(condition(joint, x, known), condition(joint, x[880:930], known[880:930])):
         assert torch.equal(whole[880:930], part)
 
 
 def test_unknown_features_are_never_read() -> None:
     x, known = rows_in_runs((3, 4, 5))
-    spoiled = condition_runs(joint_of(2), x.masked_fill(~known, math.nan), known)
-    clean = condition_runs(joint_of(2), x.masked_fill(~known, 9.0), known)
+    spoiled = condition(joint_of(2), x.masked_fill(~known, math.nan), known)
+    clean = condition(joint_of(2), x.masked_fill(~known, 9.0), known)
     for one, other in zip(spoiled, clean):
         assert torch.equal(one, other)
         assert bool(one.isfinite().all())
 
 
-def test_factors_and_joints_of_each_row_are_conditioned_as_ever() -> None:
+def test_factors_move_the_features_by_what_is_known_of_them() -> None:
     x, known = rows_in_runs((6, 6))
     generator = torch.Generator().manual_seed(1)
     loadings = torch.randn(D, 2, generator=generator, dtype=torch.float64)
     factors = Factors(torch.zeros(D).double(), loadings, torch.ones(D).double())
-    own = Joint(*(torch.stack([part] * len(x)) for part in joint_of(2)))
-    pairs = (
-        (condition_runs(factors, x, known), condition_factors(factors, x, known)),
-        (condition_runs(own, x, known), condition(own, x, known)),
-    )
-    for found, wanted in pairs:
-        for one, other in zip(found, wanted):
-            assert torch.equal(one, other)
+    mean, _ = latent_given(factors, x, known)
+    torch.testing.assert_close(condition(factors, x, known).center, torch.where(known, x, mean @ loadings.T))
 
 
 def test_no_rows_are_no_trouble() -> None:
     x, known = rows_in_runs((1, 1))
-    answer = condition_runs(joint_of(2), x[:0], known[:0])
+    answer = condition(joint_of(2), x[:0], known[:0])
     assert [tuple(part.shape) for part in answer] == [(0, D), (0, D), (0, 2), (0,)]

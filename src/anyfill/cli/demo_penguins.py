@@ -21,7 +21,7 @@ from anyfill.interface.threads import threads
 from anyfill.likelihoods import FiniteMarginals, MixedMarginals
 from anyfill.model import Model
 from anyfill.questions import Question
-from anyfill.tables.likelihood import table_model
+from anyfill.tables.recipes import mlp_model
 from anyfill.tables.table import Category, Number, Value
 from anyfill.training import FitOptions, fit_steps
 
@@ -65,7 +65,7 @@ class Averaged:
 
 def train_penguins(penguins: Penguins, seed: int, watch: Watch, *, steps: int = STEPS) -> Model:
     """A model of the table. A fixed number of steps: the same seed gives the same model."""
-    model = table_model(penguins.table, seed=seed)
+    model = mlp_model(penguins.table, seed=seed)
     options = FitOptions(
         steps=steps,
         batch_size=64,

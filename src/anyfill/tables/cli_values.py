@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from anyfill.checks import refuse
+from anyfill.tables.ask import Answer
 from anyfill.tables.files import format_of
-from anyfill.tables.questions import Answer, NextFeature
+from anyfill.tables.measure import NextFeature
 from anyfill.tables.recipes import NAMES
 from anyfill.tables.schema import Declaration
 from anyfill.tables.table import Category, Number, Table

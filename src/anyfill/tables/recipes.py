@@ -1,6 +1,6 @@
-"""Recipes for tables, by name.
+"""Recipes for tables, by name: what the columns are to a network, which likelihood each gets, and how it is trained.
 
-    auto       the default: an ensemble that starts from joint Gaussians (``recipes.guided``)
+    auto       the default: an ensemble that starts from joint Gaussians (``ensemble``)
     fast       one small network: worse answers than auto, many times as many of them in a second
     gaussian   one joint Gaussian by EM: no training, linear relations
     one-pass   a causal transformer over the columns: the fastest to score (one pass for a whole row)
@@ -11,8 +11,10 @@
     ace-mac    the same on MAC's questions, those of completions included; fills by draws
     vae, miwae deep latent variable models, answers by importance sampling
 
-All from one-pass on are trained by ``fit_steps``: a tenth of the rows is kept aside, training stops when they are no
-longer better answered, and the best weights are taken. Sizes suit tables of some hundred to some ten thousand rows.
+Numbers and dates become mixtures of Gaussians with spikes at the values that repeat, rounded where the column is a
+grid; categories become categoricals. All recipes from one-pass on are trained by ``fit_steps``: a tenth of the rows is
+kept aside, training stops when they are no longer better answered, and the best weights are taken. Sizes suit tables of
+some hundred to some ten thousand rows.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +25,12 @@ import torch
 
 from anyfill import recipes
 from anyfill.checks import refuse, require_count
+from anyfill.interface.progress import watch
+from anyfill.interface.threads import threads
+from anyfill.likelihoods import Categorical, Mixed, SpikedMixture
+from anyfill.likelihoods.marginals import Likelihood
 from anyfill.model import Model
+from anyfill.networks import embed
 from anyfill.networks.mlp import ResidualMLP
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.objectives.ace import SampledNormaliser
@@ -33,13 +40,125 @@ from anyfill.questions.mixture import Mixture
 from anyfill.rows import Rows
 from anyfill.tables.ensemble import FAST, EnsembleOptions, ensemble_steps
 from anyfill.tables.gaussian_em import gaussian_em_model
-from anyfill.tables.likelihood import kind_of, likelihood_of
+from anyfill.tables.linear import Linear, fit_linear
 from anyfill.tables.table import Table
 from anyfill.tables.weighing import Unseen
 from anyfill.training import FitOptions, StepReport, fit_steps
 
-_FEW = 20
+Items = Iterator[StepReport | Unseen | Model]
+_MIN_ROWS = 20
 """With fewer rows than this none is kept aside."""
+_LARGE = 20_000
+"""With more rows networks are large enough for several threads, and batches larger."""
+
+
+class Trained(NamedTuple):
+    """The model, ready to be asked, what its means are drawn towards, and how many steps it took."""
+
+    model: Model
+    linear: Linear | None
+    steps: int
+
+
+def train(settings: Any, table: Table, rows: Rows, *, seed: int) -> Trained:
+    """Fit the recipe of a ``TableModel`` to these rows.
+
+    Args:
+        settings: the ``TableModel``: its recipe, steps, device, on_report and verbose (show a progress bar) are read.
+        table: the columns.
+        rows: their values.
+        seed: of everything random.
+    """
+    models: list[Model] = []
+    lines: list[Linear | None] = [None]
+
+    def reports() -> Iterator[StepReport]:
+        items = fit_recipe(settings.recipe, table, rows, seed=seed, steps=settings.steps, device=settings.device)
+        for item in items:
+            if isinstance(item, StepReport):
+                yield item
+            elif isinstance(item, Unseen):
+                lines.append(fit_linear(table, rows, item))
+            else:
+                models.append(item)
+
+    taken = 0
+    # Small networks gain nothing from a second thread and lose a lot where the machine is busy.
+    with threads(1 if len(rows) <= _LARGE else torch.get_num_threads()):
+        for report in watch(reports(), settings.steps, settings.recipe) if settings.verbose else reports():
+            taken = report.step
+            if settings.on_report is not None:
+                settings.on_report(report)
+    where, line = device_of(settings.device), lines[-1]
+    return Trained(models[0].to(where).eval(), None if line is None else line.to(where), taken)
+
+
+def device_of(name: str) -> torch.device:
+    """Where a model goes."""
+    return torch.device("cuda" if name == "cuda" or (name == "auto" and torch.cuda.is_available()) else "cpu")
+
+
+def fit_recipe(
+    name: str, table: Table, rows: Rows, *, seed: int, steps: int | None = None, device: str = "cpu"
+) -> Items:
+    """Fit the recipe of this name: reports on the way, what some say of cells they left out, and last the model.
+
+    Args:
+        name: one of ``NAMES``.
+        table: the columns.
+        rows: their values; what is missing is neither given nor asked.
+        seed: of everything random.
+        steps: the most optimizer steps; by default by the number of rows.
+        device: "cpu", "cuda" or "auto".
+    """
+    if name not in NAMES:
+        raise refuse("recipe", expected=f"one of {', '.join(NAMES)}", got=repr(name))
+    if steps is not None:
+        require_count("steps", steps)
+    match name:
+        case "auto":
+            return ensemble_steps(rows, likelihood_of(table), EnsembleOptions(steps=steps, seed=seed), device=device)
+        case "fast":
+            options = replace(FAST, steps=steps, seed=seed)
+            return ensemble_steps(rows, likelihood_of(table, components=1), options, device=device)
+        case "gaussian":
+            return iter([gaussian_em_model(rows, table.sizes)])
+        case _:
+            return _fit(_TRAINED[name](table, seed), rows, seed, steps, device)
+
+
+def likelihood_of(table: Table, *, components: int = 3, min_scale: float = 0.02) -> Mixed:
+    """A spiked mixture of Gaussians for each number, a categorical for each category.
+
+    Args:
+        table: the columns.
+        components: Gaussians in each mixture.
+        min_scale: the narrowest a Gaussian may be, in standard deviations of the column. Measured values are rounded,
+            so they repeat; a floor well above the rounding keeps components from standing on single values.
+    """
+
+    def of_column(j: int) -> Likelihood:
+        number = table.number(j)
+        if number is None:
+            return Categorical(table.sizes[j])
+        return SpikedMixture(
+            components,
+            spikes=tuple(number.encode(torch.tensor(number.anchors, dtype=torch.float64).numpy()).tolist()),
+            spike_scale=number.spike_scale,
+            step=number.step / number.scale,
+            min_scale=min_scale,
+        )
+
+    return Mixed(tuple(of_column(j) for j in range(len(table.columns))))
+
+
+def mlp_model(table: Table, *, width: int = 64, components: int = 4, min_scale: float = 0.05, seed: int = 0) -> Model:
+    """An untrained residual MLP, as small as suits a small table by default; ``seed`` is of its first weights."""
+    likelihood, kind = likelihood_of(table, components=components, min_scale=min_scale), embed.Mixed(table.sizes)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = ResidualMLP(kind, len(table.columns), likelihood.width, width=width, depth=2, dropout=0.1)
+    return Model(network, likelihood)
 
 
 class _Parts(NamedTuple):
@@ -51,44 +170,16 @@ class _Parts(NamedTuple):
     batch_size: int = 128
 
 
-def fit_recipe(
-    name: str, table: Table, rows: Rows, *, seed: int, steps: int | None = None, device: str = "cpu"
-) -> Iterator[StepReport | Unseen | Model]:
-    """Fit the recipe of this name: reports on the way, what some say of cells they left out, and last the model.
-
-    Args:
-        name: one of ``NAMES``.
-        table: the columns.
-        rows: their values; what is missing is never told and never asked.
-        seed: of everything random.
-        steps: the most optimizer steps; by default by the number of rows.
-        device: "cpu", "cuda" or "auto".
-    """
-    if name not in NAMES:
-        raise refuse("recipe", expected=f"one of {', '.join(NAMES)}", got=repr(name))
-    if steps is not None:
-        require_count("steps", steps)
-    if name == "auto":
-        return ensemble_steps(rows, likelihood_of(table), EnsembleOptions(steps=steps, seed=seed), device=device)
-    if name == "fast":
-        options = replace(FAST, steps=steps, seed=seed)
-        return ensemble_steps(rows, likelihood_of(table, components=1), options, device=device)
-    if name == "gaussian":
-        return iter([gaussian_em_model(rows, table.sizes)])
-    return _fit(_TRAINED[name](table, seed), rows, seed, steps, device)
-
-
 def _fit(parts: _Parts, rows: Rows, seed: int, steps: int | None, device: str) -> Iterator[StepReport | Model]:
     train, validation = _split(rows, seed)
-    every = 50 if len(rows) <= 20_000 else 200
     chosen: Any = device
     options = FitOptions(
         steps=_steps(len(rows)) if steps is None else steps,
-        batch_size=min(parts.batch_size, max(16, len(train))) if len(rows) <= 20_000 else 4 * parts.batch_size,
+        batch_size=min(parts.batch_size, max(16, len(train))) if len(rows) <= _LARGE else 4 * parts.batch_size,
         learning_rate=parts.learning_rate,
         weight_decay=0.05,
         ema=0.99 if steps is None or steps >= 500 else 0.9,
-        validate_every=every,
+        validate_every=50 if len(rows) <= _LARGE else 200,
         patience=None if validation is None else 10,
         seed=seed,
         device=chosen,
@@ -104,7 +195,7 @@ def _steps(rows: int) -> int:
 
 def _split(rows: Rows, seed: int) -> tuple[Rows, Rows | None]:
     """Rows to train on, and a tenth (2 to 2000) to stop by."""
-    if len(rows) < _FEW:
+    if len(rows) < _MIN_ROWS:
         return rows, None
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
     count = min(max(len(rows) // 10, 2), 2000)
@@ -112,11 +203,7 @@ def _split(rows: Rows, seed: int) -> tuple[Rows, Rows | None]:
 
 
 def _mlp(table: Table, objective: Objective, seed: int) -> _Parts:
-    likelihood = likelihood_of(table)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = ResidualMLP(kind_of(table), len(table.columns), likelihood.width, width=128, depth=2, dropout=0.1)
-    return _Parts(Model(network, likelihood), objective)
+    return _Parts(mlp_model(table, width=128, components=3, min_scale=0.02, seed=seed), objective)
 
 
 def _mlp_ardm(table: Table, seed: int) -> _Parts:
@@ -128,11 +215,11 @@ def _mlp_mac(table: Table, seed: int) -> _Parts:
 
 
 def _one_pass(table: Table, seed: int) -> _Parts:
-    likelihood, count = likelihood_of(table), len(table.columns)
+    likelihood, kind, count = likelihood_of(table), embed.Mixed(table.sizes), len(table.columns)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = OnePassTransformer(
-            kind_of(table), (count,), likelihood.width, width=64, depth=2, heads=4, positions="learned", dropout=0.1
+            kind, (count,), likelihood.width, width=64, depth=2, heads=4, positions="learned", dropout=0.1
         )
     return _Parts(Model(network, likelihood), recipes.one_pass(count), 4e-3, 64)
 
@@ -141,8 +228,8 @@ def _sfarm(table: Table, seed: int) -> _Parts:
     return _Parts(recipes.sfarm_mlp(table.sizes, seed=seed), recipes.sfarm(len(table.columns)), 2e-3, 100)
 
 
-def _ace_model(table: Table, seed: int) -> Model:
-    return recipes.ace_model(
+def _energies(table: Table, objective: Objective, seed: int) -> _Parts:
+    model = recipes.ace_model(
         table.sizes,
         width=128,
         depth=2,
@@ -154,28 +241,29 @@ def _ace_model(table: Table, seed: int) -> Model:
         min_scale=0.02,
         seed=seed,
     )
+    return _Parts(model, objective, 1e-3, 64)
 
 
 def _ace(table: Table, seed: int) -> _Parts:
-    return _Parts(_ace_model(table, seed), recipes.ace(len(table.columns), samples=10), 1e-3, 64)
+    return _energies(table, recipes.ace(len(table.columns), samples=10), seed)
 
 
 def _ace_mac(table: Table, seed: int) -> _Parts:
     count = len(table.columns)
     # The edges of completions as well, unlike recipes.ace_mac: with MAC's alone no hole before a value could be filled.
     questions = TheRest(Mixture((MacEdges(count), InpaintingEdges(count))))
-    return _Parts(_ace_model(table, seed), SampledNormaliser(questions, samples=10), 1e-3, 64)
+    return _energies(table, SampledNormaliser(questions, samples=10), seed)
 
 
 def _vae(table: Table, seed: int) -> _Parts:
-    count = len(table.columns)
-    model = recipes.vae_model(kind_of(table), count, likelihood_of(table), latent=_latent(count), seed=seed)
+    kind, count = embed.Mixed(table.sizes), len(table.columns)
+    model = recipes.vae_model(kind, count, likelihood_of(table), latent=_latent(count), seed=seed)
     return _Parts(model, recipes.vae(count), 1e-3, 64)
 
 
 def _miwae(table: Table, seed: int) -> _Parts:
-    count = len(table.columns)
-    model = recipes.miwae_model(kind_of(table), count, likelihood_of(table), latent=_latent(count), width=64, seed=seed)
+    kind, count = embed.Mixed(table.sizes), len(table.columns)
+    model = recipes.miwae_model(kind, count, likelihood_of(table), latent=_latent(count), width=64, seed=seed)
     return _Parts(model, recipes.miwae(count, hidden=0.5), 1e-3, 64)
 
 

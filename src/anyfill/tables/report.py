@@ -24,7 +24,7 @@ from anyfill.tables.choosers import AtRandom
 from anyfill.tables.file_model import FileModel, rows_of
 from anyfill.tables.files import sample_file
 from anyfill.tables.frames import Frame
-from anyfill.tables.reference import curve_chooser
+from anyfill.tables.measure import curve_chooser
 from anyfill.tables.scoring import HIDDEN_SHARE, Check, check_hidden, coverage, present_cells
 from anyfill.tables.table import Category, Datetime, Ignored
 

@@ -70,7 +70,7 @@ def score_columns(
     if bool((told & wanted).any()):
         both = table.names[int((told & wanted).nonzero()[0])]
         raise refuse("asked and given", expected="different columns", got=f"{both!r} in both")
-    x, present = filler.told(rows)
+    x, present = filler.given(rows)
     told, wanted = (part.to(x.device).expand(x.shape) for part in (told, wanted))
     with threads(1):
         answer = score(filler.model, x, Question(told, wanted).within(present))
@@ -84,7 +84,7 @@ def score_columns(
 def score_cells(filler: Filler, frame: Frame, rows: Rows, *, own_units: bool) -> Tensor:
     """float64 (B, N): log p of each present cell given all others of its row, see ``TableModel.cell_log_prob``."""
     with threads(1):
-        value = _each_cell(filler.model, *filler.told(rows)).cpu()
+        value = _each_cell(filler.model, *filler.given(rows)).cpu()
     return value + log_units(filler.model, filler.table, rows.x, frame) if own_units else value
 
 

@@ -33,7 +33,7 @@ _RENAMED = {
     "networks.Ising": "ising.Ising",
 }
 """Parts by the names that folders of version 0.1 call them."""
-_RENAMED_OPTIONS = {("corruption.Scramble", "told"): "mask_visible"}
+_RENAMED_OPTIONS = {("corruption.Scramble", "told"): "mask_visible", ("networks.GaussianJoint", "least"): "min_chance"}
 
 
 def part_name(part: type) -> str:

@@ -1,7 +1,7 @@
-"""An ensemble of MLPs that start from closed-form conditionals: the network for tables of up to some ten thousand rows.
+"""An ensemble of MLPs that starts from closed-form conditionals: the network for tables of up to ten thousand rows.
 
 On a few hundred rows a network alone loses to a joint Gaussian, and the Gaussian loses wherever relations bend. So each
-member m begins where a joint fitted beforehand (``networks.joint``) already is, with center c_j and spread s_j of every
+member m begins where a joint fitted beforehand (``gaussians``) already is, with center c_j and spread s_j of every
 unknown variable j given the known ones, and learns only the rest, h = MLP_m(known values, c, s):
 
     numbers   weights of the spikes     [log share_a - (v_a - c_j)^2 / 2 (s_j^2 + 0.05^2)  + h] sharpen
@@ -11,12 +11,17 @@ unknown variable j given the known ones, and learns only the rest, h = MLP_m(kno
     codes     logits                    [log p_j(code) of the joint                       + h] sharpen
 
 which a ``SpikedMixture`` or ``Categorical`` reads. At h = 0 a member *is* its joint. Numbers enter as themselves and as
-T bins between quantiles (``networks.bins``). The answer is the pool of all members and, with h = 0, of the joints
+T bins between quantiles. The answer is the pool of all members and, with h = 0, of the joints
 themselves, with weights for each variable that a recipe sets (``set_weights``), and so are ``widen`` and ``sharpen``,
 factors on its scales and logits. All members are computed in one batched product.
+
+**Bins.** With edges e_1 < e_2 < … at equally spaced quantiles of a variable's values, bin t of a value x says how much
+of the bin lies below x, from -1/2 (nothing) to 1/2 (all of it): a step at any threshold costs one weight, as in a tree.
+
+    bin_t(x) = min(max((x - e_t) / (e_t+1 - e_t), 0), 1) - 1/2
 """
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,14 +30,11 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from anyfill.checks import refuse, require_count, require_probability
-from anyfill.tables.batched import Batched
-from anyfill.tables.bins import in_bins, quantile_bins
-from anyfill.tables.expansion import Expansion
-from anyfill.tables.factors import Factors
-from anyfill.tables.joint import Joint
-from anyfill.tables.residual_cells import head_at, log_chances, numbers_at
-from anyfill.tables.residual_head import Head, Start, head_layout, read_center, read_head
-from anyfill.tables.runs import condition_runs
+from anyfill.tables.gaussians import Expansion, Factors, Joint, condition
+from anyfill.tables.residual_head import Cells, Head, Start, head_layout, log_chances, read_center
+
+_ENOUGH = 100_000  # values that quantiles are taken of, at least if there are that many
+_NEVER = 1e6  # beyond the greatest value
 
 
 @dataclass(eq=False, repr=False)
@@ -111,8 +113,9 @@ class GaussianResidualEnsemble(nn.Module):
         if self.has_joints:
             inputs += features + numbers + max(self.joints)
         self.enter = Batched(self.members, inputs, self.width)
-        self.up = nn.ModuleList(Batched(self.members, self.width, self.width) for _ in range(self.depth))
-        self.down = nn.ModuleList(Batched(self.members, self.width, self.width, zero=True) for _ in range(self.depth))
+        square = self.members, self.width, self.width
+        self.up = nn.ModuleList(Batched(*square) for _ in range(self.depth))
+        self.down = nn.ModuleList(Batched(*square, zero=True) for _ in range(self.depth))
         self.leave = Batched(self.members, self.width, self.variables * self.member_outputs, zero=True)
 
     @property
@@ -129,6 +132,11 @@ class GaussianResidualEnsemble(nn.Module):
     def has_codes(self) -> bool:
         """True if a variable is no number."""
         return self.expansion.numbers < self.variables
+
+    @property
+    def each(self) -> int:
+        """The members of each group: M / J."""
+        return self.members // len(self.joints)
 
     @property
     def candidates(self) -> int:
@@ -171,92 +179,69 @@ class GaussianResidualEnsemble(nn.Module):
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
         """(B, N, outputs): every variable given the known ones (B, N)."""
-        starts, learned = self._heard(x, known)
-        each = self.members // len(self.joints)
-        answers = [self.read(start, part) for start, part in zip(starts, learned.split(each))]
-        if self.has_joints:
-            answers += [self.read(start, None).unsqueeze(0) for start in starts]
-        members = torch.cat(answers).movedim(0, 2).flatten(2)
+        members = self._answers(*self._begun(x, known)).movedim(0, 2).flatten(2)
         return torch.cat([members, self.get_buffer("pool").expand(len(x), -1, -1)], -1)
 
     def at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> Tensor:
         """(H, outputs): what ``forward`` says of the variables ``variable`` (H,) of the rows ``row`` (H,) alone."""
-        starts, learned = self._heard(x, known, (row, variable))
-        each = self.members // len(self.joints)
+        starts, learned = self._begun(x, known, (row, variable))
         wanted = learned.flatten(1, 2).index_select(1, row * self.variables + variable)  # (M, H, P)
-        head = head_at(self._head(), variable)
-        begun = [(*numbers_at(start, self.expansion.place, row, variable), start.log_chances) for start in starts]
-        answers = [read_head(*one, part, head) for one, part in zip(begun, wanted.split(each))]
-        if self.has_joints:
-            answers += [read_head(*one, None, head).unsqueeze(0) for one in begun]
-        members = torch.cat(answers).movedim(0, 1).flatten(1)
+        members = self._answers(starts, wanted, (row, variable)).movedim(0, 1).flatten(1)
         return torch.cat([members, self.get_buffer("pool").index_select(0, variable)], -1)
 
     def centers_at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> Tensor | None:
         """(H,): of ``at`` the center of each cell without the rest, bit for bit; None where there are several."""
         if self._shared != [1, 1, 1] or self.members > 1 or self.has_joints or self._has_spikes:
             return None
-        _, learned = self._heard(x, known)
+        _, learned = self._begun(x, known)
         mean = learned.flatten().index_select(0, (row * self.variables + variable) * self.member_outputs + 1)
         center = self.get_buffer("plain_center").index_select(0, variable)
         variance = self.get_buffer("plain_variance").index_select(0, variable)
         return read_center(center, variance.clamp(min=1e-4).sqrt(), mean, self.get_buffer("value")[0, 1])
 
-    def _heard(
-        self, x: Tensor, known: Tensor, cells: tuple[Tensor, Tensor] | None = None
-    ) -> tuple[list[Start], Tensor]:
-        """Each joint's start (see ``start``), and what each member adds, (M, B, N, P)."""
-        x = torch.where(known, x, torch.zeros_like(x))
-        starts = [self.start(x, known, self.joint(number), cells) for number in range(len(self.joints))]
-        each = self.members // len(self.joints)
-        inputs = torch.stack([self.told(x, known, start) for start in starts])
-        return starts, self.learned(inputs if each == 1 else inputs.repeat_interleave(each, 0))
-
-    def start(
-        self, x: Tensor, known: Tensor, joint: Joint | Factors, cells: tuple[Tensor, Tensor] | None = None
-    ) -> Start:
+    def start(self, x: Tensor, known: Tensor, joint: Joint | Factors, cells: Cells | None = None) -> Start:
         """Where a joint (one, or one for each row) says the variables are, given the known ones of x (B, N).
 
-        ``cells``: rows and variables (H,) whose log-chances (H, P) are wanted, instead of those of all codes.
+        ``cells``: those whose log-chances (H, P) are wanted, instead of those of all codes.
         """
-        features, told = (
-            (self.expansion.expand(x), self.expansion.spread(known)) if self.has_codes else (x.float(), known)
-        )
-        if not self.has_joints:
-            center, variance = (self.get_buffer(f"plain_{name}").expand(len(x), -1) for name in ("center", "variance"))
-            features = torch.where(told, features, center) if self.has_codes else features
-            share = features.new_zeros(len(x), 0)
+        features, spread = x.float(), known
+        if self.has_codes:
+            features, spread = self.expansion.expand(x), self.expansion.spread(known)
+        if self.has_joints:
+            features, variance, log_share, _ = condition(joint, features, spread)
+            center, share = features, log_share.exp()
         else:
-            answer = condition_runs(joint, features, told)
-            center, variance, share = answer.center, answer.variance, answer.log_share.exp()
-            features = center
-        real = self.expansion.real
-        own, variance = (center[:, real], variance[:, real]) if self.has_codes else (center, variance)
-        feature, role, least = (self.get_buffer(name) for name in ("code_feature", "role", "least"))
-        chances = log_chances(center, feature, role, least, cells) if self.has_codes else None
-        return Start(own, variance.clamp(min=1e-4).sqrt(), chances, share, features, told)
+            center, variance = (self.get_buffer(f"plain_{name}").expand(len(x), -1) for name in ("center", "variance"))
+            features = torch.where(spread, features, center) if self.has_codes else features
+            share = features.new_zeros(len(x), 0)
+        chances, own = None, center
+        if self.has_codes:
+            real = self.expansion.real
+            own, variance = center[:, real], variance[:, real]
+            layout = (self.get_buffer(name) for name in ("code_feature", "role", "floor"))
+            chances = log_chances(center, *layout, cells=cells)
+        return Start(own, variance.clamp(min=1e-4).sqrt(), chances, share, features, spread)
 
-    def told(self, x: Tensor, known: Tensor, start: Start) -> Tensor:
-        """(B, F): what the members are told of values x (B, N), 0 where not known."""
+    def inputs(self, x: Tensor, known: Tensor, start: Start) -> Tensor:
+        """(B, F): what the members see of values x (B, N), 0 where not known."""
         # x is 0 where it is not known, but a code of 0 is a feature of 1.
-        values = (
-            torch.where(start.told, start.features, torch.zeros_like(start.features)) if self.has_codes else x.float()
-        )
-        told = [values, known.to(values.dtype)]
+        nothing = torch.zeros_like(start.features)
+        values = torch.where(start.known, start.features, nothing) if self.has_codes else x.float()
+        seen = [values, known.to(values.dtype)]
         is_known = known[:, self.expansion.number_index]
         if self.bins:
             real = x[:, self.expansion.number_index]
-            told.append(in_bins(real, is_known, self.get_buffer("edges"), self.get_buffer("reach")))
+            seen.append(in_bins(real, is_known, self.get_buffer("edges"), self.get_buffer("reach")))
         if self.has_joints:
-            told.append(torch.where(start.told, torch.zeros_like(values), start.features))
-            told.append(torch.where(is_known, 0.0, start.scale.log()))
-            told.append(functional.pad(start.share, (0, max(self.joints) - start.share.shape[1])))
-        return torch.cat(told, -1)
+            seen.append(torch.where(start.known, nothing, start.features))
+            seen.append(torch.where(is_known, 0.0, start.scale.log()))
+            seen.append(functional.pad(start.share, (0, max(self.joints) - start.share.shape[1])))
+        return torch.cat(seen, -1)
 
     def learned(self, inputs: Tensor) -> Tensor:
         """(M, b, N, P): what each member adds, from inputs (M, b, F)."""
         h = self.enter(inputs)
-        for up, down in zip(self._layers(self.up), self._layers(self.down)):
+        for up, down in zip(self.up, self.down):
             inner = functional.silu(up(functional.rms_norm(h, (self.width,))))
             h = h + down(functional.dropout(inner, self.dropout, self.training))
         h = functional.dropout(functional.rms_norm(h, (self.width,)), self.dropout, self.training)
@@ -264,27 +249,71 @@ class GaussianResidualEnsemble(nn.Module):
 
     def read(self, start: Start, learned: Tensor | None) -> Tensor:
         """(..., b, N, P): parameters for the likelihood, from a start and what was learned beyond it (..., b, N, P)."""
-        place = self.expansion.place  # (N,), the number among the numbers; 0 for codes, whose answer is not used
-        if self.expansion.numbers:
-            center, scale = start.center[:, place].unsqueeze(-1), start.scale[:, place].unsqueeze(-1)
-        else:
-            center = scale = start.features.new_ones(len(start.features), self.variables, 1)
-        return read_head(center, scale, start.log_chances, learned, self._head())
+        return self._head().read(*start.numbers(self.expansion.place), start.log_chances, learned)
+
+    def _begun(self, x: Tensor, known: Tensor, cells: Cells | None = None) -> tuple[list[Start], Tensor]:
+        """Each joint's start (see ``start``), and what each member adds, (M, B, N, P)."""
+        x = torch.where(known, x, torch.zeros_like(x))
+        starts = [self.start(x, known, self.joint(number), cells) for number in range(len(self.joints))]
+        inputs = torch.stack([self.inputs(x, known, start) for start in starts])
+        return starts, self.learned(inputs if self.each == 1 else inputs.repeat_interleave(self.each, 0))
+
+    def _answers(self, starts: list[Start], learned: Tensor, cells: Cells | None = None) -> Tensor:
+        """(M + J, ..., P): the parameters of all members, then of the joints by themselves."""
+        head = self._head() if cells is None else self._head().at(cells[1])
+        begun = [(*start.numbers(self.expansion.place, cells), start.log_chances) for start in starts]
+        answers = [head.read(*one, part) for one, part in zip(begun, learned.split(self.each))]
+        if self.has_joints:
+            answers += [head.read(*one, None).unsqueeze(0) for one in begun]
+        return torch.cat(answers)
 
     def _head(self) -> Head:
         """The head of all variables (N, P)."""
-        role, value, log_start = (self.get_buffer(name) for name in ("role", "value", "log_start"))
-        widen, sharpen = (self.get_buffer(name) for name in ("widen", "sharpen"))
-        return Head(role, value, log_start, widen, sharpen, self._has_spikes, self._shared)
+        parts = (self.get_buffer(name) for name in ("role", "value", "log_start", "widen", "sharpen"))
+        return Head(*parts, has_spikes=self._has_spikes, shared=self._shared)
 
     def _keep(self, name: str, value: Tensor, persistent: bool = True) -> None:
         self.register_buffer(name, value, persistent=persistent)
-
-    @staticmethod
-    def _layers(layers: nn.ModuleList) -> Sequence[Any]:
-        return list(layers)
 
 
 def _complete(module: nn.Module, state: dict[str, Any], prefix: str, *_: object) -> None:
     """Weights that were saved before there was a factor on logits mean a factor of 1."""
     state.setdefault(f"{prefix}sharpen", torch.zeros_like(module.get_buffer("sharpen")))
+
+
+class Batched(nn.Module):
+    """M linear maps at once: (M, b, inputs) -> (M, b, outputs)."""
+
+    def __init__(self, members: int, inputs: int, outputs: int, zero: bool = False) -> None:
+        super().__init__()
+        weight = torch.zeros(members, inputs, outputs)
+        self.weight = nn.Parameter(weight if zero else nn.init.normal_(weight, std=1 / math.sqrt(inputs)))
+        self.bias = nn.Parameter(torch.zeros(members, 1, outputs))
+
+    def forward(self, h: Tensor) -> Tensor:
+        return torch.baddbmm(self.bias, h, self.weight)
+
+
+def quantile_bins(x: Tensor, present: Tensor, bins: int) -> tuple[Tensor, Tensor]:
+    """Where the T bins of each of R numbers begin and how far they reach, float32 (R, T), from present values (B, R).
+
+    Where quantiles coincide there are fewer bins, and the others are never reached; without a value all begin at 0.
+    """
+    begin, reach = x.new_zeros(x.shape[1], bins), x.new_ones(x.shape[1], bins)
+    level = torch.linspace(0, 1, bins + 1, dtype=torch.float64, device=x.device)
+    for number in range(x.shape[1]):
+        values = x[present[:, number], number].double()
+        if len(values) == 0:
+            continue
+        edges = torch.unique(torch.quantile(values[:: max(1, len(values) // _ENOUGH)], level))
+        apart = edges.diff().clamp(min=1e-3)
+        begin[number].fill_(float(edges[-1]) + _NEVER)
+        begin[number, : len(apart)] = edges[:-1].float()
+        reach[number, : len(apart)] = apart.float()
+    return begin, reach
+
+
+def in_bins(x: Tensor, known: Tensor, begin: Tensor, reach: Tensor) -> Tensor:
+    """(B, R T): the bins of R numbers x (B, R), 0 where not known."""
+    steps = (x.unsqueeze(-1) - begin) / reach
+    return torch.where(known.unsqueeze(-1), steps.clamp(0.0, 1.0) - 0.5, 0.0).flatten(1)
