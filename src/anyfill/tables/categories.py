@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from anyfill.checks import refuse
-from anyfill.tables.columns import Array, Column, Floats, Unknown, Value, listed, tidy
+from anyfill.tables.columns import Array, Column, Floats, Unknown, Value, listed, require_once, tidy
 from anyfill.tables.kinds import Variable
 
 MAX_LEVELS = 100
@@ -68,9 +68,7 @@ class Category(Variable):
         where = f"of column {self.name!r}"
         if not self.values:
             raise refuse(f"values {where}", expected="at least one", got="none")
-        if len(set(self.values)) != self.size:
-            twice = next(value for value in self.values if self.values.count(value) > 1)
-            raise refuse(f"values {where}", expected="each of them once", got=f"{twice!r} twice")
+        require_once(f"values {where}", self.values)
         if self.rest is not None and self.rest != self.size - 1:
             raise refuse(f"rest {where}", expected=f"the last code, {self.size - 1}", got=self.rest)
         if self.rest_values and (self.rest is None or self.rest_values[0] != self.values[-1]):

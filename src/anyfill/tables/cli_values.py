@@ -4,15 +4,17 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from anyfill.checks import refuse
-from anyfill.tables.ask import Answer
 from anyfill.tables.files import format_of
-from anyfill.tables.measure import NextFeature
 from anyfill.tables.recipes import NAMES
 from anyfill.tables.schema import Declaration
 from anyfill.tables.table import Category, Number, Table
+
+if TYPE_CHECKING:
+    from anyfill.tables.ask import Answer
+    from anyfill.tables.measure import NextFeature
 
 _FIGURES = ("value", "median", "low", "high")
 
@@ -81,7 +83,7 @@ def read_given(table: Table, said: list[str]) -> dict[str, Any]:
     return given
 
 
-def answer_json(answer: Answer, table: Table) -> dict[str, Any]:
+def answer_json(answer: "Answer", table: Table) -> dict[str, Any]:
     """An answer as JSON can keep it: numbers are numbers, also where the table has them as text."""
     found = answer.to_dict()
     for name in (column.name for column in table.columns if isinstance(column, Number) and column.text):
@@ -107,7 +109,7 @@ def read_costs(path: Path, table: Table) -> dict[str, float]:
     return costs
 
 
-def rankings(found: NextFeature) -> str:
+def rankings(found: "NextFeature") -> str:
     """What to measure next, as an aligned table for each row."""
     lines: list[str] = []
     for row, best in enumerate(found.best):

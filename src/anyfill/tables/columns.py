@@ -147,6 +147,13 @@ def listed(values: Sequence[Any], form: Callable[[Any], str] = repr, between: st
     return between.join(map(form, values[:maximum])) + (between + "…" if len(values) > maximum else "")
 
 
+def require_once(what: str, names: Sequence[Any], expected: str = "each of them once") -> None:
+    """Refuse names of which one stands there twice."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise refuse(what, expected=expected, got=f"{twice!r} twice")
+
+
 def unfit(name: str, dtype: object) -> ValueError:
     """The refusal of a column whose dtype has no kind."""
     return refuse(f"column {name!r}", expected=WANTED, got=dtype)
@@ -190,7 +197,7 @@ def as_chunks(series: Any) -> Any:
 
 
 def _read_arrow(name: str, cells: Any, tokens: frozenset[str], *, closed: bool) -> Column:
-    """The column that chunks of Arrow are; the levels of a dictionary are told only if they are ``closed``."""
+    """The column that chunks of Arrow are; the levels of a dictionary count only if they are ``closed``."""
     dtype: Any = cells.type
     types = pa.types
     if types.is_dictionary(dtype):

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from anyfill.checks import refuse
-from anyfill.tables.columns import plain_cells, present
+from anyfill.tables.columns import plain_cells, present, require_once
 from anyfill.tables.typed_files import Sink, Tables, regroup
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -71,9 +71,7 @@ def sniff(path: Path, delimiter: str | None = None) -> tuple[Dialect, list[str]]
     lines = io.StringIO(text, newline="")
     names = next(row for row in csv.reader(iter(lines.readline, ""), delimiter=chosen) if row)
     newline = "\r\n" if text[: lines.tell()].endswith("\r\n") else "\n"  # of the header: a cell may hold the other
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise refuse(f"header of {path}", expected="each name once", got=f"{twice!r} twice")
+    require_once(f"header of {path}", names, "each name once")
     return Dialect(chosen, newline, sample.startswith(codecs.BOM_UTF8)), names
 
 

@@ -193,12 +193,9 @@ def open_writer(path: str | Path, *, like: str | Path | None = None) -> Generato
         like: a file of text whose delimiter, ends of lines and byte order mark the new one shall have.
     """
     kind = format_of(path)
-    target = Path(path).resolve()
-    if target.is_dir():
-        raise refuse(f"{path}", expected="the name of a file", got="a folder")
     dialect = _dialect(kind, like)
     with whole_file(path) as file:
-        sink = _sink(file, kind, target, dialect)
+        sink = _sink(file, kind, Path(path).resolve(), dialect)
         try:
             writer = Writer(sink)
             yield writer

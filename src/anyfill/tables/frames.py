@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from anyfill.checks import refuse
 from anyfill.tables.column_writing import numpy_cells, write_series
-from anyfill.tables.columns import MISSING_TOKENS, Array, Column, present, read_array, read_series
+from anyfill.tables.columns import MISSING_TOKENS, Array, Column, listed, present, read_array, read_series, require_once
 
 __all__ = ["MISSING_TOKENS", "Column", "Frame", "append_columns", "blank"]
 
@@ -100,8 +100,7 @@ class Frame:
 
     def _index(self, name: str) -> int:
         if name not in self.names:
-            known = ", ".join(self.names[:10]) + (", …" if len(self.columns) > 10 else "")
-            raise refuse("name of a column", expected=f"one of {known}", got=repr(name))
+            raise refuse("name of a column", expected=f"one of {listed(self.names, str)}", got=repr(name))
         return self.names.index(name)
 
     def _back(self, frame: nw.DataFrame[Any]) -> Any:
@@ -241,9 +240,7 @@ def _names(names: Sequence[str] | None, count: int) -> list[str]:
 def _require_distinct(names: Sequence[str]) -> None:
     if not names:
         raise refuse("table", expected="at least one column", got="none")
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise refuse("names of columns", expected="each of them once", got=f"{twice!r} twice")
+    require_once("names of columns", names)
 
 
 def _listed(rows: Sequence[Any], names: Sequence[str] | None) -> Any:

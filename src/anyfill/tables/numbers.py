@@ -29,9 +29,9 @@ Warp = Literal["none", "log", "asinh"]
 
 MAX_ANCHORS = 32
 FARTHEST = 1e6
-"""No z is farther out than this: what is told to a network stays finite in 32 bits, whatever arrives at use."""
+"""No z is farther out than this: what a network sees stays finite in 32 bits, whatever arrives at use."""
 LOG_FLOOR = -10.0
-"""The least z of a log column: values at or below its center, where the logarithm ends, are told as this."""
+"""The smallest z of a log column: values at or below its center, where the logarithm ends, become this."""
 SMALLEST = 1e-300
 """No scale or spread is smaller: dividing by it must not overflow where the data does not."""
 _LARGEST = float(np.finfo(np.float64).max)
@@ -77,14 +77,10 @@ class Number(Variable):
     whole: bool = False
 
     def __post_init__(self) -> None:
-        given: dict[str, Any] = {  # lists for tuples and text for infinite numbers, as JSON gives them, will do
-            "anchors": tuple(self.anchors),
-            "decimals": None if self.decimals is None else tuple(self.decimals),
-            "low": float(self.low),
-            "high": float(self.high),
-        }
-        for name, value in given.items():
-            object.__setattr__(self, name, value)
+        # Lists for tuples and text for infinite numbers, as JSON gives them, will do.
+        for name, kind in (("anchors", tuple), ("decimals", tuple), ("low", float), ("high", float)):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else kind(value))
         where = f"of column {self.name!r}"
         for what, value in (("scale", self.scale), ("spread", self.spread)):
             if not SMALLEST <= value < math.inf:
@@ -132,13 +128,9 @@ class Number(Variable):
 
     def warped(self, values: Floats) -> Floats:
         """u, any shape: values in own units, bent but not yet standardised."""
-        match self.warp:
-            case "none":
-                return np.asarray(values, dtype=np.float64)
-            case "log":
-                return np.log((values - self.center) / self.spread)
-            case "asinh":
-                return np.arcsinh((values - self.center) / self.spread)
+        if self.warp == "none":
+            return np.asarray(values, dtype=np.float64)
+        return (np.log if self.warp == "log" else np.arcsinh)((values - self.center) / self.spread)
 
     def encode(self, values: Floats) -> Floats:
         """Standardised values z, any shape; NaN = missing."""
@@ -210,13 +202,9 @@ class Number(Variable):
         return self.encode(read_numbers(column, unknown=unknown))
 
     def _unwarped(self, u: Floats) -> Floats:
-        match self.warp:
-            case "none":
-                return u
-            case "log":
-                return self.center + self.spread * np.exp(u)
-            case "asinh":
-                return self.center + self.spread * np.sinh(u)
+        if self.warp == "none":
+            return u
+        return self.center + self.spread * (np.exp if self.warp == "log" else np.sinh)(u)
 
     def _on_grid(self, x: Floats) -> Floats:
         with np.errstate(over="ignore"):
@@ -255,10 +243,10 @@ def _word(value: float, decimals: tuple[int, int] | None) -> str:
     word = repr(value).removesuffix(".0")
     if decimals is None:
         return word
-    fewest, most = decimals
+    fewest, maximum = decimals
     if "e" in word:
-        word = f"{value:.{most}f}"
-        word = word.rstrip("0").removesuffix(".") if most else word
+        word = f"{value:.{maximum}f}"
+        word = word.rstrip("0").removesuffix(".") if maximum else word
     lacking = fewest - len(word.partition(".")[2])
     if lacking <= 0:
         return word

@@ -102,10 +102,10 @@ def _holes(model: Any, frame: Frame) -> list[str]:
         return [*pieces, page.paragraph("Nothing: every cell has a value.")]
     patterns, counts = np.unique(present, axis=0, return_counts=True)
     usual = np.argsort(-counts, kind="stable")
-    most = [
+    lacking = [
         ", ".join(name for name, there in zip(names, patterns[i]) if not there) or "nothing" for i in usual[:3].tolist()
     ]
-    patterned = "; ".join(f"{w} ({counts[i] / len(present):.0%} of rows)" for w, i in zip(most, usual[:3].tolist()))
+    patterned = "; ".join(f"{w} ({counts[i] / len(present):.0%} of rows)" for w, i in zip(lacking, usual[:3].tolist()))
     shares = sorted(((name, float(share)) for name, share in zip(names, missing) if share > 0), key=lambda one: -one[1])
     return [
         *pieces,
@@ -250,11 +250,11 @@ def _acquisition(model: Any, frame: Frame, goal: int, seed: int) -> list[str]:
                 codes, counts = np.unique(steps[1].chosen.numpy(), return_counts=True)
                 first = table.names[int(codes[counts.argmax()])]
     what = "Root mean squared error, in the model's standard units," if number else "Share of wrong answers"
-    name, most = table.names[goal], max(map(len, curves.values())) - 1
+    name, count = table.names[goal], max(map(len, curves.values())) - 1
     return [
         page.heading(f"How fast {name} is learnt"),
         page.paragraph(
-            f"{what} for {name} in {len(index)} rows after each of {most} measurements at most, from nothing known. "
+            f"{what} for {name} in {len(index)} rows after each of {count} measurements at most, from nothing known. "
             "Most telling first: "
             f"each row measures what the model expects to tell most about {name}; most often {first} comes first."
         ),

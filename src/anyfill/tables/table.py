@@ -22,7 +22,7 @@ from torch import Tensor
 from anyfill.checks import refuse, require_shape
 from anyfill.rows import Rows
 from anyfill.tables.categories import Category
-from anyfill.tables.columns import Unknown, Value
+from anyfill.tables.columns import Unknown, Value, require_once
 from anyfill.tables.dates import Datetime
 from anyfill.tables.frames import Frame
 from anyfill.tables.kinds import Ignored, Variable
@@ -49,9 +49,7 @@ class Table:
         object.__setattr__(self, "missing", tuple(self.missing))
         if not self.columns:
             raise refuse("table", expected="at least one column", got="none")
-        if len(set(self.names)) != len(self.names):
-            twice = next(name for name in self.names if self.names.count(name) > 1)
-            raise refuse("names of columns", expected="each of them once", got=f"{twice!r} twice")
+        require_once("names of columns", self.names)
         if self.missing and len(self.missing) != len(self.columns):
             raise refuse("missing", expected=f"a share for each of {len(self.columns)} columns", got=len(self.missing))
 

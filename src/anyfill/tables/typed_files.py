@@ -26,7 +26,7 @@ import pyarrow.parquet as parquet
 
 from anyfill.checks import refuse
 from anyfill.tables.column_writing import dictionary_array
-from anyfill.tables.columns import dictionary_parts, plain_cells
+from anyfill.tables.columns import dictionary_parts, plain_cells, require_once
 
 Tables = Generator[tuple[Any, float], None, None]
 """Tables one after the other, each with the share of the file that has been read."""
@@ -211,16 +211,14 @@ def read_sheet(path: Path, sheet: str | int | None = None) -> Any:
             book.close()
     if not rows:
         raise refuse(f"file {path}", expected="a header and rows", got="an empty sheet")
-    columns: dict[str, list[Any]] = {}
-    for j, name in enumerate(rows[0]):
-        if name is None:
-            raise refuse(f"header of {path}, column {j + 1}", expected="a name", got="an empty cell")
-        if str(name) in columns:
-            raise refuse(f"header of {path}", expected="each name once", got=f"{str(name)!r} twice")
-        columns[str(name)] = [row[j] for row in rows[1:]]
+    if None in rows[0]:
+        where = f"header of {path}, column {rows[0].index(None) + 1}"
+        raise refuse(where, expected="a name", got="an empty cell")
+    names = [str(name) for name in rows[0]]
+    require_once(f"header of {path}", names, "each name once")
     if len(rows) == 1:
         raise refuse(f"file {path}", expected="rows below the header", got="none")
-    return pd.DataFrame(columns)
+    return pd.DataFrame({name: [row[j] for row in rows[1:]] for j, name in enumerate(names)})
 
 
 class SheetSink(Sink):
