@@ -18,9 +18,9 @@ MAX_NEXT_ROWS = 100
 """Rows that ``anyfill next`` takes at a time."""
 
 
-Statistic = StrEnum("Statistic", ["mean", "median", "mode"])
-EngineName = StrEnum("EngineName", ["processes", "dask", "ray", "none"])
-Unknown = StrEnum("Unknown", ["error", "missing"])
+Statistic = StrEnum("Statistic", {"mean": "mean", "median": "median", "mode": "mode"})
+EngineName = StrEnum("EngineName", {"processes": "processes", "dask": "dask", "ray": "ray", "none": "none"})
+Unknown = StrEnum("Unknown", {"error": "error", "missing": "missing"})
 
 ModelFolder = Annotated[Path, Argument(metavar="MODEL", help="Folder of a model made by anyfill fit.")]
 DataFile = Annotated[Path, Argument(metavar="DATA", help=f"The table: {FORMATS}.")]
