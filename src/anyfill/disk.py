@@ -1,8 +1,9 @@
-"""What every writer of files needs from the system."""
+"""Files and folders that appear as a whole: written under another name beside their place, then renamed into it."""
 
 import os
 import secrets
 import shutil
+import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,3 +49,25 @@ def write_bytes(data: bytes, path: str | Path) -> None:
     """Make a file of these bytes, see ``whole_file``."""
     with whole_file(path) as file:
         file.write(data)
+
+
+@contextmanager
+def whole_folder(path: str | Path) -> Generator[Path]:
+    """An empty folder to write into, which takes its name at the end, in place of what had it, as a whole or not at all."""
+    target = Path(path).resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
+    fresh, old = work / "new", work / "old"
+    fresh.mkdir()
+    try:
+        yield fresh
+        if target.exists():
+            os.replace(target, old)
+        try:
+            os.replace(fresh, target)
+        except BaseException:
+            if old.exists():
+                os.replace(old, target)
+            raise
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
