@@ -6,8 +6,8 @@ step    seconds of one optimizer step over the hidden matrices of two networks, 
 loss    a residual MLP on scikit-learn's digits: nats per digit on held-out rows after equal steps from equal weights,
         Muon on the hidden matrices and AdamW on the rest, mean over three seeds
 
-Ratios are torch's over ours: above 1, ours is the faster (``step``) or the better (``loss``). Sharded weights (FSDP) are
-no part of it: torch's Muon multiplies ``DTensor``s there, one message per product; ours gathers each shape once.
+Ratios are torch's over ours: above 1, ours is the faster (``step``) or the better (``loss``). Sharded weights
+(FSDP) are no part of it: torch's Muon multiplies ``DTensor``s there, a message a product; ours gathers a shape at once.
 Writes results/muon.json, on CUDA results/muon_cuda.json.
 """
 
