@@ -14,6 +14,7 @@ from torch import Generator, Tensor
 from anyfill.ising import estimation as module
 from anyfill.ising.asymptotics import ising_variance
 from anyfill.ising.block_means import block_means
+from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.ising.estimation import fit_ising, ising_loss, ising_steps
 from anyfill.ising.loss import BlockLoss
 from anyfill.ising.model import Ising
@@ -22,7 +23,6 @@ from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.states import all_codes, to_spins
 from anyfill.questions import KSubset
-from anyfill.questions.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.rows import Rows
 
 SUBSETS = subsets_of(4, [(0, 1), (1, 2, 3), (0, 3), (2,)])

@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
+from anyfill.ising.blocks import k_blocks
 from anyfill.ising.clique import Clique, LumpedChain, clique_kgibbs_matrix
 from anyfill.ising.dynamics import transition_matrix
 from anyfill.ising.hitting_command import hitting
 from anyfill.networks.states import all_codes
-from anyfill.questions.blocks import k_blocks
 
 SMALL = Clique.alike(5, 3, 0.4, 0.3)
 

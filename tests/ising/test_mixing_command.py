@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from anyfill.ising.blocks import k_blocks
 from anyfill.ising.dynamics import transition_matrix
 from anyfill.ising.mixing_command import mixing
 from anyfill.ising.mixing_sampled import mixing_sampled
@@ -12,7 +13,6 @@ from anyfill.ising.model import Ising
 from anyfill.ising.model_options import LabModel
 from anyfill.ising.parallel import independent_parallel_matrix
 from anyfill.networks.states import all_codes, to_spins
-from anyfill.questions.blocks import k_blocks
 
 MODEL = LabModel(Ising.complete(4, 0.3, 0.2), "complete")
 

@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from anyfill.ising.asymptotics import ising_variance
+from anyfill.ising.blocks import k_blocks
 from anyfill.ising.draws import draw_rows
 from anyfill.ising.model import Ising
 from anyfill.ising.model_options import LabModel
 from anyfill.ising.spectra import poincare_constant
 from anyfill.ising.variance_command import Computed, compare, variance, work_of
 from anyfill.ising.variance_sampled import sampled_traces
-from anyfill.questions.blocks import k_blocks
 
 
 def random_model(variables: int = 4, seed: int = 0) -> LabModel:

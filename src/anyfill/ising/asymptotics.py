@@ -25,10 +25,10 @@ from torch import Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
 from anyfill.ising.block_means import block_means
+from anyfill.ising.blocks import Blocks, k_blocks
 from anyfill.ising.dynamics import apply_dynamics, dirichlet_matrix, mass_of
 from anyfill.ising.model import Ising
 from anyfill.networks.states import MAX_EXACT, all_codes
-from anyfill.questions.blocks import Blocks, k_blocks
 
 IMPRECISE = "couplings or fields this strong leave less than double precision resolves"
 """Why an information matrix that is positive definite comes out singular."""

@@ -18,8 +18,8 @@ from math import comb
 import torch
 from torch import Tensor
 
+from anyfill.ising.blocks import Blocks
 from anyfill.networks.states import all_codes
-from anyfill.questions.blocks import Blocks
 
 
 @dataclass(slots=True)

@@ -23,9 +23,9 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
+from anyfill.ising.blocks import Blocks, listed_rows
 from anyfill.ising.model import blocks_by_size
 from anyfill.networks.states import all_codes, require_exact, to_spins
-from anyfill.questions.blocks import Blocks, listed_rows
 from anyfill.questions.draws import uniforms
 
 MAX_AT_ONCE = 2**22

@@ -26,8 +26,8 @@ from torch import Tensor
 
 from anyfill.checks import refuse, require_shape
 from anyfill.ising.block_tree import Averages, block_tree, fixed_weights, spread
+from anyfill.ising.blocks import Blocks
 from anyfill.networks.states import all_codes, require_exact
-from anyfill.questions.blocks import Blocks
 
 MAX_WORK = 1e12
 """The most multiplications spent on exact covariances: some minutes on one core."""

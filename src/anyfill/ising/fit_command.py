@@ -16,6 +16,7 @@ from torch import Generator
 from anyfill.checks import refuse, require_count
 from anyfill.interface.meter import metered
 from anyfill.ising.asymptotics import ising_variance
+from anyfill.ising.blocks import k_blocks
 from anyfill.ising.draws import draw_rows
 from anyfill.ising.estimation import fit_ising
 from anyfill.ising.model import Ising
@@ -23,7 +24,6 @@ from anyfill.ising.model_options import LabModel
 from anyfill.ising.show import Found, Listing, number, plain
 from anyfill.ising.variance_sampled import MAX_PARAMETERS, MAX_TOGETHER, sampled_traces
 from anyfill.networks.states import MAX_EXACT
-from anyfill.questions.blocks import k_blocks
 
 MAX_FOR_TRACE = 12
 """Spins up to which Gamma_k is exact here."""

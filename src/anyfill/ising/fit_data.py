@@ -14,13 +14,13 @@ from matplotlib.figure import Figure
 
 from anyfill.interface.meter import metered
 from anyfill.ising.asymptotics import ising_variance
+from anyfill.ising.blocks import k_blocks
 from anyfill.ising.estimation import IsingFit, fit_ising
 from anyfill.ising.fit_command import MAX_FOR_TRACE, Descend, require_sizes
 from anyfill.ising.model import Ising
 from anyfill.ising.model_options import LabModel
 from anyfill.ising.show import Found, Listing, number, plain
 from anyfill.ising.spin_files import SpinData
-from anyfill.questions.blocks import k_blocks
 
 MAX_SHOWN = 40
 """Parameters that are listed in the terminal; JSON has all."""

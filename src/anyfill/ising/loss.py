@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from anyfill.ising.blocks import Blocks, listed_rows
 from anyfill.ising.model import Ising, blocks_by_size
 from anyfill.ising.pseudolikelihood import block_choice, completions
 from anyfill.networks.states import require_exact
-from anyfill.questions.blocks import Blocks, listed_rows
 
 _PORTION = 2**21
 """Statistics computed together."""

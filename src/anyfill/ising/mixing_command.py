@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from anyfill.interface.meter import metered
+from anyfill.ising.blocks import k_blocks
 from anyfill.ising.dynamics import transition_matrix
 from anyfill.ising.model import Ising
 from anyfill.ising.model_options import LabModel
@@ -24,7 +25,6 @@ from anyfill.ising.show import Found, Listing, large, number, offering, plain
 from anyfill.ising.spectra import LEAST_GAP, mixing_time, slowest_mode, spectrum
 from anyfill.ising.tensorization import tensorization_constant
 from anyfill.ising.variance_command import require_listed
-from anyfill.questions.blocks import k_blocks
 
 MAX_DENSE = 9
 """Spins up to which whole transition matrices are raised to powers."""

@@ -22,10 +22,10 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
+from anyfill.ising.blocks import Blocks, listed_rows
 from anyfill.ising.model import block_number, blocks_by_size
 from anyfill.model import Model
 from anyfill.networks.states import all_codes
-from anyfill.questions.blocks import Blocks, listed_rows
 from anyfill.questions.question import Factorization, Order, Question, Questions, at_once, order_of, question_of
 from anyfill.rows import Rows
 

@@ -13,9 +13,9 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
+from anyfill.ising.blocks import Blocks
 from anyfill.ising.model import Ising, blocks_by_size
 from anyfill.networks.states import all_codes
-from anyfill.questions.blocks import Blocks
 
 MAX_AT_ONCE = 2**23
 """The most statistics held at once: 64 MiB."""

@@ -23,8 +23,8 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
 from anyfill.ising.block_tree import Averages
+from anyfill.ising.blocks import Blocks
 from anyfill.ising.dynamics import dirichlet_matrix, mass_of, transition_matrix
-from anyfill.questions.blocks import Blocks
 
 Method = Literal["auto", "dense", "lanczos"]
 

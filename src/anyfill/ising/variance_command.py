@@ -27,13 +27,13 @@ from anyfill.ising.asymptotics import (
     parameter_names,
 )
 from anyfill.ising.block_tree import k_block_nodes
+from anyfill.ising.blocks import MAX_BLOCKS, k_blocks
 from anyfill.ising.dynamics import MAX_NUMBERS, MAX_WORK
 from anyfill.ising.model import Ising
 from anyfill.ising.model_options import LabModel
 from anyfill.ising.show import Found, Listing, large, number, offering, plain, verdict
 from anyfill.ising.spectra import slowest_mode
 from anyfill.networks.states import MAX_EXACT, all_codes
-from anyfill.questions.blocks import MAX_BLOCKS, k_blocks
 
 ROUNDING = 1e-9
 INSTEAD = "--sampled estimates the traces from draws, without the theorem checks"
