@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from anyfill.ising.asymptotics import block_information, fisher_information
-from anyfill.ising.block_means import block_means
 from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.ising.dynamics import (
     apply_dynamics,
+    block_means,
     dirichlet_form,
     dirichlet_matrix,
     dirichlet_sum,

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from anyfill.ising.blocks import k_blocks
-from anyfill.ising.clique import Clique, LumpedChain, clique_kgibbs_matrix
+from anyfill.ising.clique_chains import Clique, LumpedChain, clique_kgibbs_matrix
 from anyfill.ising.dynamics import transition_matrix
 from anyfill.ising.hitting_command import hitting
 from anyfill.networks.states import all_codes

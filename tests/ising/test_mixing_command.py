@@ -11,7 +11,7 @@ from anyfill.ising.mixing_command import mixing
 from anyfill.ising.mixing_sampled import mixing_sampled
 from anyfill.ising.model import Ising
 from anyfill.ising.model_options import LabModel
-from anyfill.ising.parallel import independent_parallel_matrix
+from anyfill.ising.spectra import independent_parallel_matrix
 from anyfill.networks.states import all_codes, to_spins
 
 MODEL = LabModel(Ising.complete(4, 0.3, 0.2), "complete")

@@ -7,7 +7,7 @@ import torch
 
 from anyfill.ising.asymptotics import ising_variance
 from anyfill.ising.blocks import k_blocks
-from anyfill.ising.draws import draw_rows
+from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.model import Ising
 from anyfill.ising.model_options import LabModel
 from anyfill.ising.spectra import poincare_constant

@@ -256,7 +256,7 @@ def hitting(
     only the number of its spins that are up is followed.
     """
     from anyfill.checks import refuse
-    from anyfill.ising.clique import Clique
+    from anyfill.ising.clique_chains import Clique
     from anyfill.ising.hitting_command import hitting as work
     from anyfill.ising.hitting_command import usual_sizes
     from anyfill.ising.model_options import block_sizes, build

@@ -26,8 +26,8 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_positive, require_shape
 from anyfill.ising.blocks import Blocks
-from anyfill.ising.loss import BlockLoss
 from anyfill.ising.model import Ising
+from anyfill.ising.pseudolikelihood import BlockLoss
 from anyfill.networks.states import require_exact
 from anyfill.questions.k_subset import KSubset
 from anyfill.questions.question import Questions

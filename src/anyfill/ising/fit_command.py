@@ -17,8 +17,8 @@ from anyfill.checks import refuse, require_count
 from anyfill.interface.meter import metered
 from anyfill.ising.asymptotics import ising_variance
 from anyfill.ising.blocks import k_blocks
-from anyfill.ising.draws import draw_rows
 from anyfill.ising.estimation import fit_ising
+from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.model import Ising
 from anyfill.ising.model_options import LabModel
 from anyfill.ising.show import Found, Listing, number, plain

@@ -17,8 +17,8 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse
 from anyfill.interface.meter import metered
 from anyfill.ising.chains import IndependentParallel, KGibbs, first_hits
-from anyfill.ising.clique import Clique, LumpedChain, clique_kgibbs_matrix, clique_parallel_matrix
-from anyfill.ising.hitting import MAX_LAW, HittingLaw, hitting_law, log_hitting_times
+from anyfill.ising.clique_chains import Clique, LumpedChain, clique_kgibbs_matrix, clique_parallel_matrix
+from anyfill.ising.first_passage import MAX_LAW, HittingLaw, hitting_law, log_hitting_times
 from anyfill.ising.separation_report import promises
 from anyfill.ising.show import LEAST_CHANCE, Found, Listing, chance, known_chance, number, plain, power_of_ten
 

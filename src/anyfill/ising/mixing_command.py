@@ -20,9 +20,15 @@ from anyfill.ising.blocks import k_blocks
 from anyfill.ising.dynamics import transition_matrix
 from anyfill.ising.model import Ising
 from anyfill.ising.model_options import LabModel
-from anyfill.ising.parallel import independent_parallel_law, independent_parallel_matrix
 from anyfill.ising.show import Found, Listing, large, number, offering, plain
-from anyfill.ising.spectra import LEAST_GAP, mixing_time, slowest_mode, spectrum
+from anyfill.ising.spectra import (
+    LEAST_GAP,
+    independent_parallel_law,
+    independent_parallel_matrix,
+    mixing_time,
+    slowest_mode,
+    spectrum,
+)
 from anyfill.ising.tensorization import tensorization_constant
 from anyfill.ising.variance_command import require_listed
 

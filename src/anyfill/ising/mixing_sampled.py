@@ -17,7 +17,7 @@ from anyfill.checks import require_count
 from anyfill.evaluation.mixing import autocorrelation_time
 from anyfill.interface.meter import metered
 from anyfill.ising.chains import IndependentParallel, KGibbs, run_chain, still
-from anyfill.ising.draws import draw_rows
+from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.model import Ising
 from anyfill.ising.model_options import LabModel
 from anyfill.ising.show import Found, Listing, number, plain

@@ -1,14 +1,14 @@
 """What propositions 4 and 5 and corollary 1 promise for one clique, with their constants and what is exactly true.
 
-The formulas, and which printed form of each is right, are in ``evaluation.lab.separation``.
+The formulas, and which printed form of each is right, are in ``anyfill.ising.separation``.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from anyfill.ising.clique import Clique, LumpedChain
-from anyfill.ising.hitting import hitting_law, surely_reached
+from anyfill.ising.clique_chains import Clique, LumpedChain
+from anyfill.ising.first_passage import hitting_law, surely_reached
 from anyfill.ising.separation import Ferromagnet, ferromagnet, modes, reach_bound, separation, stuck_bound
 from anyfill.ising.show import Listing, chance, known_chance, number, verdict
 from anyfill.networks.states import MAX_EXACT

@@ -26,9 +26,8 @@ from anyfill.ising.asymptotics import (
     inverse_information,
     parameter_names,
 )
-from anyfill.ising.block_tree import k_block_nodes
 from anyfill.ising.blocks import MAX_BLOCKS, k_blocks
-from anyfill.ising.dynamics import MAX_NUMBERS, MAX_WORK
+from anyfill.ising.dynamics import MAX_NUMBERS, MAX_WORK, k_block_nodes
 from anyfill.ising.model import Ising
 from anyfill.ising.model_options import LabModel
 from anyfill.ising.show import Found, Listing, large, number, offering, plain, verdict

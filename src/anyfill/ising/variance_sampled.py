@@ -15,11 +15,10 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
 from anyfill.interface.meter import metered
-from anyfill.ising.asymptotics import inverse_information
-from anyfill.ising.draws import draw_rows
+from anyfill.ising.asymptotics import inverse_information, sampled_information
+from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.model import Ising
 from anyfill.ising.model_options import LabModel
-from anyfill.ising.sampled_information import sampled_information
 from anyfill.ising.show import Found, Listing, number, plain
 from anyfill.ising.variance_command import require_parameters
 from anyfill.questions.k_subset import KSubset
