@@ -24,7 +24,7 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
 from anyfill.ising.blocks import Blocks, listed_rows
-from anyfill.ising.model import blocks_by_size
+from anyfill.ising.model import blocks_by_size, require_finite
 from anyfill.networks.states import all_codes, require_exact, to_spins
 from anyfill.questions.draws import uniforms
 
@@ -69,9 +69,8 @@ def still(ising: Spins) -> Still:
     if isinstance(ising, Still):
         return ising
     taken = Still(ising.variables, ising.fields.detach().double().clone(), ising.interaction.detach().double().clone())
-    for name, values in (("fields", taken.fields), ("couplings", taken.interaction)):
-        if not bool(values.isfinite().all()):
-            raise refuse(name, expected="finite numbers", got=f"{values[~values.isfinite()][0].item()}")
+    require_finite("fields", taken.fields)
+    require_finite("couplings", taken.interaction)
     return taken
 
 

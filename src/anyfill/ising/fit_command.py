@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from torch import Generator
 
 from anyfill.checks import refuse, require_count
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.ising.asymptotics import ising_variance
 from anyfill.ising.blocks import k_blocks
 from anyfill.ising.estimation import fit_ising

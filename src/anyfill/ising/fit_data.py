@@ -12,7 +12,7 @@ from pathlib import Path
 import torch
 from matplotlib.figure import Figure
 
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.ising.asymptotics import ising_variance
 from anyfill.ising.blocks import k_blocks
 from anyfill.ising.estimation import IsingFit, fit_ising

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.ising.chains import IndependentParallel, KGibbs, first_hits
 from anyfill.ising.clique_chains import Clique, LumpedChain, clique_kgibbs_matrix, clique_parallel_matrix
 from anyfill.ising.first_passage import MAX_LAW, HittingLaw, hitting_law, log_hitting_times

@@ -15,7 +15,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.ising.blocks import k_blocks
 from anyfill.ising.dynamics import transition_matrix
 from anyfill.ising.model import Ising

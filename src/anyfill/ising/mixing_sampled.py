@@ -15,7 +15,7 @@ from torch import Generator, Tensor
 
 from anyfill.checks import require_count
 from anyfill.evaluation.mixing import autocorrelation_time
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.ising.chains import IndependentParallel, KGibbs, run_chain, still
 from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.model import Ising

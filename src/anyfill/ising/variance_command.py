@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.ising.asymptotics import (
     asymptotic_variance,
     fisher_information,

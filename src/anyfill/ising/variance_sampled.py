@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.ising.asymptotics import inverse_information, sampled_information
 from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.model import Ising
