@@ -40,13 +40,13 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     """The command as Typer reads it: in the place of every argument that is a dataclass stand the fields of that."""
     groups: dict[str, type[Any]] = {}
     flat: list[inspect.Parameter] = []
-    hints = get_type_hints(command, include_extras=True)
+    hints: dict[str, Any] = get_type_hints(command, include_extras=True)
     for parameter in inspect.signature(command).parameters.values():
         kind = hints[parameter.name]
         if not dataclasses.is_dataclass(kind):
             flat.append(parameter.replace(annotation=kind))
             continue
-        groups[parameter.name] = kind
+        groups[parameter.name] = hints[parameter.name]
         own = get_type_hints(kind, include_extras=True)
         for field in dataclasses.fields(kind):
             default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default

@@ -1,7 +1,7 @@
 """What it runs on: how many threads to compute with, and which versions and device.
 
-The number of threads is measured, because more is often slower: small tensors gain little from a second thread, and on a
-machine that is busy with other things they lose a lot, for every operation waits for the thread that is held up.
+The number of threads is measured, because more is often slower: small tensors gain little from a second thread, and on
+a machine that is busy with other things they lose a lot, for every operation waits for the thread that is held up.
 """
 
 import os

@@ -1,12 +1,62 @@
-"""The exact lab: Ising models, what theory says of them, and ``anyfill lab ising``."""
+"""The exact lab: Ising models, what theory says of masked models on them, and ``anyfill lab ising``.
+
+    complete, clique, lattice, random, read     a model
+    fit, variance, mixing, hitting              what is asked of it; each answers with a ``Result``
+
+A result prints as tables, is a picture in a notebook, and saves itself:
+
+>>> from anyfill import ising
+>>> model = ising.complete(4, coupling=0.3)
+>>> found = ising.variance(model, k=[1, 4])
+>>> found                                               # doctest: +NORMALIZE_WHITESPACE
+complete graph, N = 4, J = 0.3, h = 0: 10 parameters, one block for each row
+k  tr Γ_k  ratio to MLE  C_k  C_k tr I^-1  theorem 1  margin  theorem 2  margin
+>>> found.document["theorem_1"]
+True
+>>> found.save("variance.png")                          # or .svg, .pdf; all numbers as .json
+
+Everything else is imported from its module.
+"""
 
 from typing import TYPE_CHECKING
 
 from anyfill.lazy import lazily
 
 if TYPE_CHECKING:
+    from anyfill.ising.fitting import fit
+    from anyfill.ising.hitting_times import hitting
+    from anyfill.ising.inputs import clique, complete, lattice, random, read
+    from anyfill.ising.mixing_times import mixing
     from anyfill.ising.model import Ising
+    from anyfill.ising.show import Result
+    from anyfill.ising.variances import variance
 
-__all__ = ["Ising"]
+__all__ = [
+    "Ising",
+    "Result",
+    "clique",
+    "complete",
+    "fit",
+    "hitting",
+    "lattice",
+    "mixing",
+    "random",
+    "read",
+    "variance",
+]
 
-__getattr__, __dir__ = lazily(__name__, {"Ising": "model"})
+_HOME = {
+    "Ising": "model",
+    "Result": "show",
+    "clique": "inputs",
+    "complete": "inputs",
+    "fit": "fitting",
+    "hitting": "hitting_times",
+    "lattice": "inputs",
+    "mixing": "mixing_times",
+    "random": "inputs",
+    "read": "inputs",
+    "variance": "variances",
+}
+
+__getattr__, __dir__ = lazily(__name__, _HOME)

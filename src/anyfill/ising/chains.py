@@ -147,6 +147,11 @@ class IndependentParallel:
         return (uniforms(len(x), law.variables, generator) < up).to(x.dtype)
 
 
+def kernel_of(k: int | None) -> Kernel:
+    """k-Gibbs; None is independent parallel."""
+    return IndependentParallel() if k is None else KGibbs(k)
+
+
 def run_chain(ising: Spins, kernel: Kernel, x: Tensor, steps: int, *, generator: Generator) -> Iterator[Tensor]:
     """The states (B, N) after each of ``steps`` steps, from x (B, N); each yielded tensor is a new one.
 

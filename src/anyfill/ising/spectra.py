@@ -46,7 +46,7 @@ Method = Literal["auto", "dense", "lanczos"]
 MAX_DENSE = 9
 """``auto`` takes the dense matrix up to this many variables: 512 states."""
 
-LEAST_GAP = 1e-28
+MIN_GAP = 1e-28
 """A gap below this is rounding: such a chain is not told from one that falls apart."""
 
 FEW = 6
@@ -81,7 +81,7 @@ class SlowestMode:
     @property
     def constant(self) -> float:
         """The Poincaré constant, for block dynamics also the relaxation time; infinite for a gap below 1e-28."""
-        return 1.0 / self.gap if self.gap > LEAST_GAP else math.inf
+        return 1.0 / self.gap if self.gap > MIN_GAP else math.inf
 
 
 def poincare_constant(
@@ -187,7 +187,7 @@ def _slowest(functions: Tensor, mass: Tensor, energy: Tensor) -> tuple[Tensor, f
     best = int(quotients.argmin())
     mixed = torch.zeros(len(energy), dtype=torch.float64)
     mixed[best] = 1.0
-    if float(quotients[best]) > LEAST_GAP:
+    if float(quotients[best]) > MIN_GAP:
         # The largest eigenvalue of Var in units of E, scaled so that gaps of very different sizes keep their digits.
         scale = energy.diagonal().rsqrt()
         factor, failed = torch.linalg.cholesky_ex(energy * scale * scale.unsqueeze(1))
