@@ -7,14 +7,13 @@ single thing in it came from an earlier run of the same command.
 import json
 import math
 import os
-import shutil
-import tempfile
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 from anyfill.checks import refuse
+from anyfill.disk import whole_folder
 
 RESULTS = "results.json"
 READING = "reading.json"
@@ -30,42 +29,10 @@ def replacing(folder: Path, made_by: str) -> Generator[Path]:
         made_by: what ``write_results`` notes, by which an earlier run is recognised.
     """
     target = folder.resolve()
-    with replaced(folder, lambda: _refuse_place(target, folder, made_by)) as fresh:
-        fresh.mkdir()
+    _refuse_place(target, folder, made_by)
+    with whole_folder(target) as fresh:
         yield fresh
-
-
-@contextmanager
-def replaced(folder: Path, require: Callable[[], None]) -> Generator[Path]:
-    """The name of a folder to make; on leaving without an exception it becomes ``folder``.
-
-    Args:
-        folder: where it shall be.
-        require: refuses what must not be replaced; called before and after, for somebody may have put something there.
-    """
-    require()
-    target = folder.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        yield work / "new"
-        require()
-        _swap(work / "new", target, work / "old")
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _swap(fresh: Path, target: Path, old: Path) -> None:
-    """Put ``fresh`` in the place of ``target``, whose contents go to ``old``; if that fails, all is as before."""
-    if not target.exists():
-        os.replace(fresh, target)
-        return
-    os.replace(target, old)
-    try:
-        os.replace(fresh, target)
-    except BaseException:
-        os.replace(old, target)
-        raise
+        _refuse_place(target, folder, made_by)  # somebody may have put something there in the meantime
 
 
 def write_results(folder: Path, made_by: str, results: Mapping[str, Any]) -> None:

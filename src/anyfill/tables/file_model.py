@@ -18,8 +18,9 @@ from typing import Any, cast
 import numpy as np
 
 from anyfill.checks import refuse
-from anyfill.interface.meter import metered
-from anyfill.interface.output import READING, replaced, require_place
+from anyfill.disk import whole_folder
+from anyfill.interface.output import READING, require_place
+from anyfill.interface.progress import metered
 from anyfill.tables.estimator import TableModel
 from anyfill.tables.files import open_writer, sample_file
 from anyfill.tables.frames import MISSING_TOKENS, Frame
@@ -65,7 +66,8 @@ class FileModel:
 
     def save(self, folder: Path) -> None:
         """Save model and tokens, in place of an earlier model but of nothing else."""
-        with replaced(folder, lambda: require_place(folder)) as fresh:
+        require_place(folder)
+        with whole_folder(folder) as fresh:
             self.model.save(fresh)
             (fresh / READING).write_text(json.dumps({"missing": list(self.missing)}) + "\n", encoding="utf-8")
 

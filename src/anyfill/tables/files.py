@@ -23,7 +23,7 @@ import numpy as np
 
 from anyfill.checks import refuse, require_count
 from anyfill.disk import whole_file
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.tables.delimited import DelimitedSink, Dialect, read_delimited, sniff
 from anyfill.tables.typed_files import (
     ArrowSink,

@@ -26,7 +26,7 @@ import narwhals as nw
 import numpy as np
 
 from anyfill.checks import refuse
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.tables.engines import Call, Engine, in_order
 from anyfill.tables.file_model import FileModel, rows_of
 from anyfill.tables.files import format_of, metered_parts, names_of, open_writer, read_parts

@@ -16,7 +16,7 @@ from torch import Tensor
 from anyfill.checks import refuse
 from anyfill.disk import write_bytes
 from anyfill.interface import page
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
 from anyfill.tables import report_figures as figures
 from anyfill.tables.acquisition import acquire_steps
