@@ -8,11 +8,11 @@ import torch
 from anyfill import TableModel
 from anyfill.likelihoods import Mixed, Pooled, SpikedMixture
 from anyfill.rows import Rows
+from anyfill.tables.cross_fit import Unseen
 from anyfill.tables.frames import Frame
 from anyfill.tables.gaussian_em import gaussian_em_model
 from anyfill.tables.linear import MAX_WEIGHT, PRIOR_CELLS, Linear, _weights, fit_linear, straightened
 from anyfill.tables.table import Table
-from anyfill.tables.weighing import Unseen
 
 
 @pytest.fixture(scope="module")

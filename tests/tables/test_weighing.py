@@ -5,8 +5,8 @@ import torch
 from anyfill.likelihoods import Categorical, Mixed, SpikedMixture
 from anyfill.model import Model
 from anyfill.rows import Rows
+from anyfill.tables.cross_fit import SHARPENINGS, Unseen
 from anyfill.tables.ensemble import EnsembleOptions, ensemble_steps
-from anyfill.tables.weighing import SHARPENINGS, Unseen
 
 LIKELIHOOD = Mixed((SpikedMixture(2), SpikedMixture(2), Categorical(3)))
 QUICK = EnsembleOptions(steps=20, members=4, width=8, bins=2, rows_per_member=16, judge_every=20)

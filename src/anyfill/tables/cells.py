@@ -16,7 +16,7 @@ and the two ends add g(a) P(U < a) and g(b) P(U > b). Other distributions are av
 """
 
 import math
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,18 +53,18 @@ class Part:
         members: bool (N,), which these are.
         likelihood: what reads them.
         number: the warped column that this is, alone; None for columns without a warp.
+        category: the category with a rest that this is, alone; None for others.
         coded: they are categories.
         ordered: they are categories with an order.
-        category: the category with a rest that this is, alone; None for others.
         center: which parameter is the mean itself, if one is.
     """
 
     members: NDArray[np.bool_]
     likelihood: Likelihood
     number: Number | None
+    category: Category | None
     coded: bool
     ordered: bool
-    category: Category | None
     center: int | None
 
     def level(self, marginals: Marginals) -> Tensor:
@@ -179,21 +179,20 @@ def _parts(likelihood: Likelihood, table: Table, device: torch.device) -> list[P
     while isinstance(mixed, Pooled):
         mixed = mixed.base
     families = families_of(mixed.columns, device) if isinstance(mixed, Mixed) else None
-    groups: dict[Hashable, list[int]] = {}
-    for j, size in enumerate(table.sizes):
+    groups: dict[tuple[int, bool, bool, int], list[int]] = {}
+    for j, column in enumerate(table.columns):
         family = -1 if families is None else int(families.number[j])
-        alone = _warped(table, j) is not None or with_rest(table, j) is not None
-        groups.setdefault((family, size > 0, _is_ordered(table, j), j if alone else -1), []).append(j)
+        is_alone = _warped(table, j) is not None or with_rest(table, j) is not None
+        groups.setdefault((family, table.sizes[j] > 0, _is_ordered(column), j if is_alone else -1), []).append(j)
     parts: list[Part] = []
-    for members in groups.values():
+    for (_, coded, ordered, _), members in groups.items():
         reader, j = likelihood, members[0]
         if families is not None:
             reader = _narrowed(likelihood, _OfFamily(families.each[families.number[j]], families.row, mixed.width))
-        chosen = np.zeros(len(table.columns), dtype=np.bool_)
-        chosen[members] = True
-        number, coded = _warped(table, j), table.sizes[j] > 0
+        chosen = np.isin(np.arange(len(table.columns)), members)
+        number = _warped(table, j)
         center = _center(likelihood, j) if number is None else None
-        parts.append(Part(chosen, reader, number, coded, _is_ordered(table, j), with_rest(table, j), center))
+        parts.append(Part(chosen, reader, number, with_rest(table, j), coded, ordered, center))
     return parts
 
 
@@ -216,8 +215,7 @@ def _warped(table: Table, j: int) -> Number | None:
     return number if number is not None and number.warp != "none" else None
 
 
-def _is_ordered(table: Table, j: int) -> bool:
-    column = table.columns[j]
+def _is_ordered(column: object) -> bool:
     return isinstance(column, Category) and column.ordered
 
 

@@ -5,7 +5,7 @@
     3  all members learn together (``cross_fit``), a moving average of the weights is kept, and learning stops
        when the cells that were left out are no longer answered better
     4  for each variable a factor on its scales, and the weights of the groups and of the joints themselves in its pool,
-       are those that make its left-out cells most probable (``weighing``)
+       are those that make its left-out cells most probable
     5  the final answer starts every member from the joint of *all* cells
 
 So intervals are as wide as errors on cells that a member has not seen. Three things are of all cells nevertheless: the
@@ -27,10 +27,9 @@ from anyfill.model import Model
 from anyfill.questions.bernoulli import Bernoulli
 from anyfill.questions.mixture import Mixture
 from anyfill.rows import Rows
-from anyfill.tables.cross_fit import CrossFitLoss, EnsembleTrainer, HeldOutLoss, deal
+from anyfill.tables.cross_fit import CrossFitLoss, EnsembleTrainer, HeldOutLoss, Unseen, deal, unseen_cells, weigh
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.starts import FEW_CELLS, MAX_ROWS, Shape, choose_shape, fit_starts
-from anyfill.tables.weighing import Unseen, unseen_cells, weigh
 from anyfill.training import FitOptions, StepReport, fit_steps
 
 FOLDS = 6

@@ -29,7 +29,7 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.evaluation.acquire import Information, open_variables, portions
+from anyfill.evaluation.acquire import Information, log_ratio, open_variables, over_codes, portions
 from anyfill.evaluation.cells import each_given, require_each, target_parameters
 from anyfill.evaluation.chain import CELLS_PER_PASS
 from anyfill.likelihoods.marginals import Marginals
@@ -202,12 +202,12 @@ class _Asked:
         after = before.also(j[:, None], value[:, None])
         at = self._target(row, 0)[0]
         laws = self._laws(after, row, at), marginals_at(self.model.likelihood, self.base[row], at)
-        exact, is_code = _over_codes(*laws, self.sizes[at]), self.sizes[at] > 0
+        exact, is_code = over_codes(*laws, self.sizes[at]), self.sizes[at] > 0
         if self.targets == 1 and bool(is_code.all()):
             return exact[:, 0], torch.zeros_like(exact[:, 0])
         streams = [_Stream(self.latin, point, torch.full_like(row, way)) for way in range(self.latin.inner)]
         drawn = torch.stack([laws[0].sample(generator=stream) for stream in streams])  # (K, C, 1)
-        ways = torch.stack([torch.where(is_code, exact, _difference(*laws, one)[1])[:, 0] for one in drawn])
+        ways = torch.stack([torch.where(is_code, exact, log_ratio(*laws, one)[1])[:, 0] for one in drawn])
         if self.targets > 1:
             ways = ways + self._further(before, after, point, row, drawn, streams[0].taken)
         return ways.mean(0), ways.var(0) / self.latin.inner
@@ -228,7 +228,7 @@ class _Asked:
             value = laws[0].sample(generator=stream)
             taken = stream.taken
             size = self.sizes[at]
-            term = torch.where(size > 0, _over_codes(*laws, size), _difference(*laws, value)[1])
+            term = torch.where(size > 0, over_codes(*laws, size), log_ratio(*laws, value)[1])
             total += torch.where(has, term, 0.0)[:, 0]
         return total.view(inner, count)
 
@@ -256,18 +256,3 @@ class _Asked:
         """(R, 1, P): the parameters of the variables ``at`` (R, 1), given what is known."""
         require_each(self.model, now.known, torch.zeros_like(now.known).scatter(1, at, True) & ~now.known)
         return target_parameters(self.model, *now, at, None if self.context is None else self.context[row])
-
-
-def _over_codes(after: Marginals, before: Marginals, size: Tensor) -> Tensor:
-    """float64 (R, 1): KL(after || before) over the codes of variables that have ``size`` (R, 1) of them; 0 = none."""
-    total = torch.zeros(size.shape, dtype=torch.float64, device=size.device)
-    for code in range(int(size.max()) if len(size) else 0):
-        one, term = _difference(after, before, torch.full_like(size, code))
-        total += torch.where((code < size) & (one > -torch.inf), one.exp() * term, 0.0)
-    return total
-
-
-def _difference(after: Marginals, before: Marginals, value: Tensor) -> tuple[Tensor, Tensor]:
-    """float64 (R, 1) each: log after(value), and how far it is above log before(value)."""
-    one, other = (marginals.log_prob(value).double() for marginals in (after, before))
-    return one, torch.where(one == other, 0.0, one - other)

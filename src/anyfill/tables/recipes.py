@@ -19,7 +19,7 @@ some hundred to some ten thousand rows.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 
@@ -38,11 +38,11 @@ from anyfill.objectives.objective import Objective
 from anyfill.questions.mac import InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import Mixture
 from anyfill.rows import Rows
+from anyfill.tables.cross_fit import Unseen
 from anyfill.tables.ensemble import FAST, EnsembleOptions, ensemble_steps
 from anyfill.tables.gaussian_em import gaussian_em_model
 from anyfill.tables.linear import Linear, fit_linear
 from anyfill.tables.table import Table
-from anyfill.tables.weighing import Unseen
 from anyfill.training import FitOptions, StepReport, fit_steps
 
 Items = Iterator[StepReport | Unseen | Model]
@@ -111,20 +111,31 @@ def fit_recipe(
         steps: the most optimizer steps; by default by the number of rows.
         device: "cpu", "cuda" or "auto".
     """
-    if name not in NAMES:
+    if name not in RECIPES:
         raise refuse("recipe", expected=f"one of {', '.join(NAMES)}", got=repr(name))
     if steps is not None:
         require_count("steps", steps)
-    match name:
-        case "auto":
-            return ensemble_steps(rows, likelihood_of(table), EnsembleOptions(steps=steps, seed=seed), device=device)
-        case "fast":
-            options = replace(FAST, steps=steps, seed=seed)
-            return ensemble_steps(rows, likelihood_of(table, components=1), options, device=device)
-        case "gaussian":
-            return iter([gaussian_em_model(rows, table.sizes)])
-        case _:
-            return _fit(_TRAINED[name](table, seed), rows, seed, steps, device)
+    return RECIPES[name](Task(table, rows, seed, steps, device))
+
+
+class Task(NamedTuple):
+    """What a recipe is given."""
+
+    table: Table
+    rows: Rows
+    seed: int
+    steps: int | None
+    device: str
+
+    @property
+    def variables(self) -> int:
+        """N, the number of columns."""
+        return len(self.table.columns)
+
+    @property
+    def kind(self) -> embed.Mixed:
+        """What the values of each column are, for a network."""
+        return embed.Mixed(self.table.sizes)
 
 
 def likelihood_of(table: Table, *, components: int = 3, min_scale: float = 0.02) -> Mixed:
@@ -161,31 +172,25 @@ def mlp_model(table: Table, *, width: int = 64, components: int = 4, min_scale: 
     return Model(network, likelihood)
 
 
-class _Parts(NamedTuple):
-    """An untrained model, its loss, and how fast it learns."""
-
-    model: Model
-    objective: Objective
-    learning_rate: float = 2e-3
-    batch_size: int = 128
-
-
-def _fit(parts: _Parts, rows: Rows, seed: int, steps: int | None, device: str) -> Iterator[StepReport | Model]:
-    train, validation = _split(rows, seed)
-    chosen: Any = device
+def _trained(
+    task: Task, model: Model, objective: Objective, learning_rate: float = 2e-3, batch_size: int = 128
+) -> Items:
+    """Train a model; its reports, and last the model."""
+    count, steps = len(task.rows), task.steps
+    train, validation = _split(task.rows, task.seed)
     options = FitOptions(
-        steps=_steps(len(rows)) if steps is None else steps,
-        batch_size=min(parts.batch_size, max(16, len(train))) if len(rows) <= _LARGE else 4 * parts.batch_size,
-        learning_rate=parts.learning_rate,
+        steps=_steps(count) if steps is None else steps,
+        batch_size=min(batch_size, max(16, len(train))) if count <= _LARGE else 4 * batch_size,
+        learning_rate=learning_rate,
         weight_decay=0.05,
         ema=0.99 if steps is None or steps >= 500 else 0.9,
-        validate_every=50 if len(rows) <= _LARGE else 200,
+        validate_every=50 if count <= _LARGE else 200,
         patience=None if validation is None else 10,
-        seed=seed,
-        device=chosen,
+        seed=task.seed,
+        device=cast(Any, task.device),
     )
-    yield from fit_steps(parts.model, train, parts.objective, options, validation=validation)
-    yield parts.model.eval()
+    yield from fit_steps(model, train, objective, options, validation=validation)
+    yield model.eval()
 
 
 def _steps(rows: int) -> int:
@@ -202,35 +207,51 @@ def _split(rows: Rows, seed: int) -> tuple[Rows, Rows | None]:
     return rows.take(order[count:]), rows.take(order[:count])
 
 
-def _mlp(table: Table, objective: Objective, seed: int) -> _Parts:
-    return _Parts(mlp_model(table, width=128, components=3, min_scale=0.02, seed=seed), objective)
+def _auto(task: Task) -> Items:
+    options = EnsembleOptions(steps=task.steps, seed=task.seed)
+    return ensemble_steps(task.rows, likelihood_of(task.table), options, device=task.device)
 
 
-def _mlp_ardm(table: Table, seed: int) -> _Parts:
-    return _mlp(table, recipes.ardm(len(table.columns)), seed)
+def _fast(task: Task) -> Items:
+    options = replace(FAST, steps=task.steps, seed=task.seed)
+    return ensemble_steps(task.rows, likelihood_of(task.table, components=1), options, device=task.device)
 
 
-def _mlp_mac(table: Table, seed: int) -> _Parts:
-    return _mlp(table, recipes.mac_inpainting(len(table.columns)), seed)
+def _gaussian(task: Task) -> Items:
+    return iter([gaussian_em_model(task.rows, task.table.sizes)])
 
 
-def _one_pass(table: Table, seed: int) -> _Parts:
-    likelihood, kind, count = likelihood_of(table), embed.Mixed(table.sizes), len(table.columns)
+def _one_pass(task: Task) -> Items:
+    likelihood = likelihood_of(task.table)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = OnePassTransformer(
-            kind, (count,), likelihood.width, width=64, depth=2, heads=4, positions="learned", dropout=0.1
-        )
-    return _Parts(Model(network, likelihood), recipes.one_pass(count), 4e-3, 64)
+        torch.manual_seed(task.seed)
+        size = {"width": 64, "depth": 2, "heads": 4}
+        shape = (task.variables,)
+        network = OnePassTransformer(task.kind, shape, likelihood.width, **size, positions="learned", dropout=0.1)
+    return _trained(task, Model(network, likelihood), recipes.one_pass(task.variables), 4e-3, 64)
 
 
-def _sfarm(table: Table, seed: int) -> _Parts:
-    return _Parts(recipes.sfarm_mlp(table.sizes, seed=seed), recipes.sfarm(len(table.columns)), 2e-3, 100)
+def _mlp(task: Task, objective: Objective) -> Items:
+    model = mlp_model(task.table, width=128, components=3, min_scale=0.02, seed=task.seed)
+    return _trained(task, model, objective)
 
 
-def _energies(table: Table, objective: Objective, seed: int) -> _Parts:
+def _mlp_ardm(task: Task) -> Items:
+    return _mlp(task, recipes.ardm(task.variables))
+
+
+def _mlp_mac(task: Task) -> Items:
+    return _mlp(task, recipes.mac_inpainting(task.variables))
+
+
+def _sfarm(task: Task) -> Items:
+    model = recipes.sfarm_mlp(task.table.sizes, seed=task.seed)
+    return _trained(task, model, recipes.sfarm(task.variables), 2e-3, 100)
+
+
+def _energies(task: Task, objective: Objective) -> Items:
     model = recipes.ace_model(
-        table.sizes,
+        task.table.sizes,
         width=128,
         depth=2,
         latent=16,
@@ -239,39 +260,37 @@ def _energies(table: Table, objective: Objective, seed: int) -> _Parts:
         dropout=0.1,
         points=16,
         min_scale=0.02,
-        seed=seed,
+        seed=task.seed,
     )
-    return _Parts(model, objective, 1e-3, 64)
+    return _trained(task, model, objective, 1e-3, 64)
 
 
-def _ace(table: Table, seed: int) -> _Parts:
-    return _energies(table, recipes.ace(len(table.columns), samples=10), seed)
+def _ace(task: Task) -> Items:
+    return _energies(task, recipes.ace(task.variables, samples=10))
 
 
-def _ace_mac(table: Table, seed: int) -> _Parts:
-    count = len(table.columns)
+def _ace_mac(task: Task) -> Items:
     # The edges of completions as well, unlike recipes.ace_mac: with MAC's alone no hole before a value could be filled.
-    questions = TheRest(Mixture((MacEdges(count), InpaintingEdges(count))))
-    return _energies(table, SampledNormaliser(questions, samples=10), seed)
+    questions = TheRest(Mixture((MacEdges(task.variables), InpaintingEdges(task.variables))))
+    return _energies(task, SampledNormaliser(questions, samples=10))
 
 
-def _vae(table: Table, seed: int) -> _Parts:
-    kind, count = embed.Mixed(table.sizes), len(table.columns)
-    model = recipes.vae_model(kind, count, likelihood_of(table), latent=_latent(count), seed=seed)
-    return _Parts(model, recipes.vae(count), 1e-3, 64)
+def _vae(task: Task) -> Items:
+    count, latent = task.variables, max(2, min(10, task.variables))
+    model = recipes.vae_model(task.kind, count, likelihood_of(task.table), latent=latent, seed=task.seed)
+    return _trained(task, model, recipes.vae(count), 1e-3, 64)
 
 
-def _miwae(table: Table, seed: int) -> _Parts:
-    kind, count = embed.Mixed(table.sizes), len(table.columns)
-    model = recipes.miwae_model(kind, count, likelihood_of(table), latent=_latent(count), width=64, seed=seed)
-    return _Parts(model, recipes.miwae(count, hidden=0.5), 1e-3, 64)
+def _miwae(task: Task) -> Items:
+    count, latent = task.variables, max(2, min(10, task.variables))
+    model = recipes.miwae_model(task.kind, count, likelihood_of(task.table), latent=latent, width=64, seed=task.seed)
+    return _trained(task, model, recipes.miwae(count, hidden=0.5), 1e-3, 64)
 
 
-def _latent(variables: int) -> int:
-    return max(2, min(10, variables))
-
-
-_TRAINED: dict[str, Callable[[Table, int], _Parts]] = {
+RECIPES: dict[str, Callable[[Task], Items]] = {
+    "auto": _auto,
+    "fast": _fast,
+    "gaussian": _gaussian,
     "one-pass": _one_pass,
     "mlp-ardm": _mlp_ardm,
     "mlp-mac": _mlp_mac,
@@ -281,5 +300,5 @@ _TRAINED: dict[str, Callable[[Table, int], _Parts]] = {
     "vae": _vae,
     "miwae": _miwae,
 }
-NAMES = ("auto", "fast", "gaussian", *_TRAINED)
+NAMES = tuple(RECIPES)
 """What ``fit_recipe`` fits."""

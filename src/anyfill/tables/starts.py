@@ -65,8 +65,8 @@ def choose_shape(rows: Rows, sizes: Sequence[int], *, generator: Generator) -> S
     used = _spaced(rows, min(_enough_rows(features), 1000))
     x, known = expansion.expand(used.x).double(), expansion.spread(used.present)
     rank = choose_rank(x, known, [rank for rank in RANKS if rank < features], generator=generator)
-    most = min(len(rows) // 30, max(2, 150 // features))
-    counts = [count for count in (2, 3, 5, 9) if count <= most]
+    maximum = min(len(rows) // 30, max(2, 150 // features))
+    counts = [count for count in (2, 3, 5, 9) if count <= maximum]
     if not counts:
         return Shape((1,), rank)
     kinds = 2 if rows.x.numel() <= FEW_CELLS else 1
