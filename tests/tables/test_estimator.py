@@ -13,7 +13,7 @@ from anyfill import TableModel
 from anyfill.tables import estimator
 from anyfill.tables.gaussian_joint import GaussianJoint
 from anyfill.training import CheckpointError
-from anyfill.training.folder import read_config, read_tensors, write_folder
+from anyfill.training.checkpoint import read_config, read_tensors, write_folder
 
 
 def check_filled(frame, out, ignored=()):

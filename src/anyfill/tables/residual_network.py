@@ -11,9 +11,9 @@ unknown variable j given the known ones, and learns only the rest, h = MLP_m(kno
     codes     logits                    [log p_j(code) of the joint                       + h] sharpen
 
 which a ``SpikedMixture`` or ``Categorical`` reads. At h = 0 a member *is* its joint. Numbers enter as themselves and as
-T bins between quantiles. The answer is the pool of all members and, with h = 0, of the joints
-themselves, with weights for each variable that a recipe sets (``set_weights``), and so are ``widen`` and ``sharpen``,
-factors on its scales and logits. All members are computed in one batched product.
+T bins between quantiles. The answer is the pool of all members and, with h = 0, of the joints themselves, with weights
+for each variable that a recipe sets (``set_weights``), and so are ``widen`` and ``sharpen``, factors on its scales and
+logits. All members are computed in one batched product.
 
 **Bins.** With edges e_1 < e_2 < … at equally spaced quantiles of a variable's values, bin t of a value x says how much
 of the bin lies below x, from -1/2 (nothing) to 1/2 (all of it): a step at any threshold costs one weight, as in a tree.

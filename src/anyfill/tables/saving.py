@@ -20,8 +20,7 @@ from anyfill.tables.linear import Linear
 from anyfill.tables.recipes import device_of
 from anyfill.tables.table import Table
 from anyfill.training import CheckpointError, load_model
-from anyfill.training.checkpoint import describe_model, load_notes, make_config
-from anyfill.training.folder import read_config, read_tensors, write_folder
+from anyfill.training.checkpoint import describe_model, load_notes, make_config, read_config, read_tensors, write_folder
 
 _MADE_BY = "anyfill.TableModel"
 _REFERENCE = "reference"
