@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from anyfill.tables.gaussians import Expansion, Joint, condition, per_component
+from anyfill.tables.gaussians import Expansion, Joint, condition, per_component, take
 
 D = 4
 
@@ -83,7 +83,7 @@ def test_a_joint_for_each_row_equals_each_joint_alone() -> None:
     x = torch.randn(4, D, dtype=torch.float64)
     told = torch.rand(4, D, generator=torch.Generator().manual_seed(3)) < 0.5
     which = torch.tensor([0, 1, 1, 0])
-    together = condition(stack.take(which), x, told)
+    together = condition(take(stack, which), x, told)
     for i, number in enumerate(which.tolist()):
         alone = condition(Joint(*(part[number] for part in stack)), x[i : i + 1], told[i : i + 1])
         torch.testing.assert_close(together.center[i : i + 1], alone.center)

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from anyfill.tables.gaussians import Factors, Joint, condition
+from anyfill.tables.gaussians import Factors, Joint, condition, take
 
 D, R = 6, 2
 
@@ -41,7 +41,7 @@ def test_factors_for_each_row_equal_each_alone() -> None:
     x, known = some_rows()
     stack = Factors(*(torch.stack(parts) for parts in zip(factors_of(1), factors_of(2))))
     which = torch.arange(len(x)) % 2
-    together = condition(stack.take(which), x, known)
+    together = condition(take(stack, which), x, known)
     for number in (0, 1):
         here = which == number
         alone = condition(factors_of(1 + number), x[here], known[here])
