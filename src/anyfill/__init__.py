@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from anyfill.lazy import lazily
 
 if TYPE_CHECKING:
+    from anyfill import music
     from anyfill.conditional import Conditional
     from anyfill.evaluation import LogProb, consistency, log_prob
     from anyfill.model import Model
@@ -38,6 +39,7 @@ __all__ = [
     "fit",
     "load_model",
     "log_prob",
+    "music",
     "sample",
     "save_model",
 ]
@@ -56,6 +58,7 @@ _HOME = {
     "fit": "training",
     "load_model": "training",
     "log_prob": "evaluation",
+    "music": "music",
     "sample": "samplers",
     "save_model": "training",
 }

@@ -1,77 +1,82 @@
-"""Standard MIDI Files as bytes: chunks, events, and the notes between on and off.
+"""Standard MIDI Files and scores: mido knows the bytes, this module what they mean.
 
-    file    = "MThd" 6 format tracks division, then chunks "MTrk" length events
-    event   = ticks since the last one (7 bits a byte, the highest bit says "more follows"), then
-              status and data; a status that repeats may be left out ("running status"), FF begins a meta event
+Ticks are fractions of a quarter note, whatever the tempo. A part is what one track has on one channel. What a note-off
+ends is the oldest note of its pitch and channel that still sounds, so a note struck again before it ends is two notes.
+MIDI knows no pickups; the usual way to write one is a time signature of its length before the real one, and so it is
+read. MIDI cannot say either that silence follows the last note: a marker "end" says so here. Percussion (channel 10) is
+left out.
 
-Formats 0 and 1 are read, in ticks of a quarter note. What a note of some pitch and channel ends is the oldest of them
-that still sounds, so a note struck again before it ends is two notes. Whatever is no MIDI file, or ends too early, is
-refused in one sentence; nothing here loops without moving on in the bytes.
+Formats 0 and 1 are read, in ticks of a quarter note. Chunks are cut out here and their events read by mido, a track at
+a time: so an error names its track, and whatever mido raises about a broken one becomes one sentence.
 """
 
+import io
 import struct
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
+from math import lcm
+from typing import Any
 
-from anyfill.checks import refuse
-from anyfill.music.parts import MAX_NOTES
+import mido
 
-MAX_BYTES = 4 * 2**20
-"""Room for ten times the notes that are allowed."""
-DRUMS = 9
+from anyfill.checks import refuse, require_positive
+from anyfill.music.keys import KeySignature
+from anyfill.music.score import (
+    COMMON,
+    MAX_NOTES,
+    MAX_QUARTERS,
+    Note,
+    ParsedScore,
+    Score,
+    about_metres,
+    about_tempos,
+    bar_of,
+    bars_of,
+    lengths_of,
+    require_length,
+    signature,
+    times,
+)
+from anyfill.music.voices import Part, assemble, without_overlaps
+
+MAX_BYTES = 2**20
+"""Room for three times the notes that are allowed; read in seconds."""
+VELOCITY = 80
+_DRUMS = 9
 """The channel of percussion, "10" where they are counted from 1."""
-_DATA_BYTES = {0x80: 2, 0x90: 2, 0xA0: 2, 0xB0: 2, 0xC0: 1, 0xD0: 1, 0xE0: 2}
-_NAME, _MARKER, _END, _TEMPO, _TIME = 0x03, 0x06, 0x2F, 0x51, 0x58
+_OVERLAP = Fraction(1, 8)
+"""Quarters: notes of one part that overlap by less were played so, not meant so."""
+_TICKS = 480
+_MAX_TICKS = 0x7FFF
+_MAX_TIME = 0x0FFFFFFF
+_MAX_UNIT = 64
 
 
-@dataclass(frozen=True, slots=True)
-class MidiNote:
-    """A note in ticks; ``channel`` from 0."""
-
-    start: int
-    end: int
-    pitch: int
-    channel: int
-
-
-@dataclass(slots=True)
-class MidiTrack:
-    """The notes of a track in the order of their beginnings, its name and its last tick."""
-
-    name: str = ""
-    notes: list[MidiNote] = field(default_factory=list[MidiNote])
-    end: int = 0
-
-
-@dataclass(slots=True)
-class MidiFile:
-    """What is in a file.
-
-    Attributes:
-        division: ticks in a quarter note.
-        tracks: all of them, those without notes too.
-        tempos: (tick, microseconds a quarter note) of every tempo.
-        signatures: (tick, beats, unit) of every time signature, as (0, 3, 4).
-        end: the tick of a marker "end"; None where there is none.
-        unended: how many notes were still sounding at the end of their track.
-    """
-
-    division: int
-    tracks: list[MidiTrack] = field(default_factory=list[MidiTrack])
-    tempos: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    signatures: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
-    end: int | None = None
-    unended: int = 0
-
-    @property
-    def tempo(self) -> int | None:
-        """The first, in microseconds a quarter note; None where the file has none."""
-        return min(self.tempos, key=lambda tempo: tempo[0])[1] if self.tempos else None
+def read_midi(data: bytes, source: str = "MIDI file") -> ParsedScore:
+    """The score in a MIDI file; ValueError, in a sentence that begins with ``source``, if there is none."""
+    division, tracks = _tracks(data, source)
+    file = _Contents(division)
+    for number, track in enumerate(tracks, 1):
+        file.add(track, f"{source}, track {number}")
+    parts = file.parts
+    end = max((note.end for part in parts for note in part.notes), default=Fraction(0))
+    require_length(source, end)
+    stated = Fraction(file.end or 0, division)
+    if parts and end < stated <= MAX_QUARTERS:
+        last = max(note.end for note in parts[0].notes)
+        parts[0] = Part(parts[0].name, (*parts[0].notes, Note(last, stated - last, None)))
+        end = stated
+    bars, bar, metres = file.bars(end)
+    tempos = [round(60e6 / tempo, 3) for _, tempo in sorted(file.tempos, key=lambda tempo: tempo[0])]
+    about = Score((), bars, tempo=tempos[0] if tempos else 80.0, title=file.title)
+    remarks = [*file.remarks(), *about_metres(metres, bar), *about_tempos(tempos)]
+    return assemble(parts, about, source, bar=bar, remarks=remarks)
 
 
-def parse_midi(data: bytes, source: str = "MIDI file") -> MidiFile:
-    """The notes of a file; ValueError, in a sentence that begins with ``source``, if it is not one that can be read."""
+def _tracks(data: bytes, source: str) -> tuple[int, list[Any]]:
+    """Ticks in a quarter note, and mido's tracks of events."""
     if len(data) > MAX_BYTES:
         expected = f"at most {MAX_BYTES // 2**20} MiB (and {MAX_NOTES:,} notes)"
         raise refuse(source, expected=expected, got=f"{len(data) / 2**20:.1f} MiB")
@@ -87,162 +92,247 @@ def parse_midi(data: bytes, source: str = "MIDI file") -> MidiFile:
     if division == 0 or division & 0x8000:
         got = "frames a second" if division else "0 ticks"
         raise refuse(source, expected="ticks of a quarter note as the unit of time", got=got)
-    file = MidiFile(division)
+    tracks: list[Any] = []
     place = 8 + size
-    while len(file.tracks) < count:
+    while len(tracks) < count:
         if place + 8 > len(data):
-            got = f"{len(file.tracks)}: the file is cut off"
+            got = f"{len(tracks)}: the file is cut off"
             raise refuse(source, expected=f"{count} tracks, as its header says", got=got)
-        kind, length = data[place : place + 4], int.from_bytes(data[place + 4 : place + 8], "big")
-        place += 8
-        if place + length > len(data):
-            missing = place + length - len(data)
-            raise refuse(
-                source, expected="whole tracks", got=f"one with {missing:,} bytes missing: the file is cut off"
-            )
-        if kind == b"MTrk":
-            _Track(file, data[place : place + length], f"{source}, track {len(file.tracks) + 1}").read()
-        place += length
-    if sum(len(track.notes) for track in file.tracks) > MAX_NOTES:
-        raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
-    return file
+        kind, length = struct.unpack(">4sI", data[place : place + 8])
+        behind = place + 8 + length
+        if behind > len(data):
+            got = f"one with {behind - len(data):,} bytes missing: the file is cut off"
+            raise refuse(source, expected="whole tracks", got=got)
+        if kind == b"MTrk":  # others are somebody's own
+            tracks.append(_events(data[place:behind], f"{source}, track {len(tracks) + 1}"))
+        place = behind
+    return division, tracks
 
 
-class _Track:
-    """Goes through the events of one track."""
-
-    def __init__(self, file: MidiFile, data: bytes, source: str) -> None:
-        self._file, self._data, self._source = file, data, source
-        self._place = self._tick = 0
-        self._track = MidiTrack()
-        self._open: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
-        self._orphan: dict[tuple[int, int], int] = {}
-        self._count = 0
-
-    def read(self) -> None:
-        data, status = self._data, 0
-        while self._place < len(data):
-            self._tick += self._number()
-            first = self._byte()
-            if first >= 0x80:
-                if first < 0xF0:
-                    status = first
-            elif status:
-                self._place -= 1
-            else:
-                raise refuse(self._source, expected="an event", got=f"byte {first:#04x} with no status before it")
-            if first == 0xFF:
-                if self._meta(self._byte(), self._take(self._number())):
-                    break
-            elif first in (0xF0, 0xF7):
-                self._take(self._number())
-            elif first > 0xF0:
-                raise refuse(self._source, expected="an event of a file", got=f"status {first:#04x}")
-            else:
-                self._channel(status)
-        self._close()
-
-    def _byte(self) -> int:
-        if self._place >= len(self._data):
-            raise refuse(self._source, expected="whole events", got="one that is cut off")
-        self._place += 1
-        return self._data[self._place - 1]
-
-    def _take(self, count: int) -> bytes:
-        taken = self._data[self._place : self._place + count]
-        if len(taken) < count:
-            raise refuse(self._source, expected="whole events", got=f"one with {count - len(taken):,} bytes missing")
-        self._place += count
-        return taken
-
-    def _number(self) -> int:
-        value = 0
-        for _ in range(4):
-            byte = self._byte()
-            value = value << 7 | byte & 0x7F
-            if byte < 0x80:
-                return value
-        raise refuse(self._source, expected="numbers of four bytes at most", got="a longer one")
-
-    def _channel(self, status: int) -> None:
-        kind, channel = status & 0xF0, status & 0x0F
-        values = self._take(_DATA_BYTES[kind])
-        if max(values) > 0x7F:
-            raise refuse(self._source, expected="data bytes up to 127", got=max(values))
-        if kind not in (0x80, 0x90):
-            return
-        key = (channel, values[0])
-        if kind == 0x90 and values[1]:
-            self._count += 1
-            if self._count > MAX_NOTES:
-                raise refuse(self._source, expected=f"at most {MAX_NOTES:,} notes", got="more")
-            self._drop_empty(key)
-            self._open[key].append(self._tick)
-        elif self._open[key]:
-            self._track.notes.append(MidiNote(self._open[key].pop(0), self._tick, values[0], channel))
-        else:
-            self._orphan[key] = self._tick
-
-    def _drop_empty(self, key: tuple[int, int]) -> None:
-        """End a note of no length whose end was written before its beginning, as music21 does with grace notes."""
-        if self._open[key] and self._orphan.get(key) == self._open[key][0]:
-            start = self._open[key].pop(0)
-            self._track.notes.append(MidiNote(start, start, key[1], key[0]))
-
-    def _meta(self, kind: int, content: bytes) -> bool:
-        """Whether the track ends here."""
-        if kind == _NAME and not self._track.name:
-            self._track.name = _text(content)
-        elif kind == _MARKER and content == b"end":
-            self._file.end = self._tick
-        elif kind == _TEMPO and len(content) == 3 and any(content):
-            self._file.tempos.append((self._tick, int.from_bytes(content, "big")))
-        elif kind == _TIME and len(content) >= 2:
-            if content[0] == 0 or content[1] > 6:
-                got = f"{content[0]} over 2^{content[1]}"
-                raise refuse(self._source, expected="a time signature in halves to 64ths", got=got)
-            self._file.signatures.append((self._tick, content[0], 2 ** content[1]))
-        return kind == _END
-
-    def _close(self) -> None:
-        track = self._track
-        track.end = self._tick
-        for (channel, pitch), starts in self._open.items():
-            self._drop_empty((channel, pitch))
-            self._file.unended += len(starts)
-            track.notes += [MidiNote(start, self._tick, pitch, channel) for start in starts]
-        track.notes.sort(key=lambda note: (note.start, -note.pitch))
-        self._file.tracks.append(track)
-
-
-def _text(content: bytes) -> str:
+def _events(chunk: bytes, source: str) -> Any:
+    """mido's events of one track; it raises many things where one is broken."""
+    alone = b"MThd" + struct.pack(">IHHH", 6, 0, 1, _TICKS) + chunk
     try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError:
-        text = content.decode("latin-1")
+        (track,) = mido.MidiFile(file=io.BytesIO(alone)).tracks
+    except EOFError:
+        raise refuse(source, expected="whole events", got="one that is cut off") from None
+    except IndexError:
+        raise refuse(source, expected="whole events", got="one that is too short") from None
+    except Exception as error:  # OSError, ValueError, KeySignatureError, … : one sentence whatever it is
+        raise refuse(source, expected="events of a MIDI file", got=" ".join(str(error).split())) from None
+    for event in track:
+        if event.time > _MAX_TIME:
+            raise refuse(source, expected="times of four bytes at most", got="a longer one")
+        if event.type == "sysex" and not event.data:  # mido takes running status behind one for an empty one
+            raise refuse(source, expected="a status behind a system exclusive event", got="none")
+    return track
+
+
+@dataclass(slots=True)
+class _Contents:
+    """What the tracks of a file say, in ticks.
+
+    Attributes:
+        division: ticks in a quarter note.
+        parts: with a note at least, without percussion.
+        tempos: (tick, microseconds a quarter note) of every tempo.
+        signatures: (tick, beats, unit) of every time signature, as (0, 3, 4).
+        title: the name of the first track, if that has no notes.
+        end: the tick of a marker "end"; None where there is none.
+        tracks, notes, drums, empty, unended: how many tracks and notes there are, and how many of the notes are of
+            percussion, have no length, or were still sounding at the end of their track.
+    """
+
+    division: int
+    parts: list[Part] = field(default_factory=list[Part])
+    tempos: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
+    signatures: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
+    title: str = ""
+    end: int | None = None
+    tracks: int = 0
+    notes: int = 0
+    drums: int = 0
+    empty: int = 0
+    unended: int = 0
+
+    def add(self, track: Iterable[Any], source: str) -> None:
+        """Take in the events of one more track."""
+        name, last = "", 0
+        played: list[tuple[int, Any]] = []
+        for tick, event in _timed(track):
+            last = tick
+            match event.type:
+                case "end_of_track":
+                    break
+                case "note_on" | "note_off":
+                    played.append((tick, event))
+                case "track_name":
+                    name = name or _text(event.name)
+                case "marker" if event.text == "end":
+                    self.end = tick
+                case "set_tempo" if event.tempo:
+                    self.tempos.append((tick, event.tempo))
+                case "time_signature":
+                    if event.numerator == 0 or event.denominator > _MAX_UNIT:
+                        got = f"{event.numerator} over {event.denominator}"
+                        raise refuse(source, expected="a time signature in halves to 64ths", got=got)
+                    self.signatures.append((tick, event.numerator, event.denominator))
+                case _:
+                    pass
+        channels = self._notes(played, last)
+        self.notes += sum(map(len, channels.values()))
+        if self.notes > MAX_NOTES:
+            raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
+        self.tracks += 1
+        if self.tracks == 1 and not channels:
+            self.title = name
+        self.drums += len(channels.pop(_DRUMS, ()))
+        for channel, found in sorted(channels.items()):
+            notes = [
+                Note(Fraction(start, self.division), Fraction(end - start, self.division), pitch)
+                for start, end, pitch in sorted(found, key=lambda note: (note[0], -note[2]))
+                if end > start
+            ]
+            self.empty += len(found) - len(notes)
+            if notes:
+                called = name if len(channels) == 1 else f"{name} channel {channel + 1}".strip()
+                self.parts.append(Part(called, tuple(without_overlaps(notes, _OVERLAP))))
+
+    def _notes(self, played: Iterable[tuple[int, Any]], last: int) -> dict[int, list[tuple[int, int, int]]]:
+        """(start, end, pitch) of the notes of each channel of a track that ends at the tick ``last``."""
+        channels: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        sounding: defaultdict[tuple[int, int], list[int]] = defaultdict(list)  # since when, oldest first
+        ended: dict[tuple[int, int], int] = {}  # where a note ended that did not sound
+
+        def drop_empty(key: tuple[int, int]) -> None:
+            """End a note of no length whose end was written before its beginning, as music21 does with grace notes."""
+            if sounding[key] and ended.get(key) == sounding[key][0]:
+                start = sounding[key].pop(0)
+                channels[key[0]].append((start, start, key[1]))
+
+        for tick, event in played:
+            key = (event.channel, event.note)
+            if event.type == "note_on" and event.velocity:
+                drop_empty(key)
+                sounding[key].append(tick)
+            elif sounding[key]:
+                channels[event.channel].append((sounding[key].pop(0), tick, event.note))
+            else:
+                ended[key] = tick
+        for key, starts in sounding.items():
+            drop_empty(key)
+            self.unended += len(starts)
+            channels[key[0]] += [(start, last, key[1]) for start in starts]
+        return {channel: notes for channel, notes in channels.items() if notes}
+
+    def bars(self, end: Fraction) -> tuple[tuple[Fraction, ...], Fraction | None, list[Fraction]]:
+        """Where bars begin; quarters in a bar, after the time signature that holds longest; all that hold anywhere."""
+        found = {Fraction(tick, self.division): Fraction(4 * n, unit) for tick, n, unit in sorted(self.signatures)}
+        starts = sorted(start for start in found if start <= end)
+        if not starts or starts[0] > 0:
+            starts = [Fraction(0), *starts]
+        lengths = [found.get(start, COMMON) for start in starts]
+        ends = [*starts[1:], max(end, starts[-1])]
+        bars: list[Fraction] = []
+        lasting = {length: Fraction(0) for length in lengths}
+        for number, (start, length, stop) in enumerate(zip(starts, lengths, ends)):
+            count = max(-(-(stop - start) // length), int(not bars))
+            bars += [start + length * n for n in range(count)]
+            pickup = number == 0 and len(starts) > 1 and stop - start <= length < lengths[1]
+            lasting[length] += 0 if pickup else stop - start
+        bar = max(lasting, key=lambda length: (lasting[length], length)) if found else None
+        return tuple(bars), bar, [length for length, time in lasting.items() if time]
+
+    def remarks(self) -> list[str]:
+        """What was left out."""
+        said = (
+            (self.drums, times(self.drums, "note", "notes") + " of percussion (channel 10) left out"),
+            (self.empty, times(self.empty, "note", "notes") + " without a length left out"),
+            (self.unended, times(self.unended, "note has", "notes have") + " no end and last to the end of the track"),
+        )
+        return [remark for count, remark in said if count]
+
+
+def write_midi(score: Score, bar: Fraction | None = None) -> bytes:
+    """A MIDI file of format 1: a track of tempo, time and key signatures, then one track for each voice, on piano.
+
+    Args:
+        score: what to write; times that no tick can express are rounded to ticks.
+        bar: quarters in a bar; after the score's bars by default.
+    """
+    require_positive("tempo", score.tempo)
+    bar = bar or bar_of(score)
+    bars = bars_of(score, bar)
+    edges = [time for voice in score.voices for note in voice for time in (note.start, note.length)]
+    exact = lcm(*(time.denominator for time in (*edges, *bars)))
+    division = exact * -(-_TICKS // exact) if exact <= _MAX_TICKS // 2 else _TICKS
+    file = mido.MidiFile(type=1, ticks_per_beat=division, charset="utf-8")
+    file.tracks = [_track(events) for events in (_conductor(score, bar, bars, division), *_lines(score, division))]
+    written = io.BytesIO()
+    file.save(file=written)
+    return written.getvalue()
+
+
+def _conductor(score: Score, bar: Fraction, bars: tuple[Fraction, ...], division: int) -> list[tuple[int, Any]]:
+    tempo = min(max(round(60e6 / score.tempo), 1), 2**24 - 1)
+    events = [
+        (0, mido.MetaMessage("track_name", name=score.title)),
+        (0, mido.MetaMessage("set_tempo", tempo=tempo)),
+    ]
+    before: Fraction | None = None
+    for start, length in zip(bars, lengths_of(bars, bar, score.length)):
+        if length != before:
+            beats, unit = signature(length)
+            event = mido.MetaMessage("time_signature", numerator=beats, denominator=unit)
+            events.append((round(start * division), event))
+        before = length
+    key = KeySignature.of(score)
+    name = key.tonic.replace("-", "b") + ("m" if key.minor else "")
+    events.append((0, mido.MetaMessage("key_signature", key=name)))
+    last = max((note.end for note in score.sounding()), default=score.length)
+    if score.length > last:
+        events.append((round(score.length * division), mido.MetaMessage("marker", text="end")))
+    return events
+
+
+def _lines(score: Score, division: int) -> Iterator[list[tuple[int, Any]]]:
+    """The events of each voice."""
+    for number, voice in enumerate(score.voices):
+        channel = number % _DRUMS
+        name = score.names[number].capitalize() if number < len(score.names) else f"Voice {number + 1}"
+        events = [
+            (0, mido.MetaMessage("track_name", name=name)),
+            (0, mido.Message("program_change", channel=channel, program=0)),
+        ]
+        for note in voice:  # in order of time, so a note ends before the next one of its tick begins
+            if note.pitch is not None:
+                on = mido.Message("note_on", channel=channel, note=note.pitch, velocity=VELOCITY)
+                off = mido.Message("note_off", channel=channel, note=note.pitch, velocity=64)
+                events += [(round(note.start * division), on), (round(note.end * division), off)]
+        yield events
+
+
+def _track(events: Iterable[tuple[int, Any]]) -> Any:
+    """mido's track, in which each event has the ticks since the one before; those of one tick stay in their order."""
+    track, now = mido.MidiTrack(), 0
+    for tick, event in sorted(events, key=lambda event: event[0]):
+        track.append(event.copy(time=tick - now))
+        now = tick
+    return track
+
+
+def _timed(track: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    """Events with their tick."""
+    tick = 0
+    for event in track:
+        tick += event.time
+        yield tick, event
+
+
+def _text(latin: str) -> str:
+    """A name as it was meant: mido reads every byte as a letter, most files are UTF-8."""
+    try:
+        text = latin.encode("latin-1").decode("utf-8")
+    except UnicodeError:
+        text = latin
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-
-
-def midi_bytes(division: int, tracks: Iterable[Iterable[tuple[int, bytes]]]) -> bytes:
-    """A file of format 1 with these tracks of (tick, event); events of one tick stay in the order they have."""
-    chunks: list[bytes] = []
-    for events in tracks:
-        body, now = bytearray(), 0
-        for tick, event in sorted(events, key=lambda event: event[0]):
-            body += _variable(tick - now) + event
-            now = tick
-        body += b"\x00\xff\x2f\x00"
-        chunks.append(b"MTrk" + struct.pack(">I", len(body)) + bytes(body))
-    return b"MThd" + struct.pack(">IHHH", 6, 1, len(chunks), division) + b"".join(chunks)
-
-
-def meta(kind: int, content: bytes) -> bytes:
-    """A meta event: 0x03 name, 0x06 marker, 0x51 tempo, 0x58 time signature, 0x59 key signature."""
-    return bytes((0xFF, kind)) + _variable(len(content)) + content
-
-
-def _variable(number: int) -> bytes:
-    groups = [number & 0x7F]
-    while number := number >> 7:
-        groups.append(number & 0x7F | 0x80)
-    return bytes(reversed(groups))

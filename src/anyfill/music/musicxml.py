@@ -4,59 +4,75 @@ Inside a measure a cursor moves on with every note, stays for the notes of a cho
 ``forward``. A measure is as long as the furthest its parts go, so a pickup is a short first measure; a measure with
 nothing in it is as long as the time signature says. Tied notes are merged. A part for an instrument that transposes is
 read as it sounds. Grace notes, cues and unpitched notes are left out, and repeats are read once.
+
+XML comes from strangers: it is parsed without entities, without depth and within a size. A file can define words that
+stand for other words, and so grow without end, or name files of the reader's machine; none of that is needed for music,
+and a file that does it is refused. A document type that only names a public DTD is read past and never fetched. A zip
+file is opened only as far as its members keep within the size.
 """
 
+import io
 import re
-from collections.abc import Iterator
+import zipfile
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from xml.etree.ElementTree import Element
+from itertools import accumulate
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
 
 from anyfill.checks import refuse
-from anyfill.music.key_signature import named, sounding, with_octave
-from anyfill.music.markup import parse_markup, unzip
-from anyfill.music.metre import COMMON, about_metres
-from anyfill.music.parts import MAX_NOTES, MAX_QUARTERS, Factorization, Frame, Part, about_tempos, assemble, times
-from anyfill.music.score import Note
+from anyfill.music.keys import named, sounding, with_octave
+from anyfill.music.score import (
+    COMMON,
+    MAX_NOTES,
+    MAX_QUARTERS,
+    Note,
+    ParsedScore,
+    Score,
+    about_metres,
+    about_tempos,
+    require_length,
+    times,
+)
+from anyfill.music.voices import Part, assemble
 
+MAX_BYTES = 32 * 2**20
+_MAX_DEPTH = 64
+_MAX_MEMBERS = 1_000
+_MAX_MEASURES = 100_000
 _LETTERS = "CDEFGAB"
 _NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,9})?")
-_MEASURES = 100_000
 
 
-def read_musicxml(data: bytes, source: str = "MusicXML file") -> Factorization:
+def read_musicxml(data: bytes, source: str = "MusicXML file") -> ParsedScore:
     """The score in a MusicXML file (zipped or not); ValueError, in a sentence that begins with ``source``, if none."""
     if data[:2] == b"PK":
         data = _unzipped(data, source)
-    root = parse_markup(data, source, most={"note": 2 * MAX_NOTES, "measure": _MEASURES})
+    root = parse_markup(data, source, limits={"note": 2 * MAX_NOTES, "measure": _MAX_MEASURES})
     if root.tag != "score-partwise":
         raise refuse(source, expected="MusicXML with the root score-partwise", got=f"the root {root.tag}")
     left_out: dict[str, int] = {}
     parts = [_PartReader(part, source, left_out).read() for part in root.findall("part")]
     lengths = _lengths(parts)
-    starts = [Fraction(0)]
-    for length in lengths:
-        starts.append(starts[-1] + length)
-    if starts[-1] > MAX_QUARTERS:
-        got = f"{float(starts[-1]):,.0f}"
-        raise refuse(source, expected=f"at most {MAX_QUARTERS:,} quarter notes", got=got)
+    starts = [*accumulate(lengths, initial=Fraction(0))]
+    require_length(source, starts[-1])
+    listed = {part.get("id", ""): part.findtext("part-name") or "" for part in root.iter("score-part")}
     found: list[Part] = []
-    for number, part in enumerate(parts):
-        name = _names(root).get(part.key, f"Part {number + 1}")
-        streams = part.streams(starts)
-        for count, notes in enumerate(streams):
-            found.append(Part(name if len(streams) == 1 else f"{name} voice {count + 1}", tuple(notes)))
+    for number, part in enumerate(parts, 1):
+        name, streams = " ".join(listed.get(part.key, f"Part {number}").split()), part.streams(starts)
+        many = len(streams) > 1
+        found += [Part(f"{name} voice {n}" if many else name, tuple(notes)) for n, notes in enumerate(streams, 1)]
     if sum(note.pitch is not None for part in found for note in part.notes) > MAX_NOTES:
         raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
     bars = tuple(start for start, length in zip(starts, lengths) if length > 0) or (Fraction(0),)
     bar, tempos = _bar(parts, lengths), _tempos(root)
-    frame = Frame(bars, bar, tempos[0] if tempos else 80.0, _title(root))
-    remarks = [times(count, f"{what} left out", f"{what}s left out") for what, count in left_out.items() if count]
+    title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
+    about = Score((), bars, tempo=tempos[0] if tempos else 80.0, title=" ".join(title.split()))
+    remarks = [times(count, f"{what} left out", f"{what}s left out") for what, count in left_out.items()]
     if root.find(".//repeat[@direction='backward']") is not None:
         remarks.append("repeats are read once")
-    remarks += about_metres(_metres(parts, lengths, bar), bar)
-    remarks += about_tempos(tempos)
-    return assemble(found, frame, source, remarks)
+    remarks += [*about_metres(_metres(parts, lengths, bar), bar), *about_tempos(tempos)]
+    return assemble(found, about, source, bar=bar, remarks=remarks)
 
 
 @dataclass(slots=True)
@@ -251,11 +267,6 @@ def _metres(parts: list[_PartFound], lengths: list[Fraction], bar: Fraction | No
     return [nominal for nominal in stated[pickup:] if nominal is not None]
 
 
-def _names(root: Element) -> dict[str, str]:
-    listed: Iterator[Element] = root.iter("score-part")
-    return {part.get("id", ""): " ".join((part.findtext("part-name") or "").split()) for part in listed}
-
-
 def _tempos(root: Element) -> list[float]:
     """Quarters a minute in order of time; what several parts say in one measure is said once."""
     found: dict[int, dict[float, None]] = {}
@@ -268,6 +279,71 @@ def _tempos(root: Element) -> list[float]:
     return [tempo for number in sorted(found) for tempo in found[number]]
 
 
-def _title(root: Element) -> str:
-    title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
-    return " ".join(title.split())
+def parse_markup(data: bytes, source: str, *, limits: dict[str, int] | None = None) -> Element:
+    """The root of a document; ValueError, in a sentence that begins with ``source``, if it is none.
+
+    Args:
+        data: the document.
+        source: what an error calls it.
+        limits: how many elements of a name there may be.
+    """
+    if len(data) > MAX_BYTES:
+        raise refuse(source, expected=f"at most {MAX_BYTES // 2**20} MiB of XML", got=f"{len(data) / 2**20:.1f} MiB")
+    builder, depth, left = TreeBuilder(), 0, dict(limits or {})
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _MAX_DEPTH:
+            raise refuse(source, expected=f"elements at most {_MAX_DEPTH} deep", got="deeper ones")
+        if name in left:
+            left[name] -= 1
+            if left[name] < 0:
+                raise refuse(source, expected=f"at most {(limits or {})[name]:,} elements {name}", got="more")
+        builder.start(name, attributes)
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(name)
+
+    def entity(*_: object) -> None:
+        raise refuse(source, expected="XML without entities of its own", got="a definition of one")
+
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = builder.data
+    parser.EntityDeclHandler = entity
+    try:
+        parser.Parse(data, True)
+        return builder.close()
+    except expat.ExpatError as error:
+        raise refuse(source, expected="XML", got=str(error)) from None
+    except (LookupError, UnicodeError) as error:  # an encoding that nobody knows
+        raise refuse(source, expected="XML in a known encoding", got=str(error)) from None
+
+
+def unzip(data: bytes, source: str) -> dict[str, bytes]:
+    """The members of a zip file by name, those of XML only; refused if they are damaged or too large."""
+    members: dict[str, bytes] = {}
+    room, many = MAX_BYTES, 0
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            listed = archive.infolist()
+            many = len(listed)
+            for info in listed if many <= _MAX_MEMBERS else ():
+                if info.filename.lower().endswith((".xml", ".musicxml")) and room >= 0:
+                    with archive.open(info) as file:
+                        content = file.read(room + 1)  # what the zip says of the size is not believed
+                    room -= len(content)
+                    members[info.filename] = content
+    except Exception as error:  # a damaged zip file fails in many ways, and one with a password in another
+        got = f"a damaged or locked one ({' '.join(str(error).split())})"
+        raise refuse(source, expected="a zip file with MusicXML", got=got) from None
+    if many > _MAX_MEMBERS:
+        raise refuse(source, expected=f"at most {_MAX_MEMBERS:,} files in the zip", got=f"{many:,}")
+    if room < 0:
+        raise refuse(source, expected=f"at most {MAX_BYTES // 2**20} MiB unpacked", got="more")
+    return members

@@ -15,9 +15,8 @@ from math import lcm
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from anyfill.checks import require_positive
-from anyfill.music.key_signature import KeySignature, parse_name, with_octave
-from anyfill.music.metre import bar_of, bars_of, lengths_of, signature
-from anyfill.music.score import Note, Score
+from anyfill.music.keys import KeySignature, parse_name, with_octave
+from anyfill.music.score import Note, Score, bar_of, bars_of, lengths_of, signature
 from anyfill.music.voices import mean_pitch
 
 _DOCTYPE = (

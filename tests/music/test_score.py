@@ -1,11 +1,10 @@
-"""Bars and signatures."""
+"""Bars: their lengths, pickups, changes of metre, and time signatures."""
 
 from fractions import Fraction
 
 import pytest
 
-from anyfill.music.metre import about_metres, bar_of, bars_of, lengths_of, pickup_of, signature
-from anyfill.music.score import Note, Score
+from anyfill.music.score import Note, Score, about_metres, bar_of, bars_of, lengths_of, pickup_of, signature
 
 F = Fraction
 
