@@ -69,10 +69,10 @@ def same(left: Chorale, right: Chorale) -> None:
 
 
 def there_and_back(chorale: Chorale, kind: str) -> Piece:
-    score, bar = chorale.score(), Fraction(chorale.bar, 4)
+    score = chorale.score()
     if kind == "midi":
-        return quantise(read_midi(write_midi(score, bar)))
-    return quantise(read_musicxml(write_musicxml(score, bar, zipped=kind == "mxl")))
+        return quantise(read_midi(write_midi(score)))
+    return quantise(read_musicxml(write_musicxml(score, zipped=kind == "mxl")))
 
 
 @settings(max_examples=60, deadline=None)
@@ -318,7 +318,7 @@ def test_a_piece_of_a_jsb_file_is_read_by_its_part_and_number(tmp_path: Path) ->
             read_music(name)
 
 
-SCORE = Score(((Note(Fraction(0), Fraction(1), 60, "C", 4),),), names=("Flute",), tempo=66.0)
+SCORE = Score(((Note(Fraction(0), Fraction(1), 60, "C", 4),),), names=("Flute",), tempo=66.0, bar=Fraction(4))
 
 
 def test_without_music21_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

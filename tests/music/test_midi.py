@@ -29,7 +29,7 @@ def test_running_status_and_a_note_on_without_velocity() -> None:
 def test_running_status_goes_on_behind_meta_events_and_is_refused_behind_system_exclusive_ones() -> None:
     assert notes(bytes.fromhex("00 91 3c 40  00 ff 01 01 61  60 3c 00")) == [(0, 96, 60)]
     assert notes(bytes.fromhex("00 91 3c 40  00 f0 02 01 f7  60 91 3c 00")) == [(0, 96, 60)]
-    with pytest.raises(ValueError, match="track 1: expected a status behind a system exclusive event, got none"):
+    with pytest.raises(ValueError, match="MIDI file: expected a status behind a system exclusive event, got none"):
         notes(bytes.fromhex("00 91 3c 40  00 f0 02 01 f7  60 3c 00"))
 
 
@@ -60,7 +60,7 @@ def test_tempo_signatures_and_names_are_read_and_the_rest_is_passed_over() -> No
     )
     body = b"".join(b"\x00" + event for event in track) + b"\x60\x80\x3c\x00"
     read = read_midi(file(body) + b"XFIH\x00\x00\x00\x01a")
-    assert (read.score.tempo, read.bar, read.score.names) == (120.0, F(3), ("Flöte",))
+    assert (read.score.tempo, read.score.bar, read.score.names) == (120.0, F(3), ("Flöte",))
 
 
 @given(
@@ -123,13 +123,13 @@ def test_every_key_signature_can_be_written(fifths: int, minor: bool) -> None:
         (file(b"", form=2), "format 2"),
         (file(b"", division=0xE728), "frames a second"),
         (file(b"", division=0), "0 ticks"),
-        (file(b"", count=3), "expected 3 tracks, as its header says, got 1: the file is cut off"),
-        (file(b"\x00\x3c\x40"), "track 1: expected events of a MIDI file, got running status without last_status"),
-        (file(b"\x00\x90\x3c"), "track 1: expected whole events"),
+        (file(b"", count=3), "expected a whole MIDI file, got one that is cut off"),
+        (file(b"\x00\x3c\x40"), "expected a MIDI file, got running status without last_status"),
+        (file(b"\x00\x90\x3c"), "expected a whole MIDI file, got one that is cut off"),
         (file(b"\x00\x90\x3c\xff"), "data byte must be in range 0..127"),
         (file(b"\xff\xff\xff\xff\x00\x90\x3c\x40"), "times of four bytes at most"),
         (file(b"\x00\xff\x58\x04\x00\x02\x18\x08"), "time signature"),
-        (file(b"\x00\xff\x58\x02\x04\x02"), "track 1: expected whole events, got one that is too short"),
+        (file(b"\x00\xff\x58\x02\x04\x02"), "expected whole MIDI events, got one that is too short"),
         (file(b"\x00\xff\x59\x02\x09\x00"), "Could not decode key"),
         (file(b"\x00\xf4"), "status byte 0xf4"),
     ],
@@ -161,12 +161,12 @@ def test_times_are_beats_whatever_the_tempo(tempo: float) -> None:
 def test_a_short_time_signature_before_the_real_one_is_a_pickup() -> None:
     conductor = [(0, meta(0x58, b"\x01\x02\x18\x08")), (96, meta(0x58, b"\x03\x02\x18\x08"))]
     read = read_midi(midi_bytes(96, [conductor, [(0, on(60)), (96 * 7, off(60))]]))
-    assert (read.score.bars, read.bar) == ((F(0), F(1), F(4)), F(3))
+    assert (read.score.bars, read.score.bar) == ((F(0), F(1), F(4)), F(3))
 
 
 def test_a_file_without_time_signature_has_bars_of_four_and_says_nothing_of_them() -> None:
     read = read_midi(midi_bytes(96, [[(0, on(60)), (96 * 7, off(60))]]))
-    assert (read.score.bars, read.bar) == ((F(0), F(4)), None)
+    assert (read.score.bars, read.score.bar) == ((F(0), F(4)), None)
 
 
 def test_channels_of_one_track_are_parts_and_the_tenth_is_left_out() -> None:

@@ -47,7 +47,7 @@ def test_ties_over_bars_are_one_note_and_equal_notes_are_two() -> None:
 def test_a_short_first_measure_is_a_pickup_and_an_empty_one_is_a_whole_bar() -> None:
     time = "<time><beats>3</beats><beat-type>4</beat-type></time>"
     read = read_musicxml(xml(note("G", 4, 4), note("C", 5, 12), "", note("C", 5, 12), attributes=time))
-    assert (read.score.bars, read.bar) == ((F(0), F(1), F(4), F(7)), F(3))
+    assert (read.score.bars, read.score.bar) == ((F(0), F(1), F(4), F(7)), F(3))
 
 
 def test_a_transposing_part_is_read_as_it_sounds() -> None:
@@ -77,7 +77,7 @@ def test_title_tempo_and_compound_time() -> None:
     read = read_musicxml(
         xml(tempo + note("C", 5, 10), attributes=time, head="<work><work-title>A\n b</work-title></work>")
     )
-    assert (read.score.title, read.score.tempo, read.bar) == ("A b", 66.5, F(5, 2))
+    assert (read.score.title, read.score.tempo, read.score.bar) == ("A b", 66.5, F(5, 2))
 
 
 def test_a_zip_is_read_after_its_container_or_without_one() -> None:

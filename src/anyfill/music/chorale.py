@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from anyfill.checks import refuse
-from anyfill.music.score import VOICES, Note, ParsedScore, Score
+from anyfill.music.score import VOICES, Note, Score
 
 REST = -1
 LOWEST, HIGHEST = 30, 86
@@ -124,11 +124,7 @@ class Chorale:
             )
         first = [0] if self.pickup else []
         bars = tuple(step * STEP for step in [*first, *range(self.pickup, self.steps, self.bar)])
-        return Score(tuple(voices), bars, VOICES, self.tempo, self.title)
-
-    def parsed(self) -> ParsedScore:
-        """Its notes, and the length of its bars."""
-        return ParsedScore(self.score(), Fraction(self.bar) * STEP)
+        return Score(tuple(voices), bars, VOICES, self.tempo, self.title, Fraction(self.bar) * STEP)
 
 
 def changes(pitch: NDArray[np.int16]) -> NDArray[np.bool_]:

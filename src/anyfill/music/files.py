@@ -19,7 +19,6 @@ import importlib
 import json
 import re
 import tempfile
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
@@ -27,7 +26,7 @@ import numpy as np
 
 from anyfill.checks import refuse
 from anyfill.disk import write_bytes
-from anyfill.music.chorale import BAR, REST, STEP, Chorale
+from anyfill.music.chorale import BAR, REST, Chorale
 from anyfill.music.midi import read_midi, write_midi
 from anyfill.music.musicxml import MAX_BYTES, read_musicxml
 from anyfill.music.musicxml_writer import write_musicxml
@@ -109,18 +108,15 @@ def _jsb_piece(path: str, part: str, number: str) -> ParsedScore:
     if int(number) >= len(pieces):
         expected = f"a number from 0 to {len(pieces) - 1}" if pieces else "a part with pieces"
         raise refuse(source, expected=expected, got=number)
-    return pieces[int(number)].parsed()
+    return ParsedScore(pieces[int(number)].score())
 
 
 def parse(music: Music, *, source: str = "score") -> tuple[ParsedScore, str]:
     """The score of a file or of music that was read, and what an error calls it."""
     if isinstance(music, str | Path):
         return read_music(music), f"file {music}"
-    if isinstance(music, Score):
-        return ParsedScore(music), source
-    if isinstance(music, Chorale):
-        return music.parsed(), source
-    return ParsedScore(music.score, Fraction(music.chorale.bar) * STEP), source
+    score = music.score() if isinstance(music, Chorale) else music.score if isinstance(music, Piece) else music
+    return ParsedScore(score), source
 
 
 def read(music: Music) -> Piece:
@@ -152,18 +148,11 @@ def read_chorale(path: str | Path) -> Chorale:
     return read_piece(path).chorale
 
 
-def write_score(music: Score | Chorale, path: str | Path, *, bar: Fraction | None = None) -> None:
-    """Write a file of the format that its name says; the same music gives the same bytes.
-
-    Args:
-        music: what to write.
-        path: of the file.
-        bar: quarters in a bar; after the music by default.
-    """
+def write_score(music: Score | Chorale, path: str | Path) -> None:
+    """Write a file of the format that its name says; the same music gives the same bytes."""
     kind = music_format(path)
-    if isinstance(music, Chorale):
-        bar, music = bar or Fraction(music.bar) * STEP, music.score()
-    write_bytes(write_midi(music, bar) if kind == "midi" else write_musicxml(music, bar, zipped=kind == "mxl"), path)
+    score = music.score() if isinstance(music, Chorale) else music
+    write_bytes(write_midi(score) if kind == "midi" else write_musicxml(score, zipped=kind == "mxl"), path)
 
 
 def read_jsb(path: str | Path, part: str) -> list[Chorale]:

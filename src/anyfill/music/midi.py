@@ -6,15 +6,12 @@ MIDI knows no pickups; the usual way to write one is a time signature of its len
 read. MIDI cannot say either that silence follows the last note: a marker "end" says so here. Percussion (channel 10) is
 left out.
 
-Formats 0 and 1 are read, in ticks of a quarter note. Chunks are cut out here and their events read by mido, a track at
-a time: so an error names its track, and whatever mido raises about a broken one becomes one sentence.
+Formats 0 and 1 are read, in ticks of a quarter note; whatever mido raises about a broken file becomes one sentence.
 """
 
 import io
-import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from fractions import Fraction
 from math import lcm
 from typing import Any
@@ -30,11 +27,6 @@ from anyfill.music.score import (
     Note,
     ParsedScore,
     Score,
-    about_metres,
-    about_tempos,
-    bar_of,
-    bars_of,
-    lengths_of,
     require_length,
     signature,
     times,
@@ -56,111 +48,95 @@ _MAX_UNIT = 64
 
 def read_midi(data: bytes, source: str = "MIDI file") -> ParsedScore:
     """The score in a MIDI file; ValueError, in a sentence that begins with ``source``, if there is none."""
-    division, tracks = _tracks(data, source)
-    file = _Contents(division)
-    for number, track in enumerate(tracks, 1):
-        file.add(track, f"{source}, track {number}")
+    file = _Contents(_parse(data, source), source)
     parts = file.parts
     end = max((note.end for part in parts for note in part.notes), default=Fraction(0))
     require_length(source, end)
-    stated = Fraction(file.end or 0, division)
+    stated = Fraction(file.end or 0, file.division)
     if parts and end < stated <= MAX_QUARTERS:
         last = max(note.end for note in parts[0].notes)
         parts[0] = Part(parts[0].name, (*parts[0].notes, Note(last, stated - last, None)))
         end = stated
     bars, bar, metres = file.bars(end)
     tempos = [round(60e6 / tempo, 3) for _, tempo in sorted(file.tempos, key=lambda tempo: tempo[0])]
-    about = Score((), bars, tempo=tempos[0] if tempos else 80.0, title=file.title)
-    remarks = [*file.remarks(), *about_metres(metres, bar), *about_tempos(tempos)]
-    return assemble(parts, about, source, bar=bar, remarks=remarks)
+    about = Score((), bars, title=file.title, bar=bar)
+    return assemble(parts, about, source, metres=metres, tempos=tempos, remarks=file.remarks())
 
 
-def _tracks(data: bytes, source: str) -> tuple[int, list[Any]]:
-    """Ticks in a quarter note, and mido's tracks of events."""
+def _parse(data: bytes, source: str) -> Any:
+    """mido's file of tracks of events; it raises many things where one is broken."""
     if len(data) > MAX_BYTES:
         expected = f"at most {MAX_BYTES // 2**20} MiB (and {MAX_NOTES:,} notes)"
         raise refuse(source, expected=expected, got=f"{len(data) / 2**20:.1f} MiB")
-    if data[:4] != b"MThd":
-        raise refuse(source, expected="a MIDI file (it begins with MThd)", got=repr(data[:16]))
-    if len(data) < 14:
-        raise refuse(source, expected="a MIDI header of 14 bytes", got=f"{len(data)} bytes: the file is cut off")
-    size, form, count, division = struct.unpack(">IHHH", data[4:14])
-    if size < 6:
-        raise refuse(source, expected="a MIDI header of 6 bytes at least", got=f"one of {size}")
-    if form > 1:
-        raise refuse(source, expected="MIDI format 0 or 1", got=f"format {form}")
-    if division == 0 or division & 0x8000:
-        got = "frames a second" if division else "0 ticks"
-        raise refuse(source, expected="ticks of a quarter note as the unit of time", got=got)
-    tracks: list[Any] = []
-    place = 8 + size
-    while len(tracks) < count:
-        if place + 8 > len(data):
-            got = f"{len(tracks)}: the file is cut off"
-            raise refuse(source, expected=f"{count} tracks, as its header says", got=got)
-        kind, length = struct.unpack(">4sI", data[place : place + 8])
-        behind = place + 8 + length
-        if behind > len(data):
-            got = f"one with {behind - len(data):,} bytes missing: the file is cut off"
-            raise refuse(source, expected="whole tracks", got=got)
-        if kind == b"MTrk":  # others are somebody's own
-            tracks.append(_events(data[place:behind], f"{source}, track {len(tracks) + 1}"))
-        place = behind
-    return division, tracks
-
-
-def _events(chunk: bytes, source: str) -> Any:
-    """mido's events of one track; it raises many things where one is broken."""
-    alone = b"MThd" + struct.pack(">IHHH", 6, 0, 1, _TICKS) + chunk
     try:
-        (track,) = mido.MidiFile(file=io.BytesIO(alone)).tracks
+        file = mido.MidiFile(file=io.BytesIO(data))
     except EOFError:
-        raise refuse(source, expected="whole events", got="one that is cut off") from None
+        raise refuse(source, expected="a whole MIDI file", got="one that is cut off") from None
     except IndexError:
-        raise refuse(source, expected="whole events", got="one that is too short") from None
-    except Exception as error:  # OSError, ValueError, KeySignatureError, … : one sentence whatever it is
-        raise refuse(source, expected="events of a MIDI file", got=" ".join(str(error).split())) from None
-    for event in track:
+        raise refuse(source, expected="whole MIDI events", got="one that is too short") from None
+    except Exception as error:  # OSError, ValueError, KeySignatureError … : one sentence whatever it is
+        raise refuse(source, expected="a MIDI file", got=" ".join(str(error).split())) from None
+    if file.type not in (0, 1):
+        raise refuse(source, expected="MIDI format 0 or 1", got=f"format {file.type}")
+    if file.ticks_per_beat <= 0:
+        got = "frames a second" if file.ticks_per_beat else "0 ticks"
+        raise refuse(source, expected="ticks of a quarter note as the unit of time", got=got)
+    for event in (event for track in file.tracks for event in track):
         if event.time > _MAX_TIME:
             raise refuse(source, expected="times of four bytes at most", got="a longer one")
         if event.type == "sysex" and not event.data:  # mido takes running status behind one for an empty one
             raise refuse(source, expected="a status behind a system exclusive event", got="none")
-    return track
+    return file
 
 
-@dataclass(slots=True)
 class _Contents:
-    """What the tracks of a file say, in ticks.
+    """What the tracks of a file say.
 
     Attributes:
         division: ticks in a quarter note.
         parts: with a note at least, without percussion.
         tempos: (tick, microseconds a quarter note) of every tempo.
-        signatures: (tick, beats, unit) of every time signature, as (0, 3, 4).
+        metres: quarters from the beginning -> quarters in a bar, of every time signature.
         title: the name of the first track, if that has no notes.
         end: the tick of a marker "end"; None where there is none.
-        tracks, notes, drums, empty, unended: how many tracks and notes there are, and how many of the notes are of
-            percussion, have no length, or were still sounding at the end of their track.
+        notes, drums, empty, unended: how many notes there are, and how many of them are of percussion, have no length,
+            or were still sounding at the end of their track.
     """
 
-    division: int
-    parts: list[Part] = field(default_factory=list[Part])
-    tempos: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    signatures: list[tuple[int, int, int]] = field(default_factory=list[tuple[int, int, int]])
-    title: str = ""
-    end: int | None = None
-    tracks: int = 0
-    notes: int = 0
-    drums: int = 0
-    empty: int = 0
-    unended: int = 0
+    def __init__(self, file: Any, source: str) -> None:
+        self.division: int = file.ticks_per_beat
+        self.parts: list[Part] = []
+        self.tempos: list[tuple[int, int]] = []
+        self.metres: dict[Fraction, Fraction] = {}
+        self.title, self.end = "", None
+        self.notes = self.drums = self.empty = self.unended = 0
+        for number, track in enumerate(file.tracks):
+            name, channels = self._read(track, source)
+            self.title = name if number == 0 and not channels else self.title
+            self.notes += sum(map(len, channels.values()))
+            if self.notes > MAX_NOTES:
+                raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
+            self.drums += len(channels.pop(_DRUMS, ()))
+            for channel, found in sorted(channels.items()):
+                called = name if len(channels) == 1 else f"{name} channel {channel + 1}".strip()
+                notes = [
+                    Note(self._quarters(start), self._quarters(end - start), pitch)
+                    for start, end, pitch in sorted(found, key=lambda note: (note[0], -note[2]))
+                    if end > start
+                ]
+                self.empty += len(found) - len(notes)
+                if notes:
+                    self.parts.append(Part(called, tuple(without_overlaps(notes, _OVERLAP))))
 
-    def add(self, track: Iterable[Any], source: str) -> None:
-        """Take in the events of one more track."""
-        name, last = "", 0
+    def _quarters(self, ticks: int) -> Fraction:
+        return Fraction(ticks, self.division)
+
+    def _read(self, track: Iterable[Any], source: str) -> tuple[str, dict[int, list[tuple[int, int, int]]]]:
+        """The name of a track, and (start, end, pitch) in ticks of the notes of each of its channels."""
+        name, tick = "", 0
         played: list[tuple[int, Any]] = []
-        for tick, event in _timed(track):
-            last = tick
+        for event in track:
+            tick += event.time
             match event.type:
                 case "end_of_track":
                     break
@@ -173,33 +149,15 @@ class _Contents:
                 case "set_tempo" if event.tempo:
                     self.tempos.append((tick, event.tempo))
                 case "time_signature":
-                    if event.numerator == 0 or event.denominator > _MAX_UNIT:
-                        got = f"{event.numerator} over {event.denominator}"
-                        raise refuse(source, expected="a time signature in halves to 64ths", got=got)
-                    self.signatures.append((tick, event.numerator, event.denominator))
+                    beats, unit = event.numerator, event.denominator
+                    if beats == 0 or unit > _MAX_UNIT:
+                        raise refuse(source, expected="a time signature in halves to 64ths", got=f"{beats} over {unit}")
+                    self.metres[self._quarters(tick)] = Fraction(4 * beats, unit)
                 case _:
                     pass
-        channels = self._notes(played, last)
-        self.notes += sum(map(len, channels.values()))
-        if self.notes > MAX_NOTES:
-            raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
-        self.tracks += 1
-        if self.tracks == 1 and not channels:
-            self.title = name
-        self.drums += len(channels.pop(_DRUMS, ()))
-        for channel, found in sorted(channels.items()):
-            notes = [
-                Note(Fraction(start, self.division), Fraction(end - start, self.division), pitch)
-                for start, end, pitch in sorted(found, key=lambda note: (note[0], -note[2]))
-                if end > start
-            ]
-            self.empty += len(found) - len(notes)
-            if notes:
-                called = name if len(channels) == 1 else f"{name} channel {channel + 1}".strip()
-                self.parts.append(Part(called, tuple(without_overlaps(notes, _OVERLAP))))
+        return name, self._notes(played, tick)
 
     def _notes(self, played: Iterable[tuple[int, Any]], last: int) -> dict[int, list[tuple[int, int, int]]]:
-        """(start, end, pitch) of the notes of each channel of a track that ends at the tick ``last``."""
         channels: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
         sounding: defaultdict[tuple[int, int], list[int]] = defaultdict(list)  # since when, oldest first
         ended: dict[tuple[int, int], int] = {}  # where a note ended that did not sound
@@ -227,11 +185,10 @@ class _Contents:
 
     def bars(self, end: Fraction) -> tuple[tuple[Fraction, ...], Fraction | None, list[Fraction]]:
         """Where bars begin; quarters in a bar, after the time signature that holds longest; all that hold anywhere."""
-        found = {Fraction(tick, self.division): Fraction(4 * n, unit) for tick, n, unit in sorted(self.signatures)}
-        starts = sorted(start for start in found if start <= end)
+        starts = sorted(start for start in self.metres if start <= end)
         if not starts or starts[0] > 0:
             starts = [Fraction(0), *starts]
-        lengths = [found.get(start, COMMON) for start in starts]
+        lengths = [self.metres.get(start, COMMON) for start in starts]
         ends = [*starts[1:], max(end, starts[-1])]
         bars: list[Fraction] = []
         lasting = {length: Fraction(0) for length in lengths}
@@ -240,7 +197,7 @@ class _Contents:
             bars += [start + length * n for n in range(count)]
             pickup = number == 0 and len(starts) > 1 and stop - start <= length < lengths[1]
             lasting[length] += 0 if pickup else stop - start
-        bar = max(lasting, key=lambda length: (lasting[length], length)) if found else None
+        bar = max(lasting, key=lambda length: (lasting[length], length)) if self.metres else None
         return tuple(bars), bar, [length for length, time in lasting.items() if time]
 
     def remarks(self) -> list[str]:
@@ -253,80 +210,54 @@ class _Contents:
         return [remark for count, remark in said if count]
 
 
-def write_midi(score: Score, bar: Fraction | None = None) -> bytes:
+def write_midi(score: Score) -> bytes:
     """A MIDI file of format 1: a track of tempo, time and key signatures, then one track for each voice, on piano.
 
-    Args:
-        score: what to write; times that no tick can express are rounded to ticks.
-        bar: quarters in a bar; after the score's bars by default.
+    Times that no tick can express are rounded to ticks.
     """
     require_positive("tempo", score.tempo)
-    bar = bar or bar_of(score)
-    bars = bars_of(score, bar)
     edges = [time for voice in score.voices for note in voice for time in (note.start, note.length)]
-    exact = lcm(*(time.denominator for time in (*edges, *bars)))
+    exact = lcm(*(time.denominator for time in (*edges, *(start for start, _ in score.measures()))))
     division = exact * -(-_TICKS // exact) if exact <= _MAX_TICKS // 2 else _TICKS
     file = mido.MidiFile(type=1, ticks_per_beat=division, charset="utf-8")
-    file.tracks = [_track(events) for events in (_conductor(score, bar, bars, division), *_lines(score, division))]
+    for events in (_conductor(score), *(_line(score, number) for number in range(len(score.voices)))):
+        track, now = file.add_track(), 0
+        for time, event in sorted(events, key=lambda event: event[0]):  # those of one time stay in their order
+            tick = round(time * division)
+            track.append(event.copy(time=tick - now))
+            now = tick
     written = io.BytesIO()
     file.save(file=written)
     return written.getvalue()
 
 
-def _conductor(score: Score, bar: Fraction, bars: tuple[Fraction, ...], division: int) -> list[tuple[int, Any]]:
+def _conductor(score: Score) -> Iterator[tuple[Fraction, Any]]:
+    begin = Fraction(0)
     tempo = min(max(round(60e6 / score.tempo), 1), 2**24 - 1)
-    events = [
-        (0, mido.MetaMessage("track_name", name=score.title)),
-        (0, mido.MetaMessage("set_tempo", tempo=tempo)),
-    ]
+    yield begin, mido.MetaMessage("track_name", name=score.title)
+    yield begin, mido.MetaMessage("set_tempo", tempo=tempo)
     before: Fraction | None = None
-    for start, length in zip(bars, lengths_of(bars, bar, score.length)):
+    for start, length in score.measures():
         if length != before:
             beats, unit = signature(length)
-            event = mido.MetaMessage("time_signature", numerator=beats, denominator=unit)
-            events.append((round(start * division), event))
+            yield start, mido.MetaMessage("time_signature", numerator=beats, denominator=unit)
         before = length
     key = KeySignature.of(score)
-    name = key.tonic.replace("-", "b") + ("m" if key.minor else "")
-    events.append((0, mido.MetaMessage("key_signature", key=name)))
-    last = max((note.end for note in score.sounding()), default=score.length)
-    if score.length > last:
-        events.append((round(score.length * division), mido.MetaMessage("marker", text="end")))
-    return events
+    yield begin, mido.MetaMessage("key_signature", key=key.tonic.replace("-", "b") + ("m" if key.minor else ""))
+    if score.length > max((note.end for note in score.sounding()), default=score.length):
+        yield score.length, mido.MetaMessage("marker", text="end")
 
 
-def _lines(score: Score, division: int) -> Iterator[list[tuple[int, Any]]]:
-    """The events of each voice."""
-    for number, voice in enumerate(score.voices):
-        channel = number % _DRUMS
-        name = score.names[number].capitalize() if number < len(score.names) else f"Voice {number + 1}"
-        events = [
-            (0, mido.MetaMessage("track_name", name=name)),
-            (0, mido.Message("program_change", channel=channel, program=0)),
-        ]
-        for note in voice:  # in order of time, so a note ends before the next one of its tick begins
-            if note.pitch is not None:
-                on = mido.Message("note_on", channel=channel, note=note.pitch, velocity=VELOCITY)
-                off = mido.Message("note_off", channel=channel, note=note.pitch, velocity=64)
-                events += [(round(note.start * division), on), (round(note.end * division), off)]
-        yield events
-
-
-def _track(events: Iterable[tuple[int, Any]]) -> Any:
-    """mido's track, in which each event has the ticks since the one before; those of one tick stay in their order."""
-    track, now = mido.MidiTrack(), 0
-    for tick, event in sorted(events, key=lambda event: event[0]):
-        track.append(event.copy(time=tick - now))
-        now = tick
-    return track
-
-
-def _timed(track: Iterable[Any]) -> Iterator[tuple[int, Any]]:
-    """Events with their tick."""
-    tick = 0
-    for event in track:
-        tick += event.time
-        yield tick, event
+def _line(score: Score, number: int) -> Iterator[tuple[Fraction, Any]]:
+    """The events of one voice."""
+    channel = number % _DRUMS
+    name = score.names[number].capitalize() if number < len(score.names) else f"Voice {number + 1}"
+    yield Fraction(0), mido.MetaMessage("track_name", name=name)
+    yield Fraction(0), mido.Message("program_change", channel=channel, program=0)
+    for note in score.voices[number]:  # in order of time, so a note ends before the next one of its tick begins
+        if note.pitch is not None:
+            yield note.start, mido.Message("note_on", channel=channel, note=note.pitch, velocity=VELOCITY)
+            yield note.end, mido.Message("note_off", channel=channel, note=note.pitch, velocity=64)
 
 
 def _text(latin: str) -> str:

@@ -22,18 +22,7 @@ from xml.parsers import expat
 
 from anyfill.checks import refuse
 from anyfill.music.keys import named, sounding, with_octave
-from anyfill.music.score import (
-    COMMON,
-    MAX_NOTES,
-    MAX_QUARTERS,
-    Note,
-    ParsedScore,
-    Score,
-    about_metres,
-    about_tempos,
-    require_length,
-    times,
-)
+from anyfill.music.score import COMMON, MAX_NOTES, MAX_QUARTERS, Note, ParsedScore, Score, require_length, times
 from anyfill.music.voices import Part, assemble
 
 MAX_BYTES = 32 * 2**20
@@ -65,14 +54,14 @@ def read_musicxml(data: bytes, source: str = "MusicXML file") -> ParsedScore:
     if sum(note.pitch is not None for part in found for note in part.notes) > MAX_NOTES:
         raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
     bars = tuple(start for start, length in zip(starts, lengths) if length > 0) or (Fraction(0),)
-    bar, tempos = _bar(parts, lengths), _tempos(root)
+    bar = _bar(parts, lengths)
     title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
-    about = Score((), bars, tempo=tempos[0] if tempos else 80.0, title=" ".join(title.split()))
+    about = Score((), bars, title=" ".join(title.split()), bar=bar)
     remarks = [times(count, f"{what} left out", f"{what}s left out") for what, count in left_out.items()]
     if root.find(".//repeat[@direction='backward']") is not None:
         remarks.append("repeats are read once")
-    remarks += [*about_metres(_metres(parts, lengths, bar), bar), *about_tempos(tempos)]
-    return assemble(found, about, source, bar=bar, remarks=remarks)
+    metres = _metres(parts, lengths, bar)
+    return assemble(found, about, source, metres=metres, tempos=_tempos(root), remarks=remarks)
 
 
 @dataclass(slots=True)

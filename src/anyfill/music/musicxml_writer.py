@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from anyfill.checks import require_positive
 from anyfill.music.keys import KeySignature, parse_name, with_octave
-from anyfill.music.score import Note, Score, bar_of, bars_of, lengths_of, signature
+from anyfill.music.score import Note, Score, signature
 from anyfill.music.voices import mean_pitch
 
 _DOCTYPE = (
@@ -39,12 +39,11 @@ _ACCIDENTALS = {-2: "flat-flat", -1: "flat", 0: "natural", 1: "sharp", 2: "doubl
 _TREBLE, _TENOR, _BASS = ("G", 2, 0), ("G", 2, -1), ("F", 4, 0)
 
 
-def write_musicxml(score: Score, bar: Fraction | None = None, *, zipped: bool = False) -> bytes:
+def write_musicxml(score: Score, *, zipped: bool = False) -> bytes:
     """A ``score-partwise`` of MusicXML 4.0.
 
     Args:
         score: what to write.
-        bar: quarters in a bar; after the score's bars by default.
         zipped: as .mxl has it.
     """
     require_positive("tempo", score.tempo)
@@ -52,8 +51,7 @@ def write_musicxml(score: Score, bar: Fraction | None = None, *, zipped: bool = 
     if score.title:
         SubElement(SubElement(root, "work"), "work-title").text = _plain(score.title)
     listed = SubElement(root, "part-list")
-    bar = bar or bar_of(score)
-    sheet = _Sheet.of(score, bar)
+    sheet = _Sheet.of(score)
     for number, voice in enumerate(score.voices):
         name = score.names[number] if number < len(score.names) else f"voice {number + 1}"
         key = f"P{number + 1}"
@@ -84,18 +82,17 @@ class _Sheet:
     key: KeySignature
 
     @classmethod
-    def of(cls, score: Score, bar: Fraction) -> "_Sheet":
-        bars = bars_of(score, bar)
-        end = score.length
-        times = lengths_of(bars, bar, end)
-        pickup = times[0] < bar
+    def of(cls, score: Score) -> "_Sheet":
+        bars, lengths = zip(*score.measures())
+        times = list(lengths)
+        pickup = times[0] < score.bar_length
         if pickup:  # its time signature is that of the bars behind it; the measure is marked as implicit instead
             times[0] = times[1]
         parts = [time.denominator for voice in score.voices for note in voice for time in (note.start, note.end)]
         return cls(
             score,
             bars,
-            (*bars[1:], end),
+            (*bars[1:], score.length),
             tuple(times),
             pickup,
             lcm(4, *parts, *(b.denominator for b in bars)),

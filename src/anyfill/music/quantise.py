@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from anyfill.checks import refuse
 from anyfill.music.chorale import HIGHEST, LOWEST, REST, STEP, Chorale, changes
 from anyfill.music.keys import Key, find_key
-from anyfill.music.score import VOICES, Note, ParsedScore, Score, bar_of, pickup_of, require_length, times
+from anyfill.music.score import VOICES, Note, ParsedScore, Score, require_length, times
 from anyfill.music.voices import most_at_once, seats, split
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class Piece:
         if str(path).lower().endswith(".png"):
             draw_piano_roll(self.panel(), path)
         else:
-            write_score(self.score, path, bar=Fraction(self.chorale.bar) * STEP)
+            write_score(self.score, path)
 
     def panel(self) -> "Panel":
         """What a picture shows. Music beyond the range of a chorale is drawn as the model saw it, and says so."""
@@ -138,7 +138,7 @@ def quantise(parsed: ParsedScore | Score, *, transpose: int = 0, source: str = "
     if len(chosen) < len(VOICES):
         said = " and ".join(VOICES[seat] for seat in chosen)
         remarks.append(f"{times(len(chosen), 'part', 'parts')}: taken as {said}; the other voices are absent")
-    bar, pickup = _metre(parsed, source, remarks)
+    bar, pickup = _metre(score, source, remarks)
     count = _Count()
     last = max(note.end for voice in voices for note in voice if note.pitch is not None)
     steps = max(_nearest(score.length), _nearest(last), 1)
@@ -199,13 +199,12 @@ def _split_anew(voices: Sequence[Sequence[Note]], source: str) -> list[tuple[Not
     return split(notes, source)
 
 
-def _metre(parsed: ParsedScore, source: str, remarks: list[str]) -> tuple[int, int]:
+def _metre(score: Score, source: str, remarks: list[str]) -> tuple[int, int]:
     """Steps in a bar, and in the pickup."""
-    score = parsed.score
-    bar = parsed.bar or bar_of(score)
+    bar = score.bar_length
     if (bar / STEP).denominator != 1:
         raise refuse(source, expected="bars of whole sixteenths", got=f"bars of {bar} quarter notes")
-    pickup = pickup_of(score, bar)
+    pickup = score.pickup
     odd = sum((start - pickup) % bar != 0 for start in score.bars[1:])
     if 4 * odd > len(score.bars):  # a bar cut in two at a double bar or a repeat is nothing to speak of
         remarks.append(

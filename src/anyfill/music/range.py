@@ -108,7 +108,7 @@ def tune_of(parsed: ParsedScore, voice: int = 0, *, source: str = "score") -> Pi
     shift = shift_into([note.pitch for note in line if note.pitch is not None], voice)
     _require_near(shift, f"a tune nearer to the range of the {VOICES[voice]}", source)
     alone = replace(score, voices=(line,), names=(VOICES[voice],))
-    piece = quantise(ParsedScore(alone, parsed.bar, tuple(remarks)), transpose=shift, source=source)
+    piece = quantise(ParsedScore(alone, tuple(remarks)), transpose=shift, source=source)
     remarks = [one for one in piece.remarks if not one.endswith("absent")]
     if shift:
         remarks.append(

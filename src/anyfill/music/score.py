@@ -57,6 +57,7 @@ class Score:
         names: of the voices.
         tempo: quarter notes a minute.
         title: what the piece is called; "" = nobody says.
+        bar: quarters in a bar, after the time signature; None where nothing states one.
     """
 
     voices: tuple[tuple[Note, ...], ...]
@@ -64,11 +65,44 @@ class Score:
     names: tuple[str, ...] = ()
     tempo: float = 80.0
     title: str = ""
+    bar: Fraction | None = None
 
     @property
     def length(self) -> Fraction:
         """In quarters, to the end of the last note."""
         return max((note.end for voice in self.voices for note in voice), default=Fraction(0))
+
+    @property
+    def bar_length(self) -> Fraction:
+        """Quarters in a bar: as stated, or else the commonest length (the longest of those as common), or else 4."""
+        if self.bar is not None:
+            return self.bar
+        lengths = [after - before for before, after in pairwise(self.bars)]
+        if len(self.bars) == 2:  # one whole bar and what is left, or a pickup and one bar
+            lengths.append(self.length - self.bars[1])
+        counts = Counter(lengths)
+        return max(counts, key=lambda length: (counts[length], length), default=COMMON)
+
+    @property
+    def pickup(self) -> Fraction:
+        """Quarters before the first of the bar lines, a bar apart, at which most bars begin."""
+        bar, bars = self.bar_length, self.bars
+        if len(bars) > 1 and bars[1] - bars[0] < bar:
+            bars = bars[1:]
+        return Counter(start % bar for start in bars).most_common(1)[0][0]
+
+    def measures(self) -> list[tuple[Fraction, Fraction]]:
+        """(start, length) of the bars before the end; all alike where the score has only the beginning of the first.
+
+        The length of the last one, which only the end of the piece could say, is that of a bar if that holds it.
+        """
+        end, bar = self.length, self.bar_length
+        if len(self.bars) > 1:
+            starts = [start for start in self.bars if start < end] or [*self.bars[:1]]
+        else:
+            starts = [bar * n for n in range(-(-end // bar))] or [*self.bars]
+        lengths = [after - before for before, after in pairwise(starts)]
+        return list(zip(starts, [*lengths, max(bar, end - starts[-1])]))
 
     def sounding(self) -> Iterator[Note]:
         """Every note that is no rest, voice by voice."""
@@ -102,12 +136,10 @@ class ParsedScore:
 
     Attributes:
         score: one note at a time in each voice; highest first.
-        bar: quarters in a bar, after the file's time signature; None where it has none.
         remarks: one sentence for each thing that was left out or changed.
     """
 
     score: Score
-    bar: Fraction | None = None
     remarks: tuple[str, ...] = ()
 
 
@@ -115,32 +147,6 @@ def require_length(source: str, quarters: Fraction) -> None:
     """Refuse a piece that is too long, in a sentence that begins with ``source``."""
     if quarters > MAX_QUARTERS:
         raise refuse(source, expected=f"at most {MAX_QUARTERS:,} quarter notes", got=f"{float(quarters):,.0f}")
-
-
-def bar_of(score: Score) -> Fraction:
-    """Quarters in a bar: the commonest length (the longest of those as common); 4 where no bar has a length."""
-    bars = score.bars
-    lengths = [after - before for before, after in pairwise(bars)]
-    if len(bars) == 2:  # one whole bar and what is left, or a pickup and one bar
-        lengths.append(score.length - bars[1])
-    counts = Counter(lengths)
-    return max(counts, key=lambda length: (counts[length], length), default=COMMON)
-
-
-def bars_of(score: Score, bar: Fraction) -> tuple[Fraction, ...]:
-    """Where bars begin, before the end; every ``bar`` quarters where the score has only the first one."""
-    end = score.length
-    if len(score.bars) > 1:
-        return tuple(start for start in score.bars if start < end) or score.bars[:1]
-    return tuple(bar * n for n in range(-(-end // bar))) or score.bars
-
-
-def pickup_of(score: Score, bar: Fraction) -> Fraction:
-    """Quarters before the first of the bar lines, ``bar`` apart, at which most bars begin."""
-    bars = score.bars
-    if len(bars) > 1 and bars[1] - bars[0] < bar:
-        bars = bars[1:]
-    return Counter(start % bar for start in bars).most_common(1)[0][0]
 
 
 def about_metres(lengths: Iterable[Fraction], bar: Fraction | None) -> list[str]:
@@ -162,12 +168,6 @@ def signature(bar: Fraction) -> tuple[int, int]:
         if beats.denominator == 1 and 0 < beats <= 255:
             return int(beats), unit
     raise refuse("length of a bar", expected="a time signature in quarters to 64ths", got=f"{bar} quarters")
-
-
-def lengths_of(bars: Sequence[Fraction], bar: Fraction, end: Fraction) -> list[Fraction]:
-    """Quarters in each bar; the last one's, which only the end of the piece could say, is ``bar`` if that holds it."""
-    lengths = [after - before for before, after in pairwise(bars)]
-    return [*lengths, max(bar, end - bars[-1])]
 
 
 def about_tempos(tempos: Sequence[float]) -> list[str]:

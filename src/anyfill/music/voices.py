@@ -20,7 +20,7 @@ from math import lcm
 from statistics import fmean
 
 from anyfill.checks import refuse
-from anyfill.music.score import VOICES, Note, ParsedScore, Score, require_length
+from anyfill.music.score import VOICES, Note, ParsedScore, Score, about_metres, about_tempos, require_length
 
 _BEAM = 8
 _CROSSING = 100.0
@@ -49,17 +49,25 @@ class Part:
 
 
 def assemble(
-    parts: Sequence[Part], about: Score, source: str, *, bar: Fraction | None = None, remarks: Sequence[str] = ()
+    parts: Sequence[Part],
+    about: Score,
+    source: str,
+    *,
+    metres: Sequence[Fraction],
+    tempos: Sequence[float],
+    remarks: Sequence[str],
 ) -> ParsedScore:
     """Voices from parts: parts without a note are left out, and chords are split.
 
     Args:
         parts: as they are in the file.
-        about: a score with bars, tempo and title, and no notes yet.
+        about: a score with bars and title, and no notes yet.
         source: what an error calls the file.
-        bar: quarters in a bar, after the file's time signature.
+        metres: quarters in a bar after each time signature.
+        tempos: quarters a minute, in order of time; the first is kept.
         remarks: of the reader.
     """
+    remarks = [*remarks, *about_metres(metres, about.bar), *about_tempos(tempos)]
     sounding = [part for part in parts if any(note.pitch is not None for note in part.notes)]
     if not sounding:
         raise refuse(source, expected="notes", got="; ".join(remarks) or "none")
@@ -69,9 +77,9 @@ def assemble(
         many = len(lines) > 1
         voices += [(f"{part.name} {n + 1}".strip() if many else part.name, line) for n, line in enumerate(lines)]
     names, lines = zip(*highest_first(voices))
-    score = replace(about, voices=lines, names=names)
+    score = replace(about, voices=lines, names=names, tempo=tempos[0] if tempos else about.tempo)
     require_length(source, score.length)
-    return ParsedScore(score, bar, tuple(remarks))
+    return ParsedScore(score, tuple(remarks))
 
 
 def split(notes: Sequence[Note], source: str = "part") -> list[tuple[Note, ...]]:
