@@ -29,8 +29,7 @@ from anyfill.music.recipe import resized
 from anyfill.music.request import Request
 from anyfill.music.score import VOICES
 from anyfill.questions.question import Question
-from anyfill.samplers import CachedChain, Draw, watch
-from anyfill.samplers.best_of import best_of
+from anyfill.samplers import CachedChain, Draw, best_of, trace
 
 AT_ONCE = 32
 """Pieces drawn side by side."""
@@ -134,7 +133,7 @@ def alternatives(
     for window in request.windows():
         cells, answered = window.cells, window.answers(asked)
         here = answered[cells].repeat(count, 1)
-        states = watch(
+        states = trace(
             resized(model, window.stop - window.start),
             x[:, cells],
             Question(known[cells].repeat(count, 1) & ~here, here),

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from anyfill.evaluation import terms
 from anyfill.model import Model
 from anyfill.music.chorale import REST, Chorale
 from anyfill.music.keys import KeySignature
@@ -27,7 +27,6 @@ from anyfill.music.recipe import resized
 from anyfill.music.request import Request
 from anyfill.music.score import VOICES
 from anyfill.questions.question import Question, chain_rank
-from anyfill.rank import asked_in
 
 _SIGNS = {-2: "bb", -1: "b", 0: "", 1: "#", 2: "##"}
 
@@ -169,18 +168,11 @@ def score_piece(model: Model, piece: Piece) -> Scored:
         cells, answered = window.cells, window.answers(asked)
         question = Question(known[cells].unsqueeze(0), answered[cells].unsqueeze(0))
         seen = resized(model, window.stop - window.start)
-        value[cells] += _terms(seen, x[:, cells], chain_rank(seen.order, question))[0]
+        value[cells] += terms(seen, x[:, cells], chain_rank(seen.order, question))[0]
         known = known | answered
     grid = value.reshape(-1, len(VOICES)).T.numpy()[:, request.before :]
     kind = "exact" if model.is_exact else "estimate"
     return Scored(piece.chorale, grid, piece.present, kind, len(windows), piece.shift)
-
-
-def _terms(model: Model, x: Tensor, rank: Tensor) -> Tensor:
-    """float64 (B, N): log p of every asked variable given those that rank before it, 0 elsewhere."""
-    with model.evaluating():
-        found = model.chain(x, rank).log_prob(x).double()
-    return torch.where(asked_in(rank), found, 0.0)
 
 
 def _name(key: KeySignature, pitch: int) -> str:
