@@ -8,7 +8,7 @@ anything is drawn, and again when a file is written.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -98,7 +98,7 @@ def generate(
     *,
     bars: Annotated[int, typer.Option(min=1, max=512, help="Length in bars of 4/4.")] = 8,
     key: Annotated[str | None, typer.Option(help='A key, as "D minor"; by default the nearest common one.')] = None,
-    drawing: Drawing,
+    how: Drawing,
     as_drawn: Annotated[
         bool, typer.Option("--as-drawn", help="Keep pieces that hardly move, or are like another one.")
     ] = False,
@@ -111,7 +111,7 @@ def generate(
     """
     from anyfill.music.request import Request
 
-    _write(Request.generate(bars, key), "chorale", drawing, as_drawn=as_drawn)
+    _write(Request.generate(bars, key), "chorale", how, as_drawn=as_drawn)
 
 
 @grouped
@@ -119,7 +119,7 @@ def harmonise(
     *,
     tune: MusicFile,
     voice: Annotated[Voice, typer.Option(help="Which voice the tune is.")] = Voice.soprano,
-    drawing: Drawing,
+    how: Drawing,
 ) -> None:
     """Put a tune in four parts, in several ways: OUTPUT/NAME-harmonised-SEED-1.mid and so on.
 
@@ -128,7 +128,7 @@ def harmonise(
     """
     from anyfill.music.request import Request
 
-    _write(Request.harmonise(tune, voice.value), f"{_stem(tune)}-harmonised", drawing)
+    _write(Request.harmonise(tune, voice.value), f"{_stem(tune)}-harmonised", how)
 
 
 @grouped
@@ -142,7 +142,7 @@ def fill(
             "all its bars. By default the voices that the file does not have."
         ),
     ] = None,
-    drawing: Drawing,
+    how: Drawing,
 ) -> None:
     """Write some voices and bars of a piece anew, in several ways: OUTPUT/NAME-filled-SEED-1.mid and so on.
 
@@ -151,7 +151,7 @@ def fill(
     """
     from anyfill.music.request import Request
 
-    _write(Request.fill(piece, ask), f"{_stem(piece)}-filled", drawing)
+    _write(Request.fill(piece, ask), f"{_stem(piece)}-filled", how)
 
 
 def score(
@@ -168,7 +168,7 @@ def score(
 
     Log-likelihoods are in nats, a natural logarithm: -0.7 is a choice between two. Per cell means per sixteenth of each
     voice. A note's surprise is minus its log-probability, given all that came before. The law is that of --nucleus 1
-    --parallels, not of the commands' default drawing. A piece out of the model's range is moved into it.
+    --parallels, not of the commands' default how. A piece out of the model's range is moved into it.
     """
     from anyfill.checks import refuse
     from anyfill.music.files import read
@@ -215,8 +215,6 @@ def show(
     force: Force = False,
 ) -> None:
     """Draw a piece as a piano roll."""
-    from dataclasses import replace
-
     from anyfill.music.files import read_piece
 
     _require_picture(output, force)
@@ -226,20 +224,29 @@ def show(
     typer.echo(f"wrote {output}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitting:
+    """The network, and how it is trained."""
+
+    steps: Annotated[int, typer.Option(min=1, help="Optimizer steps; a GPU does these in minutes.")] = 6000
+    batch: Annotated[int, typer.Option(min=1, help="Crops of 8 bars in each step.")] = 64
+    width: Annotated[int, typer.Option(min=8, help="Width of the network.")] = 256
+    depth: Annotated[int, typer.Option(min=1, help="Its layers.")] = 8
+    heads: Annotated[int, typer.Option(min=1, help="Its heads.")] = 8
+    dropout: Annotated[float, typer.Option(min=0.0, max=0.95, help="Rate of dropout.")] = 0.4
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0
+    device: OnDevice = Device.auto
+
+
+@grouped
 def train(
+    *,
     sources: Annotated[
         list[Path], typer.Argument(metavar="JSB.json | FILE...", help=f"A JSB file of chorales, or files: {FORMATS}.")
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model.")],
-    steps: Annotated[int, typer.Option(min=1, help="Optimizer steps; a GPU does these in minutes.")] = 6000,
-    batch: Annotated[int, typer.Option(min=1, help="Crops of 8 bars in each step.")] = 64,
-    width: Annotated[int, typer.Option(min=8, help="Width of the network.")] = 256,
-    depth: Annotated[int, typer.Option(min=1, help="Its layers.")] = 8,
-    heads: Annotated[int, typer.Option(min=1, help="Its heads.")] = 8,
-    dropout: Annotated[float, typer.Option(min=0.0, max=0.95, help="Rate of dropout.")] = 0.4,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
-    device: OnDevice = Device.auto,
+    fitting: Fitting,
 ) -> None:
     """Train a model of four-part music, for --model of the other commands.
 
@@ -247,10 +254,8 @@ def train(
     """
     from anyfill.music import training
 
-    network = {"width": width, "depth": depth, "heads": heads, "dropout": dropout}
-    run = {"steps": steps, "batch": batch, "resume": resume, "seed": seed, "device": device.value}
     try:
-        report = training.train(sources, output, **network, **run)
+        report = training.train(sources, output, **asdict(fitting))
     except KeyboardInterrupt:
         if (output / "config.json").exists():
             typer.echo(f"what was learnt so far is in {output}; the same command with --resume goes on", err=True)
@@ -258,37 +263,32 @@ def train(
     typer.echo(f"{report}\nmodel saved in {output}")
 
 
-def _write(request: "Request", name: str, drawing: Drawing, *, as_drawn: bool = False) -> None:
+def _write(request: "Request", name: str, how: Drawing, *, as_drawn: bool = False) -> None:
     """Say the seed, write each piece when it is done and say where, and at the end what was drawn again."""
+    from anyfill.checks import refuse
     from anyfill.interface.meter import metered
     from anyfill.interface.output import require_new
     from anyfill.music.model import load
     from anyfill.music.sample import SamplingOptions
 
-    options = SamplingOptions(
-        drawing.n,
-        chosen_seed(drawing.seed),
-        drawing.best,
-        drawing.temperature,
-        drawing.nucleus,
-        drawing.parallels,
-        as_drawn,
-    )
+    seed = chosen_seed(how.seed)
+    options = SamplingOptions(how.n, seed, how.best, how.temperature, how.nucleus, how.parallels, as_drawn)
     _remark(request.piece.remarks)
 
     def targets(number: int) -> list[Path]:
         """Where the files of a piece go; refused where something is in the way."""
-        kinds = dict.fromkeys(drawing.only or Kind)
-        paths = [drawing.output / f"{name}-{options.seed}-{number}.{kind.suffix}" for kind in kinds]
+        kinds = dict.fromkeys(how.only or Kind)
+        paths = [how.output / f"{name}-{seed}-{number}.{kind.suffix}" for kind in kinds]
         for path in paths:
-            require_new(path, force=drawing.force, way="another --seed or -o leaves it alone")
+            require_new(path, force=how.force, way="another --seed or -o leaves it alone")
         return paths
 
-    _require_folder(drawing.output)
+    if how.output.exists() and not how.output.is_dir():
+        raise refuse(f"{how.output}", expected="a folder for the result", got="a file")
     for number in range(1, options.n + 1):
         targets(number)
-    search = load(drawing.model).search(request, options, progress=metered)
-    typer.echo(f"seed {options.seed}")
+    search = load(how.model).search(request, options, progress=metered)
+    typer.echo(f"seed {seed}")
     for number, piece in enumerate(search.pieces(), 1):
         for path in targets(number):
             piece.save(path)
@@ -302,13 +302,6 @@ def _stem(path: Path) -> str:
     from anyfill.music.files import jsb_name
 
     return path.stem if path.exists() else jsb_name(path) or path.name
-
-
-def _require_folder(path: Path) -> None:
-    from anyfill.checks import refuse
-
-    if path.exists() and not path.is_dir():
-        raise refuse(f"{path}", expected="a folder for the result", got="a file")
 
 
 def _require_picture(path: Path, force: bool) -> None:

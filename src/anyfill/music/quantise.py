@@ -98,7 +98,7 @@ class Piece:
         return piano_roll(self.panel())
 
     def __repr__(self) -> str:
-        voices = [name for name, there in zip(VOICES, self.present.any(1)) if there]
+        voices = [name for name, there in zip(VOICES, self.present) if there.any()]
         bars = len(self.chorale.bars)
         told = [
             *([repr(self.chorale.title)] if self.chorale.title else []),

@@ -24,15 +24,16 @@ COMMON_KEYS = {"major": (0, 7, 2, 5), "minor": (2, 7, 9)}
 _MIDI = 127
 """The highest note that a file can have."""
 _SHIFTS = sorted(range(-127, 128), key=lambda shift: (abs(shift), -shift))
+_OCTAVES = [shift for shift in _SHIFTS if shift % 12 == 0]
 
 
 def shift_into(pitches: Sequence[int], voice: int) -> int:
     """Semitones by which to move these pitches into the range of a voice; 0 where they lie in it."""
     low, high = RANGES[voice]
     lowest, highest = min(pitches), max(pitches)
-    for shift in (*(one for one in _SHIFTS if one % 12 == 0), *_SHIFTS):
-        if lowest + shift >= low and highest + shift <= high:
-            return shift
+    shift = _nearest(low - lowest, high - highest)
+    if shift is not None:
+        return shift
     possible = [shift for shift in _SHIFTS if lowest + shift >= LOWEST and highest + shift <= HIGHEST]
     if not possible:
         expected = f"at most {HIGHEST - LOWEST} semitones from its lowest to its highest note"
@@ -50,11 +51,16 @@ def shift_whole(pitches: Sequence[int], source: str) -> int:
     if lowest >= LOWEST and highest <= HIGHEST:
         return 0
     for low, high in ((RANGES[-1][0], RANGES[0][1]), (LOWEST, HIGHEST)):
-        for shift in (*(one for one in _SHIFTS if one % 12 == 0), *_SHIFTS):
-            if lowest + shift >= low and highest + shift <= high:
-                return _require_near(shift, f"a piece nearer to MIDI {LOWEST} to {HIGHEST}", source)
+        shift = _nearest(low - lowest, high - highest)
+        if shift is not None:
+            return _require_near(shift, f"a piece nearer to MIDI {LOWEST} to {HIGHEST}", source)
     expected = f"at most {HIGHEST - LOWEST} semitones from its lowest to its highest note"
     raise refuse(source, expected=expected, got=highest - lowest)
+
+
+def _nearest(least: int, most: int) -> int | None:
+    """The best shift of at least and at most so many semitones: octaves first, the nearest first."""
+    return next((shift for shift in (*_OCTAVES, *_SHIFTS) if least <= shift <= most), None)
 
 
 def _require_near(shift: int, expected: str, source: str) -> int:

@@ -69,7 +69,8 @@ def windows(asked: NDArray[np.bool_], given: NDArray[np.bool_]) -> Iterator[Wind
         asked: bool (4, T), what is wanted; step 0 begins a bar.
         given: bool (4, T), what the model is given.
     """
-    any_asked, any_given = asked.any(0), given.any(0)
+    any_asked: NDArray[np.bool_] = np.logical_or.reduce(asked, axis=0)
+    any_given: NDArray[np.bool_] = np.logical_or.reduce(given, axis=0)
     steps, done = asked.shape[1], 0
     while bool(any_asked[done:].any()):
         first = done + int(any_asked[done:].argmax())
@@ -127,8 +128,18 @@ class Request:
             about = f"{title}, {key_or_none(placed.score()) or 'silence'}"
             return Piece(placed, everything, title=about, seed=seed)
 
-        fits = None if named is None else lambda chorale: shift(chorale) is not None
-        return cls(Piece(blank, ~everything), ~everything, everything, "writing", fits, moving=True, finish=finish)
+        def fits(chorale: Chorale) -> bool:
+            return shift(chorale) is not None
+
+        return cls(
+            Piece(blank, ~everything),
+            ~everything,
+            everything,
+            "writing",
+            fits if named else None,
+            moving=True,
+            finish=finish,
+        )
 
     @classmethod
     def harmonise(cls, tune: Music, voice: str = "soprano") -> "Request":

@@ -12,7 +12,8 @@ A transposition is left out where it would leave the range of the codes.
 import json
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -32,51 +33,42 @@ from anyfill.training import FitOptions, fit_steps
 TRANSPOSITIONS = tuple(range(-6, 6))
 
 
-@dataclass(frozen=True, eq=False)
 class Crops:
-    """All crops of these pieces; a source of rows (``RowSource``) of 4 L variables.
+    """All crops of these pieces; a source of rows (``RowSource``) of 4 L variables."""
 
-    Attributes:
-        pieces: the chorales.
-        steps: L.
-        stride: steps between the beginnings of two crops of a piece.
-        transpositions: in semitones.
-    """
+    def __init__(
+        self,
+        pieces: Sequence[Chorale],
+        steps: int = 128,
+        stride: int = BAR,
+        transpositions: Sequence[int] = TRANSPOSITIONS,
+    ) -> None:
+        """Cut the pieces.
 
-    pieces: Sequence[Chorale]
-    steps: int = 128
-    stride: int = BAR
-    transpositions: tuple[int, ...] = TRANSPOSITIONS
-    _codes: Tensor = field(init=False, repr=False)
-    _present: Tensor = field(init=False, repr=False)
-    _shift: Tensor = field(init=False, repr=False)
-    _index: Tensor = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        require_count("steps", self.steps)
-        require_count("stride", self.stride, maximum=self.steps)
+        Args:
+            pieces: the chorales.
+            steps: L.
+            stride: steps between the beginnings of two crops of a piece.
+            transpositions: in semitones.
+        """
+        require_count("steps", steps)
+        require_count("stride", stride, maximum=steps)
+        self.steps = steps
         codes: list[Tensor] = []
-        present: list[Tensor] = []
         shifts: list[tuple[int, int]] = []
-        for piece in self.pieces:
-            row = piece.codes().reshape(-1, len(VOICES))
+        for piece in pieces:
             sounding = piece.pitch[piece.pitch != REST]
             low, high = (int(sounding.min()), int(sounding.max())) if len(sounding) else (LOWEST, HIGHEST)
+            fitting = [shift for shift in transpositions if low + shift >= LOWEST and high + shift <= HIGHEST]
             before = -piece.pickup % piece.bar
-            row = torch.nn.functional.pad(row, (0, 0, before, self.steps), value=-1)  # -1: not there
-            for start in range(0, max(before + piece.steps - self.steps, 0) + self.stride, self.stride):
-                crop = row[start : start + self.steps].reshape(-1)
-                codes.append(crop.clamp(min=0))
-                present.append(crop >= 0)
-                shifts += [
-                    (len(codes) - 1, s) for s in self.transpositions if low + s >= LOWEST and high + s <= HIGHEST
-                ]
+            row = torch.nn.functional.pad(piece.codes().reshape(-1, len(VOICES)), (0, 0, before, steps), value=-1)
+            for start in range(0, max(before + piece.steps - steps, 0) + stride, stride):
+                shifts += [(len(codes), shift) for shift in fitting]
+                codes.append(row[start : start + steps].reshape(-1))
         if not shifts:
             raise refuse("pieces", expected="one at least that fits the range of pitches", got="none")
-        object.__setattr__(self, "_codes", torch.stack(codes))
-        object.__setattr__(self, "_present", torch.stack(present))
-        object.__setattr__(self, "_index", torch.tensor([crop for crop, _ in shifts]))
-        object.__setattr__(self, "_shift", torch.tensor([shift for _, shift in shifts]))
+        self._codes = torch.stack(codes)  # -1: not there
+        self._index, self._shift = torch.tensor(shifts).unbind(1)
 
     def __len__(self) -> int:
         return len(self._index)
@@ -88,9 +80,9 @@ class Crops:
     def take(self, index: Tensor) -> Rows:
         """The crops of these numbers."""
         place = index.to(self._index.device)
-        codes, present = self._codes[self._index[place]], self._present[self._index[place]]
+        codes = self._codes[self._index[place]]
         moved = torch.where(codes > 0, codes + self._shift[place].unsqueeze(1), 0)
-        return Rows(moved, present)
+        return Rows(moved, codes >= 0)
 
     def rows(self) -> Rows:
         """All of them."""
@@ -98,9 +90,9 @@ class Crops:
 
     def to(self, device: torch.device | str) -> "Crops":
         """The same crops on another device."""
-        moved = Crops(self.pieces, self.steps, self.stride, self.transpositions)
-        for name in ("_codes", "_present", "_index", "_shift"):
-            object.__setattr__(moved, name, getattr(self, name).to(device))
+        moved = copy(self)
+        for name in ("_codes", "_index", "_shift"):
+            setattr(moved, name, getattr(self, name).to(device))
         return moved
 
 
