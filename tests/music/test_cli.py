@@ -47,10 +47,10 @@ def run(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
     def call(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
-        told: list[str] = []
+        given: list[str] = []
         for one in arguments:
-            told += ["--model", str(place / "model")] if one == "-M" else [there.get(one, one)]
-        code = cli.run(["music", *told])
+            given += ["--model", str(place / "model")] if one == "-M" else [there.get(one, one)]
+        code = cli.run(["music", *given])
         shown = capsys.readouterr()
         return code, shown.out, shown.err
 

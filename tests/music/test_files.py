@@ -239,12 +239,12 @@ def test_chorales_of_a_folder_or_of_music21_come_back_from_every_format() -> Non
                 continue
             raise
         read += 1
-        told = file.with_name(file.name.removesuffix(file.suffix) + ".json")
-        if told.exists():
+        expected = file.with_name(file.name.removesuffix(file.suffix) + ".json")
+        if expected.exists():
             names = file.suffix != ".mid"
             want = [
                 [(Fraction(a), Fraction(b), c, d if names else None) for a, b, c, d in voice]
-                for voice in json.loads(told.read_text())
+                for voice in json.loads(expected.read_text())
             ]
             have = [
                 [(note.start, note.length, note.pitch, note.name) for note in voice if note.pitch is not None]

@@ -51,8 +51,8 @@ def test_the_grade_with_names_as_written_has_a_row_of_its_own(tmp_path: Path) ->
         "Protocol paper": "Bach: whole, as notated, with its names",
         "Protocol key-aware": "Bach: whole, as notated",
     }
-    told = [one["paper_names_as_written"] for one in document([midi, named])["files"]]
-    assert told == [None, named.as_written.overall if named.as_written else None]
+    written = [one["paper_names_as_written"] for one in document([midi, named])["files"]]
+    assert written == [None, named.as_written.overall if named.as_written else None]
 
 
 def test_a_score_without_names_loses_nothing_that_a_midi_file_has() -> None:

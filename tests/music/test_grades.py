@@ -73,14 +73,14 @@ def test_parallels_weigh_by_their_rate() -> None:
     fifths = score("G4/1 A4/1 B4/1", "C4/1 D4/1 E4/1", "r/3", "r/3")
     share = bach.parallel_error["octave"] / sum(bach.parallel_error.values())
     expected = share * (2 / 6) / bach.parallels_per_note
-    assert grade(fifths, protocol="paper").parallel_error == pytest.approx(expected)
+    assert grade(fifths, protocol="paper").features["parallel_error"] == pytest.approx(expected)
 
 
 def test_silence_and_a_voice_without_intervals_are_infinite() -> None:
     silent = grade(score("r/4", "r/4", "r/4", "r/4"), protocol="key-aware")
     assert (silent.overall, silent.key) == (inf, None)
     held = grade(score("C5/4", "G4/1 A4/1 G4/2", "E4/1 F4/1 E4/2", "C3/1 D3/1 C3/2"), protocol="paper")
-    assert held.soprano == held.overall == inf
+    assert held.features["soprano"] == held.overall == inf
     assert held.alto < inf
 
 
@@ -91,11 +91,11 @@ def test_other_than_four_voices_are_refused() -> None:
 
 def test_a_summary_has_the_median_of_all_and_the_deviation_of_the_finite() -> None:
     grades = grade_all([SMALL, SMALL, score("r/4", "r/4", "r/4", "r/4")], protocol="key-aware")
-    told = summary(grades)
-    assert told.median["overall"] == pytest.approx(grades[0].overall)
-    assert told.deviation["overall"] == 0.0
-    assert (told.count, told.infinite, told.protocol) == (3, 1, "key-aware")
-    assert str(told).startswith("3 pieces, protocol key-aware, 1 infinite\noverall")
+    found = summary(grades)
+    assert found.median["overall"] == pytest.approx(grades[0].overall)
+    assert found.deviation["overall"] == 0.0
+    assert (found.count, found.infinite, found.protocol) == (3, 1, "key-aware")
+    assert str(found).startswith("3 pieces, protocol key-aware, 1 infinite\noverall")
 
 
 def test_grades_of_two_protocols_are_not_summed_up_together() -> None:
@@ -124,9 +124,9 @@ def test_real_bach_is_graded_4_91_by_the_papers_protocol(monkeypatch: pytest.Mon
 
     chorales = list(bach_reference.four_part_chorales())
     assert len(chorales) == 351
-    told = summary(grade_all(chorales, protocol="paper"))
-    assert told.median["overall"] == pytest.approx(4.91, abs=0.02)
-    assert told.deviation["overall"] == pytest.approx(1.63, abs=0.02)
+    found = summary(grade_all(chorales, protocol="paper"))
+    assert found.median["overall"] == pytest.approx(4.91, abs=0.02)
+    assert found.deviation["overall"] == pytest.approx(1.63, abs=0.02)
     written = gather((spell(chorale, protocol="paper") for chorale in chorales), bach_reference()[1])
     assert written == bach_reference()[0]
     sys.modules.pop("bach_reference")

@@ -66,7 +66,7 @@ def test_the_score_of_a_long_piece_is_the_sum_of_its_windows() -> None:
     assert scored.total == pytest.approx(float(total), rel=1e-5)
 
 
-def test_absent_voices_are_neither_told_nor_scored() -> None:
+def test_absent_voices_are_neither_seen_nor_scored() -> None:
     chorale = random_piece(np.random.default_rng(4), 20)
     present = np.ones((4, 20), dtype=bool)
     present[2] = False

@@ -52,6 +52,8 @@ from anyfill.music.spelling import Protocol, SpelledPiece, spell
 BY_MODE = ("note", "harmonic_quality", *VOICES)
 """Features with a reference for each mode."""
 FEATURES = ("note", "rhythm", "parallel_error", "harmonic_quality", *VOICES, "repeated_sequence")
+"""Degrees of the scale; lengths of notes and rests; parallel fifths and octaves; kinds of chord; melodic intervals of
+each voice; lengths of sequences a voice repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,32 +61,14 @@ class Grade:
     """Nine distances from Bach's chorales; 0 is none.
 
     Attributes:
-        note: degrees of the scale.
-        rhythm: lengths of notes and rests.
-        parallel_error: parallel fifths and octaves.
-        harmonic_quality: kinds of chord.
-        soprano, alto, tenor, bass: melodic intervals.
-        repeated_sequence: lengths of sequences a voice repeats.
+        features: by their names, in the order of ``FEATURES``.
         protocol: how notes got their names.
         key: the one found; None where nothing sounds.
     """
 
-    note: float
-    rhythm: float
-    parallel_error: float
-    harmonic_quality: float
-    soprano: float
-    alto: float
-    tenor: float
-    bass: float
-    repeated_sequence: float
+    features: Mapping[str, float]
     protocol: Protocol
     key: Key | None
-
-    @property
-    def features(self) -> dict[str, float]:
-        """The nine by name."""
-        return {name: getattr(self, name) for name in FEATURES}
 
     @property
     def overall(self) -> float:
@@ -213,10 +197,9 @@ def grade(score: Score, *, protocol: Protocol, reference: Reference | None = Non
         raise refuse("voices of the score", expected="four (soprano, alto, tenor, bass)", got=len(score.voices))
     bach, table = bach_reference()
     if score.last_pitch is None:
-        return Grade(*[inf] * len(FEATURES), protocol=protocol, key=None)
+        return Grade(dict.fromkeys(FEATURES, inf), protocol, None)
     piece = spell(score, protocol=protocol)
-    distances = compare(counts_of(piece, table), piece.key, reference or bach)
-    return Grade(**distances, protocol=protocol, key=piece.key)
+    return Grade(compare(counts_of(piece, table), piece.key, reference or bach), protocol, piece.key)
 
 
 def compare(own: Counts, key: Key, reference: Reference) -> dict[str, float]:
@@ -228,7 +211,7 @@ def compare(own: Counts, key: Key, reference: Reference) -> dict[str, float]:
     rate = sum(errors.values()) / max(own.notes, 1) / reference.parallels_per_note
     found["parallel_error"] = rank_distance(errors, reference.parallel_error) * rate if errors else 0.0
     found["repeated_sequence"] = length_distance(own.lengths, reference.repeated_sequence)
-    return found
+    return {name: found[name] for name in FEATURES}
 
 
 def grade_all(scores: Iterable[Score], *, protocol: Protocol, reference: Reference | None = None) -> tuple[Grade, ...]:
@@ -242,7 +225,7 @@ def summary(grades: Sequence[Grade]) -> Summary:
     if len(protocols) != 1:
         raise refuse("grades", expected="one at least, all of one protocol", got=sorted(protocols) or "none")
     columns = {"overall": [one.overall for one in grades]}
-    columns |= {name: [getattr(one, name) for one in grades] for name in FEATURES}
+    columns |= {name: [one.features[name] for one in grades] for name in FEATURES}
     return Summary(
         {name: median(values) for name, values in columns.items()},
         {name: pstdev(finite) if (finite := [*filter(isfinite, values)]) else nan for name, values in columns.items()},

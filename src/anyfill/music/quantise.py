@@ -100,14 +100,14 @@ class Piece:
     def __repr__(self) -> str:
         voices = [name for name, there in zip(VOICES, self.present) if there.any()]
         bars = len(self.chorale.bars)
-        told = [
+        facts = [
             *([repr(self.chorale.title)] if self.chorale.title else []),
             f"{bars} bar{'s' if bars != 1 else ''}",
             str(self.key or "silence"),
             "four voices" if len(voices) == len(VOICES) else " and ".join(voices),
             *([f"seed {self.seed}"] if self.seed is not None else []),
         ]
-        return f"<Piece: {', '.join(told)}>"
+        return f"<Piece: {', '.join(facts)}>"
 
 
 def key_or_none(score: Score) -> Key | None:

@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import groupby, pairwise, permutations
+from itertools import combinations, groupby, pairwise, permutations
 from math import lcm
 from statistics import fmean
 
@@ -152,8 +152,7 @@ def seats(voices: Sequence[Sequence[Note]], names: Sequence[str]) -> tuple[int, 
     if len(called) == len(voices) and None not in called and len(set(called)) == len(called):
         return tuple(number for number in called if number is not None)
     pitches = [mean_pitch(voice) for voice in voices]
-    choices = [choice for choice in permutations(range(len(VOICES)), len(voices)) if list(choice) == sorted(choice)]
-    choices = [choice for choice in choices if choice[:1] == (0,)]
+    choices = [(0, *lower) for lower in combinations(range(1, len(VOICES)), len(voices) - 1)]
     return min(choices, key=lambda choice: sum(abs(_CENTRES[v] - pitch) for v, pitch in zip(choice[1:], pitches[1:])))
 
 
