@@ -266,8 +266,8 @@ def train(
 def _write(request: "Request", name: str, how: Drawing, *, as_drawn: bool = False) -> None:
     """Say the seed, write each piece when it is done and say where, and at the end what was drawn again."""
     from anyfill.checks import refuse
-    from anyfill.interface.meter import metered
     from anyfill.interface.output import require_new
+    from anyfill.interface.progress import metered
     from anyfill.music.model import load
     from anyfill.music.sample import SamplingOptions
 

@@ -4,12 +4,13 @@ from importlib import resources
 from pathlib import Path
 
 from anyfill.checks import refuse
+from anyfill.interface.options import chosen_seed
 from anyfill.interface.threads import threads
 from anyfill.model import Model
 from anyfill.music.files import Music, read
 from anyfill.music.quantise import Piece
 from anyfill.music.request import Request
-from anyfill.music.sample import Progress, SamplingOptions, Search, new_seed
+from anyfill.music.sample import Progress, SamplingOptions, Search
 from anyfill.music.score import VOICES
 from anyfill.music.scoring import Scored, score_piece
 from anyfill.networks.one_pass import OnePassTransformer
@@ -68,7 +69,7 @@ class ChoraleModel:
                 to the nearest common key.
             as_drawn: keep pieces that hardly move, or are like another one.
         """
-        options = SamplingOptions(n, _seed(seed), best, temperature, nucleus, parallels, as_drawn)
+        options = SamplingOptions(n, chosen_seed(seed), best, temperature, nucleus, parallels, as_drawn)
         return [*self.search(Request.generate(bars, key), options).pieces()]
 
     def harmonise(
@@ -91,7 +92,7 @@ class ChoraleModel:
             voice: which one the tune is.
             n, seed, best, temperature, nucleus, parallels: see the class.
         """
-        options = SamplingOptions(n, _seed(seed), best, temperature, nucleus, parallels)
+        options = SamplingOptions(n, chosen_seed(seed), best, temperature, nucleus, parallels)
         return [*self.search(Request.harmonise(tune, voice), options).pieces()]
 
     def fill(
@@ -114,7 +115,7 @@ class ChoraleModel:
                 all its bars. By default the voices that the piece does not have.
             n, seed, best, temperature, nucleus, parallels: see the class.
         """
-        options = SamplingOptions(n, _seed(seed), best, temperature, nucleus, parallels)
+        options = SamplingOptions(n, chosen_seed(seed), best, temperature, nucleus, parallels)
         return [*self.search(Request.fill(piece, ask), options).pieces()]
 
     def score(self, piece: Music) -> Scored:
@@ -154,7 +155,3 @@ def _of_chorales(model: Model, name: str) -> Model:
     if not model.factorizations:
         raise refuse(name, expected="a trained model", got="one that was never trained")
     return model
-
-
-def _seed(seed: int | None) -> int:
-    return new_seed() if seed is None else seed

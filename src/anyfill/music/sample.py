@@ -10,7 +10,6 @@ bars, or where the grade is infinite (a voice of one note): of 413 windows of ei
 costs little and spares a frozen piece now and then.
 """
 
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
@@ -20,6 +19,7 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
+from anyfill.interface.options import chosen_seed
 from anyfill.interface.threads import threads
 from anyfill.model import Model
 from anyfill.music.chorale import CODES, Chorale
@@ -38,12 +38,7 @@ SPARE, ROUNDS = 4, 8
 _FIFTH, _OCTAVE = 7, 0
 
 Progress = Callable[[Iterable[tuple[list[Chorale], float]], str], Iterable[list[Chorale]]]
-"""Passes results on while it shows the share of the work that is done, as ``interface.meter.metered``."""
-
-
-def new_seed() -> int:
-    """One that can be read out and typed in."""
-    return secrets.randbelow(100_000)
+"""Passes results on while it shows the share of the work that is done, as ``interface.progress.metered``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +56,7 @@ class SamplingOptions:
     """
 
     n: int = 4
-    seed: int = field(default_factory=new_seed)
+    seed: int = field(default_factory=lambda: chosen_seed(None))
     best: int = 1
     temperature: float = 1.0
     nucleus: float = 0.95
