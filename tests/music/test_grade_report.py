@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from anyfill.music import grade_report, grades
 from anyfill.music.chorale import REST, Chorale
 from anyfill.music.files import write_score
-from anyfill.music.grades import grade
-from anyfill.music.grading import AS_WRITTEN, document, grade_file, tables, unnamed
+from anyfill.music.grade_report import AS_WRITTEN, document, tables, unnamed
 from anyfill.music.score import Note, Score
 
 
@@ -29,7 +29,7 @@ def test_midi_and_musicxml_of_one_piece_have_the_same_grade(tmp_path: Path, seed
     files = [tmp_path / f"a{suffix}" for suffix in (".mid", ".musicxml", ".mxl")]
     for file in files:
         write_score(flat_piece(seed), file)
-    midi, *others = [grade_file(file) for file in files]
+    midi, *others = [grade_report.grade(file) for file in files]
     assert midi.as_written is None
     for other in others:
         assert other.grades == midi.grades
@@ -40,7 +40,7 @@ def test_midi_and_musicxml_of_one_piece_have_the_same_grade(tmp_path: Path, seed
 def test_the_grade_with_names_as_written_has_a_row_of_its_own(tmp_path: Path) -> None:
     for suffix in (".mid", ".musicxml"):
         write_score(flat_piece(0), tmp_path / f"a{suffix}")
-    midi, named = grade_file(tmp_path / "a.mid"), grade_file(tmp_path / "a.musicxml")
+    midi, named = grade_report.grade(tmp_path / "a.mid"), grade_report.grade(tmp_path / "a.musicxml")
     labels = [[row[0] for row in rows] for _, _, rows in tables([named])]
     assert [AS_WRITTEN in rows for rows in labels] == [
         title.startswith("Protocol paper") for title, _, _ in tables([named])
@@ -51,8 +51,8 @@ def test_the_grade_with_names_as_written_has_a_row_of_its_own(tmp_path: Path) ->
         "Protocol paper": "Bach: whole, as notated, with its names",
         "Protocol key-aware": "Bach: whole, as notated",
     }
-    told = [one["paper_names_as_written"] for one in document([midi, named])["files"]]
-    assert told == [None, named.as_written.overall if named.as_written else None]
+    written = [one["paper_names_as_written"] for one in document([midi, named])["files"]]
+    assert written == [None, named.as_written.overall if named.as_written else None]
 
 
 def test_a_score_without_names_loses_nothing_that_a_midi_file_has() -> None:
@@ -61,4 +61,4 @@ def test_a_score_without_names_loses_nothing_that_a_midi_file_has() -> None:
     plain = unnamed(score)
     assert plain.length == score.length == 3
     assert plain.voices[1] == (Note(Fraction(1), Fraction(1), 61),)
-    assert grade(plain, protocol="key-aware") == grade(score, protocol="key-aware")
+    assert grades.grade(plain, protocol="key-aware") == grades.grade(score, protocol="key-aware")

@@ -1,11 +1,11 @@
-"""Bars and signatures."""
+"""Bars: their lengths, pickups, changes of metre, and time signatures."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
-from anyfill.music.metre import about_metres, bar_of, bars_of, lengths_of, pickup_of, signature
-from anyfill.music.score import Note, Score
+from anyfill.music.score import Note, Score, about_metres, signature
 
 F = Fraction
 
@@ -22,15 +22,17 @@ def test_the_bar_is_the_commonest_distance_and_the_pickup_is_what_precedes_most_
         (score(13, 0, 1, 4, 7, 9, 10), 3, 1),
         (score(3, 0), 4, 0),
     ):
-        assert (bar_of(one), pickup_of(one, F(bar))) == (bar, pickup)
+        assert (one.bar_length, one.pickup) == (bar, pickup)
+        assert replace(one, bar=F(bar)).pickup == pickup
 
 
 def test_a_score_with_one_bar_line_is_cut_into_bars() -> None:
-    assert bars_of(score(9, 0), F(4)) == (0, 4, 8)
-    assert bars_of(score(4, 0), F(4)) == (0,)
-    assert bars_of(score(4, 0, 2, 4), F(2)) == (0, 2)
-    assert lengths_of((F(0), F(1)), F(4), F(3)) == [1, 4]
-    assert lengths_of((F(0), F(1)), F(4), F(8)) == [1, 7]
+    assert score(9, 0).measures() == [(0, 4), (4, 4), (8, 4)]
+    assert score(4, 0).measures() == [(0, 4)]
+    assert replace(score(9, 0), bar=F(3)).measures() == [(0, 3), (3, 3), (6, 3)]
+    assert score(4, 0, 2, 4).measures() == [(0, 2), (2, 2)]
+    assert replace(score(3, 0, 1), bar=F(4)).measures() == [(0, 1), (1, 4)]
+    assert replace(score(8, 0, 1), bar=F(4)).measures() == [(0, 1), (1, 7)]
 
 
 def test_a_signature_is_as_long_as_its_bar() -> None:
