@@ -24,8 +24,8 @@ from random import Random
 
 import numpy as np
 
+from anyfill.text.bleu import NgramTable, Sentences
 from anyfill.text.metrics import grade_text
-from anyfill.text.ngrams import NgramTable, Sentences
 
 COLORS = ("#1b6ca8", "#c0392b", "#3a8f5c", "#d1843a", "#7d5ba6", "#4d4d4d")
 

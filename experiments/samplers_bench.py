@@ -16,8 +16,8 @@ from anyfill.model import Model
 from anyfill.questions import Question
 from anyfill.samplers import Sample, sample, watch
 from anyfill.text.bleu import self_bleu
-from anyfill.text.characters import TEXT8
 from anyfill.text.metrics import blank_matches, distinct, ngram_entropy, stutter
+from anyfill.text.vocabulary import TEXT8
 
 SPACE = TEXT8.alphabet.index(" ")
 QUICK = 0.2

@@ -54,9 +54,9 @@ from text8_common import (
 from text8_plot import document_of, draw, published, table
 
 from anyfill.model import Model
-from anyfill.text.characters import TEXT8
 from anyfill.text.recipes import TEXT_SIZES, TextRecipe, text_model, text_objective
 from anyfill.text.vocabularies import vocabulary_notes
+from anyfill.text.vocabulary import TEXT8
 from anyfill.training import load_model, save_model
 
 COMPARED = ("ardm", "mac_next", "mac_rest", "one_pass", "left_to_right")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from anyfill.lazy import lazily
 
 if TYPE_CHECKING:
+    from anyfill import text
     from anyfill.conditional import Conditional
     from anyfill.evaluation import LogProb, consistency, log_prob
     from anyfill.model import Model
@@ -40,6 +41,7 @@ __all__ = [
     "log_prob",
     "sample",
     "save_model",
+    "text",
 ]
 
 _HOME = {
@@ -58,6 +60,7 @@ _HOME = {
     "log_prob": "evaluation",
     "sample": "samplers",
     "save_model": "training",
+    "text": "text",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOME)

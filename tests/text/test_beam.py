@@ -9,7 +9,7 @@ from anyfill.questions import Factorization, Question
 from anyfill.questions.question import chain_rank
 from anyfill.text import beam
 from anyfill.text.beam import likeliest
-from anyfill.text.characters import TEXT8
+from anyfill.text.vocabulary import TEXT8
 
 
 def questions(sizes: list[list[int]], length: int) -> tuple[torch.Tensor, Question]:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_bleu import plain_bleu
 
-from anyfill.text.bleu import bleu, self_bleu
-from anyfill.text.ngrams import NgramTable
+from anyfill.text.bleu import NgramTable, bleu, self_bleu
 
 WORDS = st.sampled_from("abcd")
 SENTENCE = st.lists(WORDS, max_size=10)

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyfill.text.characters import Characters, Windows
+from anyfill.text.corpus import Windows
+from anyfill.text.vocabulary import Characters
 
 LETTERS = Characters(" abcdefghijklmnopqrstuvwxyz")
 

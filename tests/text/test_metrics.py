@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plain_bleu import grams
 from scipy import stats
 
-from anyfill.text.bleu import bleu, self_bleu
+from anyfill.text.bleu import NgramTable, bleu, self_bleu
 from anyfill.text.metrics import (
     bits_per_character,
     blank_matches,
@@ -23,7 +23,6 @@ from anyfill.text.metrics import (
     perplexity,
     stutter,
 )
-from anyfill.text.ngrams import NgramTable
 
 SENTENCES = st.lists(st.lists(st.sampled_from("abc"), max_size=8), min_size=1, max_size=6)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_bleu import grams
 
-from anyfill.text.ngrams import NgramTable, counted, largest_two, number
+from anyfill.text.bleu import NgramTable, counted, largest_two, number
 
 SENTENCES = st.lists(st.lists(st.sampled_from("abc"), max_size=9), min_size=1, max_size=6)
 

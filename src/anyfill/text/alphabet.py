@@ -5,7 +5,7 @@ letters in lower case without accents, digits spelt out, every run of anything e
 what is shown. Any other vocabulary takes the text as it is, and what it has no code for is refused.
 
 The edges of a text. A space before or behind a blank belongs to what is given, and stays one space. Where a text folded
-for text8 begins or ends, so does a word: the model is told a space, unless a blank of stated length is there (it may
+for text8 begins or ends, so does a word: the model is given a space, unless a blank of stated length is there (it may
 begin or end within a word). A blank of *several* lengths at an edge needs something to close it, or its lengths could
 not be compared (see ``anyfill.text.fill``): the space, the beginning and end of a line where the model is one
 of lines; without either it is refused.
@@ -14,6 +14,7 @@ Tokens that are words or pieces. A blank stands for whole ones. Words must not t
 before it along, so a space before a blank is asked together with its first piece, which must begin with it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,12 +23,8 @@ from torch import Tensor
 
 from anyfill.checks import refuse
 from anyfill.text.blanks import Template
-from anyfill.text.characters import TEXT8, Characters, as_text8
-from anyfill.text.pieces import Pieces
-from anyfill.text.utf8 import Utf8
-from anyfill.text.vocabulary import Vocabulary
-from anyfill.text.with_end import WithEnd
-from anyfill.text.words import Words
+from anyfill.text.vocabularies import Pieces, Words
+from anyfill.text.vocabulary import TEXT8, Characters, Utf8, Vocabulary, WithEnd, as_text8
 
 
 def is_folded(vocabulary: Vocabulary) -> bool:
@@ -65,7 +62,7 @@ def encode(vocabulary: Vocabulary, text: str) -> Tensor:
 
 
 def boundary(vocabulary: Vocabulary) -> Tensor:
-    """int64 (0 or 1,): the code between words, told where a text folded for text8 begins and ends."""
+    """int64 (0 or 1,): the code between words, given where a text folded for text8 begins and ends."""
     return encode(vocabulary, " ") if is_folded(vocabulary) else torch.zeros(0, dtype=torch.int64)
 
 
@@ -111,6 +108,11 @@ class Sheet:
     stretches: tuple[Tensor, ...]
     leads: tuple[str, ...]
 
+    def codes(self, answers: Sequence[Tensor], blanks: int) -> Tensor:
+        """int64 (L,): the text up to the stretch behind the first ``blanks`` blanks, with these answers in them."""
+        known = [piece for pair in zip(self.stretches, answers[:blanks]) for piece in pair]
+        return torch.cat([*known, self.stretches[blanks]])
+
     def answer(self, blank: int, codes: Tensor) -> str | None:
         """What the codes (L,) say in a blank; None if they cannot be written there.
 
@@ -154,7 +156,7 @@ def sheet_of(template: Template, vocabulary: Vocabulary, *, lines: bool = False)
 
 
 def _close(codes: list[Tensor], template: Template, vocabulary: Vocabulary, lines: bool) -> None:
-    """Put what the model is told at the two edges of the text there, or refuse what cannot be answered without."""
+    """Put what the model is given at the two edges of the text there, or refuse what cannot be answered without."""
     if lines:
         if vocabulary.end is not None:
             codes[-1] = torch.cat([codes[-1], torch.tensor([vocabulary.end])])

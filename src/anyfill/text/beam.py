@@ -16,7 +16,7 @@ from anyfill.model import Model
 from anyfill.networks.network import Windowed
 from anyfill.questions.question import Question, chain_rank
 from anyfill.questions.supported import completed
-from anyfill.text.manner import ROWS
+from anyfill.text.sampling import ROWS
 
 WIDTH, ALL_KEPT, LEAST = 32, 96, 4
 """Beginnings that go on; answers that are kept, all questions together, and at least of each."""

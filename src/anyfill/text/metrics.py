@@ -19,14 +19,16 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_bool, require_count, require_shape
-from anyfill.text.bleu import Floats, bleu, self_bleu
-from anyfill.text.ngrams import (
+from anyfill.text.bleu import (
+    Floats,
     NgramTable,
     Sentences,
+    bleu,
     counted,
     number,
     require_orders,
     require_sentences,
+    self_bleu,
 )
 
 

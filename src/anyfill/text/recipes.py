@@ -39,7 +39,6 @@ from anyfill.recipes.ardm import ardm
 from anyfill.recipes.mac import mac_inpainting, mac_next, mac_rest
 from anyfill.recipes.one_pass import one_pass, one_pass_filler
 from anyfill.recipes.sunmask import sundae, sunmask
-from anyfill.text.vocabulary import Vocabulary
 
 TextRecipe = Literal[
     "ardm",
@@ -170,14 +169,6 @@ def text_model(
             flag = "stretched" if recipe in ("sunmask", "sundae") else "added"
             network = Transformer(kind, shape, codes, width, depth, heads, dropout=dropout, periods=turns, flag=flag)
     return Model(network, Categorical(codes), corruption=_corruption(recipe, codes), order=Increasing())
-
-
-def require_codes_of(model: Model, vocabulary: Vocabulary) -> None:
-    """ValueError unless the model has as many codes as the vocabulary; see ``vocabulary_of`` for which they are."""
-    codes = model.likelihood.width if isinstance(model.likelihood, Categorical) else None
-    if codes != vocabulary.size:
-        got = "a model of something else" if codes is None else f"a model of {codes} codes"
-        raise refuse("model", expected=f"one of {vocabulary.size} codes, as the vocabulary has", got=got)
 
 
 def _corruption(recipe: TextRecipe, codes: int) -> Corruption:

@@ -25,7 +25,7 @@ from anyfill.text.recipes import TEXT_RECIPES, TEXT_SIZES, TextRecipe, TextSize
 
 Units = Literal["characters", "bytes", "words", "pieces"]
 UNITS: tuple[Units, ...] = get_args(Units)
-SHORTEST = 8
+MIN_LENGTH = 8
 """Tokens of the shortest row that is chosen."""
 _RATES = {"1M": 0.015, "6M": 0.006, "25M": 0.003, "85M": 0.001}
 _MAY_BE_NONE = ("vocabulary_size", "seconds", "threads")
@@ -38,9 +38,9 @@ class Settings:
     """Settings of a run as they are said; None = to be chosen (of ``seconds``: no budget).
 
     Attributes:
-        recipe, size: of ``recipes.text``.
+        recipe, size: see ``anyfill.text.recipes``.
         units: what a token is.
-        vocabulary_size: the most codes; None = see ``corpus.find_vocabulary``.
+        vocabulary_size: the most codes; None = see ``find_vocabulary``.
         lines: each line is a row of its own.
         length: N, tokens per row.
         steps, batch, learning_rate, dropout, seconds, seed: see ``FitOptions``.
@@ -64,31 +64,24 @@ class Settings:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("recipe", self.recipe, TEXT_RECIPES),
-            ("size", self.size, tuple(TEXT_SIZES)),
-            ("units", self.units, UNITS),
-        ):
+        for name, known in (("recipe", TEXT_RECIPES), ("size", tuple(TEXT_SIZES)), ("units", UNITS)):
+            value = getattr(self, name)
             if value is not None and value not in known:
-                raise refuse(f"--{name}", expected=" or ".join(known), got=value)
-        for name in ("length", "steps", "batch", "vocabulary_size", "threads"):
+                raise refuse(option(name), expected=" or ".join(known), got=value)
+        pieces = 300 if self.units == "pieces" else 2
+        for name, minimum in (("length", 2), ("steps", 1), ("batch", 1), ("vocabulary_size", pieces), ("threads", 1)):
             if getattr(self, name) is not None:
-                require_count(
-                    said(name), getattr(self, name), minimum=2 if name in ("length", "vocabulary_size") else 1
-                )
+                require_count(option(name), getattr(self, name), minimum=minimum)
         for name in ("learning_rate", "seconds"):
             if getattr(self, name) is not None:
-                require_positive(said(name), getattr(self, name))
+                require_positive(option(name), getattr(self, name))
         if self.dropout is not None:
             require_probability("--dropout", self.dropout)
         if self.valid_share is not None and not 0.0 <= self.valid_share <= 0.5:
             raise refuse("--valid-share", expected="a share from 0 (nothing is held out) to 0.5", got=self.valid_share)
-        if self.vocabulary_size is not None and self.units == "pieces":
-            require_count("--vocabulary-size", self.vocabulary_size, minimum=300)
         if self.vocabulary_size is not None and self.units == "bytes":
-            raise refuse(
-                "--vocabulary-size", expected="none with --units bytes, which are 256", got=self.vocabulary_size
-            )
+            expected = "none with --units bytes, which are 256"
+            raise refuse("--vocabulary-size", expected=expected, got=self.vocabulary_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +109,7 @@ class Chosen:
         found = asdict(settings)
         missing = [name for name in found if found[name] is None and name not in _MAY_BE_NONE]
         if missing:
-            raise refuse(said(missing[0]), expected="a setting", got="none")
+            raise refuse(option(missing[0]), expected="a setting", got="none")
         return cls(**found)
 
     @property
@@ -125,7 +118,7 @@ class Chosen:
         return self.steps == _UNENDING
 
 
-def said(name: str) -> str:
+def option(name: str) -> str:
     """The option of a setting."""
     return f"--{name.replace('_', '-')}"
 
@@ -153,9 +146,9 @@ def resumed(wanted: Settings, saved: Settings) -> Settings:
     for field in fields(Settings):
         now, before = getattr(wanted, field.name), getattr(saved, field.name)
         if now is not None and now != before:
-            option = said(field.name)
+            name = option(field.name)
             expected = f"{before or 'none'}, as in the run that is to be resumed"
-            raise refuse(option, expected=f"{expected} (without {option} it is taken over)", got=now)
+            raise refuse(name, expected=f"{expected} (without {name} it is taken over)", got=now)
     return saved
 
 
@@ -168,8 +161,7 @@ def chosen(wanted: Settings, corpus: Corpus, *, cuda: bool, processes: int = 1) 
     once = tokens / (batch * (length if not wanted.lines else corpus.mean_length(length)))
     steps = wanted.steps
     if steps is None:
-        most = 5_000 if cuda else 1_000
-        steps = _UNENDING if wanted.seconds is not None else max(min(200, most), min(most, round(20 * once)))
+        steps = _UNENDING if wanted.seconds is not None else max(200, min(5_000 if cuda else 1_000, round(20 * once)))
     size = wanted.size or ("1M" if not cuda else "25M" if tokens >= 3e6 else "6M")
     read_often = steps > 8 * once if steps < _UNENDING else tokens < 5e6
     made = replace(
@@ -191,9 +183,9 @@ def _length(wanted: Settings, corpus: Corpus, cuda: bool) -> int:
     if corpus.line_lengths is not None:
         share = np.cumsum(corpus.line_lengths) / corpus.line_lengths.sum()
         return max(2, min(int(np.searchsorted(share, 0.99)), 4 * usual))
-    most = corpus.held_out if wanted.valid_share else corpus.tokens // 2
-    if most < SHORTEST:
-        names, part = ", ".join(corpus.names), f" ({most} of them held out)" if wanted.valid_share else ""
-        least = round(SHORTEST / (wanted.valid_share or 0.5))
-        raise refuse(names, expected=f"at least {least:,} tokens of text", got=f"{corpus.tokens:,}{part}")
-    return min(usual, most)
+    available = corpus.held_out if wanted.valid_share else corpus.tokens // 2
+    if available < MIN_LENGTH:
+        names, part = ", ".join(corpus.names), f" ({available} of them held out)" if wanted.valid_share else ""
+        minimum = round(MIN_LENGTH / (wanted.valid_share or 0.5))
+        raise refuse(names, expected=f"at least {minimum:,} tokens of text", got=f"{corpus.tokens:,}{part}")
+    return min(usual, available)

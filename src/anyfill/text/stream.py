@@ -10,12 +10,7 @@ vocabulary's end code, if it has one, stands for it.
 A token that writes nothing of its own (the second byte of a character) stands for "".
 """
 
-import sys
-import tempfile
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -23,50 +18,12 @@ from torch import Tensor
 
 from anyfill.checks import refuse
 from anyfill.text.alphabet import is_folded, plain, unknown_code
-from anyfill.text.characters import Characters, as_text8
-from anyfill.text.pieces import Pieces
-from anyfill.text.text_blocks import TextBlock, text_blocks
-from anyfill.text.token_encoding import LONGEST_LINE
-from anyfill.text.utf8 import Utf8
-from anyfill.text.vocabulary import Vocabulary
-from anyfill.text.words import Words
+from anyfill.text.encoding import MAX_LINE
+from anyfill.text.reading import Source
+from anyfill.text.vocabularies import Words
+from anyfill.text.vocabulary import Characters, Utf8, Vocabulary, as_text8
 
 _BLOCK = 2**16
-_SPOOL = 2**20
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A text to be read.
-
-    Attributes:
-        name: what the user calls it.
-        path: where it lies.
-    """
-
-    name: str
-    path: Path
-
-    def blocks(self, size: int = _BLOCK) -> Iterator[TextBlock]:
-        """Its text, block by block; ValueError if it is not UTF-8 or cannot be read."""
-        try:
-            yield from text_blocks(self.path, size=size)
-        except ValueError as error:
-            raise ValueError(str(error).replace(str(self.path), self.name)) from None
-
-
-@contextmanager
-def opened(file: str) -> Generator[Source]:
-    """A file by its name; ``-`` is stdin, which is put into a file first."""
-    if file != "-":
-        yield Source(file, Path(file))
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "stdin"
-        with path.open("wb") as spool:
-            while content := sys.stdin.buffer.read(_SPOOL):
-                spool.write(content)
-        yield Source("stdin", path)
 
 
 class Stretch(NamedTuple):
@@ -130,9 +87,9 @@ def _lines(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[Stret
         *whole, waiting = (waiting + part.text).split("\n")
         if part.is_last:
             whole.append(waiting)
-        elif len(waiting) > LONGEST_LINE:
+        elif len(waiting) > MAX_LINE:
             got = f"a longer one at character {offset:,}"
-            raise refuse(source.name, expected=f"lines of at most {LONGEST_LINE:,} characters", got=got)
+            raise refuse(source.name, expected=f"lines of at most {MAX_LINE:,} characters", got=got)
         for line in whole:
             text = line.removesuffix("\r")
             text = as_text8(text).strip() if is_folded(vocabulary) else text
@@ -238,8 +195,3 @@ def _spell_pieces(vocabulary: Vocabulary, text: str, codes: Tensor) -> tuple[lis
     texts += [""] * len(held)
     offsets += [now] * len(held)
     return texts, offsets
-
-
-def is_of_pieces(vocabulary: Vocabulary) -> bool:
-    """True if a text can be cut into tokens in several ways, of which one is scored."""
-    return isinstance(plain(vocabulary), Pieces)

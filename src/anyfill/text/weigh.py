@@ -16,7 +16,7 @@ from anyfill.networks.network import Windowed
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Question, chain_rank
 from anyfill.questions.supported import step_factorization
-from anyfill.text.manner import ROWS
+from anyfill.text.sampling import ROWS
 
 
 def weights(model: Model, x: Tensor, sizes: Tensor) -> Iterator[Tensor]:

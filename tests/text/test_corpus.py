@@ -12,14 +12,11 @@ from hypothesis import strategies as st
 from anyfill.objectives import OnePassLoss
 from anyfill.questions import UniformSplits
 from anyfill.rows import RowSource
-from anyfill.text.characters import TEXT8
-from anyfill.text.corpus_rows import Chunks, some_rows
+from anyfill.text.corpus import Chunks, Sentences, some_rows
+from anyfill.text.encoding import encode
 from anyfill.text.recipes import text_model, text_objective
-from anyfill.text.sentences import Sentences
-from anyfill.text.token_encoding import encode
 from anyfill.text.token_file import Tokens
-from anyfill.text.utf8 import Utf8
-from anyfill.text.with_end import WithEnd
+from anyfill.text.vocabulary import TEXT8, Utf8, WithEnd
 from anyfill.training import FitOptions, fit
 
 LINES = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=7), min_size=1, max_size=8)
@@ -109,7 +106,7 @@ def test_some_rows_are_evenly_spaced() -> None:
         (lambda: Sentences(plain([1, 2]), 3), "corpus: expected one that was encoded line by line"),
         (lambda: Sentences(made([[1]]), 3, "keep"), "longer: expected 'cut' or 'drop', got 'keep'"),
         (lambda: Sentences(made([[1]]), 3).take(torch.tensor([1])), "row: expected 0 to 0"),
-        (lambda: some_rows(Chunks(plain([1]), 1), 0), "most: expected a whole number from 1 up"),
+        (lambda: some_rows(Chunks(plain([1]), 1), 0), "max_rows: expected a whole number from 1 up"),
     ],
 )
 def test_bad_rows_are_refused_in_one_sentence(make, sentence: str) -> None:
