@@ -4,13 +4,15 @@ Thin: each reads its options, calls the verb of the same name, and shows what ca
 and remarks to stderr. Everything is imported when a command runs.
 """
 
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from anyfill.interface.options import AsJson, Device, Force, OnDevice, Seed, Temperature, chosen_seed
+from anyfill.interface.options import AsJson, Device, Force, OnDevice, Seed, Temperature, chosen_seed, grouped
+from anyfill.text.settings import Settings
 
 
 class Sampler(StrEnum):
@@ -37,20 +39,54 @@ class InOrder(StrEnum):
     shuffled = "shuffled"
 
 
-Nucleus = Annotated[float | None, typer.Option(help="Draw from the likeliest codes of this mass, above 0 and up to 1.")]
-TopK = Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the so many likeliest codes.")]
-Typical = Annotated[float | None, typer.Option(help="Draw from the most typical codes of this mass.")]
-HowToDraw = Annotated[
-    Sampler,
-    typer.Option(
-        "--sampler",
-        help="exact: one by one; speculative: the same law in fewer passes; the others need a model of any order.",
-    ),
-]
+_SAMPLER = "exact: one by one; speculative: the same law in fewer passes; the others need a model of any order."
+_CONTEXT = (
+    "Of a text longer than the model's rows: half = each token is given at least half a row of what comes before it; "
+    "none = chunks on their own, as papers score."
+)
+_DRAWS = "256 in all, at least 8; none where all fills, 1000 at most, can be compared"
+_NUCLEUS = "Draw from the likeliest codes of this mass, above 0 and up to 1."
 ModelFolder = Annotated[
     Path | None,
     typer.Option("--model", help="Folder of a model (anyfill text train); by default the one that ships."),
 ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """Options: how to draw."""
+
+    sampler: Annotated[Sampler, typer.Option(help=_SAMPLER)] = Sampler.exact
+    temperature: Temperature = 1.0
+    nucleus: Annotated[float | None, typer.Option(help=_NUCLEUS)] = None
+    top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the so many likeliest codes.")] = None
+    typical: Annotated[float | None, typer.Option(help="Draw from the most typical codes of this mass.")] = None
+    seed: Seed = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """Options: how to score, and what is written."""
+
+    most: Annotated[int, typer.Option(min=0, max=10_000, help="List so many of the most surprising tokens.")] = 20
+    context: Annotated[Context, typer.Option(help=_CONTEXT)] = Context.half
+    order: Annotated[
+        InOrder, typer.Option(help="The order that tokens are asked in; others than increasing need such a model.")
+    ] = InOrder.increasing
+    orders: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="How many shuffled orders to draw.", show_default="4")
+    ] = None
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of shuffled orders.", show_default="0")] = None
+    tsv: Annotated[
+        Path | None,
+        typer.Option(help="Write offset, token and bits of every token there (one FILE).", show_default=False),
+    ] = None
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write the text coloured by surprise there, as a web page (one FILE).", show_default=False),
+    ] = None
+    force: Force = False
+    device: OnDevice = Device.auto
 
 
 def register(app: typer.Typer) -> None:
@@ -67,10 +103,12 @@ def register(app: typer.Typer) -> None:
     app.add_typer(text, name="text", help="Text: fill blanks, write, score, train.")
 
 
+@grouped
 def fill(
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help="The text with its blanks; - reads it from stdin.")
     ] = None,
+    *,
     file: Annotated[Path | None, typer.Option(help="Read the text from this file (UTF-8).", show_default=False)] = None,
     n: Annotated[int, typer.Option("-n", "--n", min=1, max=1000, help="How many fills to show.")] = 5,
     lengths: Annotated[
@@ -83,19 +121,9 @@ def fill(
     free: Annotated[bool, typer.Option("--free", help="A run of underscores may be of any of these lengths.")] = False,
     draws: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            max=100_000,
-            help="Draws for each combination of lengths.",
-            show_default="256 in all, at least 8; none where all fills, 1000 at most, can be compared",
-        ),
+        typer.Option(min=1, max=100_000, help="Draws for each combination of lengths.", show_default=_DRAWS),
     ] = None,
-    sampler: HowToDraw = Sampler.exact,
-    temperature: Temperature = 1.0,
-    nucleus: Nucleus = None,
-    top_k: TopK = None,
-    typical: Typical = None,
-    seed: Seed = None,
+    drawing: Drawing,
     as_json: AsJson = False,
     model: ModelFolder = None,
 ) -> None:
@@ -110,27 +138,18 @@ def fill(
     from anyfill.text.reading import read_text
     from anyfill.text.show import json_text, print_fills
 
-    found = load(model).fill(
-        read_text(text, file),
-        n=n,
-        seed=seed,
-        lengths=lengths,
-        free=free,
-        draws=draws,
-        sampler=sampler.value,
-        temperature=temperature,
-        nucleus=nucleus,
-        top_k=top_k,
-        typical=typical,
-        progress=True,
-    )
+    blanks = read_text(text, file)
+    options: dict[str, Any] = {"n": n, "lengths": lengths, "free": free, "draws": draws, **asdict(drawing)}
+    found = load(model).fill(blanks, **options, progress=True)
     if as_json:
         typer.echo(json_text(found.to_json()), nl=False)
     else:
         print_fills(found)
 
 
+@grouped
 def generate(
+    *,
     n: Annotated[int, typer.Option("-n", "--n", min=1, max=100_000, help="How many texts.")] = 1,
     length: Annotated[
         int | None,
@@ -146,12 +165,7 @@ def generate(
         Path | None, typer.Option("-o", "--output", help="Write to this file.", show_default="stdout")
     ] = None,
     force: Force = False,
-    sampler: HowToDraw = Sampler.exact,
-    temperature: Temperature = 1.0,
-    nucleus: Nucleus = None,
-    top_k: TopK = None,
-    typical: Typical = None,
-    seed: Seed = None,
+    drawing: Drawing,
     as_json: AsJson = False,
     model: ModelFolder = None,
 ) -> None:
@@ -160,27 +174,26 @@ def generate(
     Text longer than a row of the model goes on window by window, each given half a row of what stands before it. A
     model that was trained on lines writes lines.
     """
-    from anyfill.interface.meter import metered
     from anyfill.interface.output import require_new
     from anyfill.interface.threads import free_threads, threads
     from anyfill.text.model import load
-    from anyfill.text.sampling import SamplingOptions
     from anyfill.text.show import json_text, print_texts, separated, write_text
 
-    sampling = SamplingOptions(sampler.value, temperature, nucleus, top_k, typical, chosen_seed(seed))
+    seed = chosen_seed(drawing.seed)
+    options: dict[str, Any] = {"length": length, "prompt": prompt, **asdict(drawing), "seed": seed}
     if output is not None:
         require_new(output, force=force)
     loaded = load(model)
-    writer = loaded.writer(length=length, prompt=prompt, sampling=sampling)
-    typer.echo(f"seed {sampling.seed}", err=True)
-    with threads(free_threads()):
-        if output is None and not as_json:
+    writer = loaded.writer(**options)
+    typer.echo(f"seed {seed}", err=True)
+    if output is None and not as_json:
+        with threads(free_threads()):
             print_texts(writer, n)
-            return
-        texts = [text for some in metered(writer.texts(n), "writing") for text in some]
+        return
+    texts = loaded.generate(n=n, **options, progress=True)
     content = "".join(separated(text, is_first=number == 0) for number, text in enumerate(texts))
     if as_json:
-        content = json_text({"seed": sampling.seed, "model": loaded.name, "texts": texts})
+        content = json_text({"seed": seed, "model": loaded.name, "texts": texts})
     if output is not None:
         require_new(output, force=force)
         write_text(output, content)
@@ -189,37 +202,15 @@ def generate(
         typer.echo(content, nl=False, color=True)
 
 
+@grouped
 def score(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Text files in UTF-8, plain or .gz; - reads stdin.")
     ],
-    most: Annotated[int, typer.Option(min=0, max=10_000, help="List so many of the most surprising tokens.")] = 20,
-    context: Annotated[
-        Context,
-        typer.Option(
-            help="Of a text longer than the model's rows: half = each token is given at least half a row of what comes "
-            "before it; none = chunks on their own, as papers score."
-        ),
-    ] = Context.half,
-    order: Annotated[
-        InOrder, typer.Option(help="The order that tokens are asked in; others than increasing need such a model.")
-    ] = InOrder.increasing,
-    orders: Annotated[
-        int | None, typer.Option(min=1, max=1000, help="How many shuffled orders to draw.", show_default="4")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of shuffled orders.", show_default="0")] = None,
-    tsv: Annotated[
-        Path | None,
-        typer.Option(help="Write offset, token and bits of every token there (one FILE).", show_default=False),
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(help="Write the text coloured by surprise there, as a web page (one FILE).", show_default=False),
-    ] = None,
+    *,
+    scoring: Scoring,
     as_json: AsJson = False,
-    force: Force = False,
     model: ModelFolder = None,
-    device: OnDevice = Device.auto,
 ) -> None:
     """How likely a text is under a model, exactly, in bits per character, and where it surprises.
 
@@ -227,46 +218,27 @@ def score(
     thousand. On a terminal, short texts are shown in the colours of their surprise.
     """
     from anyfill.checks import refuse
-    from anyfill.interface.output import require_new
     from anyfill.text.model import load
     from anyfill.text.reading import opened
     from anyfill.text.report import Score
     from anyfill.text.show import print_scored, print_total, scores_json
 
-    for option, value in (("--orders", orders), ("--seed", seed)):
-        if value is not None and order is not InOrder.shuffled:
-            raise refuse(option, expected="--order shuffled, which alone is random", got=f"--order {order.value}")
-    outputs = {option: path for option, path in (("--tsv", tsv), ("--html", html)) if path is not None}
-    for option, path in outputs.items():
-        if len(files) > 1:
-            raise refuse(option, expected="one FILE", got=len(files))
-        require_new(path, force=force)
+    written = {option: path for option, path in (("--tsv", scoring.tsv), ("--html", scoring.html)) if path is not None}
+    if len(files) > 1 and written:
+        raise refuse(next(iter(written)), expected="one FILE", got=len(files))
     loaded, found = load(model), list[Score]()
     for file in files:
         try:
             with opened(file) as source:
-                scored = loaded.score(
-                    source,
-                    context=context.value,
-                    order=order.value,
-                    orders=4 if orders is None else orders,
-                    seed=seed or 0,
-                    most=most,
-                    tsv=tsv,
-                    html=html,
-                    force=force,
-                    device=device.value,
-                    progress=True,
-                )
+                found.append(loaded.score(source, **asdict(scoring), progress=True))
         except ValueError as error:
             if len(files) == 1:
                 raise
             typer.echo(f"anyfill: {error}", err=True)  # the others are scored all the same
             continue
-        found.append(scored)
         if not as_json:
-            print_scored(scored)
-        for path in outputs.values():
+            print_scored(found[-1])
+        for path in written.values():
             typer.echo(f"wrote {path}", err=as_json)
     if as_json:
         typer.echo(scores_json(found))
@@ -276,57 +248,15 @@ def score(
         raise typer.Exit(2)
 
 
+@grouped
 def train(
     sources: Annotated[list[Path], typer.Argument(metavar="CORPUS...", help="Text files in UTF-8, plain or .gz.")],
+    *,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model.")],
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            help="one_pass_spans fills, continues and scores in one pass; left_to_right only continues and scores; "
-            "others: one_pass, one_pass_filler, ardm, mac_next, mac_rest, mac_inpainting, sunmask, sundae.",
-            show_default="one_pass_spans",
-        ),
-    ] = None,
-    size: Annotated[str | None, typer.Option(help="1M, 6M, 25M or 85M weights.", show_default="by the device")] = None,
-    units: Annotated[
-        str | None,
-        typer.Option(help="What a token is: characters, bytes, words or pieces.", show_default="characters"),
-    ] = None,
-    vocabulary_size: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="The most different tokens; rarer ones are read as unknown.",
-            show_default="8192, of pieces 4096",
-        ),
-    ] = None,
+    settings: Settings,
     vocabulary: Annotated[
         Path | None, typer.Option(help="Take the vocabulary of the model in this folder.", show_default=False)
     ] = None,
-    lines: Annotated[bool, typer.Option("--lines", help="Each line is a text of its own, as sentences are.")] = False,
-    length: Annotated[
-        int | None,
-        typer.Option(min=2, help="Tokens that the model sees at a time.", show_default="by corpus and device"),
-    ] = None,
-    steps: Annotated[
-        int | None, typer.Option(min=1, help="Optimizer steps.", show_default="by corpus and device")
-    ] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Rows in each step.", show_default="16, CUDA 128")] = None,
-    learning_rate: Annotated[
-        float | None, typer.Option(help="Peak learning rate (Muon).", show_default="by the size")
-    ] = None,
-    dropout: Annotated[
-        float | None, typer.Option(min=0.0, max=0.95, help="Rate of dropout.", show_default="by the corpus")
-    ] = None,
-    seconds: Annotated[
-        float | None,
-        typer.Option(help="Stop when so much time is over; such a run cannot be repeated exactly.", show_default=False),
-    ] = None,
-    valid_share: Annotated[
-        float | None,
-        typer.Option(help="Share of the corpus, at its end, to validate on; 0 = none.", show_default="0.05"),
-    ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of everything random.", show_default="0")] = None,
     device: OnDevice = Device.auto,
     shard: Annotated[
         bool, typer.Option("--shard", help="Under torchrun: spread the weights over the processes (FSDP).")
@@ -341,35 +271,11 @@ def train(
     the device, and said. Ctrl-C leaves a checkpoint: the folder can be used as it is, and --resume goes on. Several
     GPUs: torchrun --nproc-per-node=2 -m anyfill text train ...
     """
-    from anyfill.text.settings import Settings
     from anyfill.text.training import train_in_words
 
-    wanted = Settings(
-        recipe=recipe,
-        size=size,
-        units=units,
-        vocabulary_size=vocabulary_size,
-        lines=lines or None,
-        length=length,
-        steps=steps,
-        batch=batch,
-        learning_rate=learning_rate,
-        dropout=dropout,
-        seconds=seconds,
-        seed=seed,
-        valid_share=valid_share,
-    )
+    options: dict[str, Any] = {"vocabulary": vocabulary, "device": device, "shard": shard, "resume": resume}
     try:
-        about = train_in_words(
-            sources,
-            output,
-            wanted,
-            vocabulary=vocabulary,
-            device=device.value,
-            shard=shard,
-            resume=resume,
-            say=lambda line: typer.echo(line, err=True),
-        )
+        about = train_in_words(sources, output, settings, **options, say=lambda line: typer.echo(line, err=True))
     except KeyboardInterrupt:
         if (output / "config.json").exists():
             typer.echo(f"what was learnt so far is in {output}; the same command with --resume goes on", err=True)

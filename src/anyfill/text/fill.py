@@ -13,7 +13,7 @@ the ranking by p(text).
 import html
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, overload
 
 from torch import Tensor
@@ -132,15 +132,7 @@ class Fills(Sequence[Fill]):
         return {
             "model": self.model,
             "seed": self.sampling.seed,
-            "fills": [
-                {
-                    "text": one.text,
-                    "answers": list(one.answers),
-                    "log2_probability": one.log2_probability,
-                    "share": one.share,
-                }
-                for one in self.fills
-            ],
+            "fills": [asdict(one) for one in self.fills],
             "candidates": self.candidates,
             "groups": self.groups,
             "whole": self.whole,

@@ -132,17 +132,20 @@ class TextModel:
             seed: of everything random; None = a new one.
             sampler, temperature, nucleus, top_k, typical, progress: as in ``fill``.
         """
-        sampling = SamplingOptions(sampler, temperature, nucleus, top_k, typical, chosen_seed(seed))
-        work = self.writer(length=length, prompt=prompt, sampling=sampling).texts(n)
+        how: dict[str, Any] = {"temperature": temperature, "nucleus": nucleus, "top_k": top_k, "typical": typical}
+        work = self.writer(length=length, prompt=prompt, seed=seed, sampler=sampler, **how).texts(n)
         with threads(free_threads()):
             parts = metered(work, "writing") if progress else (some for some, _ in work)
             return [text for some in parts for text in some]
 
-    def writer(self, *, length: int | None, prompt: str, sampling: SamplingOptions) -> "Writer":
-        """What ``generate`` writes with, to watch a text while it grows."""
+    def writer(
+        self, *, length: int | None = None, prompt: str = "", seed: int | None = None, **sampling: Any
+    ) -> "Writer":
+        """What ``generate`` writes with, to watch a text while it grows; ``sampling`` as there."""
         from anyfill.text.generate import Writer
 
-        return Writer(self, length, require_text(prompt, "--prompt"), sampling)
+        options = SamplingOptions(**sampling, seed=chosen_seed(seed))
+        return Writer(self, length, require_text(prompt, "--prompt"), options)
 
     def score(
         self,
@@ -150,8 +153,8 @@ class TextModel:
         *,
         context: str = "half",
         order: str = "increasing",
-        orders: int = 4,
-        seed: int = 0,
+        orders: int | None = None,
+        seed: int | None = None,
         most: int = 20,
         tsv: Path | None = None,
         html: Path | None = None,
@@ -166,7 +169,7 @@ class TextModel:
             context: of a text longer than the model's rows: "half" = each token is given at least half a row of what
                 comes before it; "none" = chunks on their own, as papers score.
             order: in which tokens are asked: "increasing", "decreasing" or "shuffled" (models of any order).
-            orders, seed: how many shuffled orders are drawn, and their seed.
+            orders, seed: how many shuffled orders are drawn (4), and their seed (0).
             most: so many of the most surprising tokens are listed.
             tsv, html: write every token there, as a table or as a page in the colours of surprise.
             force: replace such a file.
@@ -177,6 +180,9 @@ class TextModel:
         from anyfill.text.scoring import Scorer
         from anyfill.text.surprise import SHORT
 
+        for option, value in (("--orders", orders), ("--seed", seed)):
+            if value is not None and order != "shuffled":
+                raise refuse(option, expected="--order shuffled, which alone is random", got=f"--order {order}")
         for path in (tsv, html):
             if path is not None:
                 require_new(path, force=force)
@@ -184,7 +190,7 @@ class TextModel:
             raise refuse("--html", expected="another name than that of --tsv", got=f"{html}")
         is_here = isinstance(text, str)
         source = Source("text", text=text) if is_here else Source(str(text), text) if isinstance(text, Path) else text
-        scorer = Scorer(self, context, order, orders, seed, device)
+        scorer = Scorer(self, context, order, 4 if orders is None else orders, seed or 0, device)
         keep = math.inf if is_here else SHORT
         return score_text(scorer, source, most=most, tsv=tsv, html=html, keep=keep, progress=progress)
 

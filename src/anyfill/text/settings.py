@@ -15,13 +15,15 @@ All of them are noted with the model. A run that is resumed takes them from ther
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-import numpy as np
+import typer
 
 from anyfill.checks import refuse, require_count, require_positive, require_probability
-from anyfill.text.corpus import Corpus
-from anyfill.text.recipes import TEXT_RECIPES, TEXT_SIZES, TextRecipe, TextSize
+
+if TYPE_CHECKING:
+    from anyfill.text.corpus import Corpus
+    from anyfill.text.recipes import TextSize
 
 Units = Literal["characters", "bytes", "words", "pieces"]
 UNITS: tuple[Units, ...] = get_args(Units)
@@ -33,38 +35,48 @@ _UNENDING = 10_000_000
 """Steps of a run that the clock ends."""
 
 
+def _said(help: str, default: str | bool = False, **limits: Any) -> Any:
+    return typer.Option(help=help, show_default=default, **limits)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings of a run as they are said; None = to be chosen (of ``seconds``: no budget).
+    """Settings of a run as they are said, which are options of the command; None = to be chosen (or no limit)."""
 
-    Attributes:
-        recipe, size: see ``anyfill.text.recipes``.
-        units: what a token is.
-        vocabulary_size: the most codes; None = see ``find_vocabulary``.
-        lines: each line is a row of its own.
-        length: N, tokens per row.
-        steps, batch, learning_rate, dropout, seconds, seed: see ``FitOptions``.
-        valid_share: share of the corpus, at its end, that is held out.
-        threads: of a CPU.
-    """
-
-    recipe: str | None = None
-    size: str | None = None
-    units: str | None = None
-    vocabulary_size: int | None = None
-    lines: bool | None = None
-    length: int | None = None
-    steps: int | None = None
-    batch: int | None = None
-    learning_rate: float | None = None
-    dropout: float | None = None
-    seconds: float | None = None
-    seed: int | None = None
-    valid_share: float | None = None
-    threads: int | None = None
+    recipe: Annotated[
+        str | None,
+        _said(
+            "one_pass_spans fills, continues and scores in one pass; left_to_right only continues and scores; "
+            "others: one_pass, one_pass_filler, ardm, mac_next, mac_rest, mac_inpainting, sunmask, sundae.",
+            "one_pass_spans",
+        ),
+    ] = None
+    size: Annotated[str | None, _said("1M, 6M, 25M or 85M weights.", "by the device")] = None
+    units: Annotated[str | None, _said("What a token is: characters, bytes, words or pieces.", "characters")] = None
+    vocabulary_size: Annotated[
+        int | None, _said("The most different tokens; rarer ones are read as unknown.", "8192, of pieces 4096", min=2)
+    ] = None
+    lines: Annotated[bool | None, typer.Option("--lines", help="Each line is a text of its own, as sentences are.")] = (
+        None
+    )
+    length: Annotated[int | None, _said("Tokens that the model sees at a time.", "by corpus and device", min=2)] = None
+    steps: Annotated[int | None, _said("Optimizer steps.", "by corpus and device", min=1)] = None
+    batch: Annotated[int | None, _said("Rows in each step.", "16, CUDA 128", min=1)] = None
+    learning_rate: Annotated[float | None, _said("Peak learning rate (Muon).", "by the size")] = None
+    dropout: Annotated[float | None, _said("Rate of dropout.", "by the corpus", min=0.0, max=0.95)] = None
+    seconds: Annotated[
+        float | None, _said("Stop when so much time is over; such a run cannot be repeated exactly.")
+    ] = None
+    valid_share: Annotated[
+        float | None, _said("Share of the corpus, at its end, to validate on; 0 = none.", "0.05")
+    ] = None
+    seed: Annotated[int | None, _said("Seed of everything random.", "0", min=0)] = None
+    threads: Annotated[int | None, _said("Threads of a CPU.", "the fastest", min=1, hidden=True)] = None
 
     def __post_init__(self) -> None:
-        for name, known in (("recipe", TEXT_RECIPES), ("size", tuple(TEXT_SIZES)), ("units", UNITS)):
+        from anyfill.text.recipes import TEXT_RECIPES, TEXT_SIZES
+
+        for name, known in (("recipe", TEXT_RECIPES), ("size", TEXT_SIZES), ("units", UNITS)):
             value = getattr(self, name)
             if value is not None and value not in known:
                 raise refuse(option(name), expected=" or ".join(known), got=value)
@@ -88,8 +100,8 @@ class Settings:
 class Chosen:
     """The settings of a run with nothing left to choose; see ``Settings``."""
 
-    recipe: TextRecipe
-    size: TextSize
+    recipe: str
+    size: "TextSize"
     units: Units
     vocabulary_size: int | None
     lines: bool
@@ -152,7 +164,7 @@ def resumed(wanted: Settings, saved: Settings) -> Settings:
     return saved
 
 
-def chosen(wanted: Settings, corpus: Corpus, *, cuda: bool, processes: int = 1) -> Chosen:
+def chosen(wanted: Settings, corpus: "Corpus", *, cuda: bool, processes: int = 1) -> Chosen:
     """Everything that was not said, by the corpus and the device."""
     wanted = before_reading(wanted)
     length = _length(wanted, corpus, cuda)
@@ -176,11 +188,13 @@ def chosen(wanted: Settings, corpus: Corpus, *, cuda: bool, processes: int = 1) 
     return Chosen.of(made)
 
 
-def _length(wanted: Settings, corpus: Corpus, cuda: bool) -> int:
+def _length(wanted: Settings, corpus: "Corpus", cuda: bool) -> int:
     if wanted.length is not None:
         return wanted.length
     usual = (256 if cuda else 128) // {"pieces": 2, "words": 4}.get(wanted.units or "", 1)
     if corpus.line_lengths is not None:
+        import numpy as np
+
         share = np.cumsum(corpus.line_lengths) / corpus.line_lengths.sum()
         return max(2, min(int(np.searchsorted(share, 0.99)), 4 * usual))
     available = corpus.held_out if wanted.valid_share else corpus.tokens // 2
