@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from anyfill.objectives import OnePassLoss
 from anyfill.questions import UniformSplits
 from anyfill.rows import RowSource
-from anyfill.text.corpus import Chunks, Sentences, some_rows
+from anyfill.text.corpus import Chunks, Sentences, Windows, some_rows
 from anyfill.text.encoding import encode
 from anyfill.text.recipes import text_model, text_objective
 from anyfill.text.token_file import Tokens
@@ -140,3 +140,28 @@ def test_a_file_trains_as_the_same_tokens_in_memory_do(tmp_path: Path) -> None:
                 fit(model, rows, text_objective("one_pass", 8), options, validation=some_rows(source, 3)).loss
             )
         assert losses[0] == losses[1]
+
+
+def test_windows_are_the_substrings_at_their_starts() -> None:
+    text = "the quick brown fox"
+    windows = Windows(TEXT8.encode(text), length=5, stride=2)
+    assert len(windows) == (len(text) - 5) // 2 + 1
+    for number in range(len(windows)):
+        row = windows.take(torch.tensor([number]))
+        assert TEXT8.decode(row.x[0]) == text[2 * number : 2 * number + 5]
+        assert bool(row.present.all())
+    assert windows.variables == 5
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Windows(torch.zeros(3), 4), "tokens: expected one line of at least 4"),
+        (lambda: Windows(torch.zeros(3, 3), 2), "tokens: expected one line"),
+        (lambda: Windows(torch.zeros(9), 0), "length: expected a whole number from 1 up, got 0"),
+        (lambda: Windows(torch.zeros(9), 2, stride=0), "stride: expected a whole number from 1 up, got 0"),
+    ],
+)
+def test_bad_windows_are_refused_in_one_sentence(make, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        make()

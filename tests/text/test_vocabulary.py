@@ -229,3 +229,29 @@ def test_bad_vocabularies_are_refused_in_one_sentence(make, sentence: str) -> No
     with pytest.raises(ValueError, match=sentence) as error:
         make()
     assert "\n" not in str(error.value)
+
+
+LETTERS = Characters(" abcdefghijklmnopqrstuvwxyz")
+
+
+@given(st.text(alphabet=LETTERS.alphabet, min_size=1))
+def test_decoding_undoes_encoding(text: str) -> None:
+    assert LETTERS.decode(LETTERS.encode(text)) == text
+
+
+def test_large_alphabets_get_wide_codes() -> None:
+    many = Characters("".join(map(chr, range(0x4E00, 0x4E00 + 300))))
+    assert many.encode(many.alphabet).tolist() == list(range(300))
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: LETTERS.encode("naïve Café"), "text: expected characters from .* only, got Céï|text: expected"),
+        (lambda: Characters("aa"), "alphabet: expected at least one character and none twice"),
+        (lambda: Characters(""), "alphabet"),
+    ],
+)
+def test_bad_alphabets_and_text_are_refused_in_one_sentence(make, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        make()

@@ -66,8 +66,7 @@ class Windows:
     def take(self, index: Tensor) -> Rows:
         """The windows with these numbers (B,), as rows on the tokens' device."""
         start = index.to(self.tokens.device).unsqueeze(1) * self.stride
-        x = self.tokens[start + torch.arange(self.length, device=self.tokens.device)].long()
-        return Rows(x, torch.ones_like(x, dtype=torch.bool))
+        return Rows.from_values(self.tokens[start + torch.arange(self.length, device=self.tokens.device)].long())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,8 +107,7 @@ class Chunks:
         """The chunks with these numbers (B,), as int64 rows on the CPU; every value is present."""
         number = checked_index(index, len(self))
         windows = sliding_window_view(self.tokens.text, self.length)
-        x = torch.from_numpy(windows[number * self.step].astype(np.int64))
-        return Rows(x, torch.ones_like(x, dtype=torch.bool))
+        return Rows.from_values(torch.from_numpy(windows[number * self.step].astype(np.int64)))
 
 
 def checked_index(index: Tensor, rows: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

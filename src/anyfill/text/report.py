@@ -26,7 +26,7 @@ class Score:
 
     Attributes:
         name: of the text.
-        scorer: the model and the scorer.
+        scorer: the model and the protocol.
         totals: of all its tokens.
         surprises: the most surprising tokens, the most surprising first.
         tokens: all of them with their surprise, of a text in memory or a short file; else None (``tsv`` writes them).
@@ -98,7 +98,7 @@ class Score:
                 found.append(f"some lines are longer than {self.scorer.text.length} tokens, which the model never saw")
         return found
 
-    def summary(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The figures as JSON."""
         totals, scorer, text = self.totals, self.scorer, self.scorer.text
         found: dict[str, Any] = {
@@ -140,7 +140,7 @@ class Score:
 
     def lines(self) -> list[str]:
         """The figures in words."""
-        totals, found = self.totals, self.summary()
+        totals, found = self.totals, self.to_json()
         each, tokens = found["units"].removesuffix("s"), ""
         if each not in ("character", "word"):
             tokens = f"{found['bits_per_token']:.3f} bits per {each} ({counted(totals.tokens, each)}), "

@@ -157,7 +157,7 @@ def print_total(scored: Sequence[Score]) -> None:
 
 def scores_json(scored: Sequence[Score]) -> str:
     """All texts as one JSON document."""
-    return json.dumps(jsonable([one.summary() for one in scored]), indent=2, allow_nan=False)
+    return json.dumps(jsonable([one.to_json() for one in scored]), indent=2, allow_nan=False)
 
 
 def coloured(tokens: Sequence[Token], gap: str = "") -> Text:
