@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from anyfill.text.alphabet import Sheet, decode, encode_prompt, has_tokens, is_folded, sheet_of, unit
+from anyfill.text.alphabet import Sheet, decode, encode_prompt, is_folded, sheet_of
 from anyfill.text.blanks import Lengths, parse
 from anyfill.text.vocabularies import Words
 from anyfill.text.vocabulary import TEXT8, Characters, Utf8, WithEnd
@@ -12,7 +12,7 @@ WORDS = Words(("the", "cat", "sat", ".", "a"), lower=True, punctuation=True)
 
 
 def sheet(text: str, vocabulary, *, lines: bool = False) -> Sheet:
-    template = parse(text, unstated=Lengths(1, 3), tokens=has_tokens(vocabulary))
+    template = parse(text, unstated=Lengths(1, 3), tokens=vocabulary.units in ("words", "pieces"))
     return sheet_of(template, vocabulary, lines=lines)
 
 
@@ -26,7 +26,7 @@ def test_only_text8_is_folded_whatever_ends_it() -> None:
     assert not any(
         is_folded(one) for one in (Characters("abc"), Characters("abcdefghijklmnopqrstuvwxyz "), Utf8(), WORDS)
     )
-    assert [unit(one) for one in (TEXT8, WithEnd(TEXT8), Utf8(), WORDS)] == ["characters"] * 2 + ["bytes", "words"]
+    assert [one.units for one in (TEXT8, WithEnd(TEXT8), Utf8(), WORDS)] == ["characters"] * 2 + ["bytes", "words"]
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_a_piece_brings_the_space_before_it_along() -> None:
     assert one.answer(0, pieces.encode(" cat")) == "cat"
     assert one.answer(0, pieces.encode("re")) is None  # "there" would take the user's space away
     assert one.answer(0, pieces.encode(" ")) is None
-    assert unit(pieces) == "pieces"
+    assert pieces.units == "pieces"
     glued = sheet("the____sat", pieces)
     assert glued.answer(0, pieces.encode("re")) == "re"
     assert [pieces.decode(codes) for codes in sheet("____ sat", pieces).stretches] == ["", " sat"]

@@ -22,10 +22,10 @@ from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
 from anyfill.text.report import score_text
 from anyfill.text.scoring import Scorer, Token, Totals, terms
 from anyfill.text.show import coloured, visible
-from anyfill.text.stream import spell, stretches
+from anyfill.text.stream import stretches
 from anyfill.text.surprise import Gathered
 from anyfill.text.vocabularies import Words, common_words, vocabulary_notes
-from anyfill.text.vocabulary import TEXT8, Characters, Utf8, WithEnd, as_text8
+from anyfill.text.vocabulary import TEXT8, Characters, Utf8, Vocabulary, WithEnd, as_text8
 from anyfill.text.windows import text_windows
 from anyfill.training import save_model
 
@@ -217,7 +217,7 @@ def test_a_stream_in_any_vocabulary_is_the_encoded_text_and_each_token_stands_at
 
 
 def test_pieces_stand_for_their_characters_also_where_those_are_bytes() -> None:
-    class Bytewise:
+    class Bytewise(Vocabulary):
         """Pieces "th" and "e", and bytes for all else."""
 
         def decode(self, codes):
@@ -225,7 +225,7 @@ def test_pieces_stand_for_their_characters_also_where_those_are_bytes() -> None:
             return b"".join(parts).decode(errors="replace")
 
     codes = torch.tensor([256, 257, *" 漢é".encode(), 257])
-    texts, offsets = spell(Bytewise(), "the 漢ée", codes)  # type: ignore[arg-type]
+    texts, offsets = Bytewise().spell("the 漢ée", codes)
     assert texts == ["th", "e", " ", "漢", "", "", "é", "", "e"]
     assert offsets == [0, 2, 3, 4, 4, 4, 5, 5, 6]
 

@@ -38,24 +38,6 @@ def plain(vocabulary: Vocabulary) -> Vocabulary:
     return vocabulary.inner if isinstance(vocabulary, WithEnd) else vocabulary
 
 
-def has_tokens(vocabulary: Vocabulary) -> bool:
-    """Whether its codes are words or pieces of words, not characters or bytes."""
-    return isinstance(plain(vocabulary), Words | Pieces)
-
-
-def unit(vocabulary: Vocabulary) -> str:
-    """What one code is, in the plural."""
-    match plain(vocabulary):
-        case Words():
-            return "words"
-        case Pieces():
-            return "pieces"
-        case Utf8():
-            return "bytes"
-        case _:
-            return "characters"
-
-
 def encode(vocabulary: Vocabulary, text: str) -> Tensor:
     """int64 (L,): the codes of a piece of text, folded where the vocabulary is text8's."""
     return vocabulary.encode(as_text8(text) if is_folded(vocabulary) else text).long()
@@ -120,8 +102,7 @@ class Sheet:
         text would have other codes (all but pieces, which can be cut in several ways).
         """
         inner = plain(self.vocabulary)
-        unknown = unknown_code(inner)
-        if any(code in (unknown, self.vocabulary.end) for code in codes.tolist()):
+        if any(code in (inner.unknown_code, self.vocabulary.end) for code in codes.tolist()):
             return None
         text = self.vocabulary.decode(codes)
         if isinstance(inner, Pieces):
@@ -183,15 +164,6 @@ def _between(vocabulary: Vocabulary) -> Tensor:
     if isinstance(vocabulary, Utf8) or (isinstance(vocabulary, Characters) and " " in vocabulary.alphabet):
         return vocabulary.encode(" ").long()
     return torch.zeros(0, dtype=torch.int64)
-
-
-def unknown_code(vocabulary: Vocabulary) -> int | None:
-    """The code for whatever has none; None if that is refused."""
-    if isinstance(vocabulary, Words):
-        return 0
-    if isinstance(vocabulary, Characters) and vocabulary.unknown:
-        return vocabulary.alphabet.index(vocabulary.unknown)
-    return None
 
 
 def _require_whole_words(template: Template, words: Words) -> None:

@@ -19,7 +19,7 @@ from typing import Any, overload
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.text.alphabet import Sheet, sheet_of, unit
+from anyfill.text.alphabet import Sheet, sheet_of
 from anyfill.text.blanks import Template
 from anyfill.text.candidates import Candidate, Tried, candidates
 from anyfill.text.model import TextModel
@@ -222,5 +222,5 @@ def _require_line(sheet: Sheet, length: int) -> None:
     """ValueError if a line has no room in a row."""
     size = sum(map(len, sheet.stretches)) + sum(blank.maximum for blank in sheet.template.blanks)
     if size > length:
-        units = unit(sheet.vocabulary)
+        units = sheet.vocabulary.units
         raise refuse("text", expected=f"a line of at most {length} {units}, as the model was trained on", got=size)

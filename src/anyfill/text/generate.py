@@ -18,7 +18,7 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count
 from anyfill.questions.question import Question
 from anyfill.samplers import watch
-from anyfill.text.alphabet import decode, encode_prompt, plain, unit
+from anyfill.text.alphabet import decode, encode_prompt, plain
 from anyfill.text.model import TextModel
 from anyfill.text.sampling import ROWS, SamplingOptions
 from anyfill.text.vocabularies import Pieces, Words
@@ -82,7 +82,7 @@ class Writer:
 
     def _sizes(self, given: int, rows: int, generator: Generator) -> Tensor:
         """int64 (rows,): how many codes each text shall have, those of the prompt included."""
-        units, limit, asked = unit(self.loaded.vocabulary), self.loaded.length, self.length
+        units, limit, asked = self.loaded.vocabulary.units, self.loaded.length, self.length
         if not self.loaded.lines:
             return torch.full((rows,), given + (LENGTH if asked is None else asked))
         if given + (asked or 1) > limit:

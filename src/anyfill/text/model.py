@@ -14,7 +14,6 @@ from anyfill.interface.output import require_new
 from anyfill.interface.threads import free_threads, threads
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
-from anyfill.text.alphabet import has_tokens
 from anyfill.text.blanks import Lengths, parse, parse_lengths
 from anyfill.text.reading import Source, require_text
 from anyfill.text.sampling import SamplingOptions
@@ -100,7 +99,7 @@ class TextModel:
         """
         from anyfill.text.fill import fill_blanks
 
-        tokens = has_tokens(self.vocabulary)
+        tokens = self.vocabulary.units in ("words", "pieces")
         unstated = Lengths(1, 3 if tokens else 12) if lengths is None else parse_lengths(lengths)
         template = parse(require_text(text, "text"), unstated=unstated, free=free, tokens=tokens)
         sampling = SamplingOptions(sampler, temperature, nucleus, top_k, typical, chosen_seed(seed))

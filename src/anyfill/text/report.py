@@ -10,7 +10,7 @@ from typing import Any
 from anyfill.checks import refuse
 from anyfill.interface.meter import metered
 from anyfill.interface.output import require_new
-from anyfill.text.alphabet import is_folded, plain, unit
+from anyfill.text.alphabet import is_folded, plain
 from anyfill.text.reading import Source
 from anyfill.text.scoring import Scorer, Token, Totals
 from anyfill.text.surprise import SHORT, Gathered, Sink, Surprise, html_writer, marked, tsv_writer
@@ -87,7 +87,7 @@ class Score:
                 "the text is scored as this model sees it, folded to a-z and space: bits are per such character"
             )
         if totals.unknown:
-            what = unit(vocabulary)
+            what = vocabulary.units
             found.append(f"{totals.unknown:,} of {totals.tokens:,} {what} unknown to the model, scored as one symbol")
         if isinstance(plain(vocabulary), Pieces):
             found.append("bits are of this cut into pieces; those of the text, over all cuts, are no more")
@@ -112,7 +112,7 @@ class Score:
             "characters": totals.characters,
             "words": totals.words,
             "tokens": totals.tokens,
-            "units": unit(text.vocabulary),
+            "units": text.vocabulary.units,
             "unknown": totals.unknown,
             "folded": is_folded(text.vocabulary),
             "lines": text.lines,

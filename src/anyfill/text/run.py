@@ -20,7 +20,7 @@ from anyfill.objectives.one_pass import OnePassLoss
 from anyfill.questions.question import Question
 from anyfill.questions.supported import step_factorization
 from anyfill.rows import Rows
-from anyfill.text.alphabet import plain, unit
+from anyfill.text.alphabet import plain
 from anyfill.text.corpus import Corpus
 from anyfill.text.recipes import text_model, text_objective
 from anyfill.text.report import counted
@@ -170,7 +170,7 @@ class TextRun:
 
     @property
     def _unit(self) -> str:
-        return unit(self.vocabulary).removesuffix("s")
+        return self.vocabulary.units.removesuffix("s")
 
     def _held_out(self, model: Model, rows: Rows | None) -> list[str]:
         """Bits per token of some rows that were held out, all asked in the model's order."""

@@ -12,7 +12,6 @@ from rich.text import Text
 from anyfill.disk import write_bytes
 from anyfill.interface.meter import metered
 from anyfill.interface.output import jsonable, unwritable
-from anyfill.text.alphabet import unit
 from anyfill.text.blanks import Template
 from anyfill.text.fill import Fill, Fills
 from anyfill.text.generate import Writer
@@ -134,7 +133,7 @@ def print_scored(scored: Score, console: Console | None = None) -> None:
             legend.append(title, style).append("  ")
         console.print(legend)
     if scored.surprises:
-        what = unit(scored.scorer.text.vocabulary)
+        what = scored.scorer.text.vocabulary.units
         console.print(f"\n  most surprising {'characters' if what == 'bytes' else what}:")
         width = max(len(f"{one.token.offset:,}") for one in scored.surprises)
         console.print(f"    bits  {'offset':>{max(width, 6)}}  in its text")

@@ -17,11 +17,10 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
-from anyfill.text.alphabet import is_folded, plain, unknown_code
+from anyfill.text.alphabet import is_folded, plain
 from anyfill.text.encoding import MAX_LINE
 from anyfill.text.reading import Source
-from anyfill.text.vocabularies import Words
-from anyfill.text.vocabulary import Characters, Utf8, Vocabulary, as_text8
+from anyfill.text.vocabulary import Characters, Vocabulary, as_text8
 
 _BLOCK = 2**16
 
@@ -116,8 +115,8 @@ def _stretch(
     except ValueError as error:
         place = next((i for i, one in enumerate(text) if not _has_code(inner, one)), 0)
         raise ValueError(f"{source.name}, offset {offset + place:,}: {str(error).removeprefix('text: ')}") from None
-    texts, offsets = spell(inner, text, codes)
-    unknown = unknown_code(inner)
+    texts, offsets = inner.spell(text, codes)
+    unknown = inner.unknown_code
     count = 0 if unknown is None else int((codes == unknown).sum())
     if isinstance(inner, Characters) and unknown is not None:
         count -= text.count(inner.unknown)  # it may stand for itself
@@ -130,68 +129,3 @@ def _has_code(vocabulary: Vocabulary, character: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def spell(vocabulary: Vocabulary, text: str, codes: Tensor) -> tuple[list[str], list[int]]:
-    """The characters of ``text`` that each of its codes (L,) stands for, and where they begin."""
-    match vocabulary:
-        case Characters():
-            return list(text), list(range(len(text)))
-        case Utf8():
-            return _spell_bytes(text)
-        case Words():
-            return _spell_words(vocabulary, text)
-        case _:
-            return _spell_pieces(vocabulary, text, codes)
-
-
-def _spell_bytes(text: str) -> tuple[list[str], list[int]]:
-    """A character stands at its first byte."""
-    texts: list[str] = []
-    offsets: list[int] = []
-    for place, character in enumerate(text):
-        more = len(character.encode()) - 1
-        texts += [character, *[""] * more]
-        offsets += [place] * (more + 1)
-    return texts, offsets
-
-
-def _spell_words(vocabulary: Words, text: str) -> tuple[list[str], list[int]]:
-    """As they are written; white space belongs to none of them."""
-    seen = text.lower() if vocabulary.lower else text
-    written = text if len(text) == len(seen) else seen  # a few capitals are longer in lower case
-    texts: list[str] = []
-    offsets: list[int] = []
-    now = 0
-    for word in vocabulary.split(text):
-        start = seen.index(word, now)
-        now = start + len(word)
-        texts.append(written[start:now])
-        offsets.append(start)
-    return texts, offsets
-
-
-def _spell_pieces(vocabulary: Vocabulary, text: str, codes: Tensor) -> tuple[list[str], list[int]]:
-    """Piece by piece; the bytes of a character that has no piece stand together at the first of them."""
-    texts: list[str] = []
-    offsets: list[int] = []
-    known: dict[int, str] = {}
-    now, held = 0, list[int]()
-    for code in codes.tolist():
-        held.append(code)
-        if len(held) == 1:
-            if code not in known:
-                known[code] = vocabulary.decode(torch.tensor([code]))
-            written = known[code]
-        else:
-            written = vocabulary.decode(torch.tensor(held))
-        is_whole = bool(written) and text.startswith(written, now)
-        if not is_whole and len(held) < 4:
-            continue
-        texts += [written, *[""] * (len(held) - 1)]
-        offsets += [now] * len(held)
-        now += len(written) if is_whole else 0
-        held = []
-    texts += [""] * len(held)
-    offsets += [now] * len(held)
-    return texts, offsets

@@ -30,7 +30,6 @@ from rich.console import Console
 from anyfill.checks import refuse
 from anyfill.interface.meter import metered
 from anyfill.interface.threads import compute_device
-from anyfill.text.alphabet import unit
 from anyfill.text.corpus import Corpus, open_corpus
 from anyfill.text.encoding import encode_corpus, is_encoded
 from anyfill.text.model import TextModel, load
@@ -144,7 +143,7 @@ def train_in_words(
 
 def _of_vocabulary(settings: Settings, vocabulary: Vocabulary) -> Settings:
     """The settings with the units of a vocabulary that is given; ValueError if the user says others."""
-    units = unit(vocabulary)
+    units = vocabulary.units
     if settings.units not in (None, units):
         raise refuse("--units", expected=f"{units}, as --vocabulary has", got=settings.units)
     if settings.vocabulary_size is not None:

@@ -91,6 +91,30 @@ class Words(Vocabulary):
         """The number of codes, that of the unknown word included."""
         return len(self.words) + 1
 
+    @property
+    def units(self) -> str:
+        """Words."""
+        return "words"
+
+    @property
+    def unknown_code(self) -> int:
+        """0."""
+        return 0
+
+    def spell(self, text: str, codes: Tensor) -> tuple[list[str], list[int]]:
+        """As they are written; white space belongs to none of them."""
+        seen = text.lower() if self.lower else text
+        written = text if len(text) == len(seen) else seen  # a few capitals are longer in lower case
+        texts: list[str] = []
+        offsets: list[int] = []
+        now = 0
+        for word in self.split(text):
+            start = seen.index(word, now)
+            now = start + len(word)
+            texts.append(written[start:now])
+            offsets.append(start)
+        return texts, offsets
+
     def split(self, text: str) -> list[str]:
         """The words of a text."""
         return split_words(text, lower=self.lower, punctuation=self.punctuation)
@@ -175,6 +199,11 @@ class Pieces(Vocabulary):
     def size(self) -> int:
         """The number of pieces."""
         return int(_processor(self.model).get_piece_size())
+
+    @property
+    def units(self) -> str:
+        """Pieces."""
+        return "pieces"
 
     def encode(self, text: str) -> Tensor:
         """int64 (L,): the code of each piece."""

@@ -31,7 +31,7 @@ _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight
 
 @runtime_checkable
 class Vocabulary(Protocol):
-    """Codes for text; a new one needs ``size``, ``encode``, ``decode`` and ``to_json``."""
+    """Codes for text; a new one needs ``size``, ``units``, ``encode``, ``decode`` and ``to_json``."""
 
     @property
     def size(self) -> int:
@@ -39,8 +39,18 @@ class Vocabulary(Protocol):
         ...
 
     @property
+    def units(self) -> str:
+        """What one code is, in the plural: "words"."""
+        ...
+
+    @property
     def end(self) -> int | None:
         """The code that ends a line, if the vocabulary has one."""
+        return None
+
+    @property
+    def unknown_code(self) -> int | None:
+        """The code for whatever has none of its own; None if that is refused."""
         return None
 
     def encode(self, text: str) -> Tensor:
@@ -57,6 +67,34 @@ class Vocabulary(Protocol):
         encode(text[:k]) and then encode(text[k:] + more) are together encode(text + more).
         """
         return len(text)
+
+    def spell(self, text: str, codes: Tensor) -> tuple[list[str], list[int]]:
+        """The characters of ``text`` that each of its codes (L,) stands for, and where they begin.
+
+        Here code by code; those that write nothing alone, bytes of a character, stand together at the first of them.
+        """
+        texts: list[str] = []
+        offsets: list[int] = []
+        known: dict[int, str] = {}
+        now, held = 0, list[int]()
+        for code in codes.tolist():
+            held.append(code)
+            if len(held) == 1:
+                if code not in known:
+                    known[code] = self.decode(torch.tensor([code]))
+                written = known[code]
+            else:
+                written = self.decode(torch.tensor(held))
+            is_whole = bool(written) and text.startswith(written, now)
+            if not is_whole and len(held) < 4:
+                continue
+            texts += [written, *[""] * (len(held) - 1)]
+            offsets += [now] * len(held)
+            now += len(written) if is_whole else 0
+            held = []
+        texts += [""] * len(held)
+        offsets += [now] * len(held)
+        return texts, offsets
 
     def to_json(self) -> dict[str, Any]:
         """All of it as JSON, with its ``kind``."""
@@ -111,6 +149,20 @@ class Characters(Vocabulary):
         """The number of characters."""
         return len(self.alphabet)
 
+    @property
+    def units(self) -> str:
+        """Characters."""
+        return "characters"
+
+    @property
+    def unknown_code(self) -> int | None:
+        """That of the unknown character, if there is one."""
+        return self.alphabet.index(self.unknown) if self.unknown else None
+
+    def spell(self, text: str, codes: Tensor) -> tuple[list[str], list[int]]:
+        """Each stands for itself."""
+        return list(text), list(range(len(text)))
+
     def encode(self, text: str) -> Tensor:
         """uint8 or int64 (len(text),): the code of each character."""
         if self.size <= 256 and text.isascii():  # several times as fast, where all is well
@@ -121,10 +173,10 @@ class Characters(Vocabulary):
         table = _table(self.alphabet)
         codes = table[np.minimum(_code_points(text).astype(np.int32), len(table) - 1)]
         if codes.size and codes.min() < 0:
-            if not self.unknown:
+            if self.unknown_code is None:
                 unknown = "".join(sorted({text[i] for i in np.flatnonzero(codes < 0)[:1000].tolist()})[:10])
                 raise refuse("text", expected=f"characters from {_shown(self.alphabet)} only", got=repr(unknown))
-            codes = np.where(codes < 0, self.alphabet.index(self.unknown), codes)
+            codes = np.where(codes < 0, self.unknown_code, codes)
         return torch.from_numpy(codes.astype(np.uint8 if self.size <= 256 else np.int64))
 
     def decode(self, codes: Tensor) -> str:
@@ -212,6 +264,21 @@ class Utf8(Vocabulary):
         """256."""
         return 256
 
+    @property
+    def units(self) -> str:
+        """Bytes."""
+        return "bytes"
+
+    def spell(self, text: str, codes: Tensor) -> tuple[list[str], list[int]]:
+        """A character stands at its first byte."""
+        texts: list[str] = []
+        offsets: list[int] = []
+        for place, character in enumerate(text):
+            more = len(character.encode()) - 1
+            texts += [character, *[""] * more]
+            offsets += [place] * (more + 1)
+        return texts, offsets
+
     def encode(self, text: str) -> Tensor:
         """uint8 (L,): the bytes."""
         try:
@@ -251,6 +318,16 @@ class WithEnd(Vocabulary):
     def size(self) -> int:
         """The number of codes, the end included."""
         return self.inner.size + 1
+
+    @property
+    def units(self) -> str:
+        """Those of ``inner``."""
+        return self.inner.units
+
+    @property
+    def unknown_code(self) -> int | None:
+        """That of ``inner``."""
+        return self.inner.unknown_code
 
     @property
     def end(self) -> int:

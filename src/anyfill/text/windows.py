@@ -24,7 +24,7 @@ from anyfill.checks import refuse
 from anyfill.evaluation import log_prob
 from anyfill.model import Model
 from anyfill.questions.question import Question
-from anyfill.text.alphabet import Sheet, unit
+from anyfill.text.alphabet import Sheet
 from anyfill.text.blanks import Lengths
 
 
@@ -119,7 +119,7 @@ def blank_groups(sheet: Sheet, length: int) -> list[range]:
         room = length - (before > 0) - (behind > 0)
         if blank.maximum > room:
             what = f"blank {number + 1}" if len(blanks) > 1 else "blank"
-            expected = f"at most {room} {unit(sheet.vocabulary)}, for the model sees {length} at a time"
+            expected = f"at most {room} {sheet.vocabulary.units}, for the model sees {length} at a time"
             raise refuse(what, expected=expected, got=f"{'up to ' * blank.is_open}{blank.maximum}")
     found: list[range] = []
     first = 0
