@@ -14,8 +14,7 @@ from anyfill.checks import refuse
 from anyfill.model import Model
 from anyfill.questions.question import Factorization, Question
 from anyfill.questions.supported import PREFERENCE, completed
-from anyfill.samplers import Confidence, Draw, EntropyBounded, Policy, Speculative
-from anyfill.samplers.sample import Decoder
+from anyfill.samplers import Confidence, Draw, EntropyBounded, Sampler, Speculative
 
 SAMPLERS = ("exact", "speculative", "confidence", "entropy-bounded")
 ROWS = 64
@@ -53,7 +52,7 @@ class SamplingOptions:
         """The source of all that is random."""
         return torch.Generator().manual_seed(self.seed)
 
-    def policy(self, model: Model, asked: int) -> Policy | Decoder | None:
+    def policy(self, model: Model, asked: int) -> Sampler | None:
         """The sampler, for at most so many asked places; ValueError if the model was not trained for it."""
         what = f"--sampler {self.sampler}"
         if self.sampler == "exact":
