@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyfill.cli import main as cli
-from anyfill.evaluation import log_prob
+from anyfill.evaluation import log_prob, terms
 from anyfill.questions import Factorization, Increasing, Question
 from anyfill.questions.question import chain_rank
 from anyfill.rank import NEVER
@@ -20,7 +20,7 @@ from anyfill.text.model import TextModel
 from anyfill.text.reading import Source
 from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
 from anyfill.text.report import score_text
-from anyfill.text.scoring import Scorer, Token, Totals, terms
+from anyfill.text.scoring import Scorer, Token, Totals
 from anyfill.text.show import coloured, visible
 from anyfill.text.stream import stretches
 from anyfill.text.surprise import Gathered

@@ -16,7 +16,7 @@ one added.
 
 Where codes^l is small every b is listed, the shortest lengths first, up to ``MAX_LISTED`` rows in all: then nothing is
 missed, and if all lengths are listed the shares are p(l, b | s, t) itself. Of other lengths b is drawn from
-p(b | s, t, l), all blanks jointly, by whichever sampler, and looked for by ``anyfill.text.beam`` (how often
+p(b | s, t, l), all blanks jointly, by whichever sampler, and looked for by ``beam_search`` (how often
 that finds more is in docs/text.md). Each distinct b gets the *exact* log p(s b t). Draws and p(s b t) need not agree,
 if the network's conditionals do not fit together: draws only propose, the ranking is by p(s b t). Codes that cannot be
 written are dropped; cuts of the same text into pieces are summed.
@@ -31,16 +31,15 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
+from anyfill.evaluation import shared_prefix_log_prob
 from anyfill.model import Model
+from anyfill.networks.network import Cached
 from anyfill.questions.question import Question
-from anyfill.samplers import Draw, watch
+from anyfill.samplers import CachedChain, Draw, beam_search, can_search, watch
 from anyfill.text.alphabet import Sheet
-from anyfill.text.beam import likeliest
 from anyfill.text.blanks import Lengths
 from anyfill.text.model import TextModel
-from anyfill.text.read_once import reading_once
 from anyfill.text.sampling import ROWS, SamplingOptions
-from anyfill.text.weigh import weights
 from anyfill.text.windows import BlankRow, BlankWindow
 
 MAX_COMBINATIONS = 64
@@ -51,6 +50,8 @@ MAX_LISTED, MAX_LISTED_STEPWISE = 1000, 256
 """Fills that are listed where they are so few, all lengths together; of a network that scores them place by place."""
 MAX_READ = 40_000
 """Codes that are read for them."""
+BEAMS, ALL_KEPT, MIN_KEPT = 32, 96, 4
+"""Beginnings of a beam that go on; answers that are kept, all combinations of lengths together, and of each."""
 _DRAWING = 0.5
 """The part of the work that drawing is, with the beam; the rest is scoring."""
 
@@ -147,31 +148,33 @@ def candidates(
         for way in _every(row, sheet.vocabulary.size):
             found.add(way, row)
     drawing = torch.arange(listed, len(rows)).repeat_interleave(draws)
-    reader = reading_once(model) if sampling.sampler == "exact" else model
+    is_cached = sampling.sampler == "exact" and isinstance(model.network, Cached)
     portions = drawing.split(ROWS) if len(drawing) else ()
     for number, part in enumerate(portions):
         some = Question(question.given[part], question.asked[part])
         steps = int(some.asked.sum(1).max())
-        policy = sampling.policy(model, steps)
-        states = watch(reader, x[part], some, policy=policy, draw=sampling.draw, generator=generator)
+        policy = CachedChain(read_once=True) if is_cached else sampling.policy(model, steps)
+        states = watch(model, x[part], some, policy=policy, draw=sampling.draw, generator=generator)
         state = next(states)
         for state in states:
             yield None, 0.8 * _DRAWING * (number + min(state.step / steps, 1.0)) / len(portions)
         for which, drawn in zip(part.tolist(), state.x):
             found.add(drawn, rows[which])
-    if is_free and sampling.sampler == "exact" and listed < len(rows):
-        rest = Question(question.given[listed:], question.asked[listed:])
-        answers = itertools.chain.from_iterable(likeliest(model, x[listed:], rest))
-        for row, likely in zip(rows[listed:], answers):
-            for way in likely:
-                found.add(way, row)
-            yield None, _DRAWING
+    if is_free and sampling.sampler == "exact" and listed < len(rows) and can_search(model):
+        width = min(BEAMS, max(MIN_KEPT, 4 * ALL_KEPT // (len(rows) - listed)))
+        keep = min(width, max(MIN_KEPT, ALL_KEPT // (len(rows) - listed)))
+        for part in torch.arange(listed, len(rows)).split(ROWS // width):
+            some = Question(question.given[part], question.asked[part])
+            for which, likely in zip(part.tolist(), beam_search(model, x[part], some, width=width)):
+                for way in likely[:keep]:
+                    found.add(way, rows[which])
+                yield None, _DRAWING
     if not found.ways:
         expected = "a draw that can be written as text (more --draws may find one)"
         raise refuse("answers", expected=expected, got=f"none of {len(drawing)}")
     distinct, values, begun = found.rows(), list[Tensor](), _DRAWING if len(drawing) else 0.0
     present = torch.stack([one.present for one in distinct]).sum(1)
-    for part in weights(model, torch.stack([one.x for one in distinct]), present):
+    for part in shared_prefix_log_prob(model, torch.stack([one.x for one in distinct]), present):
         values.append(part)
         yield None, begun + (1 - begun) * sum(map(len, values)) / len(distinct)
     if window.whole and loaded.lengths:
