@@ -55,7 +55,7 @@ def sweep(
     table = references if isinstance(references, NgramTable) else NgramTable.of(references, n)
     points: list[Point] = []
     for temperature in temperatures:
-        grade = grade_text(draw(temperature), table, most=n)
+        grade = grade_text(draw(temperature), table, max_n=n)
         points.append(Point(grade.bleu[-1], grade.self_bleu[-1], grade.sentences, temperature))
     return points
 

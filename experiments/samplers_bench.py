@@ -145,7 +145,7 @@ class Bench:
         words = [word for sentence in sentences for word in sentence[1:-1]]  # those at the ends may be cut
         return {
             "judge": self.judged(x),
-            "self_bleu_4": float(self_bleu(sentences, most=4)[:, 3].mean()),
+            "self_bleu_4": float(self_bleu(sentences, max_n=4)[:, 3].mean()),
             "distinct_2": distinct(sentences, 2),
             "entropy": ngram_entropy(sentences, 1),
             "stutter": stutter(sentences),

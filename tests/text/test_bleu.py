@@ -86,26 +86,26 @@ def test_a_word_counts_no_more_often_than_in_one_reference():
     """The example of Papineni et al.: "the" seven times, at most twice in a reference: p_1 = 2/7."""
     sentence = ["the"] * 7
     references = [["the", "cat", "is", "on", "the", "mat"], ["there", "is", "a", "cat", "on", "the", "mat"]]
-    assert bleu([sentence], references, most=1)[0, 0] == pytest.approx(2 / 7, rel=1e-12)
+    assert bleu([sentence], references, max_n=1)[0, 0] == pytest.approx(2 / 7, rel=1e-12)
 
 
 def test_the_penalty_is_of_the_nearest_length_and_the_shorter_of_two():
     references = [["a"] * 2, ["a"] * 6]
-    assert bleu([["a"] * 4], references, most=1)[0, 0] == pytest.approx(1.0)  # 2 and 6 are equally near
-    assert bleu([["a"] * 5], references, most=1)[0, 0] == pytest.approx(math.exp(1 - 6 / 5))
-    assert bleu([["a"]], references, most=1)[0, 0] == pytest.approx(math.exp(1 - 2))
+    assert bleu([["a"] * 4], references, max_n=1)[0, 0] == pytest.approx(1.0)  # 2 and 6 are equally near
+    assert bleu([["a"] * 5], references, max_n=1)[0, 0] == pytest.approx(math.exp(1 - 6 / 5))
+    assert bleu([["a"]], references, max_n=1)[0, 0] == pytest.approx(math.exp(1 - 2))
 
 
 def test_nothing_matched_scores_0_and_one_word_matched_is_smoothed():
     references = [["a", "b", "c"]]
     np.testing.assert_array_equal(bleu([["x", "y"], []], references), 0.0)
-    found = bleu([["a", "x", "y", "z"]], references, most=2)[0]
+    found = bleu([["a", "x", "y", "z"]], references, max_n=2)[0]
     np.testing.assert_allclose(found, [1 / 4, math.sqrt(1 / 4 * 0.1 / 3)], rtol=1e-12)
 
 
 def test_without_the_only_sentence_that_has_it_an_n_gram_has_the_second_largest_count():
     sentences = [["a", "a", "a"], ["a", "a", "b"], ["c", "c", "c"]]
-    found = self_bleu(sentences, most=1)[:, 0]
+    found = self_bleu(sentences, max_n=1)[:, 0]
     np.testing.assert_allclose(found, [2 / 3, 2 / 3, 0.0], rtol=1e-12)
 
 
@@ -114,9 +114,9 @@ def test_a_table_used_twice_and_fewer_orders_give_the_same():
     table = NgramTable.of(references, 5)
     expected = bleu(sentences, references)
     np.testing.assert_array_equal(bleu(sentences, table), expected)
-    np.testing.assert_array_equal(bleu(sentences, table, most=3), expected[:, :3])
-    np.testing.assert_array_equal(bleu(sentences, references, most=3), expected[:, :3])
-    np.testing.assert_array_equal(self_bleu(sentences, most=2), self_bleu(sentences)[:, :2])
+    np.testing.assert_array_equal(bleu(sentences, table, max_n=3), expected[:, :3])
+    np.testing.assert_array_equal(bleu(sentences, references, max_n=3), expected[:, :3])
+    np.testing.assert_array_equal(self_bleu(sentences, max_n=2), self_bleu(sentences)[:, :2])
 
 
 def test_self_bleu_grows_with_the_number_of_sentences():
@@ -131,7 +131,7 @@ def test_texts_that_cannot_be_scored_are_refused():
     with pytest.raises(ValueError, match="table of references: expected n-grams of up to 5 words, got up to 2"):
         bleu([["a"]], NgramTable.of([["a"]], 2))
     with pytest.raises(ValueError, match="largest order of n-grams"):
-        bleu([["a"]], [["a"]], most=0)
+        bleu([["a"]], [["a"]], max_n=0)
 
 
 def test_ten_thousand_sentences_take_seconds():

@@ -123,10 +123,10 @@ def test_perplexity_of_words_does_not_depend_on_how_they_are_cut():
 def test_a_sheet_has_the_means_of_each_grade():
     sentences = [s.split() for s in ("a cat sat on a mat", "a a dog sat on a mat", "the end is is nigh")]
     references = [s.split() for s in ("a cat sat down on a mat", "the dog sat on a rug")]
-    sheet = grade_text(sentences, NgramTable.of(references, 3), most=3)
+    sheet = grade_text(sentences, NgramTable.of(references, 3), max_n=3)
     assert sheet.sentences == 3
-    assert sheet.bleu == pytest.approx(bleu(sentences, references, most=3).mean(0))
-    assert sheet.self_bleu == pytest.approx(self_bleu(sentences, most=3).mean(0))
+    assert sheet.bleu == pytest.approx(bleu(sentences, references, max_n=3).mean(0))
+    assert sheet.self_bleu == pytest.approx(self_bleu(sentences, max_n=3).mean(0))
     assert sheet.distinct == pytest.approx([distinct(sentences, n) for n in (1, 2, 3)])
     assert sheet.entropy == pytest.approx([ngram_entropy(sentences, n) for n in (1, 2, 3)])
     assert sheet.stutter == pytest.approx(2 / 15)

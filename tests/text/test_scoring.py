@@ -20,9 +20,8 @@ from anyfill.text.model import TextModel
 from anyfill.text.reading import Source
 from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
 from anyfill.text.report import score_text
-from anyfill.text.scoring import Scorer, Token, Totals
+from anyfill.text.scoring import Scorer, Token, Totals, stretches
 from anyfill.text.show import coloured, visible
-from anyfill.text.stream import stretches
 from anyfill.text.surprise import Gathered
 from anyfill.text.vocabularies import Words, common_words, vocabulary_notes
 from anyfill.text.vocabulary import TEXT8, Characters, Utf8, Vocabulary, WithEnd, as_text8

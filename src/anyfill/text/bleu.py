@@ -108,12 +108,12 @@ class NgramTable:
     lengths: Ints
 
     @classmethod
-    def of(cls, sentences: Sentences, most: int = 5) -> "NgramTable":
-        """The table of ``sentences``, for n-grams of up to ``most`` words."""
-        require_orders(most)
+    def of(cls, sentences: Sentences, max_n: int = 5) -> "NgramTable":
+        """The table of ``sentences``, for n-grams of up to ``max_n`` words."""
+        require_orders(max_n)
         vocabulary, flat = number(sentences)
         levels = tuple(
-            Level(pairs, largest_two(counts, len(pairs))[0]) for pairs, counts in counted(flat, len(vocabulary), most)
+            Level(pairs, largest_two(counts, len(pairs))[0]) for pairs, counts in counted(flat, len(vocabulary), max_n)
         )
         return cls(vocabulary, levels, flat.lengths)
 
@@ -139,12 +139,12 @@ class NgramTable:
             yield tally(code, flat.owner[start], len(flat.lengths))
 
 
-def counted(flat: Flat, words: int, most: int) -> Iterator[tuple[Ints, Counts]]:
-    """For each order 1 … ``most``: the pairs behind its codes, and the counts; ``words`` is the vocabulary's size."""
+def counted(flat: Flat, words: int, max_n: int) -> Iterator[tuple[Ints, Counts]]:
+    """For each order 1 … ``max_n``: the pairs behind its codes, and the counts; ``words`` is the vocabulary's size."""
     code = flat.words
     start = np.arange(len(code))
     yield np.arange(words), tally(code, flat.owner, len(flat.lengths))
-    for n in range(2, most + 1):
+    for n in range(2, max_n + 1):
         goes_on = flat.left[start] >= n
         start, code = start[goes_on], code[goes_on]
         pairs, code = np.unique(code * words + flat.words[start + n - 1], return_inverse=True)
@@ -200,37 +200,39 @@ def require_sentences(sentences: Sentences) -> None:
         raise refuse("sentences", expected="at least one", got="none")
 
 
-def require_orders(most: int) -> None:
+def require_orders(max_n: int) -> None:
     """Refuse a largest n that is no n."""
-    require_count("largest order of n-grams", most)
+    require_count("largest order of n-grams", max_n)
 
 
-def bleu(sentences: Sentences, references: Sentences | NgramTable, *, most: int = 5) -> Floats:
-    """float64 (S, most): BLEU-1 … BLEU-``most`` of each sentence against all references.
+def bleu(sentences: Sentences, references: Sentences | NgramTable, *, max_n: int = 5) -> Floats:
+    """float64 (S, max_n): BLEU-1 … BLEU-``max_n`` of each sentence against all references.
 
-    ``references`` may be an ``NgramTable.of(references, most)`` that is used again; ``.mean(0)`` is the set's score.
+    ``references`` may be an ``NgramTable.of(references, max_n)`` that is used again; ``.mean(0)`` is the set's score.
     """
-    require_orders(most)
-    table = references if isinstance(references, NgramTable) else NgramTable.of(references, most)
-    if len(table.levels) < most:
-        raise refuse("table of references", expected=f"n-grams of up to {most} words", got=f"up to {len(table.levels)}")
+    require_orders(max_n)
+    table = references if isinstance(references, NgramTable) else NgramTable.of(references, max_n)
+    if len(table.levels) < max_n:
+        raise refuse(
+            "table of references", expected=f"n-grams of up to {max_n} words", got=f"up to {len(table.levels)}"
+        )
     lengths, found = table.look_up(sentences)
-    matched = np.zeros((len(lengths), most))
-    for k, (level, counts) in enumerate(zip(table.levels[:most], found)):
+    matched = np.zeros((len(lengths), max_n))
+    for k, (level, counts) in enumerate(zip(table.levels[:max_n], found)):
         clipped = np.minimum(counts.times, level.largest[counts.code])
         matched[:, k] = np.bincount(counts.owner, clipped, len(lengths))
     return _scores(matched, lengths, _nearest(lengths, np.unique(table.lengths)))
 
 
-def self_bleu(sentences: Sentences, *, most: int = 5) -> Floats:
-    """float64 (S, most): Self-BLEU-1 … Self-BLEU-``most``, each sentence against all the others; low is diverse."""
-    require_orders(most)
+def self_bleu(sentences: Sentences, *, max_n: int = 5) -> Floats:
+    """float64 (S, max_n): Self-BLEU-1 … Self-BLEU-``max_n``, each sentence against all the others; low is diverse."""
+    require_orders(max_n)
     vocabulary, flat = number(sentences)
     lengths = flat.lengths
     if len(lengths) < 2:
         raise refuse("sentences", expected="at least two, for each is compared with the others", got=len(lengths))
-    matched = np.zeros((len(lengths), most))
-    for k, (pairs, counts) in enumerate(counted(flat, len(vocabulary), most)):
+    matched = np.zeros((len(lengths), max_n))
+    for k, (pairs, counts) in enumerate(counted(flat, len(vocabulary), max_n)):
         largest, second = largest_two(counts, len(pairs))
         among_others = np.where(counts.times < largest[counts.code], largest[counts.code], second[counts.code])
         matched[:, k] = np.bincount(counts.owner, np.minimum(counts.times, among_others), len(lengths))

@@ -1,17 +1,17 @@
 """Text: every method of the comparison as a model and an objective by name, at four sizes, all of the same trunk.
 
     name                  network                              corruption          objective of the same name in
-    "ardm"                bidirectional                        blank               recipes.baselines
+    "ardm"                bidirectional                        blank               recipes.ardm
     "mac_next", "mac_rest", "mac_inpainting"   likewise        blank               recipes.mac
-    "sunmask"             bidirectional, stretched flag        noise, told         recipes.sunmask
-    "sundae"              the same                             noise, not told     recipes.sunmask
+    "sunmask"             bidirectional, stretched flag        noise, mask visible recipes.sunmask
+    "sundae"              the same                             noise, mask hidden  recipes.sunmask
     "one_pass", "one_pass_filler"   causal, sorted blocks      none                recipes.one_pass
     "one_pass_spans"      the same                             none                this file
     "left_to_right"       the same                             none                this file
 
 Plain autoregression is the bound for all others: the same network, trained on one order only. It can be asked
 for p(row) and p(what comes next | the beginning of a row) alone (``Factorization.PREFIX``). For people who fill blanks,
-"one_pass_spans" practises holes and unfinished rows half of the time, any question the other half.
+"one_pass_spans" is trained on holes and unfinished rows half of the time, any question the other half.
 
 Sizes count the weights of the blocks (12 · depth · width²); embeddings and the output come on top.
 """
@@ -92,7 +92,7 @@ def text_objective(
         recipe: which method; see the top of this file.
         length: N.
         joint_share: share of the rows that a one-pass recipe reads from first to last; None = the recipe's own.
-        conditioned_share: share of its other rows whose given block is told, not scored; None = the recipe's own.
+        conditioned_share: share of its other rows whose given block is not scored; None = the recipe's own.
         weigh: what counts once in it, a term or a block, see ``OnePassLoss``; None = the recipe's own.
     """
     _check_recipe(recipe)
