@@ -26,6 +26,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -132,47 +133,28 @@ def candidates(
         sampling: how to draw.
         generator: the source of all randomness.
     """
-    model = loaded.model
+    model, codes = loaded.model, sheet.vocabulary.size
     sizes, total = combinations(window.blanks, generator=generator)
-    rows = [window.row(one, model.variables) for one in sizes]
-    x = torch.stack([row.x for row in rows])
-    question = Question(torch.stack([row.given for row in rows]), torch.stack([row.asked for row in rows]))
-    _require_supported(model, question, sampling)
+    asked = _Asked.of([window.row(one, model.variables) for one in sizes])
+    _require_supported(model, asked.question, sampling)
     is_free = draws is None and sampling.draw == Draw()  # whoever says how to draw wants draws
     max_listed = (MAX_LISTED if model.is_one_pass else MAX_LISTED_STEPWISE) if is_free else 0
-    listed = _few(sizes, [_behind(row) for row in rows], sheet.vocabulary.size, max_listed)
+    listed = _few(sizes, [_behind(row) for row in asked.rows], codes, max_listed)
     if draws is None:
         draws = max(MIN_DRAWS, ALL_DRAWS // (len(sizes) - listed)) if listed < len(sizes) else 0
-    found = _Found(sheet, group)
-    for row in rows[:listed]:
-        for way in _every(row, sheet.vocabulary.size):
+    found, others = _Found(sheet, group), torch.arange(listed, len(sizes))
+    for row in asked.rows[:listed]:
+        for way in _every(row, codes):
             found.add(way, row)
-    drawing = torch.arange(listed, len(rows)).repeat_interleave(draws)
-    is_cached = sampling.sampler == "exact" and isinstance(model.network, Cached)
-    portions = drawing.split(ROWS) if len(drawing) else ()
-    for number, part in enumerate(portions):
-        some = Question(question.given[part], question.asked[part])
-        steps = int(some.asked.sum(1).max())
-        policy = CachedChain(read_once=True) if is_cached else sampling.policy(model, steps)
-        states = watch(model, x[part], some, policy=policy, draw=sampling.draw, generator=generator)
-        state = next(states)
-        for state in states:
-            yield None, 0.8 * _DRAWING * (number + min(state.step / steps, 1.0)) / len(portions)
-        for which, drawn in zip(part.tolist(), state.x):
-            found.add(drawn, rows[which])
-    if is_free and sampling.sampler == "exact" and listed < len(rows) and can_search(model):
-        width = min(BEAMS, max(MIN_KEPT, 4 * ALL_KEPT // (len(rows) - listed)))
-        keep = min(width, max(MIN_KEPT, ALL_KEPT // (len(rows) - listed)))
-        for part in torch.arange(listed, len(rows)).split(ROWS // width):
-            some = Question(question.given[part], question.asked[part])
-            for which, likely in zip(part.tolist(), beam_search(model, x[part], some, width=width)):
-                for way in likely[:keep]:
-                    found.add(way, rows[which])
-                yield None, _DRAWING
+    for done in _draw(model, asked, others.repeat_interleave(draws), found, sampling, generator):
+        yield None, 0.8 * _DRAWING * done
+    if is_free and sampling.sampler == "exact" and len(others) and can_search(model):
+        for _ in _search(model, asked, others, found):
+            yield None, _DRAWING
     if not found.ways:
         expected = "a draw that can be written as text (more --draws may find one)"
-        raise refuse("answers", expected=expected, got=f"none of {len(drawing)}")
-    distinct, values, begun = found.rows(), list[Tensor](), _DRAWING if len(drawing) else 0.0
+        raise refuse("answers", expected=expected, got=f"none of {draws * len(others)}")
+    distinct, values, begun = found.rows(), list[Tensor](), _DRAWING if len(others) else 0.0
     present = torch.stack([one.present for one in distinct]).sum(1)
     for part in shared_prefix_log_prob(model, torch.stack([one.x for one in distinct]), present):
         values.append(part)
@@ -181,6 +163,58 @@ def candidates(
         shares = [_log_share(size, loaded.lengths) for size in present.tolist()]
         values = [torch.cat(values) + torch.tensor(shares, dtype=torch.float64)]
     yield (found.ranked(torch.cat(values)), Tried(total, len(sizes), draws, listed)), 1.0
+
+
+class _Asked(NamedTuple):
+    """A window with blanks of K combinations of sizes: as K rows, x int64 (K, N), and K questions."""
+
+    rows: list[BlankRow]
+    x: Tensor
+    question: Question
+
+    @classmethod
+    def of(cls, rows: list[BlankRow]) -> "_Asked":
+        """All of it, from the rows."""
+        question = Question(torch.stack([row.given for row in rows]), torch.stack([row.asked for row in rows]))
+        return cls(rows, torch.stack([row.x for row in rows]), question)
+
+    def some(self, index: Tensor) -> tuple[Tensor, Question]:
+        """The values and questions of some rows."""
+        return self.x[index], Question(self.question.given[index], self.question.asked[index])
+
+
+def _draw(
+    model: Model,
+    asked: _Asked,
+    which: Tensor,
+    found: "_Found",
+    sampling: SamplingOptions,
+    generator: torch.Generator,
+) -> Iterator[float]:
+    """Draw an answer to each question of ``which`` (any,); yields the share that is done."""
+    is_cached = sampling.sampler == "exact" and isinstance(model.network, Cached)
+    portions = which.split(ROWS) if len(which) else ()
+    for number, part in enumerate(portions):
+        x, question = asked.some(part)
+        steps = int(question.asked.sum(1).max())
+        policy = CachedChain(read_once=True) if is_cached else sampling.policy(model, steps)
+        states = watch(model, x, question, policy=policy, draw=sampling.draw, generator=generator)
+        state = next(states)
+        for state in states:
+            yield (number + min(state.step / steps, 1.0)) / len(portions)
+        for row, way in zip(part.tolist(), state.x):
+            found.add(way, asked.rows[row])
+
+
+def _search(model: Model, asked: _Asked, which: Tensor, found: "_Found") -> Iterator[None]:
+    """The likeliest answers that a beam finds to each question of ``which`` (any,)."""
+    width = min(BEAMS, max(MIN_KEPT, 4 * ALL_KEPT // len(which)))
+    keep = min(width, max(MIN_KEPT, ALL_KEPT // len(which)))
+    for part in which.split(ROWS // width):
+        for row, likely in zip(part.tolist(), beam_search(model, *asked.some(part), width=width)):
+            for way in likely[:keep]:
+                found.add(way, asked.rows[row])
+            yield
 
 
 def _few(sizes: Sequence[tuple[int, ...]], behind: Sequence[int], codes: int, max_fills: int) -> int:
