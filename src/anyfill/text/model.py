@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from anyfill.checks import refuse
-from anyfill.interface.meter import metered
 from anyfill.interface.options import chosen_seed
 from anyfill.interface.output import require_new
+from anyfill.interface.progress import metered
 from anyfill.interface.threads import free_threads, threads
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from anyfill.checks import refuse
-from anyfill.interface.meter import metered
 from anyfill.interface.output import require_new
+from anyfill.interface.progress import metered
 from anyfill.text.alphabet import is_folded, plain
 from anyfill.text.reading import Source
 from anyfill.text.scoring import Scorer, Token, Totals

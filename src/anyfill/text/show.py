@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from anyfill.disk import write_bytes
-from anyfill.interface.meter import metered
 from anyfill.interface.output import jsonable, unwritable
+from anyfill.interface.progress import metered
 from anyfill.text.blanks import Template
 from anyfill.text.fill import Fill, Fills
 from anyfill.text.generate import Writer

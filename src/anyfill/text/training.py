@@ -28,7 +28,7 @@ import torch.distributed
 from rich.console import Console
 
 from anyfill.checks import refuse
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.interface.threads import compute_device
 from anyfill.text.corpus import Corpus, open_corpus
 from anyfill.text.encoding import encode_corpus, is_encoded
@@ -40,9 +40,9 @@ from anyfill.text.token_file import open_tokens
 from anyfill.text.vocabularies import common_words, train_pieces, vocabulary_of
 from anyfill.text.vocabulary import Utf8, Vocabulary, WithEnd, characters_in, fingerprint
 from anyfill.training import FitOptions, load_notes
-from anyfill.training.fingerprint import fingerprint as content_of
-from anyfill.training.folder import CONFIG, read_config
-from anyfill.training.processes import Processes
+from anyfill.training.checkpoint import CONFIG, read_config
+from anyfill.training.data import fingerprint as content_of
+from anyfill.training.distributed import Processes
 
 TOKENS = "corpus.tokens"
 _MAX_CODES = {"characters": 8192, "words": 8192, "pieces": 4096}
