@@ -189,7 +189,7 @@ class TextRun:
         return [f"{bits:.3f} bits per {self._unit} on {which} ({answer.kind}, each row from nothing)"]
 
 
-def _in_bits(reports: Generator[StepReport], tokens: float) -> Generator[StepReport]:
+def _in_bits(reports: Generator[StepReport, None, Any], tokens: float) -> Generator[StepReport]:
     """The reports with losses in bits per token instead of nats per row."""
     unit = 1 / tokens / math.log(2)
     with closing(reports):
