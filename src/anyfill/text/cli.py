@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from anyfill.checks import refuse
 from anyfill.interface.options import AsJson, Device, Force, OnDevice, Seed, Temperature, chosen_seed, grouped
 from anyfill.text.settings import Settings
 
@@ -217,7 +218,6 @@ def score(
     A token's surprise is -log2 of its probability given what comes before it: 1 bit is a coin, 10 bits one in a
     thousand. On a terminal, short texts are shown in the colours of their surprise.
     """
-    from anyfill.checks import refuse
     from anyfill.text.model import load
     from anyfill.text.reading import opened
     from anyfill.text.report import Score

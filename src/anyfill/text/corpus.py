@@ -26,7 +26,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 from torch import Tensor
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, require_count, require_member
 from anyfill.rows import Rows, RowSource
 from anyfill.text.reading import as_paths
 from anyfill.text.token_file import Tokens
@@ -143,8 +143,7 @@ class Sentences:
 
     def __post_init__(self) -> None:
         require_count("length", self.length)
-        if self.longer not in ("cut", "drop"):
-            raise refuse("longer", expected="'cut' or 'drop'", got=repr(self.longer))
+        require_member("longer", self.longer, ("cut", "drop"))
         if self.tokens.bounds is None:
             raise refuse("corpus", expected="one that was encoded line by line (lines=True)", got="one without lines")
         kept = None

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 import torch
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, require_count, require_member
 from anyfill.corruption import Absorbing, Corruption, Uniform
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
@@ -95,7 +95,7 @@ def text_objective(
         conditioned_share: share of its other rows whose given block is not scored; None = the recipe's own.
         weigh: what counts once in it, a term or a block, see ``OnePassLoss``; None = the recipe's own.
     """
-    _check_recipe(recipe)
+    require_member("recipe", recipe, TEXT_RECIPES)
     objective = TEXT_RECIPES[recipe](length)
     settings: dict[str, Any] = {"joint_share": joint_share, "conditioned_share": conditioned_share, "weigh": weigh}
     named = {name: setting for name, setting in settings.items() if setting is not None}
@@ -134,11 +134,10 @@ def text_model(
             ``conditioned_share`` between 0 and 1.
         seed: of the first weights.
     """
-    _check_recipe(recipe)
+    require_member("recipe", recipe, TEXT_RECIPES)
     require_count("length", length)
     require_count("codes", codes, minimum=2)
-    if size not in TEXT_SIZES:
-        raise refuse("size", expected=" or ".join(map(repr, TEXT_SIZES)), got=repr(size))
+    require_member("size", size, TEXT_SIZES)
     if recipe not in _ONE_PASS or recipe == "left_to_right":
         for name, setting, usual in (("given", given, "causal"), ("ignored", ignored, "left out")):
             if setting != usual:
@@ -163,8 +162,3 @@ def _corruption(recipe: str, codes: int) -> Corruption:
     if recipe in ("sunmask", "sundae"):
         return Uniform(codes, mask_visible=recipe == "sunmask")
     return Absorbing()
-
-
-def _check_recipe(recipe: str) -> None:
-    if recipe not in TEXT_RECIPES:
-        raise refuse("recipe", expected=" or ".join(map(repr, TEXT_RECIPES)), got=repr(recipe))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import torch
 
-from anyfill.checks import refuse
+from anyfill.checks import refuse, require_member
 from anyfill.model import Model
 from anyfill.questions.question import Factorization, Question
 from anyfill.questions.supported import PREFERENCE, completed
@@ -39,8 +39,7 @@ class SamplingOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.sampler not in SAMPLERS:
-            raise refuse("--sampler", expected=", ".join(SAMPLERS), got=repr(self.sampler))
+        require_member("--sampler", self.sampler, SAMPLERS)
         _ = self.draw  # which refuses what cannot be
 
     @property

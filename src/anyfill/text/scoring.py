@@ -30,7 +30,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, require_count, require_member
 from anyfill.evaluation import terms
 from anyfill.interface.threads import compute_device
 from anyfill.questions.order import Decreasing, Increasing, Shuffled
@@ -212,10 +212,8 @@ class Scorer:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        if self.context not in ("half", "none"):
-            raise refuse("--context", expected="half or none", got=repr(self.context))
-        if self.order not in _ORDERS:
-            raise refuse("--order", expected=" or ".join(_ORDERS), got=repr(self.order))
+        require_member("--context", self.context, ("half", "none"))
+        require_member("--order", self.order, _ORDERS)
         require_count("--orders", self.orders)
         device, model = compute_device(self.device), self.text.model
         if model.corruption.shows_unknown:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from anyfill.checks import refuse, require_count, require_positive, require_probability
+from anyfill.checks import refuse, require_count, require_member, require_positive, require_probability
 
 if TYPE_CHECKING:
     from anyfill.text.corpus import Corpus
@@ -77,9 +77,8 @@ class Settings:
         from anyfill.text.recipes import TEXT_RECIPES, TEXT_SIZES
 
         for name, known in (("recipe", TEXT_RECIPES), ("size", TEXT_SIZES), ("units", UNITS)):
-            value = getattr(self, name)
-            if value is not None and value not in known:
-                raise refuse(option(name), expected=" or ".join(known), got=value)
+            if getattr(self, name) is not None:
+                require_member(option(name), getattr(self, name), known)
         pieces = 300 if self.units == "pieces" else 2
         for name, minimum in (("length", 2), ("steps", 1), ("batch", 1), ("vocabulary_size", pieces), ("threads", 1)):
             if getattr(self, name) is not None:

@@ -34,7 +34,7 @@ from typing import Any, Literal, cast
 import torch
 from torch import Tensor
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, require_count, require_member
 from anyfill.text.vocabulary import (
     Characters,
     Utf8,
@@ -234,8 +234,7 @@ def train_pieces(texts: Iterable[str], size: int, *, kind: Literal["unigram", "b
     256 of them are bytes, and one is never used.
     """
     require_count("size", size, minimum=300)
-    if kind not in ("unigram", "bpe"):
-        raise refuse("kind", expected="'unigram' or 'bpe'", got=repr(kind))
+    require_member("kind", kind, ("unigram", "bpe"))
     sentencepiece = _sentencepiece()
     sentencepiece.set_random_generator_seed(0)
     lines = (line for line in _lines(texts) if line.strip())
