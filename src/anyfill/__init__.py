@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from anyfill.lazy import lazily
 
 if TYPE_CHECKING:
-    from anyfill import ising, music
+    from anyfill import ising, music, text
     from anyfill.conditional import Conditional
     from anyfill.evaluation import LogProb, consistency, log_prob
     from anyfill.model import Model
@@ -43,6 +43,7 @@ __all__ = [
     "music",
     "sample",
     "save_model",
+    "text",
 ]
 
 _HOME = {
@@ -63,6 +64,7 @@ _HOME = {
     "music": "music",
     "sample": "samplers",
     "save_model": "training",
+    "text": "text",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOME)

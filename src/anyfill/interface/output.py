@@ -92,6 +92,11 @@ def require_new(path: Path, *, force: bool, way: str = "another name leaves it a
         raise ValueError(f"{path} is there already: --force replaces it, {way}")
 
 
+def unwritable(path: Path, error: OSError) -> ValueError:
+    """What to raise where a file cannot be written."""
+    return refuse(f"{path}", expected="a file that can be written", got=error.strerror or str(error))
+
+
 def require_place(folder: Path) -> None:
     """ValueError unless a model may be saved here: nothing is there, an empty folder, or a model of ours."""
     if folder.exists() and not folder.is_dir():

@@ -13,15 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from anyfill.text import token_encoding
-from anyfill.text.characters import TEXT8, Characters, characters_in
-from anyfill.text.text_blocks import text_blocks
-from anyfill.text.token_encoding import encode, encode_corpus, is_encoded
+from anyfill.text import encoding
+from anyfill.text.encoding import encode, encode_corpus, is_encoded
+from anyfill.text.reading import text_blocks
 from anyfill.text.token_file import TokenWriter, cut_from_end, open_tokens
-from anyfill.text.utf8 import Utf8
-from anyfill.text.vocabulary import Vocabulary
-from anyfill.text.with_end import WithEnd
-from anyfill.text.words import Words, common_words
+from anyfill.text.vocabularies import Words, common_words
+from anyfill.text.vocabulary import TEXT8, Characters, Utf8, Vocabulary, WithEnd, characters_in
 
 MIXED = st.text(alphabet="ab é漢😀\n\r", min_size=1, max_size=40)
 HERE = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -101,7 +98,7 @@ def test_a_corpus_is_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert not is_encoded(source, target, Utf8())
     stamp = target.stat().st_mtime_ns
     with monkeypatch.context() as patch:
-        patch.setattr(token_encoding, "text_blocks", None)  # it would fail if it were read again
+        patch.setattr(encoding, "text_blocks", None)  # it would fail if it were read again
         assert [(one.progress, one.tokens) for one in encode_corpus(source, target, TEXT8)] == [(1.0, 3)]
     assert target.stat().st_mtime_ns == stamp
     source.write_text("abd")
@@ -242,7 +239,7 @@ def test_what_cannot_be_read_or_written_is_refused(tmp_path: Path, monkeypatch: 
 
 
 def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(token_encoding, "LONGEST_LINE", 10)
+    monkeypatch.setattr(encoding, "MAX_LINE", 10)
     (tmp_path / "corpus.txt").write_text("é\n" + "x" * 30)
     with pytest.raises(ValueError, match=r"corpus.txt, from byte offset 3: expected a line of at most 10"):
         list(encode_corpus(tmp_path / "corpus.txt", tmp_path / "out", Utf8(), lines=True, block=4))

@@ -12,14 +12,11 @@ from hypothesis import strategies as st
 from anyfill.objectives import OnePassLoss
 from anyfill.questions import UniformSplits
 from anyfill.rows import RowSource
-from anyfill.text.characters import TEXT8
-from anyfill.text.corpus_rows import Chunks, some_rows
+from anyfill.text.corpus import Chunks, Sentences, Windows, some_rows
+from anyfill.text.encoding import encode
 from anyfill.text.recipes import text_model, text_objective
-from anyfill.text.sentences import Sentences
-from anyfill.text.token_encoding import encode
 from anyfill.text.token_file import Tokens
-from anyfill.text.utf8 import Utf8
-from anyfill.text.with_end import WithEnd
+from anyfill.text.vocabulary import TEXT8, Utf8, WithEnd
 from anyfill.training import FitOptions, fit
 
 LINES = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=7), min_size=1, max_size=8)
@@ -109,7 +106,7 @@ def test_some_rows_are_evenly_spaced() -> None:
         (lambda: Sentences(plain([1, 2]), 3), "corpus: expected one that was encoded line by line"),
         (lambda: Sentences(made([[1]]), 3, "keep"), "longer: expected 'cut' or 'drop', got 'keep'"),
         (lambda: Sentences(made([[1]]), 3).take(torch.tensor([1])), "row: expected 0 to 0"),
-        (lambda: some_rows(Chunks(plain([1]), 1), 0), "most: expected a whole number from 1 up"),
+        (lambda: some_rows(Chunks(plain([1]), 1), 0), "max_rows: expected a whole number from 1 up"),
     ],
 )
 def test_bad_rows_are_refused_in_one_sentence(make, sentence: str) -> None:
@@ -143,3 +140,28 @@ def test_a_file_trains_as_the_same_tokens_in_memory_do(tmp_path: Path) -> None:
                 fit(model, rows, text_objective("one_pass", 8), options, validation=some_rows(source, 3)).loss
             )
         assert losses[0] == losses[1]
+
+
+def test_windows_are_the_substrings_at_their_starts() -> None:
+    text = "the quick brown fox"
+    windows = Windows(TEXT8.encode(text), length=5, stride=2)
+    assert len(windows) == (len(text) - 5) // 2 + 1
+    for number in range(len(windows)):
+        row = windows.take(torch.tensor([number]))
+        assert TEXT8.decode(row.x[0]) == text[2 * number : 2 * number + 5]
+        assert bool(row.present.all())
+    assert windows.variables == 5
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Windows(torch.zeros(3), 4), "tokens: expected one line of at least 4"),
+        (lambda: Windows(torch.zeros(3, 3), 2), "tokens: expected one line"),
+        (lambda: Windows(torch.zeros(9), 0), "length: expected a whole number from 1 up, got 0"),
+        (lambda: Windows(torch.zeros(9), 2, stride=0), "stride: expected a whole number from 1 up, got 0"),
+    ],
+)
+def test_bad_windows_are_refused_in_one_sentence(make, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        make()

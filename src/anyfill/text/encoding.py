@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyfill.checks import refuse
-from anyfill.text.text_blocks import BLOCK, TextBlock, as_paths, text_blocks
+from anyfill.interface.output import unwritable
+from anyfill.text.reading import BLOCK, TextBlock, as_paths, text_blocks
 from anyfill.text.token_file import Tokens, TokenWriter, open_tokens
 from anyfill.text.vocabulary import Vocabulary
 
-LONGEST_LINE = 2**24
+MAX_LINE = 2**24
 """Characters of the longest line that is taken for one."""
 
 
@@ -93,7 +94,7 @@ def encode_corpus(
         try:
             writer.finish()
         except OSError as error:
-            raise _unwritten(target, error) from None
+            raise unwritable(target, error) from None
 
 
 def encode(
@@ -147,9 +148,9 @@ def _pieces(blocks: Iterator[TextBlock], vocabulary: Vocabulary, lines: bool) ->
         if not block.is_last:
             place = text.rfind("\n") + 1 if lines else vocabulary.cut(text)
         piece = _Piece(text[:place], text[place:], block)
-        if lines and len(piece.waiting) > LONGEST_LINE:
+        if lines and len(piece.waiting) > MAX_LINE:
             where = f"{block.source}, from byte offset {piece.byte_of(place):,}"
-            raise refuse(where, expected=f"a line of at most {LONGEST_LINE:,} characters", got="a longer one")
+            raise refuse(where, expected=f"a line of at most {MAX_LINE:,} characters", got="a longer one")
         waiting = piece.waiting
         yield piece
 
@@ -164,10 +165,12 @@ def _write(writer: TokenWriter, piece: _Piece, vocabulary: Vocabulary, lines: bo
         for line in piece.text.split("\n"):
             if line.strip():
                 codes = _encode(vocabulary, line.removesuffix("\r"), start, piece)
-                writer.add_line(_with_end(codes, vocabulary))
+                if len(codes) and vocabulary.end is not None:
+                    codes = np.append(codes.astype(np.int64), vocabulary.end)
+                writer.add_line(codes)
             start += len(line) + 1
     except OSError as error:
-        raise _unwritten(writer.path, error) from None
+        raise unwritable(writer.path, error) from None
 
 
 def _encode(vocabulary: Vocabulary, text: str, start: int, piece: _Piece) -> NDArray[Any]:
@@ -190,13 +193,3 @@ def _first_unknown(vocabulary: Vocabulary, text: str) -> int:
         except ValueError:
             bad = middle
     return good
-
-
-def _with_end(codes: NDArray[Any], vocabulary: Vocabulary) -> NDArray[Any]:
-    if vocabulary.end is None or not len(codes):
-        return codes
-    return np.append(codes.astype(np.int64), vocabulary.end)
-
-
-def _unwritten(target: Path, error: OSError) -> ValueError:
-    return refuse(str(target), expected="a file that can be written", got=error.strerror or str(error))

@@ -1,43 +1,32 @@
-"""Fills that are likely as a whole, where draws are scattered: beam search over p(b | s, t), without randomness.
+"""Beam search: answers that are likely as a whole, where draws are scattered; without randomness.
 
-The codes b of the blanks are answered in the model's order, given the text s, t around them. After each code the
-``width`` likeliest beginnings go on. What is left at the end need not hold the likeliest b (a beginning may have been
-dropped), and the ranking is by p(s b t) anyway (``anyfill.text.candidates``): the beam proposes, as draws do.
+The asked variables are answered in the model's order, given the given ones, from a cache. After each value the
+``width`` likeliest beginnings go on. What is left at the end need not hold the likeliest answer: its beginning may have
+been dropped. Not a sampler of the one loop, whose rows are independent: here the beams of a question compete.
 """
-
-from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
+from anyfill.checks import refuse
 from anyfill.likelihoods.discrete import FiniteMarginals
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
 from anyfill.networks.network import Windowed
 from anyfill.questions.question import Question, chain_rank
 from anyfill.questions.supported import completed
-from anyfill.text.manner import ROWS
-
-WIDTH, ALL_KEPT, LEAST = 32, 96, 4
-"""Beginnings that go on; answers that are kept, all questions together, and at least of each."""
 
 
-def likeliest(model: Model, x: Tensor, question: Question) -> Iterator[list[Tensor]]:
-    """For each of K questions about rows x (K, N) the likeliest rows found, int64 (n, N), likeliest first.
+def beam_search(model: Model, x: Tensor, question: Question, *, width: int) -> list[Tensor]:
+    """For each of K questions about rows x (K, N) the likeliest rows found, (n, N), n up to ``width``, likeliest first.
 
-    Some questions at a time; nothing for a network that cannot go on from the same place in several ways.
+    ValueError unless the network can go on from the same place in several ways (``Windowed``), in an order that is not
+    random, with values that can be listed.
     """
-    if not isinstance(model.network, Windowed) or model.order.random:
-        return
-    width = min(WIDTH, max(LEAST, 4 * ALL_KEPT // len(x)))
-    keep = min(width, max(LEAST, ALL_KEPT // len(x)))
-    for part in torch.arange(len(x)).split(ROWS // width):
-        asked = Question(question.given[part], question.asked[part])
-        yield [rows[:keep] for rows in _search(model, model.network, x[part], asked, width)]
-
-
-def _search(model: Model, network: Windowed, x: Tensor, question: Question, width: int) -> Sequence[Tensor]:
-    """For each question int64 (n, N), n up to ``width``."""
+    network = model.network
+    if not can_search(model) or not isinstance(network, Windowed):
+        expected = "a network whose cache can be copied, and an order that is not random"
+        raise refuse("beam search", expected=expected, got=f"a {type(network).__name__} in {model.order!r}")
     answered = completed(model.factorizations, question, model.order, order=model.order)
     rank = chain_rank(model.order, answered)
     sizes = question.asked.sum(1)
@@ -52,7 +41,7 @@ def _search(model: Model, network: Windowed, x: Tensor, question: Question, widt
             place = due.to(torch.uint8).argmax(2).expand(count, beams)
             marginals = marginals_at(model.likelihood, params.view(count, beams, -1), place)
             if not isinstance(marginals, FiniteMarginals):
-                return found
+                raise refuse("beam search", expected="values that can be listed", got=type(marginals).__name__)
             total = score.unsqueeze(2) + marginals.log_probs.double()  # (K, W, codes)
             codes = total.shape[2]
             score, best = total.flatten(1).topk(min(width, beams * codes), 1)
@@ -68,3 +57,8 @@ def _search(model: Model, network: Windowed, x: Tensor, question: Question, widt
             params, cache = network.extend(code[open_still].flatten(), network.select(cache, number))
             rows, score, alive = rows[open_still], score[open_still], alive[open_still]
     return found
+
+
+def can_search(model: Model) -> bool:
+    """Whether the network can go on from the same place in several ways, in an order that is not random."""
+    return isinstance(model.network, Windowed) and not model.order.random
