@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 
-from anyfill.checks import refuse
+from anyfill.checks import refuse, refuse_cells
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
 from anyfill.objectives.masked import MaskedLoss
@@ -157,9 +157,6 @@ def _check_rows(name: str, rows: RowSource, model: Model) -> None:
     if isinstance(rows, Rows):
         sizes = code_sizes(model.likelihood, model.variables).to(rows.x.device)
         bad = rows.present & (sizes > 0) & ((rows.x < 0) | (rows.x >= sizes) | (rows.x != rows.x.round()))
-        if bool(bad.any()):
-            row, variable = (int(i) for i in bad.nonzero()[0])
-            what = f"value of {name} at row {row}, variable {variable}"
-            raise refuse(
-                what, expected=f"a code from 0 to {int(sizes[variable]) - 1}", got=rows.x[row, variable].item()
-            )
+        refuse_cells(
+            bad, rows.x, lambda variable: f"a code from 0 to {int(sizes[variable]) - 1}", what=f"value of {name}"
+        )
