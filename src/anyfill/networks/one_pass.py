@@ -128,25 +128,8 @@ class OnePassTransformer(GridTransformer):
         """Take in each row's answer (B,): parameters (B, P) of its next variable. Writes into the cache."""
         if cache.blanks is not None:
             return self._past_blanks(value, cache, cache.blanks)
-        row = torch.arange(len(value), device=value.device)
-        room = cache.keys[0].shape[2]
-        own = cache.order[row, cache.place.clamp(max=self.variables - 1)]
-        place = (cache.place + 1).clamp(max=room - 1)  # rows that are done stay put; their output means nothing
-        target = cache.order[row, place.clamp(max=self.variables - 1)]
-        h, query_turn, key_turn = self._embed(
-            self.value(value.unsqueeze(1), own.unsqueeze(1)), own.unsqueeze(1), target.unsqueeze(1), cache.context
-        )
-        reach = int(place.max()) + 1
-        visible = (torch.arange(reach, device=value.device) <= place.unsqueeze(1))[:, None, None]
-        for block, keys, values in zip(self._blocks(), cache.keys, cache.values):
-            query, key, new = block.project(h, query_turn, key_turn)
-            keys[row, :, place] = key[:, :, 0]
-            values[row, :, place] = new[:, :, 0]
-            attended = functional.scaled_dot_product_attention(
-                query, keys[:, :, :reach], values[:, :, :reach], attn_mask=visible
-            )
-            h = block.finish(h, attended)
-        return self.head(self.norm(h[:, 0])), cache.at(place)
+        params, cache = self.advance(value.unsqueeze(1), cache)
+        return params[:, 0], cache
 
     def advance(self, values: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
         """Take in each row's next W answers (B, W): parameters (B, W, P) of the variable behind each of them."""
