@@ -13,6 +13,7 @@ Guarantees:
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import torch
 
@@ -94,33 +95,22 @@ def fit_steps(
     ).reports()
 
 
+class _Further(TypedDict, total=False):
+    """The arguments of ``fit_steps`` behind the options."""
+
+    validation: Rows | None
+    validation_objective: Objective | None
+    folder: Path | str | None
+    resume: bool
+    metrics: Sequence[MetricSink]
+    notes: Mapping[str, Json] | None
+
+
 def fit(
-    model: Model,
-    rows: RowSource,
-    objective: Objective,
-    options: FitOptions | None = None,
-    *,
-    validation: Rows | None = None,
-    validation_objective: Objective | None = None,
-    folder: Path | str | None = None,
-    resume: bool = False,
-    metrics: Sequence[MetricSink] = (),
-    notes: Mapping[str, Json] | None = None,
+    model: Model, rows: RowSource, objective: Objective, options: FitOptions | None = None, **further: Unpack[_Further]
 ) -> FitResult:
-    """Train ``model`` in place to the end; see ``fit_steps``."""
-    reports = fit_steps(
-        model,
-        rows,
-        objective,
-        options,
-        validation=validation,
-        validation_objective=validation_objective,
-        folder=folder,
-        resume=resume,
-        metrics=metrics,
-        notes=notes,
-    )
-    with closing(reports):  # so that Ctrl-C leaves a checkpoint
+    """Train ``model`` in place to the end; the arguments, also the further ones, are those of ``fit_steps``."""
+    with closing(fit_steps(model, rows, objective, options, **further)) as reports:  # Ctrl-C leaves a checkpoint
         while True:
             try:
                 next(reports)
