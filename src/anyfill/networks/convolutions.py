@@ -1,7 +1,10 @@
-"""SUNMASK's convolutional network: an attentional U-Net over time (section 3.1, a relative of GLIDE's).
+"""Convolutions over time: SUNMASK's attentional U-Net, and Coconet's stack of kernels.
 
-A row is a grid (time, voice) of codes. At each step of time the features are, for every voice, the one-hot code and
-beside it the flag "known or not" (section 2.2: mask and data side by side along the channels):
+A row is a grid (time, voice) of P codes. Nothing in the weights depends on the number of steps: any will do.
+
+**AttentionalUNet.** SUNMASK's convolutional network (section 3.1, a relative of GLIDE's). At each step of time the
+features are, for every voice, the one-hot code and beside it the flag "known or not" (section 2.2: mask and data side
+by side along the channels):
 
     V (P + 1) channels  ->  big kernels  ->  residual blocks, time halved between levels, and back up with skips;
                                              one-head attention where time is shrunk four times, and at the bottom
@@ -12,20 +15,31 @@ reads 4 steps x all P codes x all voices at once and leaves no pitch axis; pitch
 and every kernel mixes all of it over 4 steps. The released code keeps a padded pitch axis under kernels (4, 57), which
 is 417.5 M parameters at base width 64; this has 9.4 M at the same width, depth and multipliers.
 
-Nothing in the weights depends on the length: any T is padded on the right to a multiple of the total stride with cells
-that have neither a code nor a flag, and cropped back. ``period`` gives steps a learned vector for their place in the
-bar, which the paper's network, trained on one length, could only read off the borders.
+Any T is padded on the right to a multiple of the total stride with cells that have neither a code nor a flag, and
+cropped back. ``period`` gives steps a learned vector for their place in the bar, which the paper's network, trained on
+one length, could only read off the borders.
+
+**Coconet** (Huang et al. 2019). A deep residual convolution over piano rolls, one image (T, P) for each voice:
+
+    V rolls, one-hot along P, blank where a cell is not known  +  V images that are 1 where it is not
+    -> 3x3 kernels, a skip around every two  -> two 2x2 kernels  -> V images of logits, a softmax along P for each cell
+
+with batch norm and ReLU behind every kernel but the last. 64 layers of 128 channels are 9.1 M parameters, the paper's
+network. Kernels slide along pitch and time. Code 0, the rest, is the image's lowest line; the kernels tell it from a
+pitch by the border it lies at.
+
+What stands in unknown places is blanked here too, whatever the corruption shows: that is what makes it Coconet.
 """
 
 import math
 from dataclasses import dataclass
-from typing import cast
+from typing import Self, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from anyfill.checks import refuse, require_count, require_probability
+from anyfill.checks import refuse, require_count, require_counts, require_probability
 from anyfill.networks.blocks import require_grid, with_shape
 from anyfill.networks.embed import Discrete, Kind, value_features
 
@@ -34,7 +48,37 @@ SPAN = 4
 
 
 @dataclass(eq=False, repr=False)
-class AttentionalUNet(nn.Module):
+class _VoiceGrid(nn.Module):
+    """A network on a grid (time, voice) of codes, whose weights serve any number of steps."""
+
+    kind: Kind
+    shape: tuple[int, ...]
+    outputs: int
+
+    def _begin(self) -> None:
+        """Begin the module; ValueError unless its options are legal."""
+        require_counts(self, "outputs", "width")
+        require_grid(self.shape)
+        if len(self.shape) != 2:
+            raise refuse("shape", expected="(steps, voices)", got=self.shape)
+        if not isinstance(self.kind, Discrete):
+            raise refuse("kind", expected="Discrete codes", got=repr(self.kind))
+        super().__init__()
+
+    @property
+    def variables(self) -> int:
+        """N, the number of cells."""
+        return math.prod(self.shape)
+
+    def resized(self, shape: tuple[int, ...]) -> Self:
+        """The same weights, shared, for another number of steps."""
+        if shape[1:] != self.shape[1:]:
+            raise refuse("shape", expected=f"(steps, {self.shape[1]})", got=shape)
+        return with_shape(self, shape)
+
+
+@dataclass(eq=False, repr=False)
+class AttentionalUNet(_VoiceGrid):
     """(B, N, outputs) from a grid (time, voice) of codes, by convolutions over time.
 
     Attributes:
@@ -49,9 +93,6 @@ class AttentionalUNet(nn.Module):
         period: steps after which places repeat (16 for a bar of sixteenths); 0 = steps are not told apart.
     """
 
-    kind: Kind
-    shape: tuple[int, ...]
-    outputs: int
     width: int = 64
     multipliers: tuple[int, ...] = (1, 1, 2, 4)
     repeats: int = 3
@@ -60,20 +101,14 @@ class AttentionalUNet(nn.Module):
     period: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("outputs", "width", "repeats"):
-            require_count(name, getattr(self, name))
+        self._begin()
+        require_count("repeats", self.repeats)
         require_count("period", self.period, minimum=0)
         require_probability("dropout", self.dropout)
-        require_grid(self.shape)
-        if len(self.shape) != 2:
-            raise refuse("shape", expected="(steps, voices)", got=self.shape)
-        if not isinstance(self.kind, Discrete):
-            raise refuse("kind", expected="Discrete codes", got=repr(self.kind))
         if not self.multipliers or min(self.multipliers) < 1:
             raise refuse("multipliers", expected="one number from 1 for each level", got=self.multipliers)
-        super().__init__()
         voices = self.shape[1]
-        self.enter = _TimeConv(voices * (self.kind.size + 1), self.width)
+        self.enter = _TimeConv(voices * (cast(Discrete, self.kind).size + 1), self.width)
         if self.period:
             self.place = nn.Embedding(self.period, self.width)
             nn.init.normal_(self.place.weight, std=0.1)
@@ -107,17 +142,6 @@ class AttentionalUNet(nn.Module):
         self.norm = _norm(channels)
         self.head = _TimeConv(channels, voices * self.outputs)
         nn.init.zeros_(self.head.inner.weight)
-
-    @property
-    def variables(self) -> int:
-        """N, the number of cells."""
-        return math.prod(self.shape)
-
-    def resized(self, shape: tuple[int, ...]) -> "AttentionalUNet":
-        """The same weights, shared, for another number of steps."""
-        if shape[1:] != self.shape[1:]:
-            raise refuse("shape", expected=f"(steps, {self.shape[1]})", got=shape)
-        return with_shape(self, shape)
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
         steps, voices = self.shape
@@ -214,3 +238,76 @@ class _Double(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         return self.inner(h.repeat_interleave(2, -1))
+
+
+@dataclass(eq=False, repr=False)
+class Coconet(_VoiceGrid):
+    """(B, N, P) from a grid (time, voice) of P codes.
+
+    Attributes:
+        kind: the codes.
+        shape: (steps, voices).
+        outputs: P, as many as there are codes.
+        width: channels.
+        depth: kernels from input to output, 4 at least.
+    """
+
+    width: int = 128
+    depth: int = 64
+
+    def __post_init__(self) -> None:
+        self._begin()
+        require_count("depth", self.depth, minimum=4)
+        if self.outputs != cast(Discrete, self.kind).size:
+            raise refuse("outputs", expected="one for each code of a Discrete kind", got=f"{self.outputs}, {self.kind}")
+        voices, odd = self.shape[1], (self.depth - 3) % 2
+        stem = [_Layer(2 * voices, self.width, 3), *(_Layer(self.width, self.width, 3) for _ in range(odd))]
+        self.stem = nn.Sequential(*stem)
+        self.pairs = nn.Sequential(*(_Pair(self.width) for _ in range((self.depth - 3) // 2)))
+        self.narrow = _Layer(self.width, self.width, 2)
+        self.head = nn.Conv2d(self.width, voices, 2)
+        nn.init.zeros_(self.head.weight)
+
+    def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
+        steps, voices = self.shape
+        unknown = ~known.unsqueeze(-1)
+        rolls = torch.where(unknown, 0.0, value_features(self.kind, x))
+        images = torch.cat([_image(rolls, voices), _image(unknown.float().expand_as(rolls), voices)], 1)
+        images = images.to(self.head.weight.dtype, memory_format=torch.channels_last)
+        h = self.narrow(self.pairs(self.stem(images)))
+        out = self.head(functional.pad(h, (0, 1, 0, 1)))
+        return out.permute(0, 2, 1, 3).reshape(len(x), steps * voices, self.outputs)
+
+
+def _image(cells: Tensor, voices: int) -> Tensor:
+    """(B, V, T, P) from cells (B, T V, P)."""
+    return cells.unflatten(1, (-1, voices)).transpose(1, 2)
+
+
+class _Layer(nn.Module):
+    """Kernel, batch norm and, if wished, ReLU; images keep their size."""
+
+    def __init__(self, channels: int, out: int, side: int, *, bend: bool = True) -> None:
+        super().__init__()
+        self.pad = (0, 1, 0, 1) if side == 2 else (1, 1, 1, 1)
+        self.conv = nn.Conv2d(channels, out, side, bias=False)
+        # A long memory: averaged weights (EMA) must meet statistics that were averaged about as long.
+        self.norm = nn.BatchNorm2d(out, momentum=0.01)
+        self.bend = bend
+        nn.init.kaiming_normal_(self.conv.weight, nonlinearity="relu")
+
+    def forward(self, h: Tensor) -> Tensor:
+        h = self.norm(self.conv(functional.pad(h, self.pad)))
+        return functional.relu(h) if self.bend else h
+
+
+class _Pair(nn.Module):
+    """Two layers and a skip around them; the second's scale starts at zero, so that a fresh pair changes nothing."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first, self.second = _Layer(width, width, 3), _Layer(width, width, 3, bend=False)
+        nn.init.zeros_(self.second.norm.weight)
+
+    def forward(self, h: Tensor) -> Tensor:
+        return functional.relu(h + self.second(self.first(h)))
