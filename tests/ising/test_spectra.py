@@ -68,14 +68,14 @@ def test_a_restarted_search_finds_the_same_and_its_error_estimate_holds(generato
     law = Ising.lattice(3, 3, 0.5, periodic=True).log_joint().detach()
     exact = slowest_mode(law, k_blocks(9, 1), method="dense")
     for steps in (5, 15, 20, 40):
-        short = slowest_mode(law, k_blocks(9, 1), method="lanczos", most_steps=steps)
+        short = slowest_mode(law, k_blocks(9, 1), method="lanczos", max_steps=steps)
         assert short.steps <= steps
         assert short.constant <= exact.constant * (1 + 1e-10)  # a value attained: never too large
         if steps > 5:  # the slowest function is seen: the estimate is of its eigenvalue
             assert abs(short.gap - exact.gap) <= short.error + 1e-13
         assert short.converged == (steps == 40)
     with pytest.raises(ValueError, match=r"expected an error below 1e-10 of the gap, got .* after 5 steps"):
-        poincare_constant(law, k_blocks(9, 1), method="lanczos", most_steps=5)
+        poincare_constant(law, k_blocks(9, 1), method="lanczos", max_steps=5)
     monkeypatch.setattr("anyfill.ising.spectra.ROOM", 10)
     other = slowest_mode(law, k_blocks(9, 1), method="lanczos", generator=generator)
     assert other.converged

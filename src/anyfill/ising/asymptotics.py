@@ -33,7 +33,7 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
-from anyfill.ising.blocks import Blocks, k_blocks
+from anyfill.ising.blocks import Blocks, block_choice, completions, k_blocks
 from anyfill.ising.dynamics import apply_dynamics, block_means, dirichlet_matrix, mass_of
 from anyfill.ising.model import Ising, blocks_by_size
 from anyfill.networks.states import MAX_EXACT, all_codes
@@ -60,7 +60,10 @@ def score_covariance(log_joint: Tensor, statistics: Tensor, blocks: Blocks) -> T
 
     Another computation than ``block_information``, and slower: it is here to check it.
     """
-    mass, statistics, chosen = _enumerated(log_joint, statistics, blocks)
+    variables = blocks.subsets.shape[1]
+    mass, chosen = mass_of(log_joint, variables), blocks.probabilities(all_codes(variables))
+    require_shape("statistics", statistics, (len(mass), None))
+    statistics = statistics.detach().double()
     mean = torch.zeros(statistics.shape[1], dtype=torch.float64)
     second = torch.zeros(statistics.shape[1], statistics.shape[1], dtype=torch.float64)
     for number, block in enumerate(blocks.subsets):
@@ -182,14 +185,6 @@ def _variables(log_joint: Tensor) -> int:
     return count
 
 
-def _enumerated(log_joint: Tensor, statistics: Tensor, blocks: Blocks) -> tuple[Tensor, Tensor, Tensor]:
-    """p(x) (2^N,), T (2^N, P) and p_K(K | x) (2^N, M), checked."""
-    variables = blocks.subsets.shape[1]
-    mass = mass_of(log_joint, variables)
-    require_shape("statistics", statistics, (len(mass), None))
-    return mass, statistics.detach().double(), blocks.probabilities(all_codes(variables))
-
-
 def _covariance(values: Tensor, mass: Tensor) -> Tensor:
     centred = values - mass @ values
     return centred.T @ (mass.unsqueeze(1) * centred)
@@ -225,15 +220,13 @@ def sampled_information(
         raise refuse("rows to estimate from", expected="at least 2", got=len(x))
     chosen = blocks.probabilities(x)
     drawn = torch.multinomial(chosen, 1, generator=generator)[:, 0]
-    sums = [
-        _covariances(ising, blocks, x[rows], drawn[rows]) / len(rows)
-        for rows in torch.arange(len(x)).tensor_split(min(batches, len(x)))
-    ]
-    sizes = torch.tensor([len(rows) for rows in torch.arange(len(x)).tensor_split(len(sums))], dtype=torch.float64)
-    means, share = torch.stack(sums), (sizes / sizes.sum()).reshape(-1, 1, 1)
+    parts = torch.arange(len(x)).tensor_split(min(batches, len(x)))
+    means = torch.stack([_covariances(ising, blocks, x[rows], drawn[rows]) / len(rows) for rows in parts])
+    sizes = torch.tensor([len(rows) for rows in parts], dtype=torch.float64)
+    share = (sizes / sizes.sum()).reshape(-1, 1, 1)
     information = (share * means).sum(0)
     # Batches of nearly equal size: the weighted spread over batches, unbiased for equal ones.
-    variance = (share.square() * (means - information).square()).sum(0) * len(sums) / (len(sums) - 1)
+    variance = (share.square() * (means - information).square()).sum(0) * len(parts) / (len(parts) - 1)
     return SampledInformation(information, variance.sqrt(), len(x))
 
 
@@ -242,20 +235,12 @@ def _covariances(ising: Ising, blocks: Blocks, x: Tensor, drawn: Tensor) -> Tens
     count = len(ising.theta)
     answer = torch.zeros(count, count, dtype=torch.float64)
     for rows, members in blocks_by_size(blocks.subsets[drawn]):
-        states = all_codes(members.shape[1])
-        step = max(1, MAX_AT_ONCE // (len(states) * count))
+        step = max(1, MAX_AT_ONCE // (count << members.shape[1]))
         for part, inside in zip(rows.split(step), members.split(step)):
             weight = ising.block_exponents(x[part], inside).detach().log_softmax(1)  # (R, 2^k)
-            filled = x[part].unsqueeze(1).repeat(1, len(states), 1)
-            filled = filled.scatter(
-                2, inside.unsqueeze(1).expand(-1, len(states), -1), states.expand(len(part), -1, -1)
-            )
-            flat = filled.reshape(-1, ising.variables)
             if blocks.adaptive:
-                own = drawn[part].repeat_interleave(len(states))
-                chosen = blocks.probabilities(flat).gather(1, own.unsqueeze(1)).reshape(len(part), -1)
-                weight = (weight + chosen.log()).log_softmax(1)
-            statistics = ising.statistics(flat).reshape(len(part), len(states), -1)
+                weight = (weight + block_choice(blocks, x[part], inside)).log_softmax(1)
+            statistics = ising.statistics(completions(x[part], inside).flatten(0, 1)).reshape(*weight.shape, count)
             law = weight.exp().unsqueeze(2)
             centred = (statistics - (law * statistics).sum(1, keepdim=True)).reshape(-1, count)
             answer += centred.T @ (law.reshape(-1, 1) * centred)

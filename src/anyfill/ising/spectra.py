@@ -29,7 +29,7 @@ unless all couplings are 0. Unlike block dynamics it has negative eigenvalues: i
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 import torch
 from torch import Generator, Tensor
@@ -84,48 +84,39 @@ class SlowestMode:
         return 1.0 / self.gap if self.gap > MIN_GAP else math.inf
 
 
-def poincare_constant(
-    log_joint: Tensor,
-    blocks: Blocks,
-    *,
-    method: Method = "auto",
-    tolerance: float = 1e-10,
-    most_steps: int = 1000,
-    generator: Generator | None = None,
-) -> float:
+class Search(TypedDict, total=False):
+    """How the slowest function is searched for.
+
+    Attributes:
+        method: "dense" (all of a 2^N matrix), "lanczos" (matrix-free), or by default "auto", the quicker of them.
+        tolerance: relative error of the gap at which Lanczos stops; 1e-10 by default.
+        max_steps: the most Lanczos steps; 1000 by default.
+        generator: for the vector Lanczos starts from; without one it is always the same.
+    """
+
+    method: Method
+    tolerance: float
+    max_steps: int
+    generator: Generator
+
+
+def poincare_constant(log_joint: Tensor, blocks: Blocks, **search: Unpack[Search]) -> float:
     """C = 1 / (1 - lambda_2) of the (adaptive) block dynamics of log p (2^N,); as ``slowest_mode``, and refuses a
     search that did not converge."""
-    mode = slowest_mode(
-        log_joint, blocks, method=method, tolerance=tolerance, most_steps=most_steps, generator=generator
-    )
+    mode = slowest_mode(log_joint, blocks, **search)
     if not mode.converged:
         raise refuse(
             "Lanczos search for the Poincaré constant",
-            expected=f"an error below {tolerance:g} of the gap",
-            got=f"{mode.error:.2g} of {mode.gap:.4g} after {mode.steps} steps; allow more with most_steps",
+            expected=f"an error below {search.get('tolerance', 1e-10):g} of the gap",
+            got=f"{mode.error:.2g} of {mode.gap:.4g} after {mode.steps} steps; allow more with max_steps",
         )
     return mode.constant
 
 
-def slowest_mode(
-    log_joint: Tensor,
-    blocks: Blocks,
-    *,
-    method: Method = "auto",
-    tolerance: float = 1e-10,
-    most_steps: int = 1000,
-    generator: Generator | None = None,
-) -> SlowestMode:
-    """The second eigenvalue of the (adaptive) block dynamics of log p (2^N,), and its function.
-
-    Args:
-        log_joint: float64 (2^N,), log-probabilities; N <= 20 for Lanczos.
-        blocks: the blocks and how they are chosen.
-        method: "dense" (all of a 2^N matrix), "lanczos" (matrix-free), or the quicker of them.
-        tolerance: relative error of the gap at which Lanczos stops.
-        most_steps: the most Lanczos steps.
-        generator: for the vector Lanczos starts from; without one it is always the same.
-    """
+def slowest_mode(log_joint: Tensor, blocks: Blocks, **search: Unpack[Search]) -> SlowestMode:
+    """The second eigenvalue of the (adaptive) block dynamics of log p (2^N,), and its function; N <= 20 for Lanczos."""
+    method, tolerance = search.get("method", "auto"), search.get("tolerance", 1e-10)
+    max_steps = search.get("max_steps", 1000)
     if method not in ("auto", "dense", "lanczos"):
         raise refuse("method", expected='"auto", "dense" or "lanczos"', got=repr(method))
     variables = blocks.subsets.shape[1]
@@ -133,8 +124,8 @@ def slowest_mode(
     if method == "dense" or (method == "auto" and variables <= MAX_DENSE):
         vectors, error, steps = _dense(mass, transition_matrix(log_joint, blocks))
     else:
-        require_count("most_steps", most_steps)
-        vectors, error, steps = _slow_vectors(mass, blocks, tolerance, most_steps, generator)
+        require_count("max_steps", max_steps)
+        vectors, error, steps = _slow_vectors(mass, blocks, tolerance, max_steps, search.get("generator"))
     functions = torch.where(mass > 0, 1.0 / torch.where(mass > 0, mass, 1.0).sqrt(), 0.0).unsqueeze(1) * vectors
     functions = functions - mass @ functions
     function, gap = _slowest(functions, mass, dirichlet_matrix(functions, log_joint, blocks))
@@ -151,11 +142,11 @@ def spectrum(transition: Tensor, law: Tensor) -> Tensor:
     return torch.linalg.eigvalsh(0.5 * (symmetric + symmetric.T)).flip(0)
 
 
-def mixing_time(transition: Tensor, law: Tensor, *, epsilon: float = 0.25, most: int = 2**40) -> int:
+def mixing_time(transition: Tensor, law: Tensor, *, epsilon: float = 0.25, maximum: int = 2**40) -> int:
     """Steps until the total variation distance to the law (S,) is at most epsilon from the worst start.
 
     By squaring the matrix (S, S): the distance never grows, so the time is found bit by bit. Refuses more than
-    ``most`` steps.
+    ``maximum`` steps.
     """
     if not 0.0 < epsilon < 1.0:
         raise refuse("epsilon", expected="a number between 0 and 1", got=epsilon)
@@ -169,8 +160,8 @@ def mixing_time(transition: Tensor, law: Tensor, *, epsilon: float = 0.25, most:
         return 0
     powers = [transition]
     while far(powers[-1]):
-        if 2 ** len(powers) > most:
-            raise refuse("mixing time", expected=f"at most {most:,} steps", got="more: the chain is nearly stuck")
+        if 2 ** len(powers) > maximum:
+            raise refuse("mixing time", expected=f"at most {maximum:,} steps", got="more: the chain is nearly stuck")
         powers.append(powers[-1] @ powers[-1])
     steps = 0
     for bit in range(len(powers) - 1, -1, -1):
@@ -216,7 +207,7 @@ def _dense(mass: Tensor, transition: Tensor) -> tuple[Tensor, float, int]:
 
 
 def _slow_vectors(
-    mass: Tensor, blocks: Blocks, tolerance: float, most_steps: int, generator: Generator | None
+    mass: Tensor, blocks: Blocks, tolerance: float, max_steps: int, generator: Generator | None
 ) -> tuple[Tensor, float, int]:
     """Unit vectors (2^N, F); the largest error of those that matter; steps of all searches."""
     generator = torch.Generator().manual_seed(0) if generator is None else generator
@@ -224,7 +215,7 @@ def _slow_vectors(
     away, found, error, steps = mass.sqrt().unsqueeze(0), list[Tensor](), 0.0, 0
     while True:
         start = torch.randn(len(mass), generator=generator, dtype=torch.float64) * (mass > 0)
-        vectors, gap, off, took = _lanczos(averages, away, start, tolerance, most_steps)
+        vectors, gap, off, took = _lanczos(averages, away, start, tolerance, max_steps)
         if not found or gap <= NEARLY_STUCK:  # one more that is not stuck ends the search, and counts no further
             error = max(error, off)
         found, steps = [*found, vectors], steps + took
@@ -234,14 +225,14 @@ def _slow_vectors(
 
 
 def _lanczos(
-    averages: Averages, away: Tensor, start: Tensor, tolerance: float, most_steps: int
+    averages: Averages, away: Tensor, start: Tensor, tolerance: float, max_steps: int
 ) -> tuple[Tensor, float, float, int]:
     """Unit vectors (2^N, F), the slowest last; its gap and the error of that; steps.
 
     Rows of ``basis`` are orthonormal and orthogonal to the rows of ``away`` (R, 2^N), sqrt(p) first among them.
     """
     root = away[0]
-    room = max(8, min(ROOM, most_steps, 2**27 // len(root), len(root) - 1))
+    room = max(8, min(ROOM, max_steps, 2**27 // len(root), len(root) - 1))
     kept = min(room // 4, 12)
     basis = torch.zeros(room + 1, len(root), dtype=torch.float64)
     inner = torch.zeros(room, room, dtype=torch.float64)
@@ -255,7 +246,7 @@ def _lanczos(
         inner[count, : count + 1] = along
         count += 1
         basis[count] = image
-        done = steps == most_steps or length < 1e-14
+        done = steps == max_steps or length < 1e-14
         if not done and count < room and steps % 5:
             continue
         values, vectors = torch.linalg.eigh(inner[:count, :count])

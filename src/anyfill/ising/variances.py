@@ -16,7 +16,7 @@ covariance of the statistics themselves.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from matplotlib.figure import Figure
@@ -283,7 +283,7 @@ class OwnBlocks:
     """
 
     subsets: Tensor
-    adaptive: Literal[False] = False
+    adaptive: ClassVar[bool] = False
 
     def probabilities(self, x: Tensor) -> Tensor:
         return torch.eye(len(x), len(self.subsets), dtype=torch.float64)
