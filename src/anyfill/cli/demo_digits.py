@@ -34,11 +34,7 @@ EXAMPLES = (95, 71, 29, 13, 42, 48)
 """The held-out digits that are filled: legible ones, chosen by looking at the originals only."""
 ROWS_PER_PASS = 256
 """Rows of a pass when scoring: more do not fit into a core's cache."""
-QUESTIONS = {
-    "joint": "all pixels",
-    "marginal": "a random subset",
-    "conditional": "a random subset given another",
-}
+QUESTIONS = {"joint": "all pixels", "marginal": "a random subset", "conditional": "a random subset given another"}
 Watch = Callable[[Iterator[StepReport], int | None, str], Iterator[StepReport]]
 """Shows how a training run goes: the signature of ``anyfill.interface.progress.watch``."""
 

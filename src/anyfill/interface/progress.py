@@ -53,11 +53,7 @@ def metered(work: Iterable[tuple[Done, float]], description: str, *, console: Co
 
 
 def _shown(
-    told: Iterable[Told[Done]],
-    work: object,
-    description: str,
-    ending: Callable[[str], str],
-    console: Console | None,
+    told: Iterable[Told[Done]], work: object, description: str, ending: Callable[[str], str], console: Console | None
 ) -> Generator[Done]:
     """Pass results on; ``work`` behind them is closed when the caller stops, ``ending`` makes last words final."""
     console = Console(stderr=True) if console is None else console

@@ -159,13 +159,7 @@ def run_chain(ising: Spins, kernel: Kernel, x: Tensor, steps: int, *, generator:
 
 
 def first_hits(
-    ising: Spins,
-    kernel: Kernel,
-    x: Tensor,
-    reached: Callable[[Tensor], Tensor],
-    budget: int,
-    *,
-    generator: Generator,
+    ising: Spins, kernel: Kernel, x: Tensor, reached: Callable[[Tensor], Tensor], budget: int, *, generator: Generator
 ) -> Tensor:
     """int64 (B,): min(T, budget + 1), where T is the number of steps until ``reached`` first holds (0: at the start).
 
@@ -216,13 +210,7 @@ def _run(law: Still, kernel: Kernel, x: Tensor, steps: int, generator: Generator
         yield x
 
 
-def _redraw(
-    law: Still,
-    x: Tensor,
-    members: Tensor,
-    adaptive: Blocks | None,
-    generator: Generator,
-) -> Tensor:
+def _redraw(law: Still, x: Tensor, members: Tensor, adaptive: Blocks | None, generator: Generator) -> Tensor:
     """(R, N): x with the block of each row, members (R, k), drawn from p(x_K | x_-K), or eq. (1) if adaptive."""
     size = members.shape[1]
     codes = all_codes(size).to(x.device)  # (2^k, k)
