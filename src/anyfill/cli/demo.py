@@ -50,7 +50,7 @@ class Sizes:
         samples: fills of each erased digit.
         dreams: digits drawn from nothing.
         penguin_steps: training steps of the table's model.
-        draws: from which it is estimated what would tell most.
+        draws: from which it is estimated what is most informative.
         orders: random orders in a bound or an estimate.
     """
 
@@ -98,7 +98,7 @@ class Report:
         return min(range(len(self.trained)), key=lambda i: self.trained[i].scores["joint"].bits)
 
     @property
-    def reading(self) -> str:
+    def caption(self) -> str:
         """How the comparison is to be read."""
         worst = max(score.stderr for one in self.trained for score in one.scores.values())
         by: dict[str, list[str]] = {}
@@ -229,8 +229,8 @@ def show(report: Report, console: Console) -> None:
     for name in ("asked", "given", "answer", "kind", "cost"):
         birds.add_column(name, overflow="fold")
     for one in report.answers:
-        told = f" (is {one.truth})" if one.truth else ""
-        birds.add_row(one.asked, ", ".join(one.given) or "nothing", one.answer + told, one.kind, one.cost)
+        truth = f" (is {one.truth})" if one.truth else ""
+        birds.add_row(one.asked, ", ".join(one.given) or "nothing", one.answer + truth, one.kind, one.cost)
     console.print(birds)
 
     title = f"Bits per pixel on {report.held_out} held-out digits, {report.seconds:g} s of training each"
@@ -243,4 +243,4 @@ def show(report: Report, console: Console) -> None:
         row = (*cells, one.passes, one.scoring, f"{one.steps:,}", one.kinds)
         digits.add_row(one.contender.name, *row, style="bold" if i == report.best else "")
     console.print(digits)
-    console.print(f"{report.reading}\n", highlight=False)
+    console.print(f"{report.caption}\n", highlight=False)

@@ -1,7 +1,7 @@
 """The page of the demo and its pictures, each for a light and for a dark page: digits as pixels, ink by its origin.
 
 Given pixels are drawn in neutral ink, pixels that the model filled in coloured ink on tinted paper, erased ones as
-plain tint: what is data and what is invention can be told apart at a glance.
+plain tint: what is data and what is invention is seen at a glance.
 """
 
 from dataclasses import dataclass
@@ -138,10 +138,11 @@ def _penguins(report: "Report") -> list[str]:
 
 def _conversation(answers: list[Answer]) -> str:
     """The first three answers in a sentence: a guess, what to look up, the guess after that."""
-    before, telling, after = answers[:3]
+    before, informative, after = answers[:3]
     return (
         f"Given its {' and '.join(before.given)}, the model guesses {_guess(before)}. Of everything else, it says, "
-        f"the {telling.shares[0][0]} would tell most; given that too, it guesses {_guess(after)}. Truth: {after.truth}."
+        f"the {informative.shares[0][0]} would tell most; given that too, it guesses {_guess(after)}. "
+        f"Truth: {after.truth}."
     )
 
 
@@ -187,7 +188,7 @@ def _comparison(report: "Report") -> list[str]:
             best=report.best,
         ),
         *(page.point(one.contender.name, one.contender.about) for one in report.trained),
-        page.paragraph(report.reading, "faint"),
+        page.paragraph(report.caption, "faint"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Asymptotic variance of pseudolikelihood estimators, exactly (GMLM lemmas 1, 2 and 5, theorem 1).
+"""Asymptotic variance of pseudolikelihood estimators, exact and from draws (GMLM lemmas 1, 2 and 5, theorem 1).
 
 For an exponential family with statistics T the score of a block is s_K(x) = T(x) - E[T | x_-K, K], where for adaptive
 blocks the condition on K counts: the law behind it is mu_K(x) = p(x) p_K(K | x). With (x, K) ~ p(x) p_K(K | x),
@@ -16,7 +16,7 @@ With m masks drawn for each sample the score is a mean of m, and with V = Cov( E
 **Which one the theorems are about.** Theorems 1 to 3 are about m = 1, the sampling of definition 2. For m = infinity
 the ordering of theorem 1 can fail: averaging over masks is itself a gain, and a larger one for small blocks.
 
-The information in pseudolikelihood by Monte Carlo, where the states of an Ising model cannot be listed.
+**By Monte Carlo**, where the states of an Ising model cannot be listed (``sampled_information``):
 
     H = E[ Cov(T | x_-K, K) ]  ≈  mean over rows x ~ p and drawn blocks K ~ p_K(. | x) of the exact Cov(T | x_-K, K)
 
@@ -126,9 +126,9 @@ def inverse_information(information: Tensor, *, names: Sequence[str] | None = No
         )
         raise refuse("information matrix", expected="positive definite", got=got)
     values, vectors = torch.linalg.eigh(information / scale / scale.unsqueeze(1))
-    least = len(values) * torch.finfo(torch.float64).eps * float(values[-1])
-    if float(values[0]) <= least:
-        rank = int((values > least).sum())
+    floor = len(values) * torch.finfo(torch.float64).eps * float(values[-1])
+    if float(values[0]) <= floor:
+        rank = int((values > floor).sum())
         heavy = (vectors[:, 0].abs() > 0.1).nonzero()[:, 0].tolist()
         got = f"rank {rank} of {len(values)}: "
         if names is None:
@@ -164,9 +164,9 @@ def parameter_names(ising: Ising) -> list[str]:
 
 
 def _listed(names: Sequence[str], places: Sequence[int]) -> str:
-    told = [names[place] for place in places[:4]]
-    more = len(places) - len(told)
-    return ", ".join(told) + (f" and {more} more" if more else "")
+    first = [names[place] for place in places[:4]]
+    more = len(places) - len(first)
+    return ", ".join(first) + (f" and {more} more" if more else "")
 
 
 def _require_listed(ising: Ising) -> None:

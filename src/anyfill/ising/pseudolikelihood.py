@@ -14,9 +14,8 @@ others. An adaptive block can be drawn only when the values are there, so ``samp
 ``fit``; call the objective itself, which draws and answers, or ``fit_ising``, which keeps one draw for the whole fit,
 as the paper's estimators do.
 
-The pseudolikelihood loss of an Ising model in closed form: value, gradient and Hessian from equal rows counted once.
-
-The exponent is linear in theta, so for rows x with blocks K (and o(x) = fixed fields + log p_K(K | x), if adaptive)
+**In closed form** (``BlockLoss``). The exponent of an Ising model is linear in theta, so for rows x with blocks K (and
+o(x) = fixed fields + log p_K(K | x), if adaptive), equal rows counted once,
 
     L(theta)  = sum_g w_g log sum_s exp(theta · T_gs + o_gs)  -  theta · mean T  -  mean o     + ridge/2 |theta|²
     gradient  = sum_g w_g E_g[T] - mean T                                                      + ridge theta

@@ -1,4 +1,4 @@
-"""How fast block dynamics forget: Poincaré constant, spectral gap, relaxation and mixing times.
+"""How fast block dynamics and independent parallel forget: Poincaré constants, relaxation and mixing times.
 
 The Poincaré constant of definition 5, over functions of the state x, is C = 1 / (1 - lambda_2): P is reversible and
 positive semi-definite (``anyfill.ising.dynamics``). Written for v = sqrt(p) f it is the symmetric matrix
@@ -10,13 +10,11 @@ eigenvalue close to 1 is not mixed with it. Small cases take all eigenvalues of 
 steps with full reorthogonalisation, restarted around the best vectors found, at the cost of one sum over states and
 blocks for a step. Either way C is finally read as the largest Var(f) / E(f, f) over the few slowest functions found,
 with the subtraction-free Dirichlet form: a gap of 1e-13 keeps its digits, which 1 - lambda_2 does not, and slow
-functions whose lambda agree to all digits are told apart. It is a value attained, so a constant that has not converged
+functions whose lambda agree to all digits are separated. It is a value attained, so a constant that has not converged
 is too small, never too large.
 
-The independent parallel chain of an Ising model and its exact stationary law (GMLM definition 11, footnote 12).
-
-Every spin is redrawn at once from p(s_i | s_-i) of the old state. With the field on each spin
-phi_i(s) = h_i + c sum_j J_ij s_j,
+**Independent parallel** (definition 11, footnote 12). Every spin is redrawn at once from p(s_i | s_-i) of the old state.
+With the field on each spin phi_i(s) = h_i + c sum_j J_ij s_j,
 
     P(s, t)  = prod_i exp(t_i phi_i(s)) / (2 cosh phi_i(s))
     law(s)   ∝ exp(sum_i h_i s_i) prod_i cosh phi_i(s)
@@ -47,9 +45,9 @@ MAX_DENSE = 9
 """``auto`` takes the dense matrix up to this many variables: 512 states."""
 
 MIN_GAP = 1e-28
-"""A gap below this is rounding: such a chain is not told from one that falls apart."""
+"""A gap below this is rounding: such a chain cannot be distinguished from one that falls apart."""
 
-FEW = 6
+COMPARED = 6
 """How many of the slowest functions are compared at the end."""
 
 ROOM = 120
@@ -203,7 +201,7 @@ def _dense(mass: Tensor, transition: Tensor) -> tuple[Tensor, float, int]:
     values, vectors = torch.linalg.eigh(symmetric)
     if not bool(values[-1] > -0.5):
         raise refuse("log_joint", expected="at least two states with positive probability", got="one")
-    return vectors[:, values > -0.5][:, -FEW:], len(mass) * torch.finfo(torch.float64).eps, 0
+    return vectors[:, values > -0.5][:, -COMPARED:], len(mass) * torch.finfo(torch.float64).eps, 0
 
 
 def _slow_vectors(
@@ -220,7 +218,7 @@ def _slow_vectors(
             error = max(error, off)
         found, steps = [*found, vectors], steps + took
         away = torch.cat([away, vectors[:, -1:].T])
-        if gap > NEARLY_STUCK or len(found) == FEW or len(away) >= int((mass > 0).sum()):
+        if gap > NEARLY_STUCK or len(found) == COMPARED or len(away) >= int((mass > 0).sum()):
             return torch.cat([found[0], *(more[:, -1:] for more in found[1:])], 1), error, steps
 
 
@@ -258,7 +256,7 @@ def _lanczos(
         apart = float(values[-1] - others[-1]) if len(others) > 0 else 0.0
         error = residual**2 / apart if residual < 0.5 * apart else residual
         if done or error <= 0.1 * tolerance * max(gap, 1e-15):
-            return (vectors[:, -FEW:].T @ basis[:count]).T, gap, error, steps
+            return (vectors[:, -COMPARED:].T @ basis[:count]).T, gap, error, steps
         if count == room:
             best = vectors[:, -kept:].T @ basis[:count]
             basis[:kept], basis[kept] = best, image
