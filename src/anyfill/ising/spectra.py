@@ -13,8 +13,8 @@ with the subtraction-free Dirichlet form: a gap of 1e-13 keeps its digits, which
 functions whose lambda agree to all digits are separated. It is a value attained, so a constant that has not converged
 is too small, never too large.
 
-**Independent parallel** (definition 11, footnote 12). Every spin is redrawn at once from p(s_i | s_-i) of the old state.
-With the field on each spin phi_i(s) = h_i + c sum_j J_ij s_j,
+**Independent parallel** (definition 11, footnote 12). Every spin is redrawn at once from p(s_i | s_-i) of the old
+state. With the field on each spin phi_i(s) = h_i + c sum_j J_ij s_j,
 
     P(s, t)  = prod_i exp(t_i phi_i(s)) / (2 cosh phi_i(s))
     law(s)   ∝ exp(sum_i h_i s_i) prod_i cosh phi_i(s)
