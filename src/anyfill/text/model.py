@@ -14,6 +14,7 @@ from anyfill.interface.progress import metered
 from anyfill.interface.threads import free_threads, threads
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
+from anyfill.samplers import Sampler
 from anyfill.text.blanks import Lengths, parse, parse_lengths
 from anyfill.text.reading import Source, require_text
 from anyfill.text.sampling import SamplingOptions
@@ -73,7 +74,7 @@ class TextModel:
         lengths: str | None = None,
         free: bool = False,
         draws: int | None = None,
-        sampler: str = "exact",
+        sampler: str | Sampler = "exact",
         temperature: float = 1.0,
         nucleus: float | None = None,
         top_k: int | None = None,
@@ -90,7 +91,7 @@ class TextModel:
             lengths: those that are tried for a blank that states none, as "1-12" (of words or pieces "1-3").
             free: a run of underscores may be of any of these lengths.
             draws: for each combination of lengths; None = as many as seem right, none where all fills can be compared.
-            sampler: "exact", "speculative", "confidence" or "entropy-bounded".
+            sampler: "exact", "speculative", "confidence" or "entropy-bounded", or one of ``anyfill.samplers``.
             temperature, nucleus, top_k, typical: how one value is drawn, see ``Draw``.
             progress: show on stderr how far it is.
 
@@ -115,7 +116,7 @@ class TextModel:
         length: int | None = None,
         prompt: str = "",
         seed: int | None = None,
-        sampler: str = "exact",
+        sampler: str | Sampler = "exact",
         temperature: float = 1.0,
         nucleus: float | None = None,
         top_k: int | None = None,

@@ -26,12 +26,12 @@ class SamplingOptions:
     """How to draw.
 
     Attributes:
-        sampler: one of ``SAMPLERS``.
+        sampler: one of ``SAMPLERS``, or a sampler of your own.
         temperature, nucleus, top_k, typical: see ``Draw``.
         seed: of everything random.
     """
 
-    sampler: str = "exact"
+    sampler: str | Sampler = "exact"
     temperature: float = 1.0
     nucleus: float | None = None
     top_k: int | None = None
@@ -39,7 +39,8 @@ class SamplingOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        require_member("--sampler", self.sampler, SAMPLERS)
+        if isinstance(self.sampler, str):
+            require_member("--sampler", self.sampler, SAMPLERS)
         _ = self.draw  # which refuses what cannot be
 
     @property
@@ -53,6 +54,8 @@ class SamplingOptions:
 
     def policy(self, model: Model, asked: int) -> Sampler | None:
         """The sampler, for at most so many asked places; ValueError if the model was not trained for it."""
+        if not isinstance(self.sampler, str):
+            return self.sampler
         what = f"--sampler {self.sampler}"
         if self.sampler == "exact":
             return None
