@@ -23,6 +23,12 @@ def require_count(name: str, value: object, *, minimum: int = 1, maximum: int | 
         raise refuse(name, expected=expected, got=repr(value))
 
 
+def require_counts(part: object, *names: str, minimum: int = 1) -> None:
+    """Refuse a part unless these of its attributes are whole numbers from ``minimum`` up."""
+    for name in names:
+        require_count(name, getattr(part, name), minimum=minimum)
+
+
 def require_positive(name: str, value: int | float) -> None:
     """Refuse a number that is not above zero (booleans and NaN are not numbers here)."""
     if isinstance(value, bool) or not value > 0:
@@ -38,7 +44,8 @@ def require_probability(name: str, value: float) -> None:
 def require_member(name: str, value: object, allowed: Collection[object]) -> None:
     """Refuse anything but one of these."""
     if value not in allowed:
-        raise refuse(name, expected=" or ".join(map(repr, allowed)), got=repr(value))
+        *others, last = map(repr, allowed)
+        raise refuse(name, expected=f"{', '.join(others)} or {last}" if others else last, got=repr(value))
 
 
 def require_shape(name: str, tensor: "Tensor", shape: Sequence[int | None]) -> None:
