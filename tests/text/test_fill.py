@@ -260,7 +260,7 @@ def test_what_cannot_be_answered_is_refused_in_one_sentence(tiny) -> None:
         filled(tiny(), "x_b")
     with pytest.raises(ValueError, match="blank: expected at most 4 characters"):
         filled(tiny(), "a_____b")
-    with pytest.raises(ValueError, match="--sampler: expected exact, speculative"):
+    with pytest.raises(ValueError, match="--sampler: expected 'exact', 'speculative'"):
         SamplingOptions(sampler="other")
     with pytest.raises(ValueError, match="--n: expected a whole number from 1 up"):
         filled(tiny(), "a_b", n=0)
