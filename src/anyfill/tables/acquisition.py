@@ -12,8 +12,9 @@ which rows come with it. Chooser and metrics look at nothing else of the other r
 repeats whatever its company, run it alone with its own seed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Generator, Tensor
@@ -32,21 +33,9 @@ from anyfill.rows import Rows
 from anyfill.tables.choosers import Chooser, Informed, Rewarding, Standing
 from anyfill.tables.curves import Acquired, Curves
 
-
-def acquire_rows(
-    model: Model,
-    rows: Rows,
-    target: int | Sequence[int] | Tensor,
-    chooser: Chooser,
-    *,
-    given: Tensor | None = None,
-    costs: Sequence[float] | None = None,
-    generator: Generator,
-    rows_per_pass: int | None = None,
-) -> Curves:
-    """The curves of a chooser on test rows: ``acquire_steps`` run to its end."""
-    options = {"given": given, "costs": costs, "rows_per_pass": rows_per_pass}
-    return Curves.of(list(acquire_steps(model, rows, target, chooser, **options, generator=generator)))
+_P = ParamSpec("_P")
+_Step = TypeVar("_Step")
+_All = TypeVar("_All")
 
 
 def acquire_steps(
@@ -108,20 +97,6 @@ def acquire_steps(
         yield Acquired(step, steps, known, chosen, gain, cost, *scores)
 
 
-def global_order(
-    model: Model,
-    rows: Rows,
-    target: int | Sequence[int] | Tensor,
-    *,
-    by: Rewarding | None = None,
-    given: Tensor | None = None,
-    generator: Generator,
-) -> tuple[int, ...]:
-    """One order for all rows, for ``InOrder`` (SING): ``global_order_steps`` run to its end."""
-    steps = global_order_steps(model, rows, target, by=by, given=given, generator=generator)
-    return tuple(variable for variable, _ in steps)
-
-
 def global_order_steps(
     model: Model,
     rows: Rows,
@@ -161,6 +136,21 @@ def global_order_steps(
         best = int(torch.where(left, reward / price, -torch.inf).argmax())
         left[best], taken[best] = False, True
         yield best, float(reward[best])
+
+
+def _to_the_end(steps: Callable[_P, Iterator[_Step]], gather: Callable[[list[_Step]], _All]) -> Callable[_P, _All]:
+    """What ``gather`` makes of all steps."""
+
+    def run(*args: _P.args, **options: _P.kwargs) -> _All:
+        return gather(list(steps(*args, **options)))
+
+    return run
+
+
+acquire_rows = _to_the_end(acquire_steps, Curves.of)
+"""The curves of a chooser on test rows: ``acquire_steps`` run to its end."""
+global_order = _to_the_end(global_order_steps, lambda steps: tuple(variable for variable, _ in steps))
+"""One order for all rows, for ``InOrder`` (SING): ``global_order_steps`` run to its end."""
 
 
 def _scores(model: Model, rows: Rows, known: Tensor, wanted: Tensor, rows_per_pass: int | None) -> Tensor:

@@ -29,7 +29,7 @@ from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.weights import Mean
 from anyfill.questions.question import Factorization, Order, Question, Questions
 from anyfill.rows import Rows
-from anyfill.tables.gaussians import Factors, Joint
+from anyfill.tables.gaussians import Factors, Joint, take
 from anyfill.tables.residual_head import Start
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 
@@ -80,7 +80,7 @@ class EnsembleTrainer(nn.Module):
         inputs: list[Tensor] = []
         parts = zip(self.joints, x.split(rows), known.split(rows), member.split(rows))
         for joint, own, seen, which in parts:
-            starts.append(net.start(own, seen, joint.take(which) if net.has_joints else joint))
+            starts.append(net.start(own, seen, take(joint, which) if net.has_joints else joint))
             inputs.append(net.inputs(own, seen, starts[-1]))
         learned = net.learned(torch.cat(inputs).unflatten(0, (net.members, -1))).flatten(0, 1)
         return starts, list(learned.split(rows))

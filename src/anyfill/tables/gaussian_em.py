@@ -274,18 +274,16 @@ def _improved(joint: Joint, features: Tensor, known: Tensor, steps: int, rank: i
 def _split(joint: Joint, features: Tensor, known: Tensor, components: int, generator: Generator) -> Joint:
     """K components from k-means (several starts, Lloyd's steps) on the rows filled in by a single Gaussian."""
     filled = condition(joint, features, known).center
-    best: tuple[float, Tensor] | None = None
-    for _ in range(4):
+
+    def clustered() -> tuple[float, Tensor]:
         centers = filled[_far_apart(filled, components, generator)]
         for _ in range(15):
-            nearest = torch.cdist(filled, centers).argmin(1)
-            member = one_hot(nearest, components).to(filled)
+            member = one_hot(torch.cdist(filled, centers).argmin(1), components).to(filled)
             amount = member.sum(0).unsqueeze(1)
             centers = torch.where(amount > 0, member.T @ filled / amount.clamp(min=1), centers)
-        distance = float(torch.cdist(filled, centers).amin(1).square().sum())
-        if best is None or distance < best[0]:
-            best = (distance, centers)
-    centers = joint.means if best is None else best[1]
+        return float(torch.cdist(filled, centers).amin(1).square().sum()), centers
+
+    _, centers = min((clustered() for _ in range(4)), key=lambda found: found[0])
     member = one_hot(torch.cdist(filled, centers).argmin(1), components).to(filled)
     away = filled - member @ centers
     common = away.T @ away / len(filled)

@@ -33,7 +33,7 @@ be given per row, so that members of an ensemble can start from different joints
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -106,10 +106,6 @@ class Joint(NamedTuple):
     means: Tensor
     covariances: Tensor
 
-    def take(self, which: Tensor | slice) -> "Joint":
-        """The joints at ``which`` of a stack of them."""
-        return Joint(*(part[which] for part in self))
-
 
 class Factors(NamedTuple):
     """r factors behind D features: means (..., D), loadings (..., D, r), noise (..., D), the variances psi."""
@@ -118,9 +114,13 @@ class Factors(NamedTuple):
     loadings: Tensor
     noise: Tensor
 
-    def take(self, which: Tensor | slice) -> "Factors":
-        """Those at ``which`` of a stack of them."""
-        return Factors(*(part[which] for part in self))
+
+_Gaussians = TypeVar("_Gaussians", Joint, Factors)
+
+
+def take(joint: _Gaussians, which: Tensor | slice) -> _Gaussians:
+    """Those at ``which`` of a stack of joints, or of factors."""
+    return type(joint)(*(part[which] for part in joint))
 
 
 class Conditioned(NamedTuple):
@@ -150,7 +150,7 @@ def condition(joint: Joint | Factors, features: Tensor, known: Tensor) -> Condit
     answer = _by_rows if one_by_one else _by_runs
     size = max(1, _CHUNK // (joint.means.shape[-2] * features.shape[1] ** 2))
     some = [slice(i, i + size) for i in range(0, max(len(features), 1), size)]
-    parts = [answer(joint.take(rows) if own else joint, features[rows], known[rows]) for rows in some]
+    parts = [answer(take(joint, rows) if own else joint, features[rows], known[rows]) for rows in some]
     return parts[0] if len(parts) == 1 else Conditioned(*(torch.cat(column) for column in zip(*parts)))
 
 

@@ -225,9 +225,16 @@ def _one_pass(task: Task) -> Items:
     likelihood = likelihood_of(task.table)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(task.seed)
-        size = {"width": 64, "depth": 2, "heads": 4}
-        shape = (task.variables,)
-        network = OnePassTransformer(task.kind, shape, likelihood.width, **size, positions="learned", dropout=0.1)
+        network = OnePassTransformer(
+            task.kind,
+            (task.variables,),
+            likelihood.width,
+            width=64,
+            depth=2,
+            heads=4,
+            positions="learned",
+            dropout=0.1,
+        )
     return _trained(task, Model(network, likelihood), recipes.one_pass(task.variables), 4e-3, 64)
 
 

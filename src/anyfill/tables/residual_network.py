@@ -11,9 +11,9 @@ unknown variable j given the known ones, and learns only the rest, h = MLP_m(kno
     codes     logits                    [log p_j(code) of the joint                       + h] sharpen
 
 which a ``SpikedMixture`` or ``Categorical`` reads. At h = 0 a member *is* its joint. Numbers enter as themselves and as
-T bins between quantiles. The answer is the pool of all members and, with h = 0, of the joints
-themselves, with weights for each variable that a recipe sets (``set_weights``), and so are ``widen`` and ``sharpen``,
-factors on its scales and logits. All members are computed in one batched product.
+T bins between quantiles. The answer is the pool of all members and, with h = 0, of the joints themselves, with weights
+for each variable that a recipe sets (``set_weights``), and so are ``widen`` and ``sharpen``, factors on its scales and
+logits. All members are computed in one batched product.
 
 **Bins.** With edges e_1 < e_2 < … at equally spaced quantiles of a variable's values, bin t of a value x says how much
 of the bin lies below x, from -1/2 (nothing) to 1/2 (all of it): a step at any threshold costs one weight, as in a tree.
@@ -87,19 +87,16 @@ class GaussianResidualEnsemble(nn.Module):
         self.expansion = Expansion(self.sizes)
         features, numbers = self.expansion.features, self.expansion.numbers
         for number, count in enumerate(self.joints):
+            blank = Joint(torch.zeros(count), torch.zeros(count, features), torch.eye(features).repeat(count, 1, 1))
             if self.rank and number == 0:
-                self._keep("means_0", torch.zeros(features))
-                self._keep("loadings_0", torch.zeros(features, self.rank))
-                self._keep("noise_0", torch.ones(features))
-                continue
-            self._keep(f"log_weights_{number}", torch.zeros(count))
-            self._keep(f"means_{number}", torch.zeros(count, features))
-            self._keep(f"covariances_{number}", torch.eye(features).repeat(count, 1, 1))
-        self._keep("edges", torch.zeros(numbers, self.bins))
-        self._keep("reach", torch.ones(numbers, self.bins))
-        self._keep("pool", torch.zeros(self.variables, self.candidates))
-        self._keep("widen", torch.zeros(self.variables, 1))
-        self._keep("sharpen", torch.zeros(self.variables, 1))
+                blank = Factors(torch.zeros(features), torch.zeros(features, self.rank), torch.ones(features))
+            for name, part in zip(blank._fields, blank):
+                self.register_buffer(f"{name}_{number}", part)
+        self.register_buffer("edges", torch.zeros(numbers, self.bins))
+        self.register_buffer("reach", torch.ones(numbers, self.bins))
+        self.register_buffer("pool", torch.zeros(self.variables, self.candidates))
+        for name in ("widen", "sharpen"):
+            self.register_buffer(name, torch.zeros(self.variables, 1))
         self.register_load_state_dict_pre_hook(_complete)
         self._has_spikes = any(self.spikes)
         logits, other = max(map(len, self.spikes)) + self.components, 2 * self.components
@@ -108,7 +105,7 @@ class GaussianResidualEnsemble(nn.Module):
         self._shared = [logits, self.components, self.components] if alike and not has_room else None
         layout = head_layout(self.sizes, self.spikes, self.shares, self.components, self.member_outputs)
         for name, buffer in zip(layout._fields, layout):
-            self._keep(name, buffer, persistent=False)
+            self.register_buffer(name, buffer, persistent=False)
         inputs = features + self.variables + numbers * self.bins
         if self.has_joints:
             inputs += features + numbers + max(self.joints)
@@ -271,9 +268,6 @@ class GaussianResidualEnsemble(nn.Module):
         """The head of all variables (N, P)."""
         parts = (self.get_buffer(name) for name in ("role", "value", "log_start", "widen", "sharpen"))
         return Head(*parts, has_spikes=self._has_spikes, shared=self._shared)
-
-    def _keep(self, name: str, value: Tensor, persistent: bool = True) -> None:
-        self.register_buffer(name, value, persistent=persistent)
 
 
 def _complete(module: nn.Module, state: dict[str, Any], prefix: str, *_: object) -> None:
