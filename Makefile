@@ -17,7 +17,7 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-BENCHMARKS := $(filter-out benchmarks/common.py benchmarks/peers_apart.py %_laws.py %_peers.py,$(sort $(wildcard benchmarks/*.py)))
+BENCHMARKS := $(filter-out __init__ common peers_apart %_laws %_peers,$(basename $(notdir $(sort $(wildcard benchmarks/*.py)))))
 
 # Matplotlib must not look for a screen, and pyright must not look for a newer pyright.
 export MPLBACKEND := Agg
@@ -44,7 +44,7 @@ test-all: $(STAMP)
 	@$(BIN)/python -m pytest -n auto -q
 
 bench: $(STAMP)
-	@for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python "$$file"; done
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; done
 
 # The stamp is older than the files it depends on, or missing: then (and only then) pip runs.
 $(STAMP): pyproject.toml constraints.txt

@@ -20,12 +20,11 @@ from anyfill.text.characters import TEXT8
 from anyfill.text.recipes import text_model, text_objective
 from anyfill.training import load_model, save_model
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
-text8 = pytest.importorskip("text8")
-text8_ask = pytest.importorskip("text8_ask")
-text8_common = pytest.importorskip("text8_common")
-text8_plot = pytest.importorskip("text8_plot")
-text_model_script = pytest.importorskip("text_model")
+text8 = pytest.importorskip("experiments.mac.text8")
+text8_ask = pytest.importorskip("experiments.mac.text8_ask")
+text8_common = pytest.importorskip("experiments.mac.text8_common")
+text8_plot = pytest.importorskip("experiments.mac.text8_plot")
+text_model_script = pytest.importorskip("experiments.one_pass.text_model")
 
 LENGTH = 8
 
@@ -65,7 +64,7 @@ def test_every_recipe_is_asked_the_same(monkeypatch):
 
 
 def test_the_questions_are_those_of_the_earlier_comparison():
-    earlier = pytest.importorskip("mac_vs_ardm").questions(7, 5, torch.device("cpu"))
+    earlier = pytest.importorskip("experiments.mac.vs_ardm").questions(7, 5, torch.device("cpu"))
     for name, question in text8_ask.questions(7, 5, "cpu", 250).items():
         assert torch.equal(question.given, earlier[name].given)
         assert torch.equal(question.asked, earlier[name].asked)
@@ -232,7 +231,7 @@ def test_the_report_is_made_from_records_alone_and_again_from_its_own_copies(rec
     assert (results / "text8.png").stat().st_size > 20_000
     assert "each" not in json.dumps(document)
     assert str(tmp_path) not in json.dumps(document)
-    again = text8.report(results / "text8", results)
+    again = text8.report(results / "logs" / "text8", results)
     assert {**again, "environment": 0} == {**document, "environment": 0}
     printed = capsys.readouterr().out
     assert "NOT comparable" in printed
