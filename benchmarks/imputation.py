@@ -26,10 +26,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from tables.holes import WAYS
-
 from benchmarks.common import RESULTS, ROOT, commit, write_result
 from benchmarks.tables import jobs, report, sets
+from benchmarks.tables.holes import WAYS
 
 DEFAULT_METHODS = ("mean", "knn", "ridge", "posterior", "trees", "miceforest", "em", "gaussian", "ours")
 QUICK = {"tables": "wine,penguins", "methods": "mean,knn,ridge,em,ours", "holes": "mcar", "modes": "in", "seeds": "0"}

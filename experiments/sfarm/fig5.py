@@ -12,10 +12,10 @@ standardised units, against the number of features known; area = trapezoid / d, 
 
 sfarm is the paper's network stopped early (``sfarm-stop`` of ``experiments.common``). Four estimators of the
 information are at hand: "draws" and "divergence", from joint draws; "quantiles", the divergence at equally likely
-points of each p(x_j | x_O) instead, which leaves less noise to mislead the choice; and "calibrated", the same held against what
-measuring told in up to 300 training rows, which is what ``TableModel.next_feature`` does with the rows it keeps
-(``anyfill.tables.reference``: the same function makes the chooser). Which one a model uses is chosen without
-any test row: a tenth of the training rows of the first splits is kept aside, models are trained on the rest, and the
+points of each p(x_j | x_O) instead, which leaves less noise to mislead the choice; and "calibrated", the same held
+against what measuring told in up to 300 training rows, which is what ``TableModel.next_feature`` does with the rows it
+keeps (``anyfill.tables.reference``: the same function makes the chooser). Which one a model uses is chosen without any
+test row: a tenth of the training rows of the first splits is kept aside, models are trained on the rest, and the
 estimator with the lowest area (root mean squared error, relative to random, mean over sets) on the rows kept aside is
 taken for all sets and splits. The global order uses the same one ("quantiles" for "calibrated", which has an order of
 its own: "told" is what calibration comes to where all rows are alike).
