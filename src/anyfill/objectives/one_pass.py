@@ -39,7 +39,15 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_probability
 from anyfill.model import Model
 from anyfill.questions.order import Increasing
-from anyfill.questions.question import Factorization, Order, Question, Questions, chain_rank, path_factorizations_of
+from anyfill.questions.question import (
+    Factorization,
+    Order,
+    Question,
+    Questions,
+    chain_rank,
+    path_factorizations_of,
+    rank_of,
+)
 from anyfill.rank import NEVER, asked_in
 from anyfill.rows import Rows
 
@@ -54,6 +62,7 @@ class OnePassLoss:
         joint_share: share of rows read in w's order from first to last.
         conditioned_share: share of the other rows whose given block is told, not answered and scored.
         weigh: what counts once: every scored term, or every scored block ("questions").
+        joint_orders: what rows of the joint share follow, each as often as the others; none = w.
     """
 
     questions: Questions
@@ -61,12 +70,15 @@ class OnePassLoss:
     joint_share: float = 0.25
     conditioned_share: float = 0.0
     weigh: Literal["terms", "questions"] = "terms"
+    joint_orders: tuple[Order, ...] = ()
 
     def __post_init__(self) -> None:
         if self.weigh not in ("terms", "questions"):
             raise refuse("weigh", expected="'terms' or 'questions'", got=repr(self.weigh))
         require_probability("joint_share", self.joint_share)
         require_probability("conditioned_share", self.conditioned_share)
+        if any(order.random for order in self.joint_orders):
+            raise refuse("joint_orders", expected="orders that are not random", got=repr(self.joint_orders))
 
     @property
     def factorizations(self) -> frozenset[Factorization]:
@@ -94,7 +106,13 @@ class OnePassLoss:
             told = torch.rand(batch, 1, generator=generator, device=generator.device) < self.conditioned_share
             answered = torch.where(told, rank, answered)
         block = torch.where(question.given, 0, torch.where(question.asked, 1, 2))
-        return answered + variables * block
+        rank = answered + variables * block
+        if not self.joint_orders:
+            return rank
+        asked = torch.ones(1, variables, dtype=torch.bool, device=rank.device)
+        each = torch.cat([rank_of(order, Question(~asked, asked), generator=generator) for order in self.joint_orders])
+        which = torch.randint(len(each), (batch,), generator=generator, device=generator.device)
+        return torch.where(joint, each[which] + variables, rank)
 
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
         """(B,) nats of what is asked (rank >= 0); what is told (rank < 0) is read, not scored."""

@@ -1,0 +1,204 @@
+"""SFARM's Table 2, the long run: exact nats of static binarised MNIST by one one-pass model, in eight scans at once.
+
+    python -m experiments.sfarm.static_mnist train --out RUN --seconds 1300     one GPU; log and weights under RUN
+    python -m experiments.sfarm.static_mnist score --out RUN                    all 10,000 test rows; RUN/score.json
+
+Data: Larochelle's file (50,000 / 10,000 / 10,000), packed bits, in ANYFILL_DATA. The validation rows choose the
+checkpoint, the test rows are looked at once. Half of the rows that follow a scan follow the raster order, the others
+one of the other seven; the rest of the rows practise any subset and rectangles, so that the same model fills holes.
+
+Reported, in nats per picture: each scan by itself (one order, one pass, exact); their equal mixture,
+log 1/8 sum_k p(x | scan k), which is exact too; halves, a hole and its frame, and random pixels given others, in bits
+per asked pixel.
+"""
+
+import argparse
+import json
+import math
+import os
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from anyfill.likelihoods import Bernoulli
+from anyfill.model import Model
+from anyfill.networks import Discrete, OnePassTransformer
+from anyfill.objectives import OnePassLoss
+from anyfill.questions import Increasing, Mixture, Question, UniformSplits
+from anyfill.questions.grids import Rectangles, scans
+from anyfill.questions.question import chain_rank
+from anyfill.rank import asked_in
+from anyfill.rows import Rows
+from anyfill.training import FitOptions, JsonLines, fit, load_model, save_model
+
+SIDE = 28
+SCANS = scans(SIDE, SIDE)
+
+
+def read(part: str) -> Tensor:
+    """int64 (rows, 784) of one part: train, valid or test."""
+    default = Path(__file__).resolve().parents[3] / "shared" / "data"
+    folder = Path(os.environ.get("ANYFILL_DATA", default)) / "mnist_static_binarized"
+    with np.load(folder / "binarized_mnist_packed.npz", allow_pickle=False) as packed:
+        return torch.from_numpy(np.unpackbits(packed[part], axis=1)).long()
+
+
+def fresh(arguments: argparse.Namespace) -> Model:
+    """The model, untrained."""
+    torch.manual_seed(arguments.seed)
+    network = OnePassTransformer(
+        Discrete(2),
+        (SIDE, SIDE),
+        1,
+        width=arguments.width,
+        depth=arguments.depth,
+        heads=arguments.width // 64,
+        dropout=arguments.dropout,
+        given="full",
+        ignored="blank",
+    )
+    return Model(network, Bernoulli())
+
+
+def objective(arguments: argparse.Namespace) -> OnePassLoss:
+    """Scans, subsets and rectangles."""
+    questions = Mixture((UniformSplits(SIDE * SIDE), Rectangles(SIDE, SIDE)))
+    joint = (Increasing(),) * 7 + SCANS[1:]
+    return OnePassLoss(questions, Increasing(), arguments.joint, 0.8, joint_orders=joint)
+
+
+def train(arguments: argparse.Namespace) -> None:
+    """Train against the clock, save the best by validation."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    cuda = device.type == "cuda"
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    rows = {part: Rows.from_values(read(part)[: arguments.rows].to(device)) for part in ("train", "valid")}
+    valid = rows["valid"].take(torch.arange(min(2048, len(rows["valid"])), device=device))
+    options = FitOptions(
+        steps=arguments.steps,
+        seconds=arguments.seconds,
+        batch_size=arguments.batch,
+        learning_rate=arguments.rate,
+        warmup_steps=200,
+        optimizer="muon",
+        betas=(0.9, 0.95),
+        weight_decay=arguments.decay,
+        ema=0.999,
+        precision="bf16-mixed" if cuda else "32-true",
+        compile=cuda,
+        report_every=100,
+        validate_every=1000 if cuda else 5,
+        seed=arguments.seed,
+    )
+    if cuda:  # compiling does not count
+        warm = {**asdict(options), "steps": 3, "seconds": None}
+        fit(fresh(arguments).to(device), rows["train"], objective(arguments), FitOptions(**warm), validation=valid)
+    model, start = fresh(arguments).to(device), time.perf_counter()
+    log = arguments.out / "train.jsonl"
+    log.unlink(missing_ok=True)
+    done = fit(model, rows["train"], objective(arguments), options, validation=valid, metrics=[JsonLines(log)])
+    save_model(model.cpu(), arguments.out / "model")
+    said = {name: str(value) if isinstance(value, Path) else value for name, value in vars(arguments).items()}
+    record = {
+        "arguments": said,
+        "steps": done.steps,
+        "best_step": done.best_step,
+        "seconds": time.perf_counter() - start,
+        "parameters": sum(one.numel() for one in model.parameters()),
+        "options": asdict(options),
+        "device": torch.cuda.get_device_name() if cuda else "cpu",
+        "torch": torch.__version__,
+    }
+    (arguments.out / "train.json").write_text(json.dumps(record, indent=1) + "\n")
+    print(f"{done.steps} steps, best after {done.best_step}", flush=True)
+
+
+@torch.no_grad()
+def terms(model: Model, x: Tensor, rank: Tensor, rows: int = 250) -> Tensor:
+    """float64 (B,): log p of what has a rank from 0 on, given what ranks before it."""
+    found: list[Tensor] = []
+    for part, when in zip(x.split(rows), rank.split(rows)):
+        log_prob = model.chain(part, when).log_prob(part).double()
+        found.append(torch.where(asked_in(when), log_prob, 0.0).sum(1))
+    return torch.cat(found)
+
+
+def structured(count: int) -> dict[str, Tensor]:
+    """bool (784,) each: what is asked."""
+    grid = torch.zeros(SIDE, SIDE, dtype=torch.bool)
+    asked = {name: grid.clone() for name in ("top", "bottom", "left", "right", "hole", "frame")}
+    half, quarter = SIDE // 2, SIDE // 4
+    asked["top"][:half], asked["bottom"][half:] = True, True
+    asked["left"][:, :half], asked["right"][:, half:] = True, True
+    asked["hole"][quarter : SIDE - quarter, quarter : SIDE - quarter] = True
+    asked["frame"] = ~asked["hole"]
+    source = torch.Generator().manual_seed(count)
+    for share in (5, 10, 20, 30, 50, 90):
+        asked[f"random {share} %"] = torch.rand(SIDE, SIDE, generator=source) < share / 100
+    return {name: one.flatten() for name, one in asked.items()}
+
+
+def score(arguments: argparse.Namespace) -> None:
+    """Every test row, exactly."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    torch.set_float32_matmul_precision("high")
+    model = load_model(arguments.out / "model").to(device).eval()
+    x = read("test")
+    x = (x if arguments.rows is None else x[:: max(1, len(x) // arguments.rows)]).to(device)
+    found: dict[str, Any] = {"rows": len(x), "scans": {}, "questions": {}}
+    asked = torch.ones(1, SIDE * SIDE, dtype=torch.bool, device=device)
+    everything, source = Question(~asked, asked), torch.Generator(device)  # nothing is drawn: it says the device
+    start = time.perf_counter()
+    each: list[Tensor] = []
+    for number, scan in enumerate(SCANS):
+        rank = chain_rank(scan, everything, generator=source).expand(len(x), -1)
+        each.append(terms(model, x, rank))
+        found["scans"][str(number)] = {"scan": repr(scan), **nats(each[-1])}
+        if number == 0:
+            found["seconds_of_one_scan"] = time.perf_counter() - start
+    found["mixture_of_8_scans"] = nats(torch.stack(each).logsumexp(0) - math.log(len(each)))
+    for name, asked in structured(0).items():
+        asked = asked.to(device)
+        question = Question(~asked.unsqueeze(0), asked.unsqueeze(0))
+        rank = chain_rank(Increasing(), question, generator=source).expand(len(x), -1)
+        bits = -terms(model, x, rank) / int(asked.sum()) / math.log(2)
+        found["questions"][name] = {"bits_per_asked_pixel": float(bits.mean()), "stderr": _error(bits)}
+    (arguments.out / "score.json").write_text(json.dumps(found, indent=1) + "\n")
+    print(f"raster {found['scans']['0']['nats']:.3f}, mixture {found['mixture_of_8_scans']['nats']:.3f}", flush=True)
+
+
+def nats(log_prob: Tensor) -> dict[str, float]:
+    """The mean over rows, with its standard error."""
+    return {"nats": float(-log_prob.mean()), "stderr": _error(log_prob)}
+
+
+def _error(values: Tensor) -> float:
+    return float(values.std() / math.sqrt(len(values)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("train", "score"))
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--rate", type=float, default=3e-3)
+    parser.add_argument("--decay", type=float, default=0.1)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--width", type=int, default=384)
+    parser.add_argument("--depth", type=int, default=8)
+    parser.add_argument("--joint", type=float, default=0.7, help="share of rows that follow a scan")
+    parser.add_argument("--rows", type=int, help="so many rows only, for a trial")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    {"train": train, "score": score}[arguments.command](arguments)
+
+
+if __name__ == "__main__":
+    main()
