@@ -40,6 +40,6 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return posixpath.relpath(inside, posixpath.dirname(here) or ".") + anchor
         if not (ROOT / real).exists():
             return match[0]  # left for mkdocs to complain about
-        return f"{config.repo_url}/{'tree' if (ROOT / real).is_dir() else 'blob'}/main/{real}{anchor}"
+        return f"{config.extra['repository']}/{'tree' if (ROOT / real).is_dir() else 'blob'}/main/{real}{anchor}"
 
     return _LINK.sub(target, markdown)
