@@ -1,7 +1,7 @@
 """Hooks of ``make docs``: the site also shows what lies outside docs/, and the pages stay readable as plain files.
 
-Pages link to the repository as it is on disk (``../results/sfarm/fig5.png``). Pictures that they show are copied into the
-site, CONTRIBUTING.md and CHANGELOG.md become pages, and a link to any other file goes to the repository on the web.
+Pages link to the repository as it is on disk (``../results/sfarm/fig5.png``). Pictures that they show are copied into
+the site, CONTRIBUTING.md and CHANGELOG.md become pages, and a link to any other file goes to the repository on the web.
 """
 
 import posixpath
