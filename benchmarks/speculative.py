@@ -31,7 +31,7 @@ from torch import Tensor
 from anyfill.evaluation import log_prob
 from anyfill.model import Model
 from anyfill.questions import Factorization, Question
-from anyfill.samplers import CachedChain, Decoder, Speculative, sample
+from anyfill.samplers import CachedChain, Sampler, Speculative, sample
 from anyfill.samplers.drafts import NgramDraft
 from anyfill.text.characters import TEXT8, Windows
 from anyfill.text.recipes import TEXT_SIZES, TextSize, text_model, text_objective
@@ -112,7 +112,7 @@ class Run:
 
 
 def measure(
-    model: Model, chunks: Tensor, question: Question, ways: dict[str, Decoder], arguments: argparse.Namespace
+    model: Model, chunks: Tensor, question: Question, ways: dict[str, Sampler], arguments: argparse.Namespace
 ) -> dict[str, Run]:
     """Every way on these chunks (B, 250), taking turns."""
     device, asked = chunks.device, int(question.asked.sum(1)[0])
@@ -165,7 +165,7 @@ def main() -> None:
     draft = NgramDraft.of(tokens, TEXT8.size, order=arguments.order).to(device)
     counting = time.perf_counter() - began
     settings = {"window": arguments.window, "price": arguments.price}
-    ways: dict[str, Decoder] = {
+    ways: dict[str, Sampler] = {
         "one by one": CachedChain(),
         "own": Speculative(**settings),
         "counts": Speculative(draft=draft, **settings),

@@ -47,7 +47,10 @@ SENTENCES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: Question(x(1, 0, 0), x(0, 1, 1)),
         r"dtype of given: expected torch.bool \(True = known",
     ),
-    "NaN where asked": (lambda: log_prob(numbers(), x(0.0, NAN, 1.0), Question(NOTHING, ALL)), "x: expected finite"),
+    "NaN where asked": (
+        lambda: log_prob(numbers(), x(0.0, NAN, 1.0), Question(NOTHING, ALL)),
+        "value at row 0, variable 1: expected a finite",
+    ),
     "level": (
         lambda: numbers().given(x(NAN, NAN, 0.0)).interval(90),
         "level: expected a number between 0 and 1, got 90",

@@ -31,6 +31,7 @@ from anyfill.tables.residual_ensemble import GaussianResidualEnsemble
 from anyfill.training.describe import build, describe, exported_parts
 
 N = 4
+MISSING = object()
 CODES = networks.Discrete(3)
 ORDERS = [
     questions.Increasing(),
@@ -133,7 +134,7 @@ CONTRACTS: list[tuple[list[Any], type]] = [
     (OBJECTIVES, objectives.Objective),
     (WEIGHTS, objectives.Weights),
     (POLICIES, samplers.Policy),
-    (DECODERS, samplers.Decoder),
+    ([*POLICIES, *DECODERS], samplers.Sampler),
     (CHOOSERS, Chooser),
     (REWARDING, Rewarding),
     (CORRUPTIONS, corruption.Corruption),
@@ -151,6 +152,7 @@ PLAIN = {
         "Real",
         "Mixed",
         "Answer",
+        "Task",
         "Draw",
         "Sample",
         "State",
@@ -175,10 +177,10 @@ def complaint(part: Any, protocol: type) -> str | None:
     """Why a part (or a class of parts) does not satisfy a Protocol; None if it does."""
     kind = part if isinstance(part, type) else type(part)
     for name, wanted in members(protocol).items():
-        own = getattr(kind, name, getattr(part, name, None))
+        own = getattr(kind, name, getattr(part, name, MISSING))
         if name == "__call__" and issubclass(kind, nn.Module):
             own = kind.forward
-        if own is None:
+        if own is MISSING:
             return f"{kind.__name__} has no {name}"
         if not inspect.isfunction(wanted):
             continue

@@ -39,13 +39,13 @@ from anyfill.samplers import (
     AnnealedGibbs,
     CachedChain,
     Confidence,
-    Decoder,
     Draw,
     EntropyBounded,
     Follow,
     Gibbs,
     Policy,
     Rewrite,
+    Sampler,
     Speculative,
     trace,
 )
@@ -67,7 +67,7 @@ _WAVE = {32: 0, 128: 1, 8: 1, 64: 2, 16: 2, 250: 3, 1.0: 0, 10.0: 0, 0.1: 1, 3.0
 """When a setting's turn comes: the middle, then what is around it, then what takes longest."""
 
 Task = Literal["free", "blanks", "text"]
-Made = Policy | Decoder
+Made = Sampler
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """One way to refuse bad input: a sentence that names what, where, what was expected and what came instead."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -31,12 +31,26 @@ def require_probability(name: str, value: float) -> None:
         raise refuse(name, expected="a number from 0 to 1", got=repr(value))
 
 
+def require_member(name: str, value: object, allowed: Sequence[object]) -> None:
+    """Refuse anything but one of these."""
+    if value not in allowed:
+        raise refuse(name, expected=" or ".join(map(repr, allowed)), got=repr(value))
+
+
 def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> None:
     """Refuse a tensor whose shape differs from ``shape``; ``None`` stands for any length."""
     fits = tensor.dim() == len(shape) and all(want is None or want == have for want, have in zip(shape, tensor.shape))
     if not fits:
         wanted = "(" + ", ".join("any" if want is None else str(want) for want in shape) + ")"
         raise refuse(f"shape of {name}", expected=wanted, got=tuple(tensor.shape))
+
+
+def refuse_cells(bad: Tensor, x: Tensor, expected: str | Callable[[int], str], *, what: str = "value") -> None:
+    """Refuse rows x (B, N) with a bad cell (bool (B, N)), naming the first; ``expected`` may depend on its variable."""
+    if bool(bad.any()):
+        row, variable = (int(i) for i in bad.nonzero()[0])
+        wanted = expected if isinstance(expected, str) else expected(variable)
+        raise refuse(f"{what} at row {row}, variable {variable}", expected=wanted, got=x[row, variable].item())
 
 
 def require_bool(name: str, tensor: Tensor) -> None:

@@ -19,17 +19,17 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_bool, require_count, require_shape
+from anyfill.checks import refuse, refuse_cells, require_bool, require_count, require_shape
 from anyfill.evaluation.acquire import Information, information
 from anyfill.evaluation.chain import CELLS_PER_PASS, LogProb, log_prob
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
-from anyfill.questions.question import Factorization, Question, chain_rank
+from anyfill.questions.question import Factorization, Question
 from anyfill.questions.supported import step_factorization, untrained
 from anyfill.samplers.draw import Draw
-from anyfill.samplers.policy import Policy
-from anyfill.samplers.sample import Decoder, sample
+from anyfill.samplers.loop import sample
+from anyfill.samplers.policy import Sampler
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,15 +59,10 @@ class Conditional:
             context: optional side information (B, ...).
         """
         x, known = _one_or_more_rows(model, x, known)
-        bad = known & ~x.isfinite()
-        _refuse_cells(bad, x, "a finite number, or NaN and not known")
-        sizes = code_sizes(model.likelihood, model.variables).to(x.device)
-        coded = known & (sizes > 0)
-        _refuse_cells(
-            coded & ((x < 0) | (x >= sizes) | (x != x.round())), x, "a code from 0 to its number of values - 1"
-        )
+        model.check_given(x, known)
         if context is not None and (context.dim() == 0 or len(context) != len(x)):
             raise refuse("context", expected=f"one entry for each of {len(x)} rows", got=tuple(context.shape))
+        sizes = code_sizes(model.likelihood, model.variables)
         dtype = torch.int64 if bool((sizes > 0).all()) else x.dtype if x.is_floating_point() else torch.float32
         x = torch.where(known, x, torch.zeros_like(x)).to(dtype)
         device = next(chain(model.parameters(), model.buffers()), x).device
@@ -84,7 +79,7 @@ class Conditional:
         *,
         asked: Tensor | None = None,
         draw: Draw | None = None,
-        policy: Policy | Decoder | None = None,
+        policy: Sampler | None = None,
         seed: int | None = None,
         generator: Generator | None = None,
         rows_per_pass: int | None = None,
@@ -150,9 +145,9 @@ class Conditional:
         told = self.x.repeat(times, 1)
         if asked is None:
             named = ~rows.isnan() if self.x.is_floating_point() else ~rows.isnan() & (rows != -1)
-            _refuse_cells(given & named & (rows.to(told.dtype) != told), rows, "the value that is given, or none")
+            refuse_cells(given & named & (rows.to(told.dtype) != told), rows, "the value that is given, or none")
             wanted &= named
-        _refuse_cells(wanted & ~rows.isfinite(), rows, "a finite number where asked")
+        refuse_cells(wanted & ~rows.isfinite(), rows, "a finite number where asked")
         rows = torch.where(wanted, rows, torch.zeros_like(rows))
         if not self.x.is_floating_point():
             rows = torch.where(rows == rows.round(), rows, -2)  # a fraction is no code: impossible, not rounded
@@ -183,11 +178,9 @@ class Conditional:
         chance = model.corruption.shows_unknown or model.order.random
         source = self._generator(None, None) if chance else None
         with model.evaluating():
-            if not model.is_one_pass:
-                shown = model.corruption.fill(self.x, self.known, generator=source)
-                return model.marginals(shown, self.known, self.context)
-            block = chain_rank(model.order, Question(self.known, torch.zeros_like(self.known)), generator=source)
-            return model.chain(self.x, torch.where(self.known, block, 0), self.context)
+            shown = model.corruption.fill(self.x, self.known, generator=source)
+            rank = model.known_rank(self.known, generator=source) if model.is_one_pass else None
+            return model.likelihood(model.params(shown, self.known, rank=rank, context=self.context))
 
     def mean(self) -> Tensor:
         """(B, N) floating point: the expected value (code) of each unknown variable; given values as they are."""
@@ -280,10 +273,3 @@ def _one_or_more_rows(model: Model, x: Tensor, known: Tensor | None) -> tuple[Te
         x, known = x.unsqueeze(0), None if known is None else known.unsqueeze(0)
     require_shape("x", x, (None, model.variables))
     return x, ~x.isnan() if known is None else known.to(x.device)
-
-
-def _refuse_cells(bad: Tensor, x: Tensor, expected: str) -> None:
-    """ValueError naming the first bad cell (bool (B, N)), if there is one."""
-    if bool(bad.any()):
-        row, variable = (int(i) for i in bad.nonzero()[0])
-        raise refuse(f"value at row {row}, variable {variable}", expected=expected, got=x[row, variable].item())

@@ -1,5 +1,6 @@
 """The model: network + corruption + likelihood -> p(x_j | known), the one ``nn.Module`` everything else takes.
 
+    params(x, known)      what the likelihood reads as p(x_j | known), of every j or of some cells: one pass
     marginals(x, known)   p(x_j | known) for every j, one pass
     chain(x, rank)        p(x_j | all that rank before j) for every j, one pass (one-pass networks only)
 
@@ -14,12 +15,12 @@ from typing import TYPE_CHECKING, cast
 import torch
 from torch import Tensor, nn
 
-from anyfill.checks import refuse, require_shape
+from anyfill.checks import refuse, refuse_cells, require_shape
 from anyfill.corruption import Absorbing, Corruption
 from anyfill.likelihoods.marginals import Likelihood, Marginals
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.networks.embed import Discrete, Mixed
-from anyfill.networks.network import Cached, Network, OnePass
+from anyfill.networks.network import AnswersCells, Cached, Network, OnePass
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Factorization, Order, Question, chain_rank
 
@@ -110,25 +111,61 @@ class Model(nn.Module):
             raise refuse("network", expected="a cached network (.open, .extend)", got=type(self.network).__name__)
         return self.network
 
-    def marginals(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Marginals:
-        """p(x_j | known) for every j, from values (B, N) and known (B, N); unknown values are not read.
+    @property
+    def fixed_order(self) -> Order:
+        """The order w, or by index if w is random."""
+        return Increasing() if self.order.random else self.order
 
-        A one-pass network reads the known block in the order w (by index, if w is random).
+    def known_rank(self, known: Tensor, *, generator: torch.Generator | None = None) -> Tensor:
+        """int64 (B, N): the known variables (B, N) in w's order, -g … -1, and each other one answered next, by itself.
+
+        A random w is drawn from the generator; without one, known variables are read by index.
         """
+        order = self.fixed_order if generator is None else self.order
+        block = chain_rank(order, Question(known, torch.zeros_like(known)), generator=generator)
+        return torch.where(known, block, 0)
+
+    def params(
+        self,
+        x: Tensor,
+        known: Tensor,
+        *,
+        rank: Tensor | None = None,
+        context: Tensor | None = None,
+        cells: tuple[Tensor, Tensor] | None = None,
+    ) -> Tensor:
+        """(B, N, P): what the likelihood reads as p(x_j | known) for every j; meaningless where j is known.
+
+        Args:
+            x: values (B, N); unknown ones are read only if the corruption shows them.
+            known: bool (B, N).
+            rank: int64 (B, N), in which order a one-pass network reads the known variables, the others tied behind
+                them (NEVER = not asked); by default ``known_rank(known)``. Other networks know no order.
+            context: optional side information (B, ...).
+            cells: (row, variable), each (H,): the parameters of these cells alone, (H, P), which may be cheaper.
+        """
+        self.check_context(context)
         if self.is_one_pass:
-            w = Increasing() if self.order.random else self.order
-            block = chain_rank(w, Question(known, torch.zeros_like(known)))
-            return self.chain(x, torch.where(known, block, 0), context)
-        self._check_context(context)
-        shown, told = self.corruption.show(x, known)
-        return self.likelihood(self.network(shown, told, context))
+            x = torch.where(known, x, torch.zeros_like(x))
+            params = self.one_pass.chain(x, self.known_rank(known) if rank is None else rank, context)
+        elif cells is not None and context is None and isinstance(self.network, AnswersCells):
+            # It looks at nothing that would have to be blanked.
+            shown, told = self.corruption.show(x, known) if self.corruption.shows_unknown else (x, known)
+            return self.network.at(shown, told, *cells)
+        else:
+            params = self.network(*self.corruption.show(x, known), context)
+        return params if cells is None else params[cells]
+
+    def marginals(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Marginals:
+        """p(x_j | known) for every j, from values (B, N) and known (B, N), as ``params``."""
+        return self.likelihood(self.params(x, known, context=context))
 
     def chain(self, x: Tensor, rank: Tensor, context: Tensor | None = None, *, strict: bool = False) -> Marginals:
         """p(x_j | all that rank before j) for every j, in one pass, from values (B, N) and rank (B, N).
 
         ``strict=True`` promises that no two asked variables tie (see ``OnePass.chain``).
         """
-        self._check_context(context)
+        self.check_context(context)
         return self.likelihood(self.one_pass.chain(x, rank, context, strict=strict))
 
     def given(self, x: Tensor, known: Tensor | None = None, context: Tensor | None = None) -> "Conditional":
@@ -161,15 +198,11 @@ class Model(nn.Module):
         """ValueError if a given value (B, N) is not finite, or no code of its variable: a network would not notice."""
         sizes = code_sizes(self.likelihood, self.variables).to(x.device)
         bad = given & (~x.isfinite() | ((sizes > 0) & ((x < 0) | (x >= sizes) | (x != x.round()))))
-        if bool(bad.any()):
-            row, variable = (int(i) for i in bad.nonzero()[0])
-            size = int(sizes[variable])
-            expected = f"a code from 0 to {size - 1}" if size else "a finite number"
-            raise refuse(
-                f"given value at row {row}, variable {variable}", expected=expected, got=x[row, variable].item()
-            )
+        refuse_cells(
+            bad, x, lambda j: f"a code from 0 to {sizes[j] - 1}" if sizes[j] else "a finite number", what="given value"
+        )
 
-    def _check_context(self, context: Tensor | None) -> None:
+    def check_context(self, context: Tensor | None) -> None:
         """ValueError unless there is a context where, and only where, the network takes one."""
         width = getattr(self.network, "context_width", None)
         if width is None:

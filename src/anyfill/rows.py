@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from anyfill.checks import refuse, require_bool, require_shape
+from anyfill.checks import refuse, refuse_cells, require_bool, require_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +39,7 @@ class Rows:
         require_shape("x", x, (None, None))
         if not x.dtype.is_floating_point:
             return cls(x, torch.ones_like(x, dtype=torch.bool), context)
-        if bool(torch.isinf(x).any()):
-            row, column = (int(i) for i in torch.isinf(x).nonzero()[0])
-            where = f"value at row {row}, variable {column}"
-            raise refuse(where, expected="a finite number or NaN (missing)", got="inf")
+        refuse_cells(x.isinf(), x, "a finite number or NaN (missing)")
         present = ~torch.isnan(x)
         return cls(torch.where(present, x, 0.0), present, context)
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from anyfill.samplers.best_of import best_of
+from anyfill.samplers import best_of
 
 
 def test_the_lowest_scores_come_first_ties_stay_in_order_and_nan_is_last():

@@ -9,12 +9,11 @@ from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import EnumeratedJoint
 from anyfill.questions import Factorization, Question, Shuffled
-from anyfill.samplers import Confidence, Follow, Gibbs, Policy, Speculative, sample
-from anyfill.samplers.sample import Decoder
+from anyfill.samplers import Confidence, Follow, Gibbs, Sampler, Speculative, sample
 
 DRAWS = 20_000
 JOINT = EnumeratedJoint.random(6, 2, generator=Generator().manual_seed(11), concentration=0.5)
-EXACT: dict[str, Policy | Decoder] = {
+EXACT: dict[str, Sampler] = {
     "one by one": Follow(),
     "one by one, shuffled": Follow(Shuffled()),
     "in six groups of one": Follow(groups=6),
@@ -25,7 +24,7 @@ EXACT: dict[str, Policy | Decoder] = {
 }
 
 
-def draw(policy: Policy | Decoder, seed: int) -> Tensor:
+def draw(policy: Sampler, seed: int) -> Tensor:
     """(DRAWS, 6) from nothing."""
     model = Model(JOINT, Categorical(2), factorizations=Factorization)
     x = torch.zeros(DRAWS, 6, dtype=torch.int64)

@@ -12,7 +12,7 @@ from anyfill.likelihoods import Gaussian
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint
 from anyfill.questions import Factorization, Question
-from anyfill.samplers import Forgetful, Policy, sample, trace
+from anyfill.samplers import Follow, Policy, sample, trace
 from anyfill.samplers.remask import Remask
 
 VALUES = 3
@@ -45,9 +45,10 @@ def states_of(kit, policy, generator, *, rows=5, variables=12, question=None):
     return model.network.told, list(trace(model, x, question, policy, generator=generator))
 
 
-def test_it_is_a_policy_that_may_forget():
+def test_it_is_a_policy_that_remasks():
     assert isinstance(Remask(3), Policy)
-    assert isinstance(Remask(3), Forgetful)
+    assert Remask.remask is not Policy.remask
+    assert Follow.remask is Policy.remask  # which takes nothing back
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,7 @@ from anyfill.networks.transformer import Transformer
 from anyfill.questions import Question
 from anyfill.recipes.sunmask import SUNDAE_VARIANTS, SUNMASK_VARIANTS, sundae_variant, sunmask_variant
 from anyfill.samplers import CachedChain, Confidence, Follow, Gibbs, Policy, sample, trace, watch
-from anyfill.samplers.annealed import Anneal, AnnealedGibbs
-from anyfill.samplers.policy import Forgetful
-from anyfill.samplers.rewrite import Rewrite
+from anyfill.samplers.annealed import Anneal, AnnealedGibbs, Rewrite
 
 VALUES = 3
 
@@ -46,10 +44,9 @@ def states_of(kit, policy, generator, *, rows=4, variables=16):
     )
 
 
-def test_it_is_a_policy_that_may_forget():
+def test_it_is_a_policy_that_remasks():
     assert isinstance(Rewrite(3), Policy)
-    assert isinstance(Rewrite(3), Forgetful)
-    assert not isinstance(Follow(), Forgetful)
+    assert Rewrite.remask is not Policy.remask
 
 
 def test_the_triangle_accepts_so_many_of_each_voice(kit, generator):

@@ -117,7 +117,7 @@ def test_a_pair_of_passes_answers_two_variables_at_least(kit, generator):
 def test_rows_advance_on_their_own(kit, generator):
     model = kit.model(EnumeratedJoint.random(6, 2, generator=generator, concentration=0.2), 2)
     question = kit.question(100, [], range(6), 6)
-    states = list(Speculative()(model, torch.zeros(100, 6).long(), question, generator=generator))
+    states = list(trace(model, torch.zeros(100, 6).long(), question, Speculative(), generator=generator))
     middle = states[1].known.sum(1)
     assert middle.min() >= 2
     assert middle.unique().numel() > 1
@@ -132,7 +132,7 @@ def test_the_score_is_the_log_probability_under_the_chain(kit, generator):
     model = kit.model(RandomConditionals(5, 3), 3)
     question = kit.question(200, [1], [0, 2, 4], 5)
     x = torch.randint(3, (200, 5), generator=generator)
-    *_, last = Speculative()(model, x, question, draw=Draw(top_k=2), generator=generator)
+    *_, last = trace(model, x, question, Speculative(), draw=Draw(top_k=2), generator=generator)
     rank = chain_rank(Increasing(), question)
     terms = model.chain(last.x, rank).log_prob(last.x)
     torch.testing.assert_close(last.score, torch.where(question.asked, terms, 0.0))
@@ -288,7 +288,7 @@ def test_modes_are_those_of_one_by_one_sampling(kit, generator, name):
     slow = sample(model, x, question, policy=CachedChain(), draw=mode, generator=generator, allow_untrained=True)
     fast = sample(model, x, question, policy=SPECULATIVE[name], draw=mode, generator=generator, allow_untrained=True)
     assert torch.equal(slow.x, fast.x)
-    *_, last = SPECULATIVE[name](model, x, question, generator=generator, allow_untrained=True)
+    *_, last = trace(model, x, question, SPECULATIVE[name], generator=generator, allow_untrained=True)
     terms = model.chain(last.x, chain_rank(Increasing(), question)).log_prob(last.x).double()
     torch.testing.assert_close(last.score, torch.where(asked, terms, 0.0), atol=1e-5, rtol=0)
 

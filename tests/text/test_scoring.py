@@ -114,7 +114,7 @@ def test_terms_sum_to_the_log_probability_of_evaluation(generator) -> None:
     kind = torch.randint(3, (20, 8), generator=generator)
     question = Question(kind == 0, kind == 1)
     rank = chain_rank(Increasing(), question)
-    found = terms(text.model, x, rank, rows=7)
+    found = terms(text.model, x, rank, rows_per_pass=7)
     assert (found[~question.asked] == 0).all()
     expected = log_prob(text.model, x, question, factorization=Factorization.DIRECT)
     torch.testing.assert_close(found.sum(1), expected.value, atol=1e-6, rtol=0)

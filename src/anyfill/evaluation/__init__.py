@@ -1,7 +1,7 @@
 """Evaluation: log-probabilities with their kind and error, self-consistency, how chains mix, what to measure next."""
 
 from anyfill.evaluation.acquire import Information, information
-from anyfill.evaluation.chain import LogProb, log_prob
+from anyfill.evaluation.chain import LogProb, log_prob, terms
 from anyfill.evaluation.consistency import ConsistencyReport, consistency
 from anyfill.evaluation.mixing import (
     LearnedGibbs,
@@ -27,4 +27,5 @@ __all__ = [
     "log_prob",
     "pairwise_dependency",
     "stationary_law",
+    "terms",
 ]

@@ -21,14 +21,13 @@ consistent. An inconsistent one can seem to predict better than any true conditi
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_count, require_shape
+from anyfill.checks import refuse, refuse_cells, require_count, require_shape
 from anyfill.model import Model
 from anyfill.questions.order import Shuffled
 from anyfill.questions.question import Factorization, Order, Question, chain_rank
@@ -101,10 +100,11 @@ def log_prob(
         raise refuse("estimator", expected="'estimate' or 'bound'", got=repr(estimator))
     model.check_given(x, question.given)
     used = question.given | question.asked
-    if x.is_floating_point() and not bool(x.isfinite()[used].all()):
-        raise refuse("x", expected="finite values wherever given or asked", got="NaN or inf")
+    refuse_cells(question.asked & ~x.isfinite(), x, "a finite number where asked")
     factorization = None if factorization is None else _named(factorization)
-    rows = _Packed(model, torch.where(used, x, torch.zeros_like(x)), context, generator, rows_per_pass)
+    if rows_per_pass is not None:
+        require_count("rows_per_pass", rows_per_pass)
+    rows = _Rows(model, torch.where(used, x, torch.zeros_like(x)), context, generator, rows_per_pass)
     if orders is not None:
         return _over_orders(rows, question, factorization, order, orders, estimator)
     factorization = _factorization(model, question, factorization, order)
@@ -169,7 +169,7 @@ def _refuse_chance(model: Model, question: Question, factorization: Factorizatio
 
 
 def _over_orders(
-    rows: "_Packed",
+    rows: "_Rows",
     question: Question,
     factorization: Factorization | None,
     order: Order | None,
@@ -206,18 +206,14 @@ def _standard_error(values: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True)
-class _Packed:
-    """Rows to be scored, and how many fit in one call of the network."""
+class _Rows:
+    """Rows to be scored, with all but the rank that ``terms`` takes."""
 
     model: Model
     x: Tensor
     context: Tensor | None
     generator: Generator | None
     rows_per_pass: int | None
-
-    def __post_init__(self) -> None:
-        if self.rows_per_pass is not None:
-            require_count("rows_per_pass", self.rows_per_pass)
 
     def answer(self, question: Question, factorization: Factorization, order: Order) -> LogProb:
         """log p(asked | given) under one reading, in one order."""
@@ -239,39 +235,57 @@ class _Packed:
 
     def chain(self, rank: Tensor) -> tuple[Tensor, int]:
         """float64 (B,): the sum over asked variables of log p(x_j | all that rank before j), and the passes it took."""
-        with self.model.evaluating():
-            return self._one_pass(rank) if self.model.is_one_pass else self._step_by_step(rank)
+        found = terms(
+            self.model,
+            self.x,
+            rank,
+            context=self.context,
+            generator=self.generator,
+            rows_per_pass=self.rows_per_pass,
+        )
+        longest = int(asked_in(rank).sum(1).max()) if len(rank) else 0
+        return found.sum(1), min(longest, 1) if self.model.is_one_pass else longest
 
-    def _one_pass(self, rank: Tensor) -> tuple[Tensor, int]:
-        value = torch.zeros(len(rank), dtype=torch.float64, device=rank.device)
-        asking = asked_in(rank).any(1).nonzero().squeeze(1)
-        for rows in self._portions(asking):
-            marginals = self.model.chain(self.x[rows], rank[rows], _take(self.context, rows))
-            value[rows] = _sum(marginals.log_prob(self.x[rows]), asked_in(rank[rows]))
-        return value, int(len(asking) > 0)
 
-    def _step_by_step(self, rank: Tensor) -> tuple[Tensor, int]:
-        value = torch.zeros(len(rank), dtype=torch.float64, device=rank.device)
-        # Every asked variable is one row of a packed batch; nothing couples them, so any number fits in a call.
-        for asked in self._portions(asked_in(rank).nonzero()):
-            rows, variable = asked[:, 0], asked[:, 1:]
+def terms(
+    model: Model,
+    x: Tensor,
+    rank: Tensor,
+    *,
+    context: Tensor | None = None,
+    generator: Generator | None = None,
+    rows_per_pass: int | None = None,
+) -> Tensor:
+    """float64 (B, N): log p(x_j | all that rank before j) for every asked j, 0 elsewhere.
+
+    One pass of a one-pass network; of another one packed row for each asked variable: nothing couples them, so any
+    number of them fits in a call. Nothing is checked here, neither values nor what the model was trained for.
+
+    Args:
+        model: what is asked.
+        x: values (B, N).
+        rank: int64 (B, N), see ``anyfill.rank``.
+        context: optional side information (B, ...).
+        generator: for corruptions that show noise.
+        rows_per_pass: most rows in one call of the network; by default 2^16 / N.
+    """
+    asked = asked_in(rank)
+    value = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
+    size = max(1, CELLS_PER_PASS // model.variables) if rows_per_pass is None else rows_per_pass
+    with model.evaluating():
+        if model.is_one_pass:
+            for rows in asked.any(1).nonzero().squeeze(1).split(size):
+                marginals = model.chain(x[rows], rank[rows], _take(context, rows))
+                value[rows] = torch.where(asked[rows], marginals.log_prob(x[rows]).double(), 0.0)
+            return value
+        for places in asked.nonzero().split(size):
+            rows, variable = places[:, 0], places[:, 1:]
             own = rank[rows]
             known = known_before(own, own.gather(1, variable))
-            x = self.model.corruption.fill(self.x[rows], known, generator=self.generator)
-            marginals = self.model.marginals(x, known, _take(self.context, rows))
-            value.index_add_(0, rows, marginals.log_prob(self.x[rows]).gather(1, variable).squeeze(1).double())
-        return value, int(asked_in(rank).sum(1).max()) if len(rank) else 0
-
-    def _portions(self, index: Tensor) -> Iterator[Tensor]:
-        """The index in portions of so many rows as one call may take."""
-        size = max(1, CELLS_PER_PASS // self.model.variables) if self.rows_per_pass is None else self.rows_per_pass
-        for start in range(0, len(index), size):
-            yield index[start : start + size]
-
-
-def _sum(terms: Tensor, members: Tensor) -> Tensor:
-    """float64 (B,): the terms (B, N) of the members, summed."""
-    return torch.where(members, terms.double(), 0.0).sum(1)
+            shown = model.corruption.fill(x[rows], known, generator=generator)
+            found = model.marginals(shown, known, _take(context, rows)).log_prob(x[rows])
+            value[rows, variable[:, 0]] = found.gather(1, variable)[:, 0].double()
+    return value
 
 
 def _take(context: Tensor | None, rows: Tensor) -> Tensor | None:

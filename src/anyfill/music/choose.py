@@ -20,7 +20,7 @@ from anyfill.music.ask import bars_in
 from anyfill.music.chorale import Chorale
 from anyfill.music.draws import Asked, Manner, alternatives
 from anyfill.music.grades import Key, find_key, grade
-from anyfill.samplers.best_of import best_of
+from anyfill.samplers import best_of
 
 AT_ONCE = 32
 """Pieces drawn side by side."""

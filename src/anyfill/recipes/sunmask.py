@@ -34,9 +34,8 @@ from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.weights import Damped, Everyone, RescaledEveryone
 from anyfill.questions.bernoulli import Bernoulli
 from anyfill.questions.cardinality import UniformCardinality
-from anyfill.samplers.annealed import Anneal, AnnealedGibbs
+from anyfill.samplers.annealed import Anneal, AnnealedGibbs, Rewrite
 from anyfill.samplers.draw import Draw
-from anyfill.samplers.rewrite import Rewrite
 
 CODES, VOICES, BAR = 58, 4, 16
 SUNMASK_VARIANTS = ("", "A", "T", "N", "AT", "AN", "TN", "ATN")

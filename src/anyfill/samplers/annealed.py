@@ -1,22 +1,42 @@
-"""Coconet's sampler: independent blocked Gibbs, in which the blocks shrink (Huang et al. 2019; Yao et al. 2014).
+"""Samplers on an annealed schedule: Coconet's blocked Gibbs, and the denoising chains of SUNMASK and SUNDAE.
+
+``AnnealedGibbs``: independent blocks that shrink (Huang et al. 2019; Yao et al. 2014).
 
 At step n of N each asked variable joins the block with probability
 
     alpha_n = max( alpha_min, alpha_max - n / (eta N) (alpha_max - alpha_min) )
 
 on its own, and the whole block is drawn anew at once, each variable given what is outside: wrong while the block is
-large, and more and more like a true Gibbs step. The first step knows nothing but what is given and writes everything.
-The same schedule says what SUNMASK trusts (``anyfill.samplers.rewrite``).
+large, and more and more like a true Gibbs step. The first step knows nothing but what is given and commits everything.
+The same schedule says what SUNMASK trusts.
+
+``Rewrite``: from noise on, predict every variable again and again and accept a share of the predictions.
+
+    visible   everything that has a value (SUNDAE), or a random part that grows by a schedule (SUNMASK: ``trust``)
+    answer    p(x_j | what stands everywhere, what is trusted) for every j; a value is drawn for each
+    commit    so many asked variables, chosen at random, take their new values; the others keep their old ones:
+              a constant share of them (SUNDAE), or at step t = 1 … N a triangle,  2 min(t / N, 1 - t / N),  1 at least
+
+Acceptance looks at no value: "rejection" means that a prediction is not used. Three options of SUNMASK (section 2.3):
+
+    balanced  variables that were updated c times are chosen with weight 1 / (1 + c): active balance, "A" in Table 2.
+              (The released code's weight is 1 - c / sum c, next to uniform for more than a few variables.)
+    noisy     what is not trusted is replaced by noise before the network looks: re-noising, "N" in Table 2
+    voices    variable j belongs to voice j mod V; every voice accepts the same share
+
+Two things differ from the released code. Noise where nothing was committed yet is never trusted, nor is what was
+re-noised since. And the last step commits whatever has no value yet, so that no noise is ever returned.
 """
 
 from dataclasses import dataclass, field
 
+import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, require_count, require_probability
 from anyfill.questions.draws import uniforms
-from anyfill.questions.question import Order, Question
-from anyfill.samplers.policy import Answer, State
+from anyfill.questions.question import Question
+from anyfill.samplers.policy import Answer, Policy, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +71,7 @@ def trusted(schedule: Anneal, step: int, steps: int, state: State, question: Que
 
 
 @dataclass(frozen=True, slots=True)
-class AnnealedGibbs:
+class AnnealedGibbs(Policy):
     """Independent blocked Gibbs with an annealed share of blocked variables.
 
     Attributes:
@@ -65,28 +85,88 @@ class AnnealedGibbs:
     def __post_init__(self) -> None:
         require_count("rounds", self.rounds)
 
-    @property
-    def order(self) -> Order | None:
-        return None
-
-    @property
-    def parallel(self) -> bool:
-        return True
-
-    def along(self, w: Order) -> "AnnealedGibbs":
-        return self
-
     def steps(self, question: Question) -> int:
         return self.rounds
 
-    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        return state.plan
-
-    def tell(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+    def visible(self, state: State, question: Question, *, generator: Generator) -> Tensor:
         return trusted(self.schedule, state.step, self.rounds, state, question, generator)
 
-    def write(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
-        return ~answer.told
+    def commit(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
+        return ~answer.visible
 
     def done(self, state: State, question: Question) -> bool:
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite(Policy):
+    """Predict all, accept some, for so many rounds; for models whose corruption shows unknown places (Uniform).
+
+    Attributes:
+        rounds: N, one network pass each.
+        trust: how many variables are *not* visible as known; None = everything that has a value is.
+        share: the share of the asked variables that accept; None = the triangle.
+        balanced: prefer variables that were updated less often.
+        noisy: replace what is not trusted by noise first.
+        voices: V.
+        keep_trusted: only variables that were not visible accept; by default all may, as in the paper.
+    """
+
+    rounds: int
+    trust: Anneal | None = None
+    share: float | None = None
+    balanced: bool = False
+    noisy: bool = False
+    voices: int = 1
+    keep_trusted: bool = False
+
+    def __post_init__(self) -> None:
+        require_count("rounds", self.rounds)
+        require_count("voices", self.voices)
+        if self.share is not None:
+            require_probability("share", self.share)
+        if self.trust is None and (self.noisy or self.keep_trusted):
+            raise refuse("trust", expected="a schedule, for noisy or keep_trusted", got="none: everything is trusted")
+
+    def steps(self, question: Question) -> int:
+        variables = question.asked.shape[1]
+        if variables % self.voices:
+            raise refuse("voices", expected=f"a divisor of the {variables} variables", got=self.voices)
+        return self.rounds
+
+    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+        """How often each variable has been committed."""
+        if state.step == 0:
+            return torch.zeros_like(state.plan)
+        return state.plan + (state.rank == state.step - 1)
+
+    def visible(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+        if self.trust is None:
+            return state.known
+        return trusted(self.trust, state.step, self.rounds, state, question, generator)
+
+    def remask(self, state: State, question: Question, visible: Tensor, *, generator: Generator) -> Tensor | None:
+        return ~visible if self.noisy else None
+
+    def commit(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
+        allowed = question.asked & ~answer.visible if self.keep_trusted else question.asked
+        # The greatest of log weight + Gumbel noise, in order, are a weighted choice without replacement.
+        key = -(-uniforms(len(allowed), allowed.shape[1], generator).to(allowed.device).log()).log()
+        if self.balanced:
+            key = key - (1.0 + state.plan).log()
+        key = torch.where(allowed, key, -torch.inf).unflatten(1, (-1, self.voices))
+        place = key.argsort(dim=1, descending=True, stable=True).argsort(1).flatten(1)
+        count = self._share(state.step) * question.asked.unflatten(1, (-1, self.voices)).sum(1)  # (B, V)
+        most = count.floor().clamp(min=1).repeat(1, allowed.shape[1] // self.voices)
+        chosen = allowed & (place < most)
+        return chosen | ~state.known if state.step + 1 == self.rounds else chosen
+
+    def done(self, state: State, question: Question) -> bool:
+        return False
+
+    def _share(self, step: int) -> float:
+        """The share of variables that accept at step 0, 1 …"""
+        if self.share is not None:
+            return self.share
+        passed = (step + 1) / self.rounds
+        return 2 * min(passed, 1 - passed)

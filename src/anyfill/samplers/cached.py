@@ -2,94 +2,83 @@
 
 A ``Cached`` network reads the given block once (``open``) and then takes in one answer at a time (``extend``). Rows may
 give and ask different numbers of variables: a row that has nothing left to answer waits, and what it is fed is ignored.
+
+A ``Veto`` forbids values while they are drawn, given what stands so far:
+
+    p(x_j = v | known)  ->  0 where v is forbidden, the rest renormalised
+
+A rule looks at values only, so it can say what a network learnt badly (no parallel fifths). The law changes: what is
+drawn is no longer p(asked | given), nor p given that the rule holds everywhere (a rule that bites late does not weigh
+on what was drawn early). Where next to nothing would be left, below ``MIN_MASS``, a rule is ignored: a bad value is
+better than an absurd one.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
+from anyfill.checks import refuse
+from anyfill.likelihoods.discrete import FiniteMarginals
+from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
 from anyfill.likelihoods.mixed import marginals_at
-from anyfill.model import Model
-from anyfill.questions.question import Order, Question, chain_rank
-from anyfill.samplers.draw import Draw
-from anyfill.samplers.loop import as_values, decode, start
-from anyfill.samplers.policy import State, most
-from anyfill.samplers.veto import Veto, Vetoed
+from anyfill.samplers.policy import Ordered, State, Step, Task, as_values
+
+MIN_MASS = 1e-3
+"""What a rule must leave of the mass to be kept."""
+
+
+@runtime_checkable
+class Veto(Protocol):
+    """A rule about discrete values."""
+
+    def forbidden(self, x: Tensor, known: Tensor, variable: Tensor) -> Tensor:
+        """bool (B, K): which codes of variable (B,) may not be drawn, given x (B, N) where known (B, N)."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class CachedChain:
-    """Answers one by one from a cache.
+class CachedChain(Ordered):
+    """Answers one by one from a cache; ValueError unless the network is ``Cached``.
 
     Attributes:
         order: None = the model's own.
-        veto: a rule to keep (then the law is no longer the model's own, see ``anyfill.samplers.veto``).
+        veto: a rule to keep (then the law is no longer the model's own).
     """
 
-    order: Order | None = None
     veto: Veto | None = None
 
-    def __call__(
-        self,
-        model: Model,
-        x: Tensor,
-        question: Question,
-        *,
-        draw: Draw | None = None,
-        context: Tensor | None = None,
-        generator: Generator,
-        allow_untrained: bool = False,
-    ) -> Iterator[State]:
-        """As ``anyfill.samplers.trace``; ValueError unless the network is ``Cached``."""
-        _ = model.cached  # refuse before the first state is asked for
-        return decode(
-            _states if self.veto is None else partial(_states, veto=Vetoed(self.veto)),
-            model,
-            x,
-            question,
-            order=self.order,
-            draw=draw,
-            context=context,
-            generator=generator,
-            allow_untrained=allow_untrained,
-        )
+    def begin(self, task: Task) -> Step:
+        model, network, rule = task.model, task.model.cached, self.veto
+        cache: Any = None
+        drawn = torch.zeros(0)
+
+        def step(state: State) -> State:
+            nonlocal cache, drawn
+            due = state.plan == state.step
+            variable = due.to(torch.uint8).argmax(1, keepdim=True)  # (B, 1); rows that are finished: any
+            with model.evaluating():
+                if state.step == 0:
+                    params, cache = network.open(state.x, state.plan, task.context)
+                else:
+                    params, cache = network.extend(drawn, cache)
+                marginals = marginals_at(model.likelihood, params.unsqueeze(1), variable)
+                allowed = marginals if rule is None else vetoed(rule, marginals, state, variable[:, 0])
+                value = as_values(task.draw(allowed, generator=task.generator), task.x)
+                score = marginals.log_prob(value).double()
+            drawn = value.squeeze(1)
+            return state.committed(due, value, score, due.any(1))
+
+        return step
 
 
-def _states(
-    model: Model,
-    x: Tensor,
-    question: Question,
-    order: Order,
-    draw: Draw,
-    context: Tensor | None,
-    generator: Generator,
-    veto: Vetoed | None = None,
-) -> Iterator[State]:
-    state = start(model, x, question, generator)
-    yield state
-    rank = chain_rank(order, question, generator=generator)
-    cache, drawn = None, torch.zeros(0)
-    for step in range(most(question.asked)):
-        due = rank == step
-        variable = due.to(torch.uint8).argmax(1, keepdim=True)  # (B, 1); rows that are finished: any
-        with model.evaluating():
-            network = model.cached
-            params, cache = network.open(state.x, rank, context) if step == 0 else network.extend(drawn, cache)
-            marginals = marginals_at(model.likelihood, params.unsqueeze(1), variable)
-            allowed = marginals if veto is None else veto.apply(marginals, state.x, state.known, variable[:, 0])
-            value = as_values(draw(allowed, generator=generator), x)
-            score = marginals.log_prob(value).double()
-        drawn = value.squeeze(1)
-        state = replace(
-            state,
-            x=torch.where(due, value, state.x),
-            rank=torch.where(due, step, state.rank),
-            score=torch.where(due, score, state.score),
-            step=step + 1,
-            passes=state.passes + 1,
-            row_passes=state.row_passes + due.any(1),
-        )
-        yield state
+def vetoed(rule: Veto, marginals: Marginals, state: State, variable: Tensor) -> Marginals:
+    """The marginals (B, 1) of variable (B,) without what is forbidden."""
+    if not isinstance(marginals, DiscreteMarginals):
+        raise refuse("marginals under a veto", expected="discrete ones", got=type(marginals).__name__)
+    log_probs = marginals.log_probs
+    allowed = ~rule.forbidden(state.x, state.known, variable).unsqueeze(1)
+    mass = torch.where(allowed, log_probs.exp(), 0.0).sum(-1, keepdim=True)
+    kept = torch.where(allowed | (mass < MIN_MASS), log_probs, -torch.inf)
+    return FiniteMarginals(kept.log_softmax(-1))

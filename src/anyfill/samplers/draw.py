@@ -13,7 +13,10 @@ The value that crosses p or tau is kept, so at least one always is. Among equals
 that misses p or tau by rounding (1e-6, the precision of float32 probabilities) has reached it. All of it is float64.
 """
 
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Generator, Tensor
@@ -25,6 +28,7 @@ from anyfill.likelihoods.mixed import MixedMarginals
 from anyfill.likelihoods.numerics import require_temperature
 
 _ROUNDING = 1e-6
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +103,17 @@ def reshape_log_probs(log_probs: Tensor, draw: Draw) -> Tensor:
         kept = torch.arange(log_probs.shape[-1], device=log_probs.device) < draw.typical_k
         log_probs = _keep(log_probs, _most_typical_first(log_probs), kept.expand_as(log_probs))
     return log_probs
+
+
+def best_of(samples: Iterable[T], score: Callable[[T], float], n: int) -> list[T]:
+    """The n samples of lowest score, best first (all, if there are fewer); among equals the earlier, NaN last.
+
+    Top-N selection by a grade is the last step of SUNMASK's best row.
+    """
+    require_count("n", n)
+    scored = [(float(score(sample)), sample) for sample in samples]
+    scored.sort(key=lambda pair: math.inf if math.isnan(pair[0]) else pair[0])
+    return [sample for _, sample in scored[:n]]
 
 
 def _most_typical_first(log_probs: Tensor) -> Tensor:

@@ -1,39 +1,57 @@
-"""The sampling loop: tell, answer, draw, write (SFARM algorithm 2, with the policy in place of p(z_i | z_{i-1})).
+"""The sampling loop (SFARM algorithm 2, with the policy in place of p(z_i | z_{i-1})).
 
-    x ~ p(x | told),   x_written <- x at the variables the policy writes,   until nothing is left to write
+    x ~ p(x | visible),   x_committed <- x at the variables the policy commits,   until nothing is left
 
-``trace`` yields a ``State`` before the first step and after every step, so that a progress bar or a page can watch.
-Given values never change and ignored ones stay as they were, NaN included; nothing that stands in an unknown place is
-ever read. A one-pass network is told in the order in which values became known, the given block first: then
-``Follow(model.order)`` draws from exactly the chain whose log-probability ``anyfill.evaluation.log_prob`` computes.
+``trace`` yields a ``State`` before the first step and after every step, so that a progress bar or a page can watch;
+``sample`` runs it to its end. Given values never change and ignored ones stay as they were, NaN included; nothing that
+stands in an unknown place is ever read. A one-pass network reads values in the order in which they became known, the
+given block first: then ``Follow(model.order)`` draws from exactly the chain whose log-probability
+``anyfill.evaluation.log_prob`` computes.
 
 There are two kinds of lock. A *given* value is fixed, and the network is told to trust it. A *held* value is fixed, but
 the network takes it for one of those that stand in unknown places: a corruption that shows them (Uniform) shows it,
 one that blanks them (Absorbing) does not.
 """
 
+from collections import deque
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_shape
-from anyfill.likelihoods.marginals import Marginals
 from anyfill.model import Model
-from anyfill.questions.question import Order, Question, chain_rank
+from anyfill.networks.network import Cached
+from anyfill.questions.question import Question, chain_rank
 from anyfill.questions.supported import completed
 from anyfill.rank import NEVER
+from anyfill.samplers.cached import CachedChain
 from anyfill.samplers.draw import Draw
-from anyfill.samplers.policy import Answer, Forgetful, Policy, State
+from anyfill.samplers.follow import Follow
+from anyfill.samplers.policy import Policy, Sampler, State, Task
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What came out.
+
+    Attributes:
+        x: (B, N), the asked variables drawn, everything else as it was.
+        passes: network passes made one after another.
+        row_passes: int64 (B,), in how many of them each row was still being answered.
+    """
+
+    x: Tensor
+    passes: int
+    row_passes: Tensor
 
 
 def trace(
     model: Model,
     x: Tensor,
     question: Question,
-    policy: Policy,
+    policy: Sampler | None = None,
     *,
     draw: Draw | None = None,
     context: Tensor | None = None,
@@ -47,7 +65,7 @@ def trace(
         model: what answers.
         x: values (B, N); read where given, kept where ignored.
         question: B questions.
-        policy: what is told and what is written at each step.
+        policy: the sampler; by default one by one in the model's order, from the cache if the network has one: exact.
         draw: how a value is drawn from its distribution; default: as it is.
         context: optional side information (B, ...).
         generator: the source of all randomness.
@@ -57,154 +75,86 @@ def trace(
     A model trained for INPAINTING only, asked about a part of what is not given, samples all of it and returns the
     part: the others are summed out exactly.
     """
-    policy = policy.along(model.order)
-    answered = prepare(
-        model, x, question, order=policy.order, parallel=policy.parallel, allow_untrained=allow_untrained
-    )
-    if held is not None:
-        _check_held(model, x, question, held)
-        answered = Question(answered.given, answered.asked & ~held)
-    states = _states(model, x, answered, policy, Draw() if draw is None else draw, context, generator, held)
-    return (shown(state, x, question) for state in states)
-
-
-def _check_held(model: Model, x: Tensor, question: Question, held: Tensor) -> None:
-    """ValueError unless held (B, N) is apart from the question and its values are values."""
-    require_shape("held", held, tuple(x.shape))
-    if bool((held & (question.given | question.asked)).any()):
-        raise refuse("held", expected="values that are neither given nor asked", got="some that are")
-    model.check_given(x, held)
-
-
-def prepare(
-    model: Model, x: Tensor, question: Question, *, order: Order | None, parallel: bool, allow_untrained: bool
-) -> Question:
-    """The question to sample, once shapes, disjointness and the model's licence have been checked."""
+    if policy is None:
+        policy = CachedChain() if isinstance(model.network, Cached) and held is None else Follow()
+    sampler = policy.along(model.order)
     model.check_rows(x)
     require_shape("given", question.given, tuple(x.shape))
-    question = question.checked()
+    answered = question.checked()
     model.check_given(x, question.given)
-    if allow_untrained:
-        return question
-    return completed(model.factorizations, question, model.order, order=order, parallel=parallel)
+    if not allow_untrained:
+        answered = completed(
+            model.factorizations, question, model.order, order=sampler.order, parallel=sampler.parallel
+        )
+    if held is not None:
+        if not isinstance(sampler, Policy):
+            raise refuse("held", expected="a policy that goes with it", got=f"a {type(policy).__name__}")
+        require_shape("held", held, tuple(x.shape))
+        if bool((held & (question.given | question.asked)).any()):
+            raise refuse("held", expected="values that are neither given nor asked", got="some that are")
+        model.check_given(x, held)
+        answered = Question(answered.given, answered.asked & ~held)
+    task = Task(model, x, answered, Draw() if draw is None else draw, context, generator, held)
+    return (_outside(state, x, question) for state in run(sampler, task))
 
 
-class Steps(Protocol):
-    """The states of a decoder on a question that has been prepared."""
-
-    def __call__(
-        self,
-        model: Model,
-        x: Tensor,
-        question: Question,
-        order: Order,
-        draw: Draw,
-        context: Tensor | None,
-        generator: Generator,
-    ) -> Iterator[State]: ...
+watch = trace
+"""The states ``sample`` goes through, for whoever wants to look on."""
 
 
-def decode(
-    steps: Steps,
+def sample(
     model: Model,
     x: Tensor,
     question: Question,
     *,
-    order: Order | None,
-    draw: Draw | None,
-    context: Tensor | None,
+    policy: Sampler | None = None,
+    draw: Draw | None = None,
+    context: Tensor | None = None,
     generator: Generator,
-    allow_untrained: bool,
-) -> Iterator[State]:
-    """What every one-by-one decoder does around its own steps: check, fill in defaults, show what was asked."""
-    order = model.order if order is None else order
-    answered = prepare(model, x, question, order=order, parallel=False, allow_untrained=allow_untrained)
-    states = steps(model, x, answered, order, Draw() if draw is None else draw, context, generator)
-    return (shown(state, x, question) for state in states)
-
-
-def start(model: Model, x: Tensor, question: Question, generator: Generator, held: Tensor | None = None) -> State:
-    """The state before the first step: given values, in the order of w, held ones, and the corruption's fill."""
-    nothing = torch.zeros_like(question.asked)
-    kept = question.given if held is None else question.given | held
-    return State(
-        x=model.corruption.fill(x, kept, generator=generator),
-        rank=chain_rank(model.order, Question(question.given, nothing), generator=generator),
-        score=torch.zeros(x.shape, dtype=torch.float64, device=x.device),
-        plan=torch.full_like(question.asked, NEVER, dtype=torch.int64),
-        step=0,
-        passes=0,
-        row_passes=torch.zeros(len(x), dtype=torch.int64, device=x.device),
+    allow_untrained: bool = False,
+    held: Tensor | None = None,
+) -> Sample:
+    """Draw the asked variables given the given ones; arguments as for ``trace``."""
+    states = trace(
+        model,
+        x,
+        question,
+        policy,
+        draw=draw,
+        context=context,
+        generator=generator,
+        allow_untrained=allow_untrained,
+        held=held,
     )
+    last = deque(states, maxlen=1).pop()
+    return Sample(last.x, last.passes, last.row_passes)
 
 
-def shown(state: State, x: Tensor, question: Question) -> State:
+def run(sampler: Sampler, task: Task, first: State | None = None) -> Iterator[State]:
+    """The states of a sampler on a task that has been checked, from the first one on."""
+    step = sampler.begin(task)  # refuses a model that it cannot serve before the first state is asked for
+
+    def states() -> Iterator[State]:
+        state = _start(task) if first is None else first
+        yield state
+        for _ in range(sampler.steps(task.question)):
+            if sampler.done(state, task.question):
+                return
+            state = step(replace(state, plan=sampler.plan(state, task.question, generator=task.generator)))
+            yield state
+
+    return states()
+
+
+def _start(task: Task) -> State:
+    """The state before the first step: given values, in the order of w, held ones, and the corruption's fill."""
+    model, given = task.model, task.question.given
+    kept = given if task.held is None else given | task.held
+    x = model.corruption.fill(task.x, kept, generator=task.generator)
+    return State.first(x, chain_rank(model.order, Question(given, torch.zeros_like(given)), generator=task.generator))
+
+
+def _outside(state: State, x: Tensor, question: Question) -> State:
     """The state as it looks from outside: ignored variables as they were, and not known."""
     rank = torch.where(question.ignored, NEVER, state.rank)
     return replace(state, x=torch.where(question.ignored, x, state.x), rank=rank)
-
-
-def as_values(drawn: Tensor, x: Tensor) -> Tensor:
-    """Drawn values in the dtype of the rows; ValueError where that would cut off fractions."""
-    if drawn.is_floating_point() and not x.is_floating_point():
-        raise refuse("dtype of x", expected="a floating-point type for this likelihood", got=x.dtype)
-    return drawn.to(x.dtype)
-
-
-def _states(
-    model: Model,
-    x: Tensor,
-    question: Question,
-    policy: Policy,
-    draw: Draw,
-    context: Tensor | None,
-    generator: Generator,
-    held: Tensor | None,
-) -> Iterator[State]:
-    state = start(model, x, question, generator, held)
-    forgetful = policy if isinstance(policy, Forgetful) else None
-    yield state
-    for _ in range(policy.steps(question)):
-        if policy.done(state, question):
-            return
-        state = replace(state, plan=policy.plan(state, question, generator=generator))
-        told = policy.tell(state, question, generator=generator) & state.known
-        if forgetful is not None:
-            forgotten = forgetful.forget(state, question, told, generator=generator)
-            state = (
-                state if forgotten is None else _without(model, state, forgotten & question.asked & ~told, generator)
-            )
-        with model.evaluating():
-            marginals = _answers(model, state, told, question, context)
-            value = as_values(draw(marginals, generator=generator), x)
-            answer = Answer(told, marginals, value, marginals.log_prob(value).double())
-            written = policy.write(state, question, answer, generator=generator) & question.asked
-        state = replace(
-            state,
-            x=torch.where(written, answer.value, state.x),
-            rank=torch.where(written, state.step, state.rank),
-            score=torch.where(written, answer.score, state.score),
-            step=state.step + 1,
-            passes=state.passes + 1,
-            row_passes=state.row_passes + (question.asked & ~told).any(1),
-        )
-        yield state
-
-
-def _without(model: Model, state: State, forgotten: Tensor, generator: Generator) -> State:
-    """The state with the values ``forgotten`` (B, N) replaced by the corruption's fill, and unknown."""
-    x = model.corruption.fill(state.x, ~forgotten, generator=generator)
-    score = torch.where(forgotten, 0.0, state.score)
-    return replace(state, x=x, rank=torch.where(forgotten, NEVER, state.rank), score=score)
-
-
-def _answers(model: Model, state: State, told: Tensor, question: Question, context: Tensor | None) -> Marginals:
-    """p(x_j | told) for every asked j."""
-    if not model.is_one_pass:
-        return model.marginals(state.x, told, context)
-    variables = state.x.shape[1]
-    rank = torch.where(question.asked, variables, NEVER)  # all tied: each is answered given what is told, no more
-    # What was answered at once is told one by one, in order of index.
-    turn = torch.where(told & (state.rank >= 0), state.rank, NEVER).argsort(dim=1, stable=True).argsort(dim=1)
-    rank = torch.where(told, torch.where(state.rank < 0, state.rank, turn), rank)
-    return model.chain(torch.where(told, state.x, torch.zeros_like(state.x)), rank, context)

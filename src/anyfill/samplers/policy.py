@@ -1,33 +1,67 @@
-"""Policies: in which order, and how many at a time, the asked variables are answered.
+"""What a sampler is: a step of the one loop (``anyfill.samplers.loop``), repeated until nothing is left to draw.
 
-A sampler is one loop (``anyfill.samplers.loop``). At step s the policy says what is *told* to the network, the network
-answers p(x_j | told) for every j, a value is drawn for each, and the policy says which of them are *written*:
+A ``Sampler`` makes its step from a ``Task``. Most samplers are a ``Policy``, which says two things at step s: what is
+*visible* to the network, which then answers p(x_j | visible) for every j and a value is drawn for each; and which of
+these values are *committed*. That is all a new one must say:
+
+    class EasiestFirst(Policy):
+        def visible(self, state, question, *, generator):
+            return state.known
+        def commit(self, state, question, answer, *, generator):
+            return one_hot(where(question.asked & ~state.known, answer.score, -inf).argmax(1))
+
+The policies here, and what they commit:
 
     Follow(order)             one by one in the order: the law that log-probabilities are computed for
     Follow(order, groups=S)   S nearly equal groups, each in parallel: S' < N steps (ARDM, SFARM; an approximation)
     Confidence(S)             the most confident first, on a linear or cosine schedule (MaskGIT)
     EntropyBounded(bound)     as many at once as are nearly independent: sum h - max h <= bound nats (EB-sampler)
-    Remask(S)                 some are forgotten and answered again (ReMDM; ``anyfill.samplers.remask``)
-    Gibbs(k, rounds)          k-subsets drawn anew given everything else (``anyfill.samplers.gibbs``)
+    Remask(S)                 some are masked again and answered anew (ReMDM; ``anyfill.samplers.remask``)
+    Gibbs(k, rounds)          k-subsets drawn anew given everything else (``anyfill.samplers.follow``)
     AnnealedGibbs(rounds)     independent blocks, large ones first (Coconet; ``anyfill.samplers.annealed``)
     Rewrite(rounds)           all predicted again, some accepted (SUNDAE, SUNMASK; ``anyfill.samplers.rewrite``)
 
-A policy may also forget (``Forgetful``): what it forgets is replaced by noise and no longer known.
-Policies are frozen: what one must remember from step to step stands in ``State.plan``.
+Samplers that need more of a network than single answers bring a step of their own: ``CachedChain``, ``Speculative``,
+``rowwise``. All are frozen: what must be remembered stands in ``State.plan``, or in the step.
 """
 
-import math
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_count
-from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
-from anyfill.likelihoods.mixed import MixedMarginals
-from anyfill.questions.question import Order, Question, rank_of
+from anyfill.checks import refuse
+from anyfill.likelihoods.marginals import Marginals
+from anyfill.model import Model
+from anyfill.questions.question import Order, Question, chain_rank
 from anyfill.rank import NEVER
+from anyfill.samplers.draw import Draw
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is to be drawn, with everything checked.
+
+    Attributes:
+        model: what answers.
+        x: values (B, N), read where given, kept where ignored.
+        question: B questions.
+        draw: how a value is drawn from its distribution.
+        context: optional side information (B, ...).
+        generator: the source of all randomness.
+        held: optional bool (B, N), neither given nor asked: values of x that are kept without being trusted.
+    """
+
+    model: Model
+    x: Tensor
+    question: Question
+    draw: Draw
+    context: Tensor | None
+    generator: Generator
+    held: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +70,9 @@ class State:
 
     Attributes:
         x: values (B, N); meaningless where not known.
-        rank: int64 (B, N), when each value became known: < 0 given, s = written at step s, NEVER = not known.
-        score: (B, N), the log-probability a value had when it was written; 0 where nothing was written.
-        plan: int64 (B, N), what the policy remembers.
+        rank: int64 (B, N), when each value became known: < 0 given, s = committed at step s, NEVER = not known.
+        score: (B, N), the log-probability a value had when it was committed; 0 where none was.
+        plan: int64 (B, N), what the sampler remembers.
         step: how many steps have been taken.
         passes: how many network passes have been made, one after another.
         row_passes: int64 (B,), in how many of them each row was still being answered.
@@ -52,74 +86,155 @@ class State:
     passes: int
     row_passes: Tensor
 
+    @classmethod
+    def first(cls, x: Tensor, rank: Tensor) -> "State":
+        """Before the first step, from values and the rank of what is given (B, N)."""
+        score = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
+        nobody = torch.zeros(len(x), dtype=torch.int64, device=x.device)
+        return cls(x, rank, score, torch.full_like(rank, NEVER), 0, 0, nobody)
+
     @property
     def known(self) -> Tensor:
-        """bool (B, N): given or written."""
+        """bool (B, N): given or committed."""
         return self.rank < NEVER
+
+    def complete(self, question: Question) -> bool:
+        """True if every asked variable has a value."""
+        return bool((self.known | ~question.asked).all())
+
+    def committed(self, where: Tensor, value: Tensor, score: Tensor, busy: Tensor) -> "State":
+        """One step and one pass later, with these values and scores in these places (bool (B, N)); busy: bool (B,)."""
+        return replace(
+            self,
+            x=torch.where(where, value, self.x),
+            rank=torch.where(where, self.step, self.rank),
+            score=torch.where(where, score, self.score),
+            step=self.step + 1,
+            passes=self.passes + 1,
+            row_passes=self.row_passes + busy,
+        )
+
+
+Step: TypeAlias = Callable[[State], State]
+
+
+@runtime_checkable
+class Sampler(Protocol):
+    """A way of drawing p(asked | given). Only ``begin`` must be said."""
+
+    order: Order | None = None
+    """The order in which it answers; None if it decides on the way (then any conditional may be needed)."""
+
+    @property
+    def parallel(self) -> bool:
+        """True if two variables of one row may be answered in the same step, not knowing one another."""
+        return True
+
+    def along(self, w: Order) -> Self:
+        """The same sampler for a model whose own order is ``w``: whoever left the order open follows that one."""
+        return self
+
+    def steps(self, question: Question) -> int:
+        """The most steps it will take."""
+        return most(question.asked)
+
+    def done(self, state: State, question: Question) -> bool:
+        """True if it stops before its most steps."""
+        return state.complete(question)
+
+    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+        """int64 (B, N): what to remember from this step on, called first in every step."""
+        return state.plan
+
+    @abstractmethod
+    def begin(self, task: Task) -> Step:
+        """Its step, from one state to the next, for this task; ValueError if the model is none for it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered(Sampler):
+    """A sampler that follows an order which does not look at values; ``State.plan`` is when each variable's turn is.
+
+    Attributes:
+        order: whose priorities are followed; None = the model's own. A random order is drawn once per row.
+    """
+
+    order: Order | None = None
+
+    @property
+    def parallel(self) -> bool:
+        return False
+
+    def along(self, w: Order) -> Self:
+        return replace(self, order=w) if self.order is None else self
+
+    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+        if state.step > 0:
+            return state.plan
+        if self.order is None:
+            expected = "one (trace and sample fill in the model's: along(w))"
+            raise refuse(f"{type(self).__name__} order", expected=expected, got="none")
+        return chain_rank(self.order, question, generator=generator)
+
+    def done(self, state: State, question: Question) -> bool:
+        return False  # the number of steps is known beforehand
 
 
 class Answer(NamedTuple):
     """What the network answered at one step: for every variable, of which the policy keeps what it wants.
 
     Attributes:
-        told: bool (B, N), what the network was told.
-        marginals: p(x_j | told).
+        visible: bool (B, N), what the network was shown as known.
+        marginals: p(x_j | visible).
         value: (B, N), one draw from each.
         score: (B, N), the log-probability of that draw under the (unshaped) marginals.
     """
 
-    told: Tensor
+    visible: Tensor
     marginals: Marginals
     value: Tensor
     score: Tensor
 
 
 @runtime_checkable
-class Policy(Protocol):
-    """A way of decoding. Every method may be called for any state of the loop and must not keep anything."""
+class Policy(Sampler, Protocol):
+    """A sampler of single answers. Its methods may be called for any state of the loop and must not keep anything."""
 
-    @property
-    def order(self) -> Order | None:
-        """The order in which it answers; None if it decides on the way (then any conditional may be needed)."""
-        ...
-
-    @property
-    def parallel(self) -> bool:
-        """True if two variables of one row may be answered in the same step."""
-        ...
-
-    def along(self, w: Order) -> "Policy":
-        """The same policy for a model whose own order is ``w``: whoever left the order open follows that one."""
-        ...
-
-    def steps(self, question: Question) -> int:
-        """The most steps it will take."""
-        ...
-
-    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        """int64 (B, N): what to remember from this step on, called first in every step."""
-        ...
-
-    def tell(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+    @abstractmethod
+    def visible(self, state: State, question: Question, *, generator: Generator) -> Tensor:
         """bool (B, N): what is shown to the network as known; a part of ``state.known``."""
         ...
 
-    def write(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
-        """bool (B, N): whose drawn values are written. Only asked variables will be, whatever it says."""
+    def remask(self, state: State, question: Question, visible: Tensor, *, generator: Generator) -> Tensor | None:
+        """bool (B, N): whose values become noise and unknown, before the network answers; None = no one's.
+
+        Only asked and not visible ones will, whatever it says.
+        """
+        return None
+
+    @abstractmethod
+    def commit(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
+        """bool (B, N): whose drawn values are committed. Only asked variables' will be, whatever it says."""
         ...
 
-    def done(self, state: State, question: Question) -> bool:
-        """True if it stops before its most steps."""
-        ...
+    def begin(self, task: Task) -> Step:
+        model, question, generator = task.model, task.question, task.generator
 
+        def step(state: State) -> State:
+            visible = self.visible(state, question, generator=generator) & state.known
+            remasked = self.remask(state, question, visible, generator=generator)
+            if remasked is not None:
+                state = _remasked(model, state, remasked & question.asked & ~visible, generator)
+            with model.evaluating():
+                rank = _visible_rank(state, visible, question) if model.is_one_pass else None
+                marginals = model.likelihood(model.params(state.x, visible, rank=rank, context=task.context))
+                value = as_values(task.draw(marginals, generator=generator), task.x)
+                answer = Answer(visible, marginals, value, marginals.log_prob(value).double())
+                where = self.commit(state, question, answer, generator=generator) & question.asked
+            return state.committed(where, value, answer.score, (question.asked & ~visible).any(1))
 
-@runtime_checkable
-class Forgetful(Protocol):
-    """What a policy may have besides: it takes back values before the network answers."""
-
-    def forget(self, state: State, question: Question, told: Tensor, *, generator: Generator) -> Tensor | None:
-        """bool (B, N): whose values become noise and unknown; None = no one's. Only asked and not told ones will."""
-        ...
+        return step
 
 
 def most(members: Tensor) -> int:
@@ -127,176 +242,29 @@ def most(members: Tensor) -> int:
     return int(members.sum(1).max()) if len(members) else 0
 
 
-def complete(state: State, question: Question) -> bool:
-    """True if every asked variable has a value."""
-    return bool((state.known | ~question.asked).all())
+def place_of(key: Tensor, members: Tensor) -> Tensor:
+    """int64 (B, N): each member's place 0, 1, … by falling key (others come last)."""
+    return torch.where(members, key, -torch.inf).argsort(dim=1, descending=True, stable=True).argsort(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Follow:
-    """The asked variables in an order that does not look at values, one by one or in parallel groups.
-
-    Attributes:
-        order: whose priorities are followed; None = the model's own. A random order is drawn once per row.
-        groups: S', the number of nearly equal groups answered in parallel; None (or S' >= asked) = one by one.
-    """
-
-    order: Order | None = None
-    groups: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.groups is not None:
-            require_count("groups", self.groups)
-
-    @property
-    def parallel(self) -> bool:
-        return self.groups is not None
-
-    def along(self, w: Order) -> "Follow":
-        return replace(self, order=w) if self.order is None else self
-
-    def steps(self, question: Question) -> int:
-        longest = most(question.asked)
-        return longest if self.groups is None else min(self.groups, longest)
-
-    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        if state.step > 0:
-            return state.plan
-        if self.order is None:
-            raise refuse("Follow order", expected="one (trace and sample fill in the model's: along(w))", got="none")
-        rank = rank_of(self.order, question, generator=generator)
-        if self.groups is None:
-            return rank
-        asked = question.asked.sum(1, keepdim=True)
-        group = rank * asked.clamp(max=self.groups) // asked.clamp(min=1)
-        return torch.where(question.asked, group, rank)
-
-    def tell(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        return state.plan < state.step
-
-    def write(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
-        return state.plan == state.step
-
-    def done(self, state: State, question: Question) -> bool:
-        return False  # the number of steps is known beforehand
+def as_values(drawn: Tensor, x: Tensor) -> Tensor:
+    """Drawn values in the dtype of the rows; ValueError where that would cut off fractions."""
+    if drawn.is_floating_point() and not x.is_floating_point():
+        raise refuse("dtype of x", expected="a floating-point type for this likelihood", got=x.dtype)
+    return drawn.to(x.dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class Confidence:
-    """The most confident first, so many per step that all are written after ``steps`` steps.
-
-    After step s of S a share 1 - gamma((s+1) / S) of the asked variables is written, with gamma(r) = 1 - r (linear) or
-    cos(pi r / 2) (cosine: few at first, MaskGIT's choice), and always at least one more.
-
-    ``by="mode"`` ranks by the probability of the likeliest value, which looks at nothing drawn: one variable per step
-    is then still an exact sampler of a consistent model. ``by="value"`` ranks by the probability of the value just
-    drawn, as MaskGIT and mask-predict do; it prefers likely values and so narrows the law at any number of steps.
-    Columns with probabilities and columns with densities cannot be ranked together and are refused.
-    """
-
-    max_steps: int
-    schedule: Literal["linear", "cosine"] = "cosine"
-    by: Literal["mode", "value"] = "mode"
-
-    def __post_init__(self) -> None:
-        require_count("max_steps", self.max_steps)
-        if self.schedule not in ("linear", "cosine"):
-            raise refuse("schedule", expected="'linear' or 'cosine'", got=repr(self.schedule))
-        if self.by not in ("mode", "value"):
-            raise refuse("by", expected="'mode' or 'value'", got=repr(self.by))
-
-    @property
-    def order(self) -> Order | None:
-        return None
-
-    @property
-    def parallel(self) -> bool:
-        return True
-
-    def along(self, w: Order) -> "Confidence":
-        return self
-
-    def steps(self, question: Question) -> int:
-        return min(self.max_steps, most(question.asked))
-
-    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        return state.plan
-
-    def tell(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        return state.known
-
-    def write(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
-        if isinstance(answer.marginals, MixedMarginals):
-            kinds = {isinstance(part, DiscreteMarginals) for part in answer.marginals.parts}
-            if len(kinds) == 2:
-                raise refuse("Confidence", expected="probabilities or densities, not both", got="columns of both kinds")
-        waiting = question.asked & ~state.known
-        score = answer.marginals.log_prob(answer.marginals.mode()) if self.by == "mode" else answer.score
-        asked = question.asked.sum(1, keepdim=True)
-        share = min((state.step + 1) / self.steps(question), 1.0)
-        left = 1.0 - share if self.schedule == "linear" else math.cos(math.pi / 2 * share)
-        target = asked - (asked * left).floor().long() if share < 1.0 else asked
-        count = (target - (asked - waiting.sum(1, keepdim=True))).clamp(min=1)
-        return waiting & (_place(score, waiting) < count)
-
-    def done(self, state: State, question: Question) -> bool:
-        return complete(state, question)
+def _remasked(model: Model, state: State, where: Tensor, generator: Generator) -> State:
+    """The state with these values (bool (B, N)) replaced by the corruption's fill, and unknown."""
+    x = model.corruption.fill(state.x, ~where, generator=generator)
+    score = torch.where(where, 0.0, state.score)
+    return replace(state, x=x, rank=torch.where(where, NEVER, state.rank), score=score)
 
 
-@dataclass(frozen=True, slots=True)
-class EntropyBounded:
-    """As many of the least uncertain as are nearly independent (EB-sampler).
-
-    With the waiting variables sorted by entropy h, the first k are written for the largest k with
-
-        h_1 + … + h_k - max(h_1 … h_k) <= bound,
-
-    which bounds the mutual information that drawing them independently ignores. At least one is written per step;
-    ``bound=0`` writes one by one, but for variables that are already certain. Discrete likelihoods only.
-    """
-
-    bound: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not self.bound >= 0:
-            raise refuse("bound", expected="a number of nats from 0", got=repr(self.bound))
-
-    @property
-    def order(self) -> Order | None:
-        return None
-
-    @property
-    def parallel(self) -> bool:
-        return True
-
-    def along(self, w: Order) -> "EntropyBounded":
-        return self
-
-    def steps(self, question: Question) -> int:
-        return most(question.asked)
-
-    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        return state.plan
-
-    def tell(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        return state.known
-
-    def write(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
-        if not isinstance(answer.marginals, DiscreteMarginals):
-            got = type(answer.marginals).__name__
-            raise refuse("EntropyBounded", expected="a discrete likelihood (entropies of one scale)", got=got)
-        waiting = question.asked & ~state.known
-        entropy = answer.marginals.entropy().double().clamp(min=0.0)
-        order = torch.where(waiting, entropy, torch.inf).argsort(dim=1, stable=True)
-        ascending = torch.where(waiting, entropy, torch.inf).gather(1, order)
-        ignored_information = ascending.cumsum(1) - ascending  # sorted, so the greatest of the first k is the k-th
-        accepted = torch.zeros_like(waiting).scatter(1, order, ignored_information <= self.bound)
-        return waiting & accepted
-
-    def done(self, state: State, question: Question) -> bool:
-        return complete(state, question)
-
-
-def _place(score: Tensor, members: Tensor) -> Tensor:
-    """int64 (B, N): each member's place 0, 1, … by falling score (others come last)."""
-    return torch.where(members, score, -torch.inf).argsort(dim=1, descending=True, stable=True).argsort(1)
+def _visible_rank(state: State, visible: Tensor, question: Question) -> Tensor:
+    """int64 (B, N): what is visible in the order in which it became known, the given block first."""
+    # What is asked is tied: each is answered given what is visible, no more.
+    rank = torch.where(question.asked, state.x.shape[1], NEVER)
+    # What was answered at once is read one by one, in order of index.
+    turn = torch.where(visible & (state.rank >= 0), state.rank, NEVER).argsort(dim=1, stable=True).argsort(dim=1)
+    return torch.where(visible, torch.where(state.rank < 0, state.rank, turn), rank)

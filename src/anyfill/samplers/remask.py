@@ -1,35 +1,34 @@
-"""Remasking: what was written may be taken back, so that an early mistake need not stay (ReMDM, Wang et al. 2025).
+"""Remasking: what was committed may be masked again, so that an early mistake need not stay (ReMDM, Wang et al. 2025).
 
 With a_s = s / S the share of the asked variables that is known before step s of S, masked diffusion only ever adds.
-ReMDM takes each known value back with probability sigma between steps s - 1 and s and writes the more, so that still
+ReMDM masks each known value again with probability sigma between steps s - 1 and s and commits the more, so that still
 
-    a_s = (1 - sigma) a_{s-1} + written,    sigma <= min(1, (1 - a_s) / a_{s-1}) = min(1, (S - s) / (s - 1))
+    a_s = (1 - sigma) a_{s-1} + committed,    sigma <= min(1, (1 - a_s) / a_{s-1}) = min(1, (S - s) / (s - 1))
 
-Here sigma is that bound or ``share``, whichever is less (the paper's "cap"). How many are taken back is binomial; which
-ones is left to chance, or they are those that were least probable when they were written (the paper's confidence
-weighs a soft choice by the same numbers). What was written in the step before always stays, as in the paper, for the
+Here sigma is that bound or ``share``, whichever is less (the paper's "cap"). How many are masked is binomial; which
+ones is left to chance, or they are those that were least probable when they were committed (the paper's confidence
+weighs a soft choice by the same numbers). What was committed in the step before always stays, as in the paper, for the
 network has not read it yet.
 
 Three things differ. The number known after step s is ceil(a_{s+1} asked), not random. The most confident may be
-written first instead of any. And S may be far more than there are variables: then what was taken back is redrawn nearly
+committed first instead of any. And S may be far more than there are variables: then what was masked is redrawn nearly
 one by one, and the chain comes close to Gibbs sampling with a fill on the way.
 """
 
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_count, require_probability
+from anyfill.checks import refuse, require_count, require_member, require_probability
 from anyfill.likelihoods.marginals import DiscreteMarginals
 from anyfill.questions.draws import uniforms
-from anyfill.questions.question import Order, Question
-from anyfill.samplers.policy import Answer, State, complete
+from anyfill.questions.question import Question
+from anyfill.samplers.policy import Answer, Policy, State, place_of
 
 
 @dataclass(frozen=True, slots=True)
-class Remask:
+class Remask(Policy):
     """Fill by a linear schedule and take a share of it back at every step.
 
     Attributes:
@@ -49,29 +48,13 @@ class Remask:
     def __post_init__(self) -> None:
         require_count("max_steps", self.max_steps)
         require_probability("share", self.share)
-        if self.drops not in ("random", "unlikely"):
-            raise refuse("drops", expected="'random' or 'unlikely'", got=repr(self.drops))
-        if self.writes not in ("random", "confident"):
-            raise refuse("writes", expected="'random' or 'confident'", got=repr(self.writes))
-
-    @property
-    def order(self) -> Order | None:
-        return None
-
-    @property
-    def parallel(self) -> bool:
-        return True
-
-    def along(self, w: Order) -> "Remask":
-        return self
+        require_member("drops", self.drops, ("random", "unlikely"))
+        require_member("writes", self.writes, ("random", "confident"))
 
     def steps(self, question: Question) -> int:
         return self.max_steps
 
-    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        return state.plan
-
-    def tell(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+    def visible(self, state: State, question: Question, *, generator: Generator) -> Tensor:
         sigma = self.taken_back(state.step)
         if sigma == 0.0:
             return state.known
@@ -79,13 +62,12 @@ class Remask:
         coins = settled & (_uniforms_like(settled, generator) < sigma)
         if self.drops == "random":
             return state.known & ~coins
-        least_first = torch.where(settled, state.score, torch.inf).argsort(dim=1, stable=True).argsort(1)
-        return state.known & ~(settled & (least_first < coins.sum(1, keepdim=True)))
+        return state.known & ~(settled & (place_of(-state.score, settled) < coins.sum(1, keepdim=True)))
 
-    def forget(self, state: State, question: Question, told: Tensor, *, generator: Generator) -> Tensor | None:
-        return ~told
+    def remask(self, state: State, question: Question, visible: Tensor, *, generator: Generator) -> Tensor | None:
+        return ~visible
 
-    def write(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
+    def commit(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
         if (self.drops, self.writes) != ("random", "random") and not isinstance(answer.marginals, DiscreteMarginals):
             got = type(answer.marginals).__name__
             raise refuse("Remask", expected="a discrete likelihood for 'unlikely' and 'confident'", got=got)
@@ -98,11 +80,10 @@ class Remask:
             key = _uniforms_like(waiting, generator)
         else:
             key = answer.marginals.log_prob(answer.marginals.mode()).double()
-        best_first = torch.where(waiting, key, -torch.inf).argsort(dim=1, descending=True, stable=True).argsort(1)
-        return waiting & (best_first < count)
+        return waiting & (place_of(key, waiting) < count)
 
     def done(self, state: State, question: Question) -> bool:
-        return self.share == 0.0 and complete(state, question)
+        return self.share == 0.0 and state.complete(question)
 
     def taken_back(self, step: int) -> float:
         """sigma before step 0, 1 … S - 1."""

@@ -18,8 +18,9 @@ random): the law of ``samplers.Follow`` and of ``evaluation.log_prob``.
 """
 
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -28,12 +29,12 @@ from anyfill.checks import refuse, require_count, require_shape
 from anyfill.corruption import Absorbing
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
-from anyfill.networks.network import AnswersCells, cells_of
-from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order, Question, chain_rank, rank_of
 from anyfill.questions.supported import completed
-from anyfill.rank import NEVER
-from anyfill.samplers.loop import as_values
+from anyfill.rank import asked_in
+from anyfill.samplers.draw import Draw
+from anyfill.samplers.loop import run
+from anyfill.samplers.policy import Sampler, State, Step, Task, as_values
 
 SPARE = 2
 """Rows of every block that are nobody's."""
@@ -131,12 +132,12 @@ def portions(rows: Tensor, size: int) -> Iterator[Tensor]:
 
 def fixed_order(model: Model) -> Order:
     """The model's order, or by index if that is random."""
-    return Increasing() if model.order.random else model.order
+    return model.fixed_order
 
 
 def given_rank(model: Model, known: Tensor) -> Tensor:
     """int64 (B, N): in which order the known variables are read, -g … -1; NEVER elsewhere."""
-    return chain_rank(fixed_order(model), Question(known, torch.zeros_like(known)))
+    return chain_rank(model.fixed_order, Question(known, torch.zeros_like(known)))
 
 
 def parameters(model: Model, x: Tensor, known: Tensor, rank: Tensor | None, size: int) -> Tensor:
@@ -150,12 +151,7 @@ def parameters(model: Model, x: Tensor, known: Tensor, rank: Tensor | None, size
             ``given_rank`` says.
         size: rows of the block.
     """
-    shown, told = _block(x, known, size)
-    if not model.is_one_pass:
-        return model.network(*model.corruption.show(shown, told))
-    when = torch.arange(x.shape[1], device=x.device).repeat(size, 1)
-    when[: len(x)] = given_rank(model, known) if rank is None else rank
-    return model.one_pass.chain(shown, torch.where(told, when, x.shape[1]))
+    return _in_block(model, x, known, rank, size, None)
 
 
 def cell_parameters(
@@ -166,12 +162,20 @@ def cell_parameters(
     Cells are independent once the network has computed its rows. Give a multiple of ``LANES`` of them where their
     number may vary: what is left over in a vector of the processor may be rounded differently.
     """
+    return _in_block(model, x, known, rank, size, (row, variable))
+
+
+def _in_block(
+    model: Model, x: Tensor, known: Tensor, rank: Tensor | None, size: int, cells: tuple[Tensor, Tensor] | None
+) -> Tensor:
+    """``Model.params`` in a block of fixed size."""
+    shown, told = _block(x, known, size)
+    when = None
     if model.is_one_pass:
-        return parameters(model, x, known, rank, size)[row, variable]
-    if isinstance(model.corruption, Absorbing) and isinstance(model.network, AnswersCells):
-        # It looks at nothing that would have to be blanked.
-        return model.network.at(*_block(x, known, size, is_blank=False), row, variable)
-    return cells_of(model.network, *model.corruption.show(*_block(x, known, size)), row, variable)
+        when = torch.arange(x.shape[1], device=x.device).repeat(size, 1)
+        when[: len(x)] = model.known_rank(known) if rank is None else rank
+        when = torch.where(told, when, x.shape[1])
+    return model.params(shown, told, rank=when, cells=cells)
 
 
 def cell_centers(model: Model, x: Tensor, known: Tensor, size: int, row: Tensor, variable: Tensor) -> Tensor | None:
@@ -179,20 +183,17 @@ def cell_centers(model: Model, x: Tensor, known: Tensor, size: int, row: Tensor,
     tell = getattr(model.network, "centers_at", None)
     if tell is None or not isinstance(model.corruption, Absorbing):
         return None
-    return tell(*_block(x, known, size, is_blank=False), row, variable)
+    return tell(*_block(x, known, size), row, variable)
 
 
-def _block(x: Tensor, known: Tensor, size: int, *, is_blank: bool = True) -> tuple[Tensor, Tensor]:
-    """Values and what is known (size, N): the rows (b, N), then those that are nobody's.
-
-    ``is_blank``: unknown values are 0; else as they are in x.
-    """
+def _block(x: Tensor, known: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """Values and what is known (size, N): the rows (b, N), then those that are nobody's."""
     _require_room(x, size)
     told = torch.empty(size, x.shape[1], dtype=torch.bool, device=x.device)
     told[: len(x)], told[len(x) :] = known, False
     told[-1, :-1] = True
     shown = torch.empty(size, x.shape[1], dtype=x.dtype, device=x.device)
-    shown[: len(x)], shown[len(x) :] = torch.where(known, x, torch.zeros_like(x)) if is_blank else x, 0
+    shown[: len(x)], shown[len(x) :] = x, 0
     return shown, told
 
 
@@ -245,11 +246,9 @@ def sample_rowwise(
     require_count("rows_per_pass", size, minimum=SPARE + 1)
     if model.corruption.shows_unknown:
         raise refuse("corruption", expected="one that shows no noise", got=repr(model.corruption))
-    order = fixed_order(model)
+    order = model.fixed_order
     question = completed(model.factorizations, question, model.order, order=order)
-    rank = rank_of(order, question)
-    read = given_rank(model, known)
-    every = _Everyone(x, known, read, rank)
+    whole = (x, known, given_rank(model, known), rank_of(order, question))
     source = draw_keys(keys, draws).flatten()
     out = x.repeat(draws, 1)
     # Rows with equally many holes go together, so that few wait for others.
@@ -260,37 +259,44 @@ def sample_rowwise(
     rows = rows[waiting.repeat(draws)[rows] > 0]
     with model.evaluating():
         for part in portions(rows, size):
-            out[part] = _draw_block(model, every.take(part % len(x)), source[part], size)
+            out[part] = _draw_block(model, source[part], size, *(one[part % len(x)] for one in whole))
     return torch.where(asked, out.unflatten(0, (draws, len(x))), x)
 
 
-@dataclass(frozen=True, slots=True)
-class _Everyone:
-    """Rows as they are at the start, all (B, N): values, what is known, its order, when the others are drawn."""
-
-    x: Tensor
-    known: Tensor
-    read: Tensor
-    rank: Tensor
-
-    def take(self, rows: Tensor) -> "_Everyone":
-        return _Everyone(self.x[rows], self.known[rows], self.read[rows], self.rank[rows])
+def _draw_block(model: Model, keys: Tensor, size: int, x: Tensor, known: Tensor, read: Tensor, rank: Tensor) -> Tensor:
+    """(b, N): one draw of everything that has a rank, the known variables read in the order ``read``, all (b, N)."""
+    task = Task(model, x, Question(known, asked_in(rank)), Draw(), None, torch.Generator())
+    first = replace(State.first(x, read), plan=rank)
+    return deque(run(_InBlocks(keys, size), task, first), maxlen=1).pop().x
 
 
-def _draw_block(model: Model, rows: _Everyone, keys: Tensor, size: int) -> Tensor:
-    """(b, N): one draw of everything that has a rank."""
-    x, known, read = rows.x, rows.known, rows.read
-    noise = RowStreams(torch.cat([keys, keys.new_zeros(size - len(keys))]))
-    everyone = torch.arange(size, device=x.device)
-    steps = int(torch.where(rows.rank < NEVER, rows.rank, -1).max()) + 1
-    for step in range(steps):
-        due = rows.rank == step
-        variable = due.to(torch.uint8).argmax(1, keepdim=True)  # (b, 1); rows that are finished: any
-        wanted = torch.zeros(size, 1, dtype=torch.int64, device=x.device)
-        wanted[: len(x)] = variable
-        own = cell_parameters(model, x, known, read, size, everyone, wanted[:, 0]).unsqueeze(1)
-        value = as_values(marginals_at(model.likelihood, own, wanted).sample(generator=noise), x)[: len(x)]
-        x = torch.where(due, value, x)
-        read = torch.where(due, step, read)
-        known = known | due
-    return x
+@dataclass(frozen=True, slots=True, eq=False)
+class _InBlocks(Sampler):
+    """Answers one by one, each row with noise of its own; ``State.plan`` is the rank.
+
+    Attributes:
+        keys: int64 (b,), of each row's noise.
+        size: rows of a block.
+    """
+
+    keys: Tensor
+    size: int
+
+    def done(self, state: State, question: Question) -> bool:
+        return False  # the number of steps is known beforehand
+
+    def begin(self, task: Task) -> Step:
+        model, size = task.model, self.size
+        noise = RowStreams(torch.cat([self.keys, self.keys.new_zeros(size - len(self.keys))]))
+        everyone = torch.arange(size, device=task.x.device)
+
+        def step(state: State) -> State:
+            due = state.plan == state.step
+            wanted = torch.zeros(size, 1, dtype=torch.int64, device=due.device)
+            wanted[: len(due)] = due.to(torch.uint8).argmax(1, keepdim=True)  # rows that are finished: any
+            own = cell_parameters(model, state.x, state.known, state.rank, size, everyone, wanted[:, 0]).unsqueeze(1)
+            drawn = marginals_at(model.likelihood, own, wanted).sample(generator=noise)
+            value = as_values(drawn, state.x)[: len(due)]
+            return state.committed(due, value, state.score, due.any(1))
+
+        return step

@@ -21,9 +21,7 @@ network with a cache (``Windowed``) reads the guessed variables alone, any other
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 
 import torch
 from torch import Generator, Tensor
@@ -32,18 +30,16 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count
 from anyfill.likelihoods.discrete import sample_codes
 from anyfill.likelihoods.numerics import uniform
-from anyfill.model import Model
-from anyfill.questions.question import Order, Question, chain_rank
+from anyfill.questions.question import Question
 from anyfill.samplers.drafts import Draft
-from anyfill.samplers.draw import Draw, reshape_log_probs
-from anyfill.samplers.loop import as_values, decode, start
-from anyfill.samplers.policy import State
+from anyfill.samplers.draw import reshape_log_probs
+from anyfill.samplers.policy import Ordered, State, Step, Task, as_values, most
 from anyfill.samplers.verify import Guess, Work, checked, reader
 
 
 @dataclass(frozen=True, slots=True)
-class Speculative:
-    """Guesses several variables, verifies them in one pass. Discrete likelihoods only.
+class Speculative(Ordered):
+    """Guesses several variables, verifies them in one pass. One-pass networks and discrete likelihoods only.
 
     Attributes:
         order: None = the model's own.
@@ -54,7 +50,6 @@ class Speculative:
             single rows, more for many rows on a processor that must work through them one after another.
     """
 
-    order: Order | None = None
     draft: Draft | None = None
     window: int = 16
     price: float | None = None
@@ -64,30 +59,12 @@ class Speculative:
         if self.price is not None and (isinstance(self.price, bool) or not 0.0 <= self.price < math.inf):
             raise refuse("price", expected="None, or a number of at least 0", got=repr(self.price))
 
-    def __call__(
-        self,
-        model: Model,
-        x: Tensor,
-        question: Question,
-        *,
-        draw: Draw | None = None,
-        context: Tensor | None = None,
-        generator: Generator,
-        allow_untrained: bool = False,
-    ) -> Iterator[State]:
-        """As ``anyfill.samplers.trace``; ValueError unless the network is ``OnePass`` and the likelihood discrete."""
-        _ = model.one_pass  # refuse before the first state is asked for
-        return decode(
-            partial(_states, speculative=self),
-            model,
-            x,
-            question,
-            order=self.order,
-            draw=draw,
-            context=context,
-            generator=generator,
-            allow_untrained=allow_untrained,
-        )
+    def done(self, state: State, question: Question) -> bool:
+        return state.complete(question)
+
+    def begin(self, task: Task) -> Step:
+        _ = task.model.one_pass  # refuse before the first state is asked for
+        return _Speculation(self, task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,43 +86,38 @@ def _price(rows: int, device: torch.device) -> float:
     return 0.05 if device.type != "cpu" else 0.05 + rows / (rows + 150)
 
 
-def _states(
-    model: Model,
-    x: Tensor,
-    question: Question,
-    order: Order,
-    draw: Draw,
-    context: Tensor | None,
-    generator: Generator,
-    *,
-    speculative: Speculative,
-) -> Iterator[State]:
-    state = start(model, x, question, generator)
-    yield state
-    rank = chain_rank(order, question, generator=generator)
-    rows = question.asked.any(1).nonzero().squeeze(1)  # who is being worked on; finished rows leave the batch
-    if len(rows) == 0:
-        return
-    work = Work.of(state.x[rows], rank[rows], None if context is None else context[rows])
-    read, luck = reader(model, speculative.draft, draw, generator), _Luck()
-    longest = int(work.asked.max())
-    while len(rows):
-        price = _price(len(rows), x.device) if speculative.price is None else speculative.price
-        with model.evaluating():
-            guess = checked(read.propose(work, state.known[rows], luck.width(speculative.window, price), longest))
-            target = reshape_log_probs(guess.target, draw)
-            value, count = _settled(guess, target, generator)
+class _Speculation:
+    """The step of a run: it keeps the rows that are worked on, what the network has read, and its luck."""
+
+    def __init__(self, speculative: Speculative, task: Task) -> None:
+        self.speculative, self.task = speculative, task
+        self.read = reader(task.model, speculative.draft, task.draw, task.generator)
+        self.luck = _Luck()
+        self.rows = task.question.asked.any(1).nonzero().squeeze(1)  # finished rows leave the batch
+        self.longest = most(task.question.asked)
+        self.work: Work | None = None
+
+    def __call__(self, state: State) -> State:
+        task, read, rows, window = self.task, self.read, self.rows, self.speculative.window
+        work = self.work
+        if work is None:
+            context = None if task.context is None else task.context[rows]
+            work = Work.of(state.x[rows], state.plan[rows], context)
+        price = _price(len(rows), state.x.device) if self.speculative.price is None else self.speculative.price
+        with task.model.evaluating():
+            guess = checked(read.propose(work, state.known[rows], self.luck.width(window, price), self.longest))
+            value, count = _settled(guess, reshape_log_probs(guess.target, task.draw), task.generator)
             score = guess.target.gather(-1, value.unsqueeze(-1)).squeeze(-1).double()
         left = work.left
         stands = torch.minimum(count, left)
-        state = _written(state, rows, work, as_values(value, x), score, stands, guess)
-        read.accept(as_values(value, x), count)
+        state = _written(state, rows, work, as_values(value, task.x), score, stands, guess)
+        read.accept(as_values(value, task.x), count)
         certain, drafts = read.certain, guess.value.shape[1]
         accepted = torch.minimum(count - 1, left)
         tried = accepted + (accepted < left.clamp(max=drafts))
         some = (left > certain) & (drafts > certain)
         active = left > stands
-        figures = torch.stack(
+        hits, tries, self.longest, going = torch.stack(
             [
                 torch.where(some, accepted - certain, 0).sum(),
                 torch.where(some, tried - certain, 0).sum(),
@@ -153,14 +125,13 @@ def _states(
                 active.sum(),
             ]
         ).tolist()
-        luck = _Luck(luck.accepted + figures[0], luck.tried + figures[1])
-        longest = figures[2]
-        work = work.with_answers(state.x[rows], work.answered + stands)
-        if figures[3] < len(rows) and (figures[3] <= read.share * len(rows)):
+        self.luck = _Luck(self.luck.accepted + hits, self.luck.tried + tries)
+        self.work = work.with_answers(state.x[rows], work.answered + stands)
+        if going < len(rows) and going <= read.share * len(rows):
             kept = active.nonzero().squeeze(1)
-            rows, work = rows[kept], work.rows(kept)
+            self.rows, self.work = rows[kept], self.work.rows(kept)
             read.keep(kept)
-        yield state
+        return state
 
 
 def _settled(guess: Guess, target: Tensor, generator: Generator) -> tuple[Tensor, Tensor]:

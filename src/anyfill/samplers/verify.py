@@ -27,7 +27,7 @@ from anyfill.networks.network import Windowed
 from anyfill.rank import NEVER, asked_in
 from anyfill.samplers.drafts import Draft
 from anyfill.samplers.draw import Draw, reshape_log_probs
-from anyfill.samplers.loop import as_values
+from anyfill.samplers.policy import as_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class FromCache:
     def propose(self, work: Work, known: Tensor, width: int, longest: int) -> Guess:
         left = work.left
         if self._cache is None:
-            _require_context(self._network, work.context)
+            self._model.check_context(work.context)
             params, self._cache = self._network.open(work.x, work.rank, work.context)
             target = self._read(params.unsqueeze(1), work)
             none = target[:, :0]
@@ -153,8 +153,8 @@ class FromCache:
         if self._draft is not None:
             count = min(width, max(longest - 1, 1))
             value, log_probs = _drafted(self._draft, work, known, count, self._draw, self._generator)
-            told = torch.cat([self._last.unsqueeze(1), as_values(value, work.x)], 1)
-            params, self._cache = self._network.advance(told, self._cache)
+            read = torch.cat([self._last.unsqueeze(1), as_values(value, work.x)], 1)
+            params, self._cache = self._network.advance(read, self._cache)
             return self._guess(value, log_probs, self._read(params, work), 1, (left > 0).long())
         count = min(width + 1, longest)
         params, self._cache = self._network.peek(self._last, self._cache, count)
@@ -249,14 +249,6 @@ def checked(guess: Guess) -> Guess:
         expected = f"distributions over {guess.target.shape[-1]} codes, as the model has"
         raise refuse("draft", expected=expected, got=guess.log_probs.shape[-1])
     return guess
-
-
-def _require_context(network: Windowed, context: Tensor | None) -> None:
-    """ValueError unless there is a context where, and only where, the network takes one; ``Model.chain`` asks too."""
-    width = getattr(network, "context_width", None)
-    if width is not None and (0 if context is None else context.shape[-1]) != width:
-        expected = f"vectors of length {width}" if width else "none (context_width=0)"
-        raise refuse("context", expected=expected, got="none" if context is None else tuple(context.shape))
 
 
 def _and_one_more(log_probs: Tensor) -> Tensor:

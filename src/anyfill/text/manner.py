@@ -15,8 +15,7 @@ from anyfill.checks import refuse
 from anyfill.model import Model
 from anyfill.questions.question import Factorization
 from anyfill.questions.supported import PREFERENCE
-from anyfill.samplers import Confidence, Draw, EntropyBounded, Policy, Speculative
-from anyfill.samplers.sample import Decoder
+from anyfill.samplers import Confidence, Draw, EntropyBounded, Sampler, Speculative
 
 SAMPLERS = ("exact", "speculative", "confidence", "entropy-bounded")
 ROWS = 64
@@ -40,7 +39,7 @@ class Manner:
         if self.sampler not in SAMPLERS:
             raise refuse("--sampler", expected=", ".join(SAMPLERS), got=repr(self.sampler))
 
-    def policy(self, model: Model, asked: int) -> Policy | Decoder | None:
+    def policy(self, model: Model, asked: int) -> Sampler | None:
         """The sampler, for at most so many asked places; ValueError if the model was not trained for it."""
         what = f"--sampler {self.sampler}"
         if self.sampler == "exact":

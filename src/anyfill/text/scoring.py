@@ -29,11 +29,10 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.model import Model
+from anyfill.evaluation.chain import terms
 from anyfill.questions.order import Decreasing, Increasing, Shuffled
 from anyfill.questions.question import Order, Question, chain_rank
 from anyfill.questions.supported import step_factorization
-from anyfill.rank import asked_in, known_before
 from anyfill.text.manner import trained_for
 from anyfill.text.model import TextModel
 from anyfill.text.stream import Source, Stretch, stretches
@@ -239,7 +238,7 @@ class Scorer:
         draws: list[Tensor] = []
         for _ in range(self.protocol.draws):
             rank = chain_rank(self.order, question, generator=generator if self.order.random else None)
-            draws.append(torch.where(asked, terms(model, x, rank, rows=self.rows, generator=generator), 0.0))
+            draws.append(terms(model, x, rank, generator=generator, rows_per_pass=self.rows))
         self._add(totals, torch.stack(draws).sum(2))
         count = int(asked.sum())
         totals.tokens += count
@@ -259,33 +258,6 @@ class Scorer:
             relative = (values - estimate).exp()
             totals.variance += float((values.var(0) / draws).sum())
             totals.estimate_variance += float((relative.var(0) / draws).sum())
-
-
-def terms(model: Model, x: Tensor, rank: Tensor, *, rows: int, generator: Generator | None = None) -> Tensor:
-    """float64 (B, N): log p(x_j | all that rank before j) for every asked j of a rank without ties, 0 elsewhere.
-
-    Args:
-        model: one pass for a one-pass network, one pass for each asked variable of another.
-        x: codes (B, N).
-        rank: int64 (B, N).
-        rows: the most rows of one call of the network.
-        generator: for corruptions that draw.
-    """
-    asked = asked_in(rank)
-    value = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
-    with model.evaluating():
-        if model.is_one_pass:
-            for part in torch.arange(len(x), device=x.device).split(rows):
-                value[part] = model.chain(x[part], rank[part]).log_prob(x[part]).double()
-            return torch.where(asked, value, 0.0)
-        for part in asked.nonzero().split(rows):
-            row, variable = part[:, 0], part[:, 1:]
-            own = rank[row]
-            known = known_before(own, own.gather(1, variable))
-            shown = model.corruption.fill(x[row], known, generator=generator)
-            found = model.marginals(shown, known).log_prob(x[row]).gather(1, variable).squeeze(1)
-            value[row, variable.squeeze(1)] = found.double()
-    return value
 
 
 def _then_none(found: Iterator[Window]) -> Iterator[Window | None]:

@@ -1,6 +1,6 @@
-"""Blocked Gibbs sampling: draw a uniform k-subset of the asked variables anew given all the others, again and again.
+"""Samplers that answer by a plan made beforehand: one by one, in groups, and blocked Gibbs sampling.
 
-One round draws a block S, |S| = k, uniformly among the k-subsets of the asked variables and replaces
+``Gibbs``: one round draws a block S, |S| = k, uniformly among the k-subsets of the asked variables and replaces
 
     x_S  <-  x_S' ~ p(x_S | x_given, x_asked without S)
 
@@ -10,6 +10,7 @@ law of its own, in which every variable has seen every other: that is what Gibbs
 """
 
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import torch
 from torch import Generator, Tensor
@@ -17,11 +18,55 @@ from torch import Generator, Tensor
 from anyfill.checks import require_count
 from anyfill.questions.order import Shuffled
 from anyfill.questions.question import Order, Question, rank_of
-from anyfill.samplers.policy import Answer, Follow, State, most
+from anyfill.samplers.policy import Answer, Ordered, Policy, State, most
+
+
+class Planned(Policy):
+    """What was planned for an earlier step is visible, what is planned for this one is committed."""
+
+    def visible(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+        return state.plan < state.step
+
+    def commit(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
+        return state.plan == state.step
+
+    def done(self, state: State, question: Question) -> bool:
+        return False  # the number of steps is known beforehand
 
 
 @dataclass(frozen=True, slots=True)
-class Gibbs:
+class Follow(Ordered, Planned):
+    """The asked variables in an order that does not look at values, one by one or in parallel groups.
+
+    Attributes:
+        order: whose priorities are followed; None = the model's own. A random order is drawn once per row.
+        groups: S', the number of nearly equal groups answered in parallel; None (or S' >= asked) = one by one.
+    """
+
+    groups: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.groups is not None:
+            require_count("groups", self.groups)
+
+    @property
+    def parallel(self) -> bool:
+        return self.groups is not None
+
+    def steps(self, question: Question) -> int:
+        longest = most(question.asked)
+        return longest if self.groups is None else min(self.groups, longest)
+
+    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+        plan = Ordered.plan(self, state, question, generator=generator)
+        if state.step > 0 or self.groups is None:
+            return plan
+        asked = question.asked.sum(1, keepdim=True)
+        return torch.where(question.asked, plan * asked.clamp(max=self.groups) // asked.clamp(min=1), plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Gibbs(Planned):
     """A first fill, then ``rounds`` blocks of ``k`` variables; about asked / k rounds touch every variable once.
 
     Attributes:
@@ -39,14 +84,10 @@ class Gibbs:
         require_count("rounds", self.rounds)
 
     @property
-    def order(self) -> Order | None:
-        return None
-
-    @property
     def parallel(self) -> bool:
         return self.first.parallel
 
-    def along(self, w: Order) -> "Gibbs":
+    def along(self, w: Order) -> Self:
         return replace(self, first=self.first.along(w))
 
     def steps(self, question: Question) -> int:
@@ -62,15 +103,6 @@ class Gibbs:
         # The first k of a random order of the asked variables are a uniform k-subset, and an order inside it.
         place = rank_of(Shuffled(), question, generator=generator)
         return torch.where(question.asked & (place < self.k), state.step + place, state.plan)
-
-    def tell(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        return state.plan < state.step
-
-    def write(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
-        return state.plan == state.step
-
-    def done(self, state: State, question: Question) -> bool:
-        return False
 
     def _block(self, question: Question) -> int:
         return min(self.k, most(question.asked))
