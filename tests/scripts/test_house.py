@@ -26,9 +26,8 @@ def _pairs(found):
 
 
 def test_docstrings_comments_and_blank_lines_are_no_code(tmp_path):
-    found = _tree(
-        tmp_path, one='"""Doc.\n\nMore."""\n\n# why\nx = 1\n\n"""below an attribute"""\ny = """text\nof two lines"""\n'
-    )
+    text = '"""Doc.\n\nMore."""\n\n# why\nx = 1\n\n"""below an attribute"""\ny = """text\nof two lines"""\n'
+    found = _tree(tmp_path, one=text)
     assert house.code_lines(found["pack.one"]) == 3
 
 
