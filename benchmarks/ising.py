@@ -33,12 +33,12 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.ising.asymptotics import ising_variance
+from anyfill.ising.blocks import k_blocks
 from anyfill.ising.chains import IndependentParallel, Kernel, KGibbs, run_chain, still
 from anyfill.ising.heat_bath import colours, gibbs_updates
 from anyfill.ising.model import Ising
 from anyfill.ising.spectra import poincare_constant
 from anyfill.networks.states import to_spins
-from anyfill.questions.blocks import k_blocks
 from benchmarks.common import RESULTS, environment, median_seconds, write_result
 from benchmarks.ising_laws import Checked, WrongLawError, dense_law, lattice_law, lattice_reference, require_law
 from benchmarks.peers_apart import Measured, Peer, find_peers

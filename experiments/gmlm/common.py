@@ -28,9 +28,9 @@ from typing import Any
 import torch
 
 from anyfill.ising.asymptotics import ising_variance
+from anyfill.ising.blocks import k_blocks
 from anyfill.ising.estimation import Method, fit_ising
 from anyfill.ising.model import Ising
-from anyfill.questions.blocks import k_blocks
 from benchmarks.common import write_result
 
 SIZES = (100, 178, 316, 562, 1000, 1778, 3162, 5623, 10_000)

@@ -37,7 +37,7 @@ import torch
 from anyfill.samplers.drafts import NgramDraft
 from anyfill.text.characters import TEXT8
 from anyfill.training import load_model
-from anyfill.training.folder import read_config
+from anyfill.training.checkpoint import read_config
 from benchmarks.common import RESULTS, environment
 from experiments.common import data_folder, read_lines
 from experiments.mac.text8_common import read_parts, shown, spread, turn, write_json

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from anyfill.lazy import lazily
 
 if TYPE_CHECKING:
+    from anyfill import ising
     from anyfill.conditional import Conditional
     from anyfill.evaluation import LogProb, consistency, log_prob
     from anyfill.model import Model
@@ -36,6 +37,7 @@ __all__ = [
     "__version__",
     "consistency",
     "fit",
+    "ising",
     "load_model",
     "log_prob",
     "sample",
@@ -54,6 +56,7 @@ _HOME = {
     "TableModel": "tables.estimator",
     "consistency": "evaluation",
     "fit": "training",
+    "ising": "ising",
     "load_model": "training",
     "log_prob": "evaluation",
     "sample": "samplers",

@@ -5,10 +5,9 @@ from math import comb
 import pytest
 import torch
 
-from anyfill.ising.block_means import block_means
-from anyfill.ising.block_tree import Averages, block_tree, fixed_weights, k_block_nodes, spread
+from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
+from anyfill.ising.dynamics import Averages, block_means, block_tree, fixed_weights, k_block_nodes, spread
 from anyfill.networks.states import state_numbers
-from anyfill.questions.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 
 BLOCKS = subsets_of(4, [[0], [0, 2], [0, 2, 3], [1, 3], [1, 2], [0, 1, 2, 3]])  # prefixes of each other, and not
 

@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from anyfill.ising.asymptotics import block_information, fisher_information
-from anyfill.ising.block_means import block_means
+from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.ising.dynamics import (
     apply_dynamics,
+    block_means,
     dirichlet_form,
     dirichlet_matrix,
     dirichlet_sum,
@@ -14,7 +15,6 @@ from anyfill.ising.dynamics import (
 )
 from anyfill.ising.model import Ising
 from anyfill.networks.states import all_codes, state_numbers
-from anyfill.questions.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 
 
 def random_law(variables, generator):

@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from anyfill.ising.model import Ising
-from anyfill.ising.parallel import independent_parallel_law, independent_parallel_matrix
-from anyfill.ising.spectra import spectrum
+from anyfill.ising.spectra import independent_parallel_law, independent_parallel_matrix, spectrum
 from anyfill.networks.states import all_codes
 
 

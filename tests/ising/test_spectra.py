@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
+from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.ising.dynamics import apply_dynamics, transition_matrix
 from anyfill.ising.model import Ising
 from anyfill.ising.spectra import mixing_time, poincare_constant, slowest_mode, spectrum
 from anyfill.networks.states import state_numbers
-from anyfill.questions.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 
 METHODS = pytest.mark.parametrize("method", ["dense", "lanczos"])
 

@@ -11,7 +11,7 @@ import anyfill
 from anyfill import TableModel
 from anyfill.tables.gaussian import GaussianJoint
 from anyfill.training import CheckpointError
-from anyfill.training.folder import read_config, read_tensors, write_folder
+from anyfill.training.checkpoint import read_config, read_tensors, write_folder
 
 
 def check_filled(frame, out, ignored=()):

@@ -24,8 +24,7 @@ from anyfill.cli.demo_report import Report, results, show, write_page
 from anyfill.cli.examples import Digits, digits, penguins
 from anyfill.interface.output import replacing, write_results
 from anyfill.interface.progress import clock, watch
-from anyfill.interface.threads import threads
-from anyfill.interface.versions import environment
+from anyfill.interface.threads import environment, threads
 from anyfill.training import save_model
 
 MADE_BY = "anyfill demo"

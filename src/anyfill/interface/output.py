@@ -7,14 +7,13 @@ single thing in it came from an earlier run of the same command.
 import json
 import math
 import os
-import shutil
-import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 from anyfill.checks import refuse
+from anyfill.disk import whole_folder
 
 RESULTS = "results.json"
 READING = "reading.json"
@@ -31,29 +30,9 @@ def replacing(folder: Path, made_by: str) -> Generator[Path]:
     """
     target = folder.resolve()
     _refuse_place(target, folder, made_by)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        fresh = work / "new"
-        fresh.mkdir()
+    with whole_folder(target) as fresh:
         yield fresh
         _refuse_place(target, folder, made_by)  # somebody may have put something there in the meantime
-        _swap(fresh, target, work / "old")
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _swap(fresh: Path, target: Path, old: Path) -> None:
-    """Put ``fresh`` in the place of ``target``, whose contents go to ``old``; if that fails, all is as before."""
-    if not target.exists():
-        os.replace(fresh, target)
-        return
-    os.replace(target, old)
-    try:
-        os.replace(fresh, target)
-    except BaseException:
-        os.replace(old, target)
-        raise
 
 
 def write_results(folder: Path, made_by: str, results: Mapping[str, Any]) -> None:

@@ -1,12 +1,15 @@
-"""How many threads to compute with: measured, because more is often slower.
+"""What it runs on: how many threads to compute with, and which versions and device.
 
-Small tensors gain little from a second thread, and on a machine that is busy with other things they lose a lot: every
-operation waits for the thread that the other things hold up.
+The number of threads is measured, because more is often slower: small tensors gain little from a second thread, and on
+a machine that is busy with other things they lose a lot, for every operation waits for the thread that is held up.
 """
 
+import os
+import platform
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
 
 import torch
 
@@ -47,3 +50,30 @@ def _seconds(work: Callable[[], object], count: int, repeats: int) -> float:
             work()
             times.append(time.perf_counter() - start)
     return sorted(times)[len(times) // 2]
+
+
+def anyfill_version() -> str:
+    """The installed version, or "unknown" in a checkout that was never installed."""
+    try:
+        return version("anyfill")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def device_name() -> str:
+    """The device that training takes by default, in words."""
+    if torch.cuda.is_available():
+        return f"cuda ({torch.cuda.get_device_name()})"
+    return f"cpu ({torch.get_num_threads()} threads)"
+
+
+def environment() -> dict[str, str | int | None]:
+    """Versions and device, as results files keep them."""
+    return {
+        "anyfill": anyfill_version(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "device": device_name(),
+        "platform": platform.platform(),
+        "cpu_count": os.cpu_count(),
+    }

@@ -23,9 +23,9 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
-from anyfill.ising.model import blocks_by_size
+from anyfill.ising.blocks import Blocks, listed_rows
+from anyfill.ising.model import blocks_by_size, require_finite
 from anyfill.networks.states import all_codes, require_exact, to_spins
-from anyfill.questions.blocks import Blocks, listed_rows
 from anyfill.questions.draws import uniforms
 
 MAX_AT_ONCE = 2**22
@@ -69,9 +69,8 @@ def still(ising: Spins) -> Still:
     if isinstance(ising, Still):
         return ising
     taken = Still(ising.variables, ising.fields.detach().double().clone(), ising.interaction.detach().double().clone())
-    for name, values in (("fields", taken.fields), ("couplings", taken.interaction)):
-        if not bool(values.isfinite().all()):
-            raise refuse(name, expected="finite numbers", got=f"{values[~values.isfinite()][0].item()}")
+    require_finite("fields", taken.fields)
+    require_finite("couplings", taken.interaction)
     return taken
 
 
@@ -146,6 +145,11 @@ class IndependentParallel:
         _check_fit(law, x)
         up = torch.sigmoid(2.0 * torch.addmm(law.fields, to_spins(x), law.interaction))
         return (uniforms(len(x), law.variables, generator) < up).to(x.dtype)
+
+
+def kernel_of(k: int | None) -> Kernel:
+    """k-Gibbs; None is independent parallel."""
+    return IndependentParallel() if k is None else KGibbs(k)
 
 
 def run_chain(ising: Spins, kernel: Kernel, x: Tensor, steps: int, *, generator: Generator) -> Iterator[Tensor]:

@@ -25,10 +25,10 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_positive, require_shape
-from anyfill.ising.loss import BlockLoss
+from anyfill.ising.blocks import Blocks
 from anyfill.ising.model import Ising
+from anyfill.ising.pseudolikelihood import BlockLoss
 from anyfill.networks.states import require_exact
-from anyfill.questions.blocks import Blocks
 from anyfill.questions.k_subset import KSubset
 from anyfill.questions.question import Questions
 from anyfill.rows import Rows

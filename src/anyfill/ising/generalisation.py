@@ -40,10 +40,10 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count, require_positive, require_shape
-from anyfill.ising.block_means import block_means
+from anyfill.ising.blocks import Blocks
+from anyfill.ising.dynamics import block_means
 from anyfill.ising.model import Ising
 from anyfill.networks.states import all_codes, state_numbers
-from anyfill.questions.blocks import Blocks
 
 Kind = Literal["printed", "excess", "hoeffding"]
 

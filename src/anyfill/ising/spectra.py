@@ -12,6 +12,19 @@ blocks for a step. Either way C is finally read as the largest Var(f) / E(f, f) 
 with the subtraction-free Dirichlet form: a gap of 1e-13 keeps its digits, which 1 - lambda_2 does not, and slow
 functions whose lambda agree to all digits are told apart. It is a value attained, so a constant that has not converged
 is too small, never too large.
+
+The independent parallel chain of an Ising model and its exact stationary law (GMLM definition 11, footnote 12).
+
+Every spin is redrawn at once from p(s_i | s_-i) of the old state. With the field on each spin
+phi_i(s) = h_i + c sum_j J_ij s_j,
+
+    P(s, t)  = prod_i exp(t_i phi_i(s)) / (2 cosh phi_i(s))
+    law(s)   ∝ exp(sum_i h_i s_i) prod_i cosh phi_i(s)
+
+because law(s) P(s, t) ∝ exp(sum_i h_i (s_i + t_i) + c sum_ij t_i J_ij s_j) is symmetric in s and t. So the footnote's
+question has an answer: the chain is reversible, every P(s, t) > 0 makes it ergodic, and the law is not the model's
+unless all couplings are 0. Unlike block dynamics it has negative eigenvalues: its relaxation time is
+1 / (1 - max |lambda|), and with strong couplings it swaps between a state and its image for a long time.
 """
 
 import math
@@ -20,18 +33,20 @@ from typing import Literal
 
 import torch
 from torch import Generator, Tensor
+from torch.nn.functional import logsigmoid
 
 from anyfill.checks import refuse, require_count, require_shape
-from anyfill.ising.block_tree import Averages
-from anyfill.ising.dynamics import dirichlet_matrix, mass_of, transition_matrix
-from anyfill.questions.blocks import Blocks
+from anyfill.ising.blocks import Blocks
+from anyfill.ising.dynamics import Averages, dirichlet_matrix, mass_of, require_dense, transition_matrix
+from anyfill.ising.model import Ising
+from anyfill.networks.states import all_codes, require_exact, to_spins
 
 Method = Literal["auto", "dense", "lanczos"]
 
 MAX_DENSE = 9
 """``auto`` takes the dense matrix up to this many variables: 512 states."""
 
-LEAST_GAP = 1e-28
+MIN_GAP = 1e-28
 """A gap below this is rounding: such a chain is not told from one that falls apart."""
 
 FEW = 6
@@ -66,7 +81,7 @@ class SlowestMode:
     @property
     def constant(self) -> float:
         """The Poincaré constant, for block dynamics also the relaxation time; infinite for a gap below 1e-28."""
-        return 1.0 / self.gap if self.gap > LEAST_GAP else math.inf
+        return 1.0 / self.gap if self.gap > MIN_GAP else math.inf
 
 
 def poincare_constant(
@@ -172,7 +187,7 @@ def _slowest(functions: Tensor, mass: Tensor, energy: Tensor) -> tuple[Tensor, f
     best = int(quotients.argmin())
     mixed = torch.zeros(len(energy), dtype=torch.float64)
     mixed[best] = 1.0
-    if float(quotients[best]) > LEAST_GAP:
+    if float(quotients[best]) > MIN_GAP:
         # The largest eigenvalue of Var in units of E, scaled so that gaps of very different sizes keep their digits.
         scale = energy.diagonal().rsqrt()
         factor, failed = torch.linalg.cholesky_ex(energy * scale * scale.unsqueeze(1))
@@ -272,3 +287,26 @@ def _orthogonal(vector: Tensor, basis: Tensor, away: Tensor) -> tuple[Tensor, Te
         along = along + part
     length = float(vector.norm())
     return vector / length if length > 0 else vector, along, length
+
+
+def independent_parallel_matrix(ising: Ising) -> Tensor:
+    """float64 (2^N, 2^N): P(x, y), the states in their usual order. N <= 14."""
+    require_dense(ising.variables)
+    spins = to_spins(all_codes(ising.variables))
+    field = _field(ising, spins)
+    # log p(t_i | s) = logsigmoid(2 t_i phi_i): summed over i as the part for +1 and the part for -1.
+    up, down = logsigmoid(2.0 * field), logsigmoid(-2.0 * field)
+    return (up @ (spins > 0).double().T + down @ (spins < 0).double().T).exp()
+
+
+def independent_parallel_law(ising: Ising) -> Tensor:
+    """float64 (2^N,): log-probabilities of the stationary law. N <= 20."""
+    require_exact(ising.variables, "the law of the independent parallel chain")
+    spins = to_spins(all_codes(ising.variables))
+    size = _field(ising, spins).abs()
+    log_cosh = (size + torch.log1p((-2.0 * size).exp())).sum(1)
+    return (spins @ ising.fields.detach() + log_cosh).log_softmax(0)
+
+
+def _field(ising: Ising, spins: Tensor) -> Tensor:
+    return ising.fields.detach() + spins @ ising.interaction.detach()

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from anyfill.checks import refuse
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
 from anyfill.model import Model
 from anyfill.music.ask import bars_in

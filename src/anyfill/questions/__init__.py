@@ -3,11 +3,9 @@
 Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, Regions, Spans, Staged, Mixture
 MAC's edges   MacEdges and InpaintingEdges (closed form), Edges (any test distribution), TheRest (all unknown asked)
 Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion, InStages
-Blocks        FixedBlocks, AdaptiveBlocks, k_blocks: variables that are answered jointly given the rest
 """
 
 from anyfill.questions.bernoulli import Bernoulli
-from anyfill.questions.blocks import AdaptiveBlocks, Blocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.questions.cardinality import UniformCardinality, UniformSplits
 from anyfill.questions.edges import Edges
 from anyfill.questions.enumerate import edges_by_definition, enumerate_questions
@@ -32,16 +30,13 @@ from anyfill.questions.spans import Spans
 from anyfill.questions.staged import InStages, Staged, directions, patches
 
 __all__ = [
-    "AdaptiveBlocks",
     "Bernoulli",
-    "Blocks",
     "ByRegion",
     "Decomposable",
     "Decreasing",
     "Edges",
     "Enumerable",
     "Factorization",
-    "FixedBlocks",
     "InStages",
     "Increasing",
     "InpaintingEdges",
@@ -64,9 +59,7 @@ __all__ = [
     "directions",
     "edges_by_definition",
     "enumerate_questions",
-    "k_blocks",
     "patches",
     "question_of",
     "rank_of",
-    "subsets_of",
 ]

@@ -5,14 +5,12 @@ folder is made under another name beside its place and then renamed into it: it 
 """
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from anyfill.checks import refuse
+from anyfill.disk import whole_folder
 from anyfill.interface.output import READING, require_place
 from anyfill.tables.frames import MISSING_TOKENS
 
@@ -39,21 +37,6 @@ def missing_tokens(folder: Path, further: Sequence[str] = ()) -> tuple[str, ...]
 def save_table_model(model: Any, folder: Path, missing: Sequence[str]) -> None:
     """Save a ``TableModel`` with its tokens, in place of what ``require_place`` allows."""
     require_place(folder)
-    target = folder.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        fresh = work / "new"
+    with whole_folder(folder) as fresh:
         model.save(fresh)
         (fresh / READING).write_text(json.dumps({"missing": list(missing)}) + "\n", encoding="utf-8")
-        if target.exists():
-            os.replace(target, work / "old")
-            try:
-                os.replace(fresh, target)
-            except BaseException:
-                os.replace(work / "old", target)
-                raise
-        else:
-            os.replace(fresh, target)
-    finally:
-        shutil.rmtree(work, ignore_errors=True)

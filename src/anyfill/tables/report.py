@@ -17,7 +17,7 @@ from torch import Tensor
 
 from anyfill.checks import refuse
 from anyfill.interface import page
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
 from anyfill.tables import kinds
 from anyfill.tables import report_figures as figures

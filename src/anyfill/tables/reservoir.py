@@ -13,7 +13,7 @@ import narwhals as nw
 import numpy as np
 
 from anyfill.checks import require_count
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.tables.columnar import joined
 from anyfill.tables.files import ROWS, read_chunks
 

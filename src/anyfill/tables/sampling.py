@@ -4,7 +4,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.tables.files import open_writer
 
 CHUNK = 10_000

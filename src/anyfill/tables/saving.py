@@ -17,8 +17,7 @@ from anyfill.tables.new_rows import from_text, to_text
 from anyfill.tables.settings import device_of
 from anyfill.tables.table import Table
 from anyfill.training import CheckpointError, load_model
-from anyfill.training.checkpoint import describe_model, load_notes, make_config
-from anyfill.training.folder import read_config, read_tensors, write_folder
+from anyfill.training.checkpoint import describe_model, load_notes, make_config, read_config, read_tensors, write_folder
 
 _MADE_BY = "anyfill.TableModel"
 _REFERENCE = "reference"

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.tables.aligned import aligned, rows_of, writing_like
 from anyfill.tables.files import open_writer, read_chunks
 from anyfill.tables.frames import Frame

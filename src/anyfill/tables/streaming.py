@@ -23,7 +23,7 @@ import narwhals as nw
 import numpy as np
 
 from anyfill.checks import refuse
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.tables.aligned import aligned, rows_of, writing_like
 from anyfill.tables.columnar import joined
 from anyfill.tables.engines import Engine, Work, in_order

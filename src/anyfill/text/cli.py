@@ -70,7 +70,7 @@ def fill(
     a fill's part of the probability of all that were found; where all fills there are could be compared, as for one or
     two letters, that is said, and it is the probability. What is given is never changed.
     """
-    from anyfill.interface.meter import metered
+    from anyfill.interface.progress import metered
     from anyfill.interface.threads import threads
     from anyfill.text.alphabet import has_tokens
     from anyfill.text.blanks import Lengths, parse, parse_lengths
@@ -127,7 +127,7 @@ def generate(
     Text longer than a row of the model goes on window by window, each told half a row of what stands before it. A model
     that was trained on lines writes lines.
     """
-    from anyfill.interface.meter import metered
+    from anyfill.interface.progress import metered
     from anyfill.interface.threads import threads
     from anyfill.text.generate import Wanted
     from anyfill.text.generate import generate as write

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from anyfill.checks import refuse
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.rows import Rows, RowSource
 from anyfill.text.characters import Characters, characters_in
 from anyfill.text.corpus_rows import Chunks, some_rows

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.text import Text
 
 from anyfill.checks import refuse
-from anyfill.interface.meter import metered
 from anyfill.interface.output import jsonable
+from anyfill.interface.progress import metered
 from anyfill.text.alphabet import is_folded, plain, unit
 from anyfill.text.scoring import Scorer, Token, Totals
 from anyfill.text.source import require_free

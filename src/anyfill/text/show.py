@@ -8,7 +8,7 @@ from typing import Any
 import typer
 from rich.console import Console
 
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.text import generate
 from anyfill.text.blanks import Template
 from anyfill.text.fill import Filled, Filling, Wanted

@@ -8,7 +8,7 @@ from typing import Literal, cast
 import torch.distributed
 
 from anyfill.training import FitOptions
-from anyfill.training.processes import Processes
+from anyfill.training.distributed import Processes
 
 
 def processes() -> int:

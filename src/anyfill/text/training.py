@@ -33,8 +33,8 @@ from anyfill.text.token_file import open_tokens
 from anyfill.text.vocabularies import vocabulary_of
 from anyfill.text.vocabulary import Vocabulary, fingerprint
 from anyfill.training import load_notes
-from anyfill.training.fingerprint import fingerprint as content_of
-from anyfill.training.folder import CONFIG, read_config
+from anyfill.training.checkpoint import CONFIG, read_config
+from anyfill.training.data import fingerprint as content_of
 
 Device = Literal["auto", "cpu", "cuda"]
 

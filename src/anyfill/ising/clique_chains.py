@@ -15,7 +15,7 @@ field for all of C it is enough to count: from m spins at +1,
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from math import comb, log
 
@@ -40,12 +40,14 @@ class Clique:
         outside: fields of the isolated spins.
         coupling: J.
         pairs: whether the exponent counts each pair once or twice.
+        words: a few, for titles.
     """
 
     inside: tuple[float, ...]
     outside: tuple[float, ...]
     coupling: float
     pairs: Pairs = "once"
+    words: str = field(default="clique among isolated spins", compare=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.inside:
@@ -71,8 +73,9 @@ class Clique:
             got = f"{len(ising.edges)} edges with {len(strengths)} different couplings"
             raise refuse("Ising model", expected="one clique, coupled alike, and isolated spins (eq. 6)", got=got)
         fields = ising.fields.tolist()
+        inside = tuple(fields[i] for i in members)
         outside = tuple(fields[i] for i in range(ising.variables) if i not in members)
-        return cls(tuple(fields[i] for i in members), outside, strengths.pop() if strengths else 0.0, ising.pairs)
+        return cls(inside, outside, strengths.pop() if strengths else 0.0, ising.pairs, words=ising.words)
 
     @property
     def size(self) -> int:
@@ -173,15 +176,14 @@ def clique_parallel_matrix(clique: Clique, *, lumped: bool | None = None) -> Lum
         return _chain(answer, clique)
     codes = all_codes(size)
     spins = to_spins(codes)
-    field = torch.tensor(clique.inside, dtype=torch.float64) + strength * (
-        spins.sum(1, keepdim=True) - spins
-    )  # (S, |C|)
-    return _chain(logsigmoid(2.0 * field.unsqueeze(1) * spins).sum(2), clique)
+    others = spins.sum(1, keepdim=True) - spins
+    on_each = torch.tensor(clique.inside, dtype=torch.float64) + strength * others  # (S, |C|)
+    return _chain(logsigmoid(2.0 * on_each.unsqueeze(1) * spins).sum(2), clique)
 
 
 def _kgibbs_counts(clique: Clique, k: int) -> Tensor:
     """float64 (|C| + 1, |C| + 1): log P of k-Gibbs on the number of spins at +1."""
-    size, field, strength = clique.size, clique.inside[0], clique.strength
+    size, h, strength = clique.size, clique.inside[0], clique.strength
     log_choose = _log_choose(size)
     answer = torch.full((size + 1, size + 1), -torch.inf, dtype=torch.float64)
     alone = clique.variables - size
@@ -192,7 +194,7 @@ def _kgibbs_counts(clique: Clique, k: int) -> Tensor:
         within = log_choose[a, u] + 0.5 * strength * (inside**2 - a)
         for left in range(size - a + 1):  # spins at +1 outside the block: m = left + u and m' = left + v
             log_u = log_choose[left + u, u] + log_choose[size - left - u, a - u] - log_choose[size, a]
-            law = (within + (field + strength * (2 * left - (size - a))) * inside).log_softmax(0)
+            law = (within + (h + strength * (2 * left - (size - a))) * inside).log_softmax(0)
             square = answer[left : left + a + 1, left : left + a + 1]
             square.copy_(torch.logaddexp(square, log_ways + log_u.unsqueeze(1) + law))
     return answer

@@ -6,8 +6,8 @@ from math import comb, exp, log, log1p
 import pytest
 import torch
 
-from anyfill.ising.clique import Clique, LumpedChain, clique_kgibbs_matrix, clique_parallel_matrix
-from anyfill.ising.hitting import gth_hitting_times, log_hitting_times
+from anyfill.ising.clique_chains import Clique, LumpedChain, clique_kgibbs_matrix, clique_parallel_matrix
+from anyfill.ising.first_passage import gth_hitting_times, log_hitting_times
 from anyfill.ising.model import Ising
 
 UNEVEN = Clique((0.3, -0.2, 0.5), (0.4, -0.7), 0.6)

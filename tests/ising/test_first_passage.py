@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 import torch
 
-from anyfill.ising.clique import Clique, clique_kgibbs_matrix
-from anyfill.ising.hitting import (
+from anyfill.ising.clique_chains import Clique, clique_kgibbs_matrix
+from anyfill.ising.first_passage import (
     gth_hitting_times,
     hitting_law,
     log_hitting_times,

@@ -5,23 +5,21 @@ import math
 import pytest
 import torch
 
+from anyfill.ising.blocks import k_blocks
 from anyfill.ising.dynamics import transition_matrix
-from anyfill.ising.mixing_command import mixing
-from anyfill.ising.mixing_sampled import mixing_sampled
+from anyfill.ising.mixing_times import mixing
 from anyfill.ising.model import Ising
-from anyfill.ising.model_options import LabModel
-from anyfill.ising.parallel import independent_parallel_matrix
+from anyfill.ising.spectra import independent_parallel_matrix
 from anyfill.networks.states import all_codes, to_spins
-from anyfill.questions.blocks import k_blocks
 
-MODEL = LabModel(Ising.complete(4, 0.3, 0.2), "complete")
+MODEL = Ising.complete(4, 0.3, 0.2)
 
 
 def test_times_and_laws_are_those_of_the_matrices() -> None:
-    told = mixing(MODEL, [1, 4], tensorization=False, seed=0).document["results"]
-    p = MODEL.ising.log_joint().detach().exp()
+    told = mixing(MODEL, k=[1, 4]).document["results"]
+    p = MODEL.log_joint().detach().exp()
     chains = [transition_matrix(p.log(), k_blocks(4, k)) for k in (1, 4)]
-    chains.append(independent_parallel_matrix(MODEL.ising))
+    chains.append(independent_parallel_matrix(MODEL))
     for row, matrix in zip(told, chains):
         law = torch.linalg.matrix_power(matrix, 10_000)[0]
         values = torch.linalg.eigvals(matrix).abs().sort(descending=True).values
@@ -34,7 +32,7 @@ def test_times_and_laws_are_those_of_the_matrices() -> None:
 
 def test_a_gap_that_is_rounding_is_not_printed_with_digits() -> None:
     """Between all up and all down lie states of exp(-8 J) times their weight: the gap of 1-Gibbs is near exp(-160)."""
-    found = mixing(LabModel(Ising.complete(4, 20.0), "stuck"), [1, 4], tensorization=False, seed=0)
+    found = mixing(Ising.complete(4, 20.0), k=[1, 4])
     first, last, _ = found.document["results"]
     assert found.listings[0].rows[0][1:3] == ("< 1e-28", "> 1e28")
     assert (first["gap"], first["gap_below"]) == (None, 1e-28)
@@ -42,23 +40,23 @@ def test_a_gap_that_is_rounding_is_not_printed_with_digits() -> None:
 
 
 def test_dashes_beyond_nine_spins_are_explained() -> None:
-    small, large = (mixing(LabModel(Ising.complete(n, 0.1), "x"), [n], tensorization=False, seed=0) for n in (9, 10))
+    small, large = (mixing(Ising.complete(n, 0.1), k=[n]) for n in (9, 10))
     assert large.listings[0].rows[0][3] == "-"
     assert not any("up to 9 spins" in note for note in small.notes)
     assert any("computed up to 9 spins; --sampled measures beyond" in note for note in large.notes)
 
 
 def test_tensorisation_constants_lie_above_the_poincare_constants_and_below_their_bounds() -> None:
-    small = LabModel(Ising.complete(3, 0.4, 0.1), "complete")
-    for row in mixing(small, [1, 3], tensorization=True, seed=0).document["results"][:-1]:
+    small = Ising.complete(3, 0.4, 0.1)
+    for row in mixing(small, k=[1, 3], tensorization=True).document["results"][:-1]:
         assert row["relaxation"] <= row["tensorization"] * (1 + 1e-9)
         assert row["tensorization"] <= row["tensorization_bound"] * (1 + 1e-9)
 
 
 def test_autocorrelation_times_of_chains_agree_with_the_exact_ones() -> None:
     """tau of the mean spin is 1 + 2 sum_t <f, P^t f> / <f, f>; 15 percent is beyond five deviations here."""
-    found = mixing_sampled(MODEL, [1, 2], chains=200, steps=1200, sweeps=1, seed=0)
-    p = MODEL.ising.log_joint().detach().exp()
+    found = mixing(MODEL, k=[1, 2], sampled=True, chains=200, steps=1200, sweeps=1)
+    p = MODEL.log_joint().detach().exp()
     f = to_spins(all_codes(4)).mean(1)
     f = f - p @ f
     for row, k in zip(found.document["results"], (1, 2)):
@@ -70,8 +68,8 @@ def test_autocorrelation_times_of_chains_agree_with_the_exact_ones() -> None:
 
 
 def test_a_chain_that_never_moves_is_said_to_be_stuck() -> None:
-    frozen = LabModel(Ising.complete(25, 10.0), "frozen")
-    told = mixing_sampled(frozen, [1], chains=4, steps=40, sweeps=2, seed=0)
+    frozen = Ising.complete(25, 10.0)
+    told = mixing(frozen, k=[1], sampled=True, chains=4, steps=40, sweeps=2)
     assert not told.document["results"][0]["believed"]
     assert any("two modes" in note for note in told.notes)
     assert math.isfinite(told.document["results"][0]["mean"])

@@ -5,17 +5,17 @@ import math
 import pytest
 import torch
 
-from anyfill.ising.clique import Clique, LumpedChain, clique_kgibbs_matrix
+from anyfill.ising.blocks import k_blocks
+from anyfill.ising.clique_chains import Clique, LumpedChain, clique_kgibbs_matrix
 from anyfill.ising.dynamics import transition_matrix
-from anyfill.ising.hitting_command import hitting
+from anyfill.ising.hitting_times import hitting
 from anyfill.networks.states import all_codes
-from anyfill.questions.blocks import k_blocks
 
 SMALL = Clique.alike(5, 3, 0.4, 0.3)
 
 
 def test_expected_times_are_those_of_the_chain_on_all_states() -> None:
-    told = hitting(SMALL, "small", [1, 2, 5], budget=50, chains=0, delta=0.1, seed=0).document["results"]
+    told = hitting(SMALL, k=[1, 2, 5], budget=50, chains=0).document["results"]
     outside = ~all_codes(5)[:, :3].bool().all(1)
     for row, k in zip(told, (1, 2, 5)):
         matrix = transition_matrix(SMALL.ising().log_joint(), k_blocks(5, k))[outside][:, outside]
@@ -30,14 +30,14 @@ def test_expected_times_are_those_of_the_chain_on_all_states() -> None:
 
 def test_simulation_agrees() -> None:
     """Four z-scores: beyond 5 happens less than once in 400,000 runs."""
-    told = hitting(SMALL, "small", [1, 2, 5], budget=100, chains=500, delta=0.1, seed=0).document["results"]
+    told = hitting(SMALL, k=[1, 2, 5], budget=100, chains=500).document["results"]
     assert all(abs(row["z"]) < 5 for row in told)
 
 
 def test_propositions_speak_where_their_assumption_holds() -> None:
     """J_0 = 20 - 0.4: k-Gibbs with k >= |C| arrives as soon as promised, independent parallel leaves as rarely."""
     clique = Clique.alike(41, 40, 20.0, 0.01)
-    told = hitting(clique, "strong", [40, 41], budget=1000, chains=0, delta=0.1, seed=0).document
+    told = hitting(clique, k=[40, 41], budget=1000, chains=0).document
     assert told["assumption_5"]["holds"]
     assert len(told["proposition_4"]) == 2
     for bound in told["proposition_4"]:
@@ -50,7 +50,7 @@ def test_propositions_speak_where_their_assumption_holds() -> None:
 
 
 def test_the_papers_figure_is_beyond_its_propositions() -> None:
-    found = hitting(Clique.alike(10, 4, 3.0, 5.0), "figure 3", [1, 4], budget=1000, chains=0, delta=0.1, seed=0)
+    found = hitting(Clique.alike(10, 4, 3.0, 5.0), k=[1, 4], budget=1000, chains=0)
     assert not found.document["assumption_5"]["holds"]
     assert "proposition_4" not in found.document
     assert any("Assumption 5 fails" in note for note in found.notes)
@@ -59,7 +59,7 @@ def test_the_papers_figure_is_beyond_its_propositions() -> None:
 
 def test_corollary_1_follows_for_a_clique_that_is_large_enough() -> None:
     clique = Clique.alike(100, 100, 60.0, 0.03)
-    told = hitting(clique, "large", [100], budget=1000, chains=0, delta=0.1, seed=0).document
+    told = hitting(clique, k=[100], budget=1000, chains=0).document
     assert told["corollary_1"]["follows"]
     assert told["results"][0]["truncated_mean"] < 1.1
     assert told["results"][1]["reached"] is None
@@ -68,11 +68,11 @@ def test_corollary_1_follows_for_a_clique_that_is_large_enough() -> None:
 
 def test_probabilities_too_small_for_a_double_are_not_called_zero() -> None:
     """From R_-1 no step of 1-Gibbs or independent parallel leaves with more than exp(-900)."""
-    found = hitting(Clique.alike(4, 4, 200.0, 30.0), "frozen", [1, 4], budget=100, chains=0, delta=0.1, seed=0)
+    found = hitting(Clique.alike(4, 4, 200.0, 30.0), k=[1, 4], budget=100, chains=0)
     assert [row[3] for row in found.listings[0].rows] == ["< 1e-300", "1", "< 1e-300"]
     assert [row["reached"] for row in found.document["results"]] == [None, 1.0, None]
     assert "P(R_1) = 1, P(R_-1) = 5.879e-105." in found.notes
-    steep = hitting(Clique.alike(4, 4, 1000.0, 200.0), "frozen", [4], budget=100, chains=0, delta=0.1, seed=0)
+    steep = hitting(Clique.alike(4, 4, 1000.0, 200.0), k=[4], budget=100, chains=0)
     assert "P(R_1) = 1, P(R_-1) < 1e-300." in steep.notes
     assert steep.document["modes"]["low_mass"] is None
     assert "with probability < 1e-300." in next(note for note in steep.notes if note.startswith("Proposition 5"))
@@ -86,12 +86,12 @@ def test_every_chain_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
         made.append(k)
         return clique_kgibbs_matrix(clique, k)
 
-    monkeypatch.setattr("anyfill.ising.hitting_command.clique_kgibbs_matrix", counting)
-    hitting(Clique.alike(6, 5, 20.0, 0.01), "strong", [5, 6], budget=10, chains=0, delta=0.1, seed=0)
+    monkeypatch.setattr("anyfill.ising.hitting_times.clique_kgibbs_matrix", counting)
+    hitting(Clique.alike(6, 5, 20.0, 0.01), k=[5, 6], budget=10, chains=0)
     assert made == [5, 6]
 
 
 def test_a_budget_beyond_what_is_computed_is_refused_before_any_work() -> None:
     uneven = Clique(tuple(range(1, 11)), (), 1.0)
     with pytest.raises(ValueError, match=r"--budget: expected at most 131,072 for the 1,024 states .*got 1,000,000"):
-        hitting(uneven, "uneven", [1], budget=1_000_000, chains=0, delta=0.1, seed=0)
+        hitting(uneven, k=[1], budget=1_000_000, chains=0)
