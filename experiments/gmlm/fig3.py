@@ -119,7 +119,7 @@ def compare(hits: torch.Tensor, expected: dict[str, float]) -> dict[str, Any]:
 
 
 def run(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """Every sampler at every J under both readings."""
+    """Every sampler at every J under both conventions."""
     generator = torch.Generator().manual_seed(arguments.seed)
     rows: list[dict[str, Any]] = []
     for pairs in ("once", "twice"):
@@ -241,7 +241,7 @@ def vars_of(model: Clique) -> dict[str, Any]:
 
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
-    """Two panels as the paper's (each reading of the pairs), and the expected time without a budget."""
+    """Two panels as the paper's (each way to count pairs), and the expected time without a budget."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -4,18 +4,18 @@ Data come from an Ising model of N = 8 spins. The paper's k-pseudolikelihood pre
 and its theorem says: larger k, smaller variance. A masked network does not do that. It answers each asked variable on
 its own, so trained on sets of exactly k (``questions.KSubset``) it learns p(x_i | x_-K) for i in K: single variables
 given N - k others. Those determine only the law of any N - k + 1 variables (at k = N: of one), not the joint, and a
-chain needs more than it has practised. So four things are compared, each with the reading its training licenses:
+chain needs more than it was trained for. So four things are compared, each by what its training supports:
 
     Ising, k-MPLE       the paper's estimator itself, on the same rows and with as many blocks: the reference
     joint in blocks     the network's version of k-MPLE: log p(x_K | x_-K) by the chain rule inside the block, in random
                         order. One step of it asks S, a random part of K, sizes 1 … k alike, the rest given, and counts
                         each asked variable k / |S| (an unbiased estimate). All conditionals with at most k unknown are
-                        practised, so k-Gibbs that redraws a block one after another is licensed; its stationary law is
+                        trained, so k-Gibbs that redraws a block one after another is supported; its stationary law is
                         the joint that is judged. For k = N it is the any-order model itself, read by the chain rule.
     factorised          KSubset(N, k): the product of the k answers. Licensed is the block redrawn all at once, each
                         variable given x_-K alone. For k > 1 that chain does not have the true joint as its stationary
                         law even if every answer is exact: the dashed line is that floor, from the true conditionals.
-    factorised, 1-Gibbs the same network asked for one variable given all others, which for k > 1 it never practised:
+    factorised, 1-Gibbs the same network asked for one variable given all others, which for k > 1 it was not trained for:
                         not licensed, shown for what it costs.
 
 "One block per row" draws a block K for each row once, as in the theorem; "fresh" draws new ones at every step, as
@@ -135,7 +135,7 @@ def apart(law: Tensor, log_p: Tensor) -> dict[str, float]:
 
 
 def judge(model: Model, k: int, training: Training, log_p: Tensor) -> dict[str, dict[str, float]]:
-    """Distances of the joint that each reading makes of a network, by the reading's name."""
+    """Distances of the joint that each way of asking makes of a network, by its name."""
     if training.startswith("joint"):
         return {training: apart(stationary_law(learned_transition(model, k)), log_p)}
     answers = {training: apart(stationary_law(learned_transition(model, k, inside="independent")), log_p)}

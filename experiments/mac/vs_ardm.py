@@ -9,7 +9,7 @@ differ in what they are trained to answer and in how many passes an answer takes
 starts. The first 11.5 M characters of the file are trained on, the last 0.5 M validate: every eighth chunk of them for
 every method (a masked network needs up to 500 passes a chunk), and all chunks for the one-pass model.
 
-Every value is exact under its model in increasing order, but a conditional has two readings. ``conditional`` is direct:
+Every value is exact under its model in increasing order, but a conditional has two factorizations. ``conditional`` is direct:
 the given block, then the rest, a normalised distribution over the rest. MAC is not trained on that, so its direct value
 is marked untrained; ``difference`` is log p(all) - log p(given), which MAC is trained for. The difference is normalised
 over the rest only as far as the network's marginals fit together, so it may look better than any true conditional.
@@ -101,7 +101,7 @@ def bits_per_character(
 
 
 def evaluate(model: Model, chunks: Tensor, seed: int) -> dict[str, dict[str, object]]:
-    """All questions on these chunks (B, 250); conditionals in every reading that makes sense of the network."""
+    """All questions on these chunks (B, 250); conditionals in every factorization that makes sense of the network."""
     torch.set_float32_matmul_precision("high")
     posed = questions(len(chunks), seed, chunks.device)
     answers = {name: bits_per_character(model, chunks, posed[name], None) for name in ("joint", "marginal")}

@@ -7,7 +7,7 @@ joint, marginal (of a random subset) and conditional (everything else given a ra
     told         the same network, but half of the rows that are cut are told the given block, which is not scored:
                  what the practice does without the sight
     full         given values see one another; half of the rows that are cut are told
-    blank        as full, and ignored places are read as blanks: what is practised of a subset has room at its gaps
+    blank        as full, and ignored places are read as blanks: what is trained of a subset has room at its gaps
     …-questions  every block counts alike, whatever its length (``OnePassLoss.weigh``)
     …-dropout20  dropout
 
