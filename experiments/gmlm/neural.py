@@ -12,11 +12,11 @@ chain needs more than it was trained for. So four things are compared, each by w
                         each asked variable k / |S| (an unbiased estimate). All conditionals with at most k unknown are
                         trained, so k-Gibbs that redraws a block one after another is supported; its stationary law is
                         the joint that is judged. For k = N it is the any-order model itself, read by the chain rule.
-    factorised          KSubset(N, k): the product of the k answers. Licensed is the block redrawn all at once, each
+    factorised          KSubset(N, k): the product of the k answers. Supported is the block redrawn all at once, each
                         variable given x_-K alone. For k > 1 that chain does not have the true joint as its stationary
                         law even if every answer is exact: the dashed line is that floor, from the true conditionals.
-    factorised, 1-Gibbs the same network asked for one variable given all others, which for k > 1 it was not trained for:
-                        not licensed, shown for what it costs.
+    factorised, 1-Gibbs the same network asked for one variable given all others, for which it was not trained if
+                        k > 1: not supported, shown for what it costs.
 
 "One block per row" draws a block K for each row once, as in the theorem; "fresh" draws new ones at every step, as
 networks are usually trained: then small k see every conditional of a row too, and the theorem promises nothing. For the

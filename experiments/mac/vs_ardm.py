@@ -9,10 +9,11 @@ differ in what they are trained to answer and in how many passes an answer takes
 starts. The first 11.5 M characters of the file are trained on, the last 0.5 M validate: every eighth chunk of them for
 every method (a masked network needs up to 500 passes a chunk), and all chunks for the one-pass model.
 
-Every value is exact under its model in increasing order, but a conditional has two factorizations. ``conditional`` is direct:
-the given block, then the rest, a normalised distribution over the rest. MAC is not trained on that, so its direct value
-is marked untrained; ``difference`` is log p(all) - log p(given), which MAC is trained for. The difference is normalised
-over the rest only as far as the network's marginals fit together, so it may look better than any true conditional.
+Every value is exact under its model in increasing order, but a conditional has two factorizations. ``conditional`` is
+direct: the given block, then the rest, a normalised distribution over the rest. MAC is not trained on that, so its
+direct value is marked untrained; ``difference`` is log p(all) - log p(given), which MAC is trained for. The difference
+is normalised over the rest only as far as the network's marginals fit together, so it may look better than any true
+conditional.
 
 Settings were chosen with the one-pass model alone, on the same validation chunks
 (results/mac/logs/vs_ardm/tuning.json); the others took them over.

@@ -13,7 +13,7 @@ A *way* is one point of one line of the picture: a model, a policy or decoder, a
     fill, then Gibbs     S / 2 random groups, then S / 2 single characters anew
     chain                S rounds of denoising: SUNMASK (trust grows), "balanced", "re-noised"; SUNDAE (share 0.3)
 
-A one-pass network reads values in the order in which they became known, and was trained only for blocks in its own order.
+A one-pass network reads values in the order in which they became known, and was trained for blocks in its own order.
 Ways that decide on the way therefore ask it as if it were masked (``SortedBlock``): what is known is read as one given
 block in the model's order, at the price of reading it anew. One way ("as answered") does not, for comparison.
 
@@ -215,7 +215,7 @@ class SortedBlock(nn.Module):
 
     @classmethod
     def of(cls, model: Model) -> Model:
-        """The model so asked. Each answer is p(one | a sorted given block): trained for where any part may be asked, not
+        """The model so asked. Each answer is p(one | a sorted given block): trained where any part may be asked, not
         by a model that only completes rows, to which nothing but the first hole ever followed the block."""
         factorizations = [Factorization.ANY_ORDER] if Factorization.DIRECT in model.factorizations else []
         return Model(cls(model.network), model.likelihood, order=model.order, factorizations=factorizations)
