@@ -42,4 +42,4 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return match[0]  # left for mkdocs to complain about
         return f"{config.extra['repository']}/{'tree' if (ROOT / real).is_dir() else 'blob'}/main/{real}{anchor}"
 
-    return _LINK.sub(target, markdown)
+    return _LINK.sub(target, markdown.replace("<BLANKLINE>", ""))
