@@ -19,11 +19,10 @@ from anyfill.samplers import Draw
 from anyfill.text.bleu import bleu, self_bleu
 from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
 from anyfill.training import FitOptions, fit
-
-emnlp = pytest.importorskip("experiments.sunmask.emnlp")
-news = pytest.importorskip("experiments.sunmask.emnlp_common")
-grading = pytest.importorskip("experiments.sunmask.emnlp_grade")
-emphasis = pytest.importorskip("experiments.sunmask.emnlp_emphasis")
+from experiments.sunmask import emnlp
+from experiments.sunmask import emnlp_common as news
+from experiments.sunmask import emnlp_emphasis as emphasis
+from experiments.sunmask import emnlp_grade as grading
 
 TRAIN = [text.split() for text in ("the war was long", "the play was a long play", "a war", "they play the game here")]
 CORPUS = news.News(TRAIN, [["a", "war", "here"]], [["the", "war", "was", "here"], ["no", "such", "word"]])

@@ -8,8 +8,7 @@ from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint
 from anyfill.rows import Rows
-
-sunmask_models = pytest.importorskip("experiments.sunmask.models")
+from experiments.sunmask import models as sunmask_models
 
 
 @pytest.mark.parametrize("chronological", [False, True])

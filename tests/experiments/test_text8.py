@@ -19,12 +19,8 @@ from anyfill.questions import Factorization, Question
 from anyfill.text.characters import TEXT8
 from anyfill.text.recipes import text_model, text_objective
 from anyfill.training import load_model, save_model
-
-text8 = pytest.importorskip("experiments.mac.text8")
-text8_ask = pytest.importorskip("experiments.mac.text8_ask")
-text8_common = pytest.importorskip("experiments.mac.text8_common")
-text8_plot = pytest.importorskip("experiments.mac.text8_plot")
-text_model_script = pytest.importorskip("experiments.one_pass.text_model")
+from experiments.mac import text8, text8_ask, text8_common, text8_plot, vs_ardm
+from experiments.one_pass import text_model as text_model_script
 
 LENGTH = 8
 
@@ -64,7 +60,7 @@ def test_every_recipe_is_asked_the_same(monkeypatch):
 
 
 def test_the_questions_are_those_of_the_earlier_comparison():
-    earlier = pytest.importorskip("experiments.mac.vs_ardm").questions(7, 5, torch.device("cpu"))
+    earlier = vs_ardm.questions(7, 5, torch.device("cpu"))
     for name, question in text8_ask.questions(7, 5, "cpu", 250).items():
         assert torch.equal(question.given, earlier[name].given)
         assert torch.equal(question.asked, earlier[name].asked)
