@@ -34,8 +34,9 @@ import torch
 from torch import Tensor
 
 from anyfill.model import Model
-from anyfill.text.characters import TEXT8, Windows
+from anyfill.text.corpus import Windows
 from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
+from anyfill.text.vocabulary import TEXT8
 from anyfill.training import fit
 from benchmarks.common import RESULTS, environment
 from experiments.common import data_folder

@@ -35,7 +35,7 @@ from typing import Any
 import torch
 
 from anyfill.samplers.drafts import NgramDraft
-from anyfill.text.characters import TEXT8
+from anyfill.text.vocabulary import TEXT8
 from anyfill.training import load_model
 from anyfill.training.checkpoint import read_config
 from benchmarks.common import RESULTS, environment

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from anyfill.music import model as music_model
 from anyfill.music.chorale import REST
-from anyfill.music.chorales import read_jsb
+from anyfill.music.files import read_jsb
 from benchmarks.common import RESULTS, environment
 from experiments.common import data_folder
 from experiments.sunmask.bach_model import drawn
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS / "sunmask" / "logs" / "table2" / "shipped")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    model = music_model.load()
+    model = music_model.load_network()
     start = time.process_time()
     each = {
         name: drawn(model, arguments.samples, device="cpu", name=name, seed=arguments.seed) for name in arguments.draws

@@ -31,9 +31,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyfill.music.chorale import Chorale
-from anyfill.music.chorales import read_jsb, whole_windows
+from anyfill.music.files import read_jsb
 from anyfill.music.grades import Grade, grade_all
-from anyfill.music.keys import shift_home
+from anyfill.music.range import shift_home
+from anyfill.music.training import whole_windows
 from benchmarks.common import RESULTS, write_result
 from experiments.common import data_folder
 

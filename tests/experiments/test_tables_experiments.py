@@ -20,8 +20,8 @@ from anyfill.rows import Rows
 from anyfill.tables.calibrated import Calibrated
 from anyfill.tables.choosers import Informed
 from anyfill.tables.gaussian_em import gaussian_em_model
+from anyfill.tables.measure import calibrated_chooser, kept_rows
 from anyfill.tables.quantiles import Quantiles
-from anyfill.tables.reference import calibrated_chooser, kept_rows
 from experiments import common
 from experiments.mac import tables as mac_tables
 from experiments.sfarm import fig5 as sfarm_fig5
