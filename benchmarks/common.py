@@ -22,7 +22,7 @@ RESULTS = ROOT / "results"
 def commit() -> str:
     """The commit of the working tree, with ``-dirty`` if files differ from it.
 
-    Outside a repository (a copy of the tree on a lent machine) it is what ANYFILL_COMMIT says, or ``unknown``.
+    Outside a repository (a copy of the tree on another machine) it is what ANYFILL_COMMIT says, or ``unknown``.
     """
     if named := os.environ.get("ANYFILL_COMMIT"):
         return named
