@@ -1,7 +1,7 @@
 """Are the answers the same on another machine, or with other code, bit for bit?
 
-    python benchmarks/same_answers.py --make FOLDER     train small models, save each with its answers
-    python benchmarks/same_answers.py --check FOLDER    load them, ask again, compare; writes results/same_answers.json
+    python -m benchmarks.same_answers --make FOLDER     train small models, save each with its answers
+    python -m benchmarks.same_answers --check FOLDER    load them, ask again, compare; writes results/same_answers.json
 
 Models of tables are loaded again and asked. Commands (``COMMANDS``: tables, music, text, the Ising lab) are run again,
 and every byte that they print or write is compared, but for seconds, names of folders, and the JSON that describes
@@ -25,9 +25,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from common import write_result
 
 from anyfill import TableModel
+
+try:
+    from benchmarks.common import write_result
+except ModuleNotFoundError:  # run as a file: its folder is on the path, the root is not
+    from common import write_result
 
 RECIPES = ("auto", "gaussian", "fast", "one-pass", "sfarm")
 
