@@ -20,7 +20,7 @@ from anyfill.likelihoods import Mixed as MixedColumns
 from anyfill.model import Model
 from anyfill.networks.counts import WithCounts, count_features
 from anyfill.networks.embed import Mixed, Real
-from anyfill.networks.plain_mlp import PlainMLP
+from anyfill.networks.mlp import PlainMLP
 from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.weights import Stepwise
 from anyfill.questions.cardinality import UniformCardinality

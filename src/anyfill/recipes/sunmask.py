@@ -25,11 +25,10 @@ from anyfill.checks import refuse
 from anyfill.corruption import Absorbing, Corruption, Uniform
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
-from anyfill.networks.coconet import Coconet
+from anyfill.networks.convolutions import AttentionalUNet, Coconet
 from anyfill.networks.embed import Discrete
 from anyfill.networks.network import Network
 from anyfill.networks.transformer import Transformer
-from anyfill.networks.unet import AttentionalUNet
 from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.weights import Damped, Everyone, RescaledEveryone
 from anyfill.questions.bernoulli import Bernoulli

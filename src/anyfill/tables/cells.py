@@ -26,9 +26,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from anyfill.likelihoods.continuous import GaussianMarginals, GaussianMixtureMarginals
-from anyfill.likelihoods.families import Family, families_of
 from anyfill.likelihoods.marginals import Likelihood, Marginals
-from anyfill.likelihoods.mixed import Mixed, marginals_at
+from anyfill.likelihoods.mixed import Family, Mixed, families_of, marginals_at
 from anyfill.likelihoods.pooled import Pooled
 from anyfill.likelihoods.spiked import SpikedMixture
 from anyfill.model import Model

@@ -30,7 +30,6 @@ from anyfill.checks import require_count
 from anyfill.evaluation import LogProb
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.rows import Rows
-from anyfill.tables.aligned import written_like
 from anyfill.tables.answers import Statistic
 from anyfill.tables.ask import Answer, Names, ask_row
 from anyfill.tables.filler import Filler, empty_like
@@ -329,7 +328,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """What answers in cells like those of X, X as columns, and encoded."""
         frame, rows = self._rows(X)
         check_is_fitted(self)
-        return Filler(self.model_, written_like(self.table_, frame), self.linear_), frame, rows
+        return Filler(self.model_, self.table_.written_like(frame), self.linear_), frame, rows
 
     def _rows(self, X: Any) -> tuple[Frame, Rows]:
         """X as columns under the names of ``table_``, and encoded."""

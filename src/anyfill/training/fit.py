@@ -13,10 +13,11 @@ Guarantees:
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TypedDict, Unpack
 
 import torch
 
-from anyfill.checks import refuse
+from anyfill.checks import refuse, refuse_cells
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
 from anyfill.objectives.masked import MaskedLoss
@@ -94,33 +95,22 @@ def fit_steps(
     ).reports()
 
 
+class _Further(TypedDict, total=False):
+    """The arguments of ``fit_steps`` behind the options."""
+
+    validation: Rows | None
+    validation_objective: Objective | None
+    folder: Path | str | None
+    resume: bool
+    metrics: Sequence[MetricSink]
+    notes: Mapping[str, Json] | None
+
+
 def fit(
-    model: Model,
-    rows: RowSource,
-    objective: Objective,
-    options: FitOptions | None = None,
-    *,
-    validation: Rows | None = None,
-    validation_objective: Objective | None = None,
-    folder: Path | str | None = None,
-    resume: bool = False,
-    metrics: Sequence[MetricSink] = (),
-    notes: Mapping[str, Json] | None = None,
+    model: Model, rows: RowSource, objective: Objective, options: FitOptions | None = None, **further: Unpack[_Further]
 ) -> FitResult:
-    """Train ``model`` in place to the end; see ``fit_steps``."""
-    reports = fit_steps(
-        model,
-        rows,
-        objective,
-        options,
-        validation=validation,
-        validation_objective=validation_objective,
-        folder=folder,
-        resume=resume,
-        metrics=metrics,
-        notes=notes,
-    )
-    with closing(reports):  # so that Ctrl-C leaves a checkpoint
+    """Train ``model`` in place to the end; the arguments, also the further ones, are those of ``fit_steps``."""
+    with closing(fit_steps(model, rows, objective, options, **further)) as reports:  # Ctrl-C leaves a checkpoint
         while True:
             try:
                 next(reports)
@@ -157,9 +147,6 @@ def _check_rows(name: str, rows: RowSource, model: Model) -> None:
     if isinstance(rows, Rows):
         sizes = code_sizes(model.likelihood, model.variables).to(rows.x.device)
         bad = rows.present & (sizes > 0) & ((rows.x < 0) | (rows.x >= sizes) | (rows.x != rows.x.round()))
-        if bool(bad.any()):
-            row, variable = (int(i) for i in bad.nonzero()[0])
-            what = f"value of {name} at row {row}, variable {variable}"
-            raise refuse(
-                what, expected=f"a code from 0 to {int(sizes[variable]) - 1}", got=rows.x[row, variable].item()
-            )
+        refuse_cells(
+            bad, rows.x, lambda variable: f"a code from 0 to {int(sizes[variable]) - 1}", what=f"value of {name}"
+        )

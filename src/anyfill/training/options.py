@@ -13,7 +13,14 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from anyfill.checks import refuse, require_count, require_positive, require_probability
+from anyfill.checks import (
+    refuse,
+    require_count,
+    require_counts,
+    require_member,
+    require_positive,
+    require_probability,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +80,12 @@ class FitOptions:
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "accumulate", "report_every", "validate_every", "save_every"):
-            require_count(name, getattr(self, name), minimum=1)
-        for name, minimum in (("seed", 0), ("warmup_steps", 0), ("patience", 1)):
-            if getattr(self, name) is not None or name == "seed":
-                require_count(name, getattr(self, name), minimum=minimum)
+        require_counts(self, "steps", "batch_size", "accumulate", "report_every", "validate_every", "save_every")
+        require_count("seed", self.seed, minimum=0)
+        if self.warmup_steps is not None:
+            require_count("warmup_steps", self.warmup_steps, minimum=0)
+        if self.patience is not None:
+            require_count("patience", self.patience)
         if self.batch_size % self.accumulate:
             raise refuse("accumulate", expected=f"a divisor of batch_size = {self.batch_size}", got=self.accumulate)
         for name in ("seconds", "learning_rate", "clip_norm", "final_fraction", "weight_decay"):
@@ -97,8 +105,7 @@ class FitOptions:
             if rate is not None and not (_is_number(rate) and 0.0 <= rate < 1.0):
                 raise refuse(name, expected="numbers from 0 up to but not 1", got=repr(getattr(self, name)))
         for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise refuse(name, expected=" or ".join(map(repr, allowed)), got=repr(getattr(self, name)))
+            require_member(name, getattr(self, name), allowed)
 
     @property
     def warmup(self) -> int:
