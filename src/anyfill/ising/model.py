@@ -23,13 +23,14 @@ from torch import Generator, Tensor, nn
 
 from anyfill.checks import refuse, require_count, require_shape
 from anyfill.networks.exact import EnumeratedJoint
+from anyfill.networks.network import Unspecified
 from anyfill.networks.states import all_codes, require_exact, to_spins
 
 Pairs = Literal["once", "twice"]
 
 
 @dataclass(eq=False, repr=False)
-class Ising(nn.Module):
+class Ising(nn.Module, Unspecified):
     """(B, N, 2) exact conditional log-probabilities; satisfies ``Network``. It is built with all parameters zero.
 
     Attributes:

@@ -22,10 +22,11 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count
 from anyfill.networks.blocks import require_grid, with_shape
 from anyfill.networks.embed import Discrete, Kind, value_features
+from anyfill.networks.network import Capabilities
 
 
 @dataclass(eq=False, repr=False)
-class Coconet(nn.Module):
+class Coconet(nn.Module, Capabilities):
     """(B, N, P) from a grid (time, voice) of P codes.
 
     Attributes:

@@ -11,10 +11,11 @@ from torch.nn import functional
 
 from anyfill.checks import require_count, require_probability
 from anyfill.networks.embed import Kind, told_features, value_features
+from anyfill.networks.network import Capabilities
 
 
 @dataclass(eq=False, repr=False)
-class ResidualMLP(nn.Module):
+class ResidualMLP(nn.Module, Capabilities):
     """(B, N, outputs) from N variables of a kind.
 
     Attributes:

@@ -46,12 +46,13 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count, require_probability
 from anyfill.networks.blocks import Block, Places, Rotary, Turn, on_another_grid, require_grid, require_periods
 from anyfill.networks.embed import Kind, ValueEmbedding
+from anyfill.networks.network import Capabilities
 from anyfill.networks.one_pass_cache import Cache, Window
 from anyfill.networks.one_pass_plan import Plan, unsort, wide
 
 
 @dataclass(eq=False, repr=False)
-class OnePassTransformer(nn.Module):
+class OnePassTransformer(nn.Module, Capabilities):
     """(B, N, outputs): a chain of conditionals over N variables laid out on a grid, in one pass.
 
     Attributes:
@@ -115,9 +116,12 @@ class OnePassTransformer(nn.Module):
         return math.prod(self.shape)
 
     @property
-    def roles_matter(self) -> bool:
-        """Whether a value that is given (rank < 0) is read otherwise than one that was answered."""
-        return self.given == "full" or self.ignored == "blank"
+    def reads_both_ways(self) -> bool:
+        return self.given == "full"
+
+    @property
+    def reads_blanks(self) -> bool:
+        return self.ignored == "blank"
 
     def resized(self, shape: tuple[int, ...]) -> "OnePassTransformer":
         """The same weights, shared, on another grid; needs ``periods`` and rotary positions."""
@@ -239,10 +243,11 @@ class OnePassTransformer(nn.Module):
             h = block.finish(h, attended)
         return self.head(self.norm(h)), cache.at(cache.place + read)
 
-    def compile_parts(self) -> None:
+    def compile_parts(self) -> bool:
         """Compile the repeated block: most of the speed of compiling everything, a fraction of the wait."""
         for block in self.blocks:
             block.compile()
+        return True
 
     def _blocks(self) -> Any:
         return self.blocks

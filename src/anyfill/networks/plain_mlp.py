@@ -14,10 +14,11 @@ from torch.nn import functional
 
 from anyfill.checks import require_count, require_probability
 from anyfill.networks.embed import Kind, told_features, value_features
+from anyfill.networks.network import Capabilities
 
 
 @dataclass(eq=False, repr=False)
-class PlainMLP(nn.Module):
+class PlainMLP(nn.Module, Capabilities):
     """(B, N, outputs) from N variables of a kind.
 
     Attributes:

@@ -24,10 +24,11 @@ from anyfill.networks.blocks import (
     require_periods,
 )
 from anyfill.networks.embed import Kind, ValueEmbedding
+from anyfill.networks.network import Capabilities
 
 
 @dataclass(eq=False, repr=False)
-class Transformer(nn.Module):
+class Transformer(nn.Module, Capabilities):
     """(B, N, outputs) from N variables laid out on a grid.
 
     Attributes:
@@ -114,10 +115,11 @@ class Transformer(nn.Module):
         stretched = (known.to(value.dtype) / math.sqrt(value.shape[-1])).unsqueeze(-1).expand_as(value)
         return torch.cat([value, stretched], -1)
 
-    def compile_parts(self) -> None:
+    def compile_parts(self) -> bool:
         """Compile the repeated block: most of the speed of compiling everything, a fraction of the wait."""
         for block in self.blocks:
             block.compile()
+        return True
 
 
 def relative_offsets(shape: tuple[int, ...]) -> Tensor:

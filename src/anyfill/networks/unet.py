@@ -28,13 +28,14 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count, require_probability
 from anyfill.networks.blocks import require_grid, with_shape
 from anyfill.networks.embed import Discrete, Kind, value_features
+from anyfill.networks.network import Capabilities
 
 SPAN = 4
 """Steps of time under one kernel."""
 
 
 @dataclass(eq=False, repr=False)
-class AttentionalUNet(nn.Module):
+class AttentionalUNet(nn.Module, Capabilities):
     """(B, N, outputs) from a grid (time, voice) of codes, by convolutions over time.
 
     Attributes:

@@ -1,7 +1,5 @@
 """The mean loss of a micro-batch as ONE forward, so that DDP, compile and autocast all see the same thing."""
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, nn
 
@@ -32,8 +30,5 @@ class LossModule(nn.Module):
 
     def compile_fast(self) -> None:
         """Compile the network's repeated blocks where it says how (a short wait), or else the whole loss."""
-        compile_parts: Callable[[], None] | None = getattr(self.model.network, "compile_parts", None)
-        if compile_parts is not None:
-            compile_parts()
-        else:
+        if not self.model.capabilities.compile_parts():
             self.compile()  # pyright: ignore[reportUnknownMemberType]
