@@ -21,6 +21,7 @@ from anyfill.likelihoods import (
     Mixed,
     marginals_at,
 )
+from anyfill.likelihoods.marginals import Likelihood
 from anyfill.likelihoods.mixed import code_sizes
 
 FALSE_ALARM = 1e-6  # per statistical test, at a fixed seed
@@ -104,7 +105,7 @@ def test_temperature_zero_is_the_mode_and_equal_generators_give_equal_draws(gene
 
 def test_each_kind_of_column_is_read_once_however_many_columns_it_has() -> None:
     @dataclass(frozen=True)
-    class Counting:
+    class Counting(Likelihood):
         width: int = 2
         calls: list[tuple[int, ...]] = field(default_factory=list, compare=False)
 

@@ -6,13 +6,14 @@ import torch
 from torch import Tensor, nn
 
 from anyfill.checks import refuse
+from anyfill.networks.network import Unspecified
 from anyfill.tables.factors import Factors
 from anyfill.tables.joint import Joint
 from anyfill.tables.residual_ensemble import GaussianResidualEnsemble
 from anyfill.tables.residual_head import Start
 
 
-class EnsembleTrainer(nn.Module):
+class EnsembleTrainer(nn.Module, Unspecified):
     """A ``GaussianResidualEnsemble`` while it learns: each row is answered by one member, (B, N, P), as if there were
     no other.
 

@@ -11,20 +11,20 @@ normalised. That is a sensible distribution, but the conditionals of no joint, s
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from anyfill.checks import refuse, require_count, require_positive, require_probability, require_shape
 from anyfill.networks.embed import Discrete, Kind, Mixed
+from anyfill.networks.network import Capabilities
 from anyfill.tables.gaussian_algebra import Moments
 
 _UNIT = math.log(math.e - 1)
 
 
 @dataclass(eq=False, repr=False)
-class GaussianJoint(nn.Module):
+class GaussianJoint(nn.Module, Capabilities):
     """(B, N, outputs) float64: parameters of each variable given the known ones; satisfies ``Network``.
 
     A real variable's parameters are those of ``likelihoods.Gaussian(min_scale)``; a variable with S codes has the S
@@ -45,7 +45,7 @@ class GaussianJoint(nn.Module):
     outputs: int
     min_scale: float = 1e-4
     least: float = 1e-2
-    context_width: ClassVar[int] = 0
+    context_width = 0
 
     def __post_init__(self) -> None:
         for name in ("variables", "outputs"):

@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from anyfill.checks import refuse, require_count, require_probability
+from anyfill.networks.network import Unspecified
 from anyfill.tables.batched import Batched
 from anyfill.tables.bins import in_bins, quantile_bins
 from anyfill.tables.expansion import Expansion
@@ -36,7 +37,7 @@ from anyfill.tables.runs import condition_runs
 
 
 @dataclass(eq=False, repr=False)
-class GaussianResidualEnsemble(nn.Module):
+class GaussianResidualEnsemble(nn.Module, Unspecified):
     """(B, N, outputs) from N variables: the pool of M members and J joints, for ``Pooled(Mixed(...), M + J, True)``.
 
     Attributes:

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from anyfill.model import Model
-from anyfill.networks.network import Windowed
+from anyfill.networks.network import Unspecified, Windowed
 
 
-class _Once(nn.Module):
+class _Once(nn.Module, Unspecified):
     """A cached network that opens equal rows together."""
 
     def __init__(self, network: Windowed) -> None:
