@@ -25,10 +25,10 @@ from anyfill.networks.network import Cached, Network, OnePass, Windowed
 from anyfill.rows import Rows
 from anyfill.tables.calibrated import Calibrated, Observed
 from anyfill.tables.choosers import AtRandom, Chooser, Informed, InOrder, Latent, Oracle, Rewarding
-from anyfill.tables.gaussian import GaussianJoint
-from anyfill.tables.held_out import CrossFitLoss, HeldOutLoss
+from anyfill.tables.cross_fit import CrossFitLoss, HeldOutLoss
+from anyfill.tables.gaussian_joint import GaussianJoint
 from anyfill.tables.quantiles import Quantiles
-from anyfill.tables.residual_ensemble import GaussianResidualEnsemble
+from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.training.describe import build, describe, exported_parts
 
 N = 4

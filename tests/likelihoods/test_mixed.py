@@ -21,7 +21,6 @@ from anyfill.likelihoods import (
     Mixed,
     marginals_at,
 )
-from anyfill.likelihoods.marginals import Likelihood
 from anyfill.likelihoods.mixed import code_sizes
 
 FALSE_ALARM = 1e-6  # per statistical test, at a fixed seed

@@ -17,7 +17,9 @@ Arguments are keyword-only, so that groups stand wherever ``--help`` shall list 
 
 import dataclasses
 import inspect
+import secrets
 from collections.abc import Callable
+from enum import StrEnum
 from functools import wraps
 from typing import Annotated, Any, get_type_hints
 
@@ -34,6 +36,23 @@ Seed = Annotated[
 ]
 Temperature = Annotated[float, typer.Option(min=0.0, max=5.0, help="Below 1 is safer, above 1 bolder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
+
+
+class Device(StrEnum):
+    """Where to compute."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+OnDevice = Annotated[Device, typer.Option(help="Where to compute; auto takes CUDA if it is there.")]
+
+
+def chosen_seed(seed: int | None) -> int:
+    """The seed, or a new one where none is stated."""
+    return secrets.randbelow(100_000) if seed is None else seed
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

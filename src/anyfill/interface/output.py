@@ -78,6 +78,25 @@ def jsonable(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def require_new(path: Path, *, force: bool, way: str = "another name leaves it alone") -> None:
+    """ValueError if something is in the way of a new file; folders on the way to it may still have to be made."""
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if not above.is_dir():
+        shown = next((folder for folder in path.parents if folder.exists()), above)
+        raise refuse(f"{path}", expected="a name in a folder", got=f"one in the file {shown}")
+    if not os.access(above, os.W_OK):
+        raise refuse(f"{path}", expected="a folder that can be written to", got=f"{above}, which cannot")
+    if path.is_dir():
+        raise refuse(f"{path}", expected="the name of a file", got="a folder")
+    if path.exists() and not force:
+        raise ValueError(f"{path} is there already: --force replaces it, {way}")
+
+
+def unwritable(path: Path, error: OSError) -> ValueError:
+    """What to raise where a file cannot be written."""
+    return refuse(f"{path}", expected="a file that can be written", got=error.strerror or str(error))
+
+
 def require_place(folder: Path) -> None:
     """ValueError unless a model may be saved here: nothing is there, an empty folder, or a model of ours."""
     if folder.exists() and not folder.is_dir():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from anyfill.training import StepReport
 
 Done = TypeVar("Done")
-Told = tuple[Done, float, str]
+Step = tuple[Done, float, str]
 """A result, the share of the work that is done by then, and a few words for it."""
 
 LINE_EVERY = 30.0
@@ -35,8 +35,8 @@ def watch(
         description: a few words that stand before the bar.
         console: where to show it; stderr by default.
     """
-    told = ((report, report.progress, state_of(report, total)) for report in reports)
-    return _shown(told, reports, description, lambda words: words, console)
+    steps = ((report, report.progress, state_of(report, total)) for report in reports)
+    return _shown(steps, reports, description, lambda words: words, console)
 
 
 def metered(work: Iterable[tuple[Done, float]], description: str, *, console: Console | None = None) -> Generator[Done]:
@@ -48,31 +48,27 @@ def metered(work: Iterable[tuple[Done, float]], description: str, *, console: Co
         console: where to show it; stderr by default.
     """
     begun = time.monotonic()
-    told = ((done, share, left(begun, share)) for done, share in work)
-    return _shown(told, work, description, lambda _: left(begun, 1.0), console)
+    steps = ((done, share, left(begun, share)) for done, share in work)
+    return _shown(steps, work, description, lambda _: left(begun, 1.0), console)
 
 
 def _shown(
-    told: Iterable[Told[Done]],
-    work: object,
-    description: str,
-    ending: Callable[[str], str],
-    console: Console | None,
+    steps: Iterable[Step[Done]], work: object, description: str, ending: Callable[[str], str], console: Console | None
 ) -> Generator[Done]:
     """Pass results on; ``work`` behind them is closed when the caller stops, ``ending`` makes last words final."""
     console = Console(stderr=True) if console is None else console
     try:
         if console.is_terminal:
-            yield from _bar(told, description, console)
+            yield from _bar(steps, description, console)
         else:
-            yield from _lines(told, description, ending, console)
+            yield from _lines(steps, description, ending, console)
     finally:
         close = getattr(work, "close", None)
         if close is not None:  # a training run that is closed leaves its model in order
             close()
 
 
-def _bar(told: Iterable[Told[Done]], description: str, console: Console) -> Generator[Done]:
+def _bar(steps: Iterable[Step[Done]], description: str, console: Console) -> Generator[Done]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -81,16 +77,16 @@ def _bar(told: Iterable[Told[Done]], description: str, console: Console) -> Gene
     )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(description, total=1.0, state="starting")
-        for done, share, words in told:
+        for done, share, words in steps:
             bar.update(task, completed=share, state=words)
             yield done
 
 
 def _lines(
-    told: Iterable[Told[Done]], description: str, ending: Callable[[str], str], console: Console
+    steps: Iterable[Step[Done]], description: str, ending: Callable[[str], str], console: Console
 ) -> Generator[Done]:
     last, words = time.monotonic(), ""
-    for done, share, words in told:
+    for done, share, words in steps:
         if time.monotonic() - last >= LINE_EVERY:
             last = time.monotonic()
             console.print(f"{description}: {share:.0%}, {words}", highlight=False, soft_wrap=True)

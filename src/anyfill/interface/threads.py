@@ -1,4 +1,4 @@
-"""What it runs on: how many threads to compute with, and which versions and device.
+"""What it runs on: which device, how many threads to compute with, and which versions.
 
 The number of threads is measured, because more is often slower: small tensors gain little from a second thread, and on
 a machine that is busy with other things they lose a lot, for every operation waits for the thread that is held up.
@@ -10,11 +10,22 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
+from typing import Literal
 
 import torch
 
+from anyfill.checks import refuse
+
 _WORTH = 0.7
 """More threads must cut the time to this share to be taken."""
+_MAX_FREE = 4
+
+
+def compute_device(device: str) -> Literal["cpu", "cuda"]:
+    """Where to compute; "auto" is CUDA if it is there. ValueError if it is asked for and is not."""
+    if device == "cuda" and not torch.cuda.is_available():
+        raise refuse("--device", expected="cpu (torch finds no CUDA device here)", got="cuda")
+    return "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
 
 
 @contextmanager
@@ -26,6 +37,17 @@ def threads(count: int) -> Generator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def free_threads() -> int:
+    """How many threads to compute with: as many as nobody else uses, for the load of the last minute; at most four.
+
+    On a busy machine every operation of several threads waits for the one that is held up, and takes many times as long
+    as with one; and finding out by trying would take longer than a short answer takes.
+    """
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    free = round((os.cpu_count() or 1) - load)
+    return max(1, min(free, torch.get_num_threads(), _MAX_FREE))
 
 
 def best_threads(work: Callable[[], object], *, repeats: int = 3) -> int:

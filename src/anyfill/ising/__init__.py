@@ -38,19 +38,7 @@ if TYPE_CHECKING:
     from anyfill.ising.show import Result
     from anyfill.ising.variances import variance
 
-__all__ = [
-    "Ising",
-    "Result",
-    "clique",
-    "complete",
-    "fit",
-    "hitting",
-    "lattice",
-    "mixing",
-    "random",
-    "read",
-    "variance",
-]
+__all__ = ["Ising", "Result", "clique", "complete", "fit", "hitting", "lattice", "mixing", "random", "read", "variance"]
 
 _HOME = {
     "Ising": "model",

@@ -18,12 +18,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_bool, require_count, require_shape
+from anyfill.networks.states import all_codes
 
 MAX_BLOCKS = 200_000
 """The most blocks that are listed."""
@@ -31,16 +32,17 @@ MAX_BLOCKS = 200_000
 
 @runtime_checkable
 class Blocks(Protocol):
-    """A distribution over M listed blocks that may depend on the values."""
+    """A distribution over M listed blocks that may depend on the values.
+
+    Attributes:
+        adaptive: whether the probabilities do depend on the values.
+    """
+
+    adaptive: ClassVar[bool]
 
     @property
     def subsets(self) -> Tensor:
         """bool (M, N), True = in the block; all different."""
-        ...
-
-    @property
-    def adaptive(self) -> bool:
-        """Whether the probabilities depend on the values."""
         ...
 
     def probabilities(self, x: Tensor) -> Tensor:
@@ -63,6 +65,7 @@ class FixedBlocks:
 
     subsets: Tensor
     weights: Tensor
+    adaptive: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check_subsets(self.subsets)
@@ -71,10 +74,6 @@ class FixedBlocks:
         if not bool((weights.isfinite() & (weights > 0)).all()):
             raise refuse("weights of the blocks", expected="finite numbers above 0", got=weights.tolist()[:8])
         object.__setattr__(self, "weights", weights / weights.sum())
-
-    @property
-    def adaptive(self) -> bool:
-        return False
 
     def probabilities(self, x: Tensor) -> Tensor:
         return self.weights.to(x.device).expand(len(x), -1)
@@ -97,13 +96,10 @@ class AdaptiveBlocks:
 
     subsets: Tensor
     rule: Callable[[Tensor], Tensor]
+    adaptive: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_subsets(self.subsets)
-
-    @property
-    def adaptive(self) -> bool:
-        return True
 
     def probabilities(self, x: Tensor) -> Tensor:
         weights = self.rule(x).double()
@@ -153,6 +149,22 @@ def listed_rows(subsets: Tensor, asked: Tensor) -> Tensor:
         got = asked[~same.any(1)][0].nonzero()[:, 0].tolist()
         raise refuse("block", expected="one of those listed", got=got)
     return same.long().argmax(1)
+
+
+def block_choice(blocks: Blocks, x: Tensor, members: Tensor) -> Tensor:
+    """float64 (B, 2^k): log p_K(K | x'_K, x_-K) for all states of the blocks ``members`` (B, k); -inf where never."""
+    states = completions(x, members)
+    asked = torch.zeros_like(x, dtype=torch.bool).scatter(1, members, True)
+    row = listed_rows(blocks.subsets, asked).repeat_interleave(states.shape[1])
+    return blocks.probabilities(states.flatten(0, 1)).gather(1, row.unsqueeze(1)).reshape(states.shape[:2]).log()
+
+
+def completions(x: Tensor, members: Tensor) -> Tensor:
+    """(B, 2^k, N): rows x (B, N) with the block ``members`` (B, k) in each of its states, the last fastest."""
+    states = all_codes(members.shape[1]).to(x)
+    whole = x.unsqueeze(1).expand(-1, len(states), -1)
+    index = members.unsqueeze(1).expand(-1, len(states), -1)
+    return whole.scatter(2, index, states.expand(len(x), -1, -1))
 
 
 def _check_subsets(subsets: Tensor) -> None:

@@ -6,9 +6,8 @@ or one JSON document on stdout, progress on stderr. Everything heavy is imported
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,14 +16,6 @@ from anyfill.ising.model_options import CliqueOptions, ModelOptions
 
 if TYPE_CHECKING:
     from anyfill.ising.show import Result
-
-
-class Descent(StrEnum):
-    """How a fit descends."""
-
-    lbfgs = "lbfgs"
-    newton = "newton"
-    gradient = "gradient"
 
 
 Ks = Annotated[str | None, typer.Option("--k", help="Sizes of the blocks: 1,2,4 or 1-4.", show_default=False)]
@@ -90,7 +81,7 @@ def fit(
     rows: Annotated[int | None, typer.Option(min=1, help="Rows to simulate.  [default: 4000]")] = None,
     repetitions: Annotated[int | None, typer.Option(min=1, help="Fits to average over.  [default: 10]")] = None,
     masks: Annotated[int, typer.Option(min=1, help="Blocks drawn for each row.")] = 1,
-    method: Annotated[Descent, typer.Option(help="How to descend.")] = Descent.lbfgs,
+    method: Annotated[Literal["lbfgs", "newton", "gradient"], typer.Option(help="How to descend.")] = "lbfgs",
     ridge: Annotated[float, typer.Option(help="Weight of half the squared length of the parameters.")] = 0.0,
     shown: Shown,
     seed: Seed = 0,
@@ -111,7 +102,7 @@ def fit(
     ising = model.build(seed=seed, columns=None if read is None else len(read.names))
     shown(
         lambda: fit(
-            ising, data=read, k=k, rows=rows, repetitions=repetitions, masks=masks, method=method.value, ridge=ridge,
+            ising, data=read, k=k, rows=rows, repetitions=repetitions, masks=masks, method=method, ridge=ridge,
             fixed_fields=fixed_fields, seed=seed,
         )
     )  # fmt: skip

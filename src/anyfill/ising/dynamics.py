@@ -1,40 +1,28 @@
-"""The conditional expectation of a block: the one operator that all exact theory of blocks is written in.
+"""Block dynamics as operators on functions of the state: weighted and adaptive (GMLM definitions 6 and 8).
 
-For a law with mass mu(x) over the 2^N states (for a block K of an adaptive scheme, mu(x) = p(x) p_K(K | x)),
+A step draws a block K ~ p_K(. | x) and redraws x_K from its law given x_-K *and K*, eq. (1). Everything is written in
+one operator, the conditional expectation under mu_K(x) = p(x) p_K(K | x), an orthogonal projection in L2(mu_K):
 
-    (E_K f)(x) = E[f | x_-K] = sum_{x'_K} mu(x'_K, x_-K) f(x'_K, x_-K) / sum_{x'_K} mu(x'_K, x_-K)
-
-It is an orthogonal projection in L2(mu). States are numbered with the last variable fastest
-(``anyfill.networks.states``), so a vector over states is an array (2,) * N and E_K sums over the axes in K.
-
-Sums over the states of many blocks at once: blocks that start with the same variables share their work.
-
-Summing a vector over the states of a block leaves its variables out one after the other, in increasing order, so the
-blocks form a tree of prefixes and a node of depth d costs 2^(N-d). All blocks of size k together cost at most 3^N,
-and less than one pass over the 2^N states for each of them. Two things are computed on it:
-
-    spread     sum_K w_K E[ Cov(values | x_-K) ], without a difference of large numbers: two cells of masses a, b and
-               means f_a, f_b become one, and a b / (a + b) (f_a - f_b)(f_a - f_b)^T joins the covariance within
-    Averages   x -> sum_K c_K(x) / S_K(x_-K) · sum_{x'_K} c_K(x') seen(x'),     c_K(x) = p_K(K | x)
-
-See ``anyfill.ising.dynamics`` for what they mean: P f is the averages of p f. Adaptive blocks have each a mass
-of their own, and share nothing.
-
-Block dynamics as operators on functions of the state: weighted and adaptive (GMLM definitions 6 and 8).
-
-A step draws a block K ~ p_K(. | x) and redraws x_K from its law given x_-K *and K*, eq. (1). With the masses
-mu_K(x) = p(x) p_K(K | x) and the conditional expectation E_K under mu_K,
-
-    (P f)(x) = sum_K p_K(K | x) (E_K f)(x)
-    P(x, y)  = sum_K p_K(K | x) 1[x_-K = y_-K] mu_K(y) / S_K(x_-K),        S_K(x_-K) = sum_{x_K} mu_K(x)
+    (E_K f)(x) = sum_{x'_K} mu_K(x'_K, x_-K) f(x'_K, x_-K) / S_K(x_-K),     S_K(x_-K) = sum_{x_K} mu_K(x)
+    (P f)(x)   = sum_K p_K(K | x) (E_K f)(x)
+    P(x, y)    = sum_K p_K(K | x) 1[x_-K = y_-K] mu_K(y) / S_K(x_-K)
 
 p(x) P(x, y) = sum_K 1[...] mu_K(x) mu_K(y) / S_K is symmetric, so P is reversible with respect to p, adaptive or not,
 and positive semi-definite: its eigenvalues lie in [0, 1]. Its Dirichlet form (definition 4 and proposition 1) is
 
     E(f, g) = <f, (I - P) g>_p = 1/2 sum_xy p(x) P(x, y) (f(x) - f(y)) (g(x) - g(y)) = E[ Cov(f, g | x_-K, K) ]
 
-The last form is summed variable by variable (``block_tree``), without differences of large numbers; the terms are
-those of theorem 1's proof.
+whose terms, in the last form, are those of theorem 1's proof.
+
+**Many blocks at once.** States are numbered with the last variable fastest (``anyfill.networks.states``), so a vector
+over states is an array (2,) * N. Summing it over the states of a block leaves its variables out one after the other, in
+increasing order: blocks that start with the same variables share their work. They form a tree of prefixes in which a
+node of depth d costs 2^(N-d); all blocks of size k together cost at most 3^N, and less than one pass over the 2^N
+states for each of them. Adaptive blocks have each a mass of their own, and share nothing. On the tree are computed
+
+    spread     sum_K w_K E[ Cov(values | x_-K) ], without a difference of large numbers: two cells of masses a, b and
+               means f_a, f_b become one, and a b / (a + b) (f_a - f_b)(f_a - f_b)^T joins the covariance within
+    Averages   x -> sum_K c_K(x) / S_K(x_-K) · sum_{x'_K} c_K(x') seen(x'), c_K(x) = p_K(K | x): P f is that of p f
 
 **Functions of x, not of (x, K).** Eq. (C.24) prints a chain on pairs that never changes K: a function of K alone has
 Dirichlet form 0 and that chain's Poincaré constant is infinite, so theorem 3 would say nothing. What definition 8

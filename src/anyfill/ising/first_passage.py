@@ -18,8 +18,10 @@ The law of T needs no elimination: P(T > t) and P(T <= t) each have a recursion 
 times are taken at once, by a power of the matrix, and only the starts that are asked for are kept.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,28 +42,7 @@ def gth_hitting_times(P: Tensor, target: Tensor) -> Tensor:
         P: transition probabilities (S, S), rows summing to 1; the diagonal is not read.
         target: bool (S,).
     """
-    rates = _checked(P, target)
-    times = torch.where(target, 0.0, torch.inf).double()
-    free = _sure_to_reach(rates > 0, target)
-    if not bool(free.any()):
-        return times
-    weight = rates[free][:, free].fill_diagonal_(0.0)
-    into = rates[free][:, target].sum(1)
-    spent = torch.ones_like(into)
-    count = len(into)
-    leave = torch.empty_like(into)
-    for n in range(count - 1, -1, -1):
-        leave[n] = into[n] + weight[n, :n].sum()
-        share = weight[:n, n] / leave[n]
-        weight[:n, :n] += share.unsqueeze(1) * weight[n, :n]
-        weight[:n, :n].fill_diagonal_(0.0)
-        into[:n] += share * into[n]
-        spent[:n] += share * spent[n]
-    found = torch.empty_like(into)
-    for n in range(count):
-        found[n] = (spent[n] + weight[n, :n] @ found[:n]) / leave[n]
-    times[free] = found
-    return times
+    return _eliminate(_checked(P, target), target, _NUMBERS)
 
 
 def log_hitting_times(log_P: Tensor, target: Tensor) -> Tensor:
@@ -70,26 +51,42 @@ def log_hitting_times(log_P: Tensor, target: Tensor) -> Tensor:
     The same elimination in logarithms. Its relative error is about 1e-16 times the largest logarithm met.
     """
     _checked(log_P.exp(), target)
-    log_P = log_P.double()
-    times = torch.where(target, -torch.inf, torch.inf).double()
-    free = _sure_to_reach(log_P > -torch.inf, target)
+    return _eliminate(log_P.double(), target, _LOGARITHMS)
+
+
+class _Arithmetic(NamedTuple):
+    """What elimination needs of numbers: 0 and 1, and how to add, multiply, divide and sum."""
+
+    zero: float
+    one: float
+    plus: Callable[[Tensor, Tensor], Tensor]
+    times: Callable[[Tensor, Tensor], Tensor]
+    over: Callable[[Tensor, Tensor], Tensor]
+    total: Callable[[Tensor], Tensor]
+
+
+_NUMBERS = _Arithmetic(0.0, 1.0, torch.add, torch.mul, torch.div, partial(torch.sum, dim=-1))
+_LOGARITHMS = _Arithmetic(-torch.inf, 0.0, torch.logaddexp, torch.add, torch.sub, partial(torch.logsumexp, dim=-1))
+
+
+def _eliminate(rates: Tensor, target: Tensor, of: _Arithmetic) -> Tensor:
+    """float64 (S,): E[T | start] from transition probabilities (S, S), all in the same arithmetic."""
+    times = torch.where(target, of.zero, torch.inf).double()
+    free = _sure_to_reach(rates > of.zero, target)
     if not bool(free.any()):
         return times
-    weight = log_P[free][:, free].fill_diagonal_(-torch.inf)
-    into = log_P[free][:, target].logsumexp(1)
-    spent = torch.zeros_like(into)
-    count = len(into)
-    leave = torch.empty_like(into)
-    for n in range(count - 1, -1, -1):
-        leave[n] = torch.cat([into[n : n + 1], weight[n, :n]]).logsumexp(0)
-        share = weight[:n, n] - leave[n]
-        weight[:n, :n] = torch.logaddexp(weight[:n, :n], share.unsqueeze(1) + weight[n, :n])
-        weight[:n, :n].fill_diagonal_(-torch.inf)
-        into[:n] = torch.logaddexp(into[:n], share + into[n])
-        spent[:n] = torch.logaddexp(spent[:n], share + spent[n])
-    found = torch.empty_like(into)
-    for n in range(count):
-        found[n] = torch.cat([spent[n : n + 1], weight[n, :n] + found[:n]]).logsumexp(0) - leave[n]
+    weight = rates[free][:, free].fill_diagonal_(of.zero)
+    into = of.total(rates[free][:, target])
+    spent, leave, found = torch.full_like(into, of.one), torch.empty_like(into), torch.empty_like(into)
+    for n in range(len(into) - 1, -1, -1):
+        leave[n] = of.total(torch.cat([into[n : n + 1], weight[n, :n]]))
+        share = of.over(weight[:n, n], leave[n])
+        weight[:n, :n] = of.plus(weight[:n, :n], of.times(share.unsqueeze(1), weight[n, :n]))
+        weight[:n, :n].fill_diagonal_(of.zero)
+        into[:n] = of.plus(into[:n], of.times(share, into[n]))
+        spent[:n] = of.plus(spent[:n], of.times(share, spent[n]))
+    for n in range(len(into)):
+        found[n] = of.over(of.total(torch.cat([spent[n : n + 1], of.times(weight[n, :n], found[:n])])), leave[n])
     times[free] = found
     return times
 
@@ -141,21 +138,21 @@ def hitting_law(P: Tensor, target: Tensor, budget: int, *, starts: Sequence[int]
     return HittingLaw(law[:, :, 0], law[:, :, 1])
 
 
-def surely_reached(P: Tensor, target: Tensor, delta: float, most: int) -> int | None:
-    """The first t with P(T > t) <= delta from every start; None if that is after ``most``. By squaring the matrix."""
+def surely_reached(P: Tensor, target: Tensor, delta: float, maximum: int) -> int | None:
+    """The first t with P(T > t) <= delta from every start; None if after ``maximum``. By squaring the matrix."""
     powers = [_absorbed(P, target)]
-    require_count("most", most)
+    require_count("maximum", maximum)
     alive = torch.where(target, 0.0, 1.0).double()
     if float(alive.max()) <= delta:
         return 0
-    while 2 ** len(powers) <= most:
+    while 2 ** len(powers) <= maximum:
         powers.append(powers[-1] @ powers[-1])
     steps = 0
     for bit in range(len(powers) - 1, -1, -1):
         further = torch.where(target, 0.0, powers[bit] @ alive)
         if float(further.max()) > delta:
             alive, steps = further, steps + 2**bit
-    return steps + 1 if steps < most else None
+    return steps + 1 if steps < maximum else None
 
 
 def truncated_mean(P: Tensor, target: Tensor, budget: int) -> Tensor:

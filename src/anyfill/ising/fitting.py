@@ -27,7 +27,7 @@ from anyfill.ising.estimation import IsingFit, Method, fit_ising
 from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.inputs import BlockSizes, SpinData, block_sizes, spins
 from anyfill.ising.model import Ising
-from anyfill.ising.show import Listing, Result, number, panels, refuse_given
+from anyfill.ising.show import Listing, Result, curve, number, panels, refuse_given
 from anyfill.ising.variances import MAX_BLOCK, MAX_PARAMETERS, sampled_traces
 from anyfill.networks.states import MAX_EXACT
 
@@ -259,17 +259,9 @@ def _fits(
 
 def _draw_errors(figure: Figure, words: str, rows: int, found: Sequence[KFit]) -> None:
     (axes,) = panels(figure, f"{words}, {rows:,} rows")
-    shown = [one for one in found if one.mean is not None]
-    axes.errorbar(
-        [one.k for one in shown], [one.mean or 0.0 for one in shown],
-        [0.5 * (one.deviation or 0.0) for one in shown],
-        fmt="o", color="#1b4f8a", capsize=4, label="squared error, mean ±0.5 standard deviations", zorder=3,
-    )  # fmt: skip
-    computed = [one for one in found if one.expected is not None]
-    axes.plot(
-        [one.k for one in computed], [one.expected or 0.0 for one in computed],
-        "s--", color="#c0392b", ms=5, label="expected: tr(Γ$_k$) / n",
-    )  # fmt: skip
+    label = "squared error, mean ±0.5 standard deviations"
+    curve(axes, found, "mean", "o", error="deviation", width=0.5, color="#1b4f8a", capsize=4, label=label, zorder=3)
+    curve(axes, found, "expected", "s--", color="#c0392b", ms=5, label="expected: tr(Γ$_k$) / n")
     axes.set(xlabel="k", ylabel="squared error of the parameters", xticks=[one.k for one in found])
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)

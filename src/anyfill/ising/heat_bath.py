@@ -13,10 +13,9 @@ In the first two a chance is compared with 32 random bits: it is rounded to a mu
 1 - 2^-32. In the third, and in random scans of more than 16 variables, it is compared with 53 bits. Bits are numpy's
 SFC64, seeded from the torch generator. A random scan picks a site from 32 bits: its chances differ by less than 2^-32.
 
-Draws from an Ising model of any size: exact ones while its states can be listed, the ends of many chains beyond.
-
-Half of the chains start with all spins up, half with all down; they sweep over all sites by heat bath. If the two
-halves still differ in mean spin or exponent by more than chance allows, they have not forgotten where they began.
+``draw_rows`` gives rows of a model of any size: exact ones while its states can be listed, the ends of many chains
+beyond. Half of these start with all spins up, half with all down. If the two halves still differ in mean spin or
+exponent by more than chance allows, they have not forgotten where they began.
 """
 
 import math
@@ -72,7 +71,7 @@ def gibbs_updates(ising: Spins, x: Tensor, updates: int, *, generator: Generator
         moved = _tabled(law, codes, updates, bits, scan)
     elif scan == "random":
         moved = _scattered(law, codes, updates, bits)
-    elif _most_neighbours(law) <= MAX_NEIGHBOURS:
+    elif _max_degree(law) <= MAX_NEIGHBOURS:
         moved = _coloured(law, codes, updates // count, bits)
     else:
         moved = _mended(law, codes, updates // count, bits)
@@ -158,7 +157,7 @@ def _neighbours(law: Still) -> tuple[Indices, Numbers]:
     return neighbours, weights
 
 
-def _most_neighbours(law: Still) -> int:
+def _max_degree(law: Still) -> int:
     return int((law.interaction != 0).sum(1).max())
 
 

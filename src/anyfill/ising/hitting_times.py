@@ -31,6 +31,7 @@ from anyfill.ising.show import (
     Listing,
     Result,
     chance,
+    curve,
     known_chance,
     number,
     panels,
@@ -299,13 +300,9 @@ def _draw(figure: Figure, words: str, found: list[Hitting], budget: int, chains:
     gibbs, parallel = found[:-1], found[-1]
     colour = {one.k: mpl.colormaps["viridis"](0.92 * i / max(1, len(gibbs) - 1)) for i, one in enumerate(gibbs)}
     ks = [one.k or 0 for one in gibbs]
-    left.plot(ks, [one.truncated_mean for one in gibbs], "-", color="#1b4f8a", label="k-Gibbs, exact")
-    shown = [one for one in gibbs if one.simulated is not None]
-    left.errorbar(
-        [one.k or 0 for one in shown], [one.simulated or 0.0 for one in shown],
-        [2.0 * (one.simulated_error or 0.0) for one in shown],
-        fmt="o", ms=4, color="#1b4f8a", capsize=3, label="simulated, ±2 standard errors",
-    )  # fmt: skip
+    curve(left, gibbs, "truncated_mean", "-", color="#1b4f8a", label="k-Gibbs, exact")
+    label = "simulated, ±2 standard errors"
+    curve(left, gibbs, "simulated", "o", error="simulated_error", ms=4, color="#1b4f8a", capsize=3, label=label)
     left.axhline(parallel.truncated_mean, color="black", lw=1.2, ls="--", label="independent parallel, exact")
     left.axhline(budget, color="grey", lw=0.8, ls=":")
     left.annotate("budget", (ks[-1], budget), xytext=(0, 3), textcoords="offset points", ha="right", color="grey")

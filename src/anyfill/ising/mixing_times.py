@@ -31,7 +31,7 @@ from anyfill.ising.dynamics import transition_matrix
 from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.inputs import BlockSizes, block_sizes, small_sizes
 from anyfill.ising.model import Ising
-from anyfill.ising.show import Listing, Result, number, offering, panels, refuse_given, sampler_name
+from anyfill.ising.show import Listing, Result, curve, number, offering, panels, refuse_given, sampler_name
 from anyfill.ising.spectra import (
     MIN_GAP,
     independent_parallel_law,
@@ -174,10 +174,7 @@ def _mixings(ising: Ising, sizes: Sequence[int], tensorization: bool, seed: int)
         entropy = tensorization_constant(log_joint, blocks, generator=generator) if tensorization else None
         gap, below = (mode.gap, None) if mode.gap > MIN_GAP else (None, MIN_GAP)
         bounds = (None, None) if entropy is None else (entropy.constant, entropy.bound)
-        yield (
-            Mixing(k, gap, mode.constant, mode.converged, steps, 0.0, 0.0, below, *bounds),
-            place / (len(sizes) + 1),
-        )
+        yield (Mixing(k, gap, mode.constant, mode.converged, steps, 0.0, 0.0, below, *bounds), place / (len(sizes) + 1))
     log_other = independent_parallel_law(ising)
     other, gap, below, steps = log_other.exp(), None, None, None
     if dense:
@@ -203,13 +200,11 @@ def _draw_exact(figure: Figure, words: str, found: Sequence[Mixing]) -> None:
     left, right = panels(figure, words, 2)
     gibbs, parallel = found[:-1], found[-1]
     ks = [one.k or 0 for one in gibbs]
-    left.plot(ks, [one.relaxation or 0.0 for one in gibbs], "o-", color="#1b4f8a", label="relaxation time C$_k$")
-    if all(one.mixing_time is not None for one in gibbs):
-        times = [one.mixing_time or 0.0 for one in gibbs]
-        left.plot(ks, times, "s--", color="#3a8f5c", ms=5, label="mixing time")
-    if all(one.tensorization is not None for one in gibbs):
-        values = [one.tensorization or 0.0 for one in gibbs]
-        left.plot(ks, values, "^:", color="#c0392b", ms=5, label="C$_{AT}$ found")
+    curve(left, gibbs, "relaxation", "o-", color="#1b4f8a", label="relaxation time C$_k$")
+    if parallel.mixing_time is not None:
+        curve(left, gibbs, "mixing_time", "s--", color="#3a8f5c", ms=5, label="mixing time")
+    if gibbs[0].tensorization is not None:
+        curve(left, gibbs, "tensorization", "^:", color="#c0392b", ms=5, label="C$_{AT}$ found")
     if parallel.relaxation is not None:
         left.axhline(parallel.relaxation, color="black", lw=1, ls="--", label="independent parallel, relaxation")
     left.set(xlabel="k", ylabel="steps", yscale="log", xticks=ks)
@@ -315,8 +310,8 @@ def _draw_sampled(figure: Figure, words: str, found: Sequence[Measured]) -> None
     (axes,) = panels(figure, f"{words}: from chains")
     gibbs, parallel = found[:-1], found[-1]
     ks = [one.k or 0 for one in gibbs]
-    axes.plot(ks, [one.magnetisation for one in gibbs], "o-", color="#1b4f8a", label="k-Gibbs, mean spin")
-    axes.plot(ks, [one.exponent for one in gibbs], "s--", color="#3a8f5c", ms=5, label="k-Gibbs, exponent")
+    curve(axes, gibbs, "magnetisation", "o-", color="#1b4f8a", label="k-Gibbs, mean spin")
+    curve(axes, gibbs, "exponent", "s--", color="#3a8f5c", ms=5, label="k-Gibbs, exponent")
     axes.axhline(parallel.magnetisation, color="black", lw=1, ls="--", label="independent parallel, mean spin")
     axes.set(xlabel="k", ylabel="autocorrelation time, steps", yscale="log", xticks=ks)
     axes.legend(frameon=False)

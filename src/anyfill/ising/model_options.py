@@ -5,9 +5,8 @@ Nothing heavy is imported until a model is built: ``--help`` does not wait for t
 
 import math
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -19,22 +18,7 @@ MAX_PARAMETER = 1e9
 """Beyond this sums of couplings have no digits left for the fields."""
 
 
-class Graph(StrEnum):
-    """Which spins are coupled."""
-
-    complete = "complete"
-    clique = "clique"
-    lattice = "lattice"
-    random = "random"
-
-
-class PairCount(StrEnum):
-    """How often the exponent counts a pair."""
-
-    once = "once"
-    twice = "twice"
-
-
+Graph = Literal["complete", "clique", "lattice", "random"]
 GraphName = Annotated[Graph | None, typer.Option(help="Which spins are coupled.", show_default=False)]
 Variables = Annotated[int | None, typer.Option(min=1, help="Number of spins N.", show_default=False)]
 CliqueSize = Annotated[
@@ -46,7 +30,7 @@ Coupling = Annotated[
 Field = Annotated[
     float | None, typer.Option(help="h of every spin; of a random graph their scale.", show_default=False)
 ]
-Pairs = Annotated[PairCount, typer.Option(help="How often the exponent counts a pair.")]
+Pairs = Annotated[Literal["once", "twice"], typer.Option(help="How often the exponent counts a pair.")]
 ModelFile = Annotated[
     Path | None,
     typer.Option("--model", help='Instead: JSON file {"couplings": [[...]], "fields": [...]}.', show_default=False),
@@ -65,7 +49,7 @@ class ModelOptions:
     periodic: Annotated[bool, typer.Option("--periodic", help="The lattice is a torus.")] = False
     coupling: Coupling = None
     field: Field = None
-    pairs: Pairs = PairCount.once
+    pairs: Pairs = "once"
     model: ModelFile = None
 
     def build(self, *, seed: int, columns: int | None = None) -> "Ising":
@@ -85,7 +69,7 @@ class ModelOptions:
         for option in ("graph", "variables", "clique", "height", "width", "periodic", "coupling", "field"):
             if getattr(self, option) not in (None, False):
                 raise refuse(f"--{option}", expected="none beside --model, which says all", got="one")
-        return read(path, pairs=self.pairs.value)
+        return read(path, pairs=self.pairs)
 
     def _from_graph(self, seed: int, columns: int | None) -> "Ising":
         from anyfill.checks import refuse
@@ -95,14 +79,14 @@ class ModelOptions:
             if value is not None and not math.isfinite(value):
                 raise refuse(name, expected="a finite number", got=value)
         coupling = 0.3 if self.coupling is None else self.coupling
-        field, pairs = self.field or 0.0, self.pairs.value
+        field, pairs = self.field or 0.0, self.pairs
         graph, count = self._graph(), self.variables or columns
-        if graph is Graph.lattice:
+        if graph == "lattice":
             height, width = self.height or self.width or 3, self.width or self.height or 3
             return inputs.lattice(height, width, coupling, field, periodic=self.periodic, pairs=pairs)
-        if graph is Graph.random:
+        if graph == "random":
             return inputs.random(count or 6, coupling=coupling, field=field, seed=seed, pairs=pairs)
-        if graph is Graph.clique:
+        if graph == "clique":
             size = self.clique or min(4, count or 4)
             return inputs.clique(count or 10, size, coupling, field, pairs=pairs)
         return inputs.complete(count or 4, coupling, field, pairs=pairs)
@@ -111,13 +95,15 @@ class ModelOptions:
         """The graph that is named, or that the options belong to; refuses options of another."""
         from anyfill.checks import refuse
 
-        own = {"clique": Graph.clique, "height": Graph.lattice, "width": Graph.lattice, "periodic": Graph.lattice}
+        own: dict[str, Graph] = {
+            "clique": "clique", "height": "lattice", "width": "lattice", "periodic": "lattice",
+        }  # fmt: skip
         given = [option for option in own if getattr(self, option) not in (None, False)]
-        graph = self.graph or (own[given[0]] if given else Graph.complete)
+        graph = self.graph or (own[given[0]] if given else "complete")
         for option in given:
             if own[option] != graph:
                 raise refuse(f"--{option}", expected=f"none with --graph {graph}", got="one")
-        if graph is Graph.lattice and self.variables is not None:
+        if graph == "lattice" and self.variables is not None:
             raise refuse("--variables", expected="--height and --width with --graph lattice", got=self.variables)
         return graph
 
@@ -132,7 +118,7 @@ class CliqueOptions:
     coupling: Coupling = None
     field: Field = None
     isolated_field: Annotated[float, typer.Option(help="h of the spins outside the clique.")] = 0.0
-    pairs: Pairs = PairCount.once
+    pairs: Pairs = "once"
     model: ModelFile = None
 
     def build(self) -> "Clique":
@@ -140,7 +126,7 @@ class CliqueOptions:
         from anyfill.checks import refuse
         from anyfill.ising.clique_chains import Clique
 
-        if self.graph in (Graph.lattice, Graph.random):
+        if self.graph in ("lattice", "random"):
             expected = "clique or complete: a clique, coupled alike, and isolated spins"
             raise refuse("--graph", expected=expected, got=self.graph)
         options = ModelOptions(
@@ -152,10 +138,10 @@ class CliqueOptions:
                 got = self.isolated_field
                 raise refuse("--isolated-field", expected="none beside --model, which says all", got=got)
             return Clique.of(options.build(seed=0))
-        graph = self.graph or Graph.clique
+        graph = self.graph or "clique"
         coupling, field = 3.0 if self.coupling is None else self.coupling, 5.0 if self.field is None else self.field
         ising = replace(options, graph=graph, coupling=coupling, field=field).build(seed=0)
         count = ising.variables
-        size = count if graph is Graph.complete else self.clique or min(4, count)
+        size = count if graph == "complete" else self.clique or min(4, count)
         words = ising.words + (f" (h = {self.isolated_field:g} outside)" if size < count else "")
-        return Clique((field,) * size, (self.isolated_field,) * (count - size), coupling, self.pairs.value, words=words)
+        return Clique((field,) * size, (self.isolated_field,) * (count - size), coupling, self.pairs, words=words)

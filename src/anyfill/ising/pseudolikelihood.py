@@ -14,9 +14,8 @@ others. An adaptive block can be drawn only when the values are there, so ``samp
 ``fit``; call the objective itself, which draws and answers, or ``fit_ising``, which keeps one draw for the whole fit,
 as the paper's estimators do.
 
-The pseudolikelihood loss of an Ising model in closed form: value, gradient and Hessian from equal rows counted once.
-
-The exponent is linear in theta, so for rows x with blocks K (and o(x) = fixed fields + log p_K(K | x), if adaptive)
+**In closed form** (``BlockLoss``). The exponent of an Ising model is linear in theta, so for rows x with blocks K (and
+o(x) = fixed fields + log p_K(K | x), if adaptive), equal rows counted once,
 
     L(theta)  = sum_g w_g log sum_s exp(theta · T_gs + o_gs)  -  theta · mean T  -  mean o     + ridge/2 |theta|²
     gradient  = sum_g w_g E_g[T] - mean T                                                      + ridge theta
@@ -35,8 +34,8 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
-from anyfill.ising.blocks import Blocks, listed_rows
-from anyfill.ising.model import Ising, block_number, blocks_by_size
+from anyfill.ising.blocks import Blocks, block_choice, completions, listed_rows
+from anyfill.ising.model import Ising, blocks_by_size
 from anyfill.model import Model
 from anyfill.networks.states import all_codes, require_exact
 from anyfill.questions.question import Factorization, Order, Question, Questions, at_once, order_of, question_of
@@ -127,48 +126,29 @@ class Pseudolikelihood:
             _require_whole(rows)
             return -adaptive_log_prob(network, self.blocks, rows.x, question.asked)
         if bool(question.ignored.any()):
-            return -_partial_log_prob(network, rows.x, question)
+            return -_log_prob(network, rows.x, question)
         return -network.block_log_prob(rows.x, question.asked)
 
 
 def adaptive_log_prob(network: ExactBlocks, blocks: Blocks, x: Tensor, asked: Tensor) -> Tensor:
     """float64 (B,): log p(x_K | x_-K, K) of eq. (1) for codes x (B, N) and the blocks ``asked`` (B, N)."""
-    answer = torch.zeros(len(x), dtype=torch.float64, device=x.device)
-    for rows, members in blocks_by_size(asked):
-        chosen = block_choice(blocks, x[rows], members)
-        log_probs = (network.block_exponents(x[rows], members) + chosen).log_softmax(1)
-        own = block_number(x[rows], members).unsqueeze(1)
-        if bool(chosen.gather(1, own).isneginf().any()):
-            raise refuse("block", expected="one that the rule draws for this row", got="one of probability 0")
-        answer = answer.index_put((rows,), log_probs.gather(1, own)[:, 0])
+    answer = _log_prob(network, x, Question(~asked, asked), blocks)
+    if not bool(answer.isfinite().all()):
+        raise refuse("block", expected="one that the rule draws for this row", got="one of probability 0")
     return answer
 
 
-def block_choice(blocks: Blocks, x: Tensor, members: Tensor) -> Tensor:
-    """float64 (B, 2^k): log p_K(K | x'_K, x_-K) for all states of the blocks ``members`` (B, k); -inf where never."""
-    states = completions(x, members)
-    asked = torch.zeros_like(x, dtype=torch.bool).scatter(1, members, True)
-    row = listed_rows(blocks.subsets, asked).repeat_interleave(states.shape[1])
-    return blocks.probabilities(states.flatten(0, 1)).gather(1, row.unsqueeze(1)).reshape(states.shape[:2]).log()
-
-
-def completions(x: Tensor, members: Tensor) -> Tensor:
-    """(B, 2^k, N): rows x (B, N) with the block ``members`` (B, k) in each of its states, the last fastest."""
-    states = all_codes(members.shape[1]).to(x)
-    whole = x.unsqueeze(1).expand(-1, len(states), -1)
-    index = members.unsqueeze(1).expand(-1, len(states), -1)
-    return whole.scatter(2, index, states.expand(len(x), -1, -1))
-
-
-def _partial_log_prob(network: ExactBlocks, x: Tensor, question: Question) -> Tensor:
-    """float64 (B,): log p(x_asked | x_given), the ignored summed out."""
+def _log_prob(network: ExactBlocks, x: Tensor, question: Question, adaptive: Blocks | None = None) -> Tensor:
+    """float64 (B,): log p(x_asked | x_given), the ignored summed out; eq. (1) if blocks are adaptive."""
     answer = torch.zeros(len(x), dtype=torch.float64, device=x.device)
     for rows, members in blocks_by_size(~question.given):
-        log_probs = network.block_exponents(x[rows], members).log_softmax(1)
+        exponents = network.block_exponents(x[rows], members)
+        if adaptive is not None:
+            exponents = exponents + block_choice(adaptive, x[rows], members)
         codes = all_codes(members.shape[1]).to(x.device)
-        own, wanted = x[rows].gather(1, members).long(), question.asked[rows].gather(1, members)
-        agrees = ((codes == own.unsqueeze(1)) | ~wanted.unsqueeze(1)).all(2)
-        answer = answer.index_put((rows,), torch.where(agrees, log_probs, -torch.inf).logsumexp(1))
+        own, asked = x[rows].gather(1, members).long(), question.asked[rows].gather(1, members)
+        agrees = ((codes == own.unsqueeze(1)) | ~asked.unsqueeze(1)).all(2)
+        answer = answer.index_put((rows,), torch.where(agrees, exponents.log_softmax(1), -torch.inf).logsumexp(1))
     return answer
 
 

@@ -159,6 +159,15 @@ def sampler_name(k: int | None) -> str:
     return "independent parallel" if k is None else f"{k}-Gibbs"
 
 
+def curve(
+    axes: Axes, rows: Sequence[Any], name: str, style: str, *, error: str = "", width: float = 2.0, **look: Any
+) -> None:
+    """Attribute ``name`` of rows over their k, where both are known; bars are ``width`` times attribute ``error``."""
+    known = [row for row in rows if row.k is not None and getattr(row, name) is not None]
+    bars = [width * (getattr(row, error) or 0.0) for row in known] if error else None
+    axes.errorbar([row.k for row in known], [getattr(row, name) for row in known], bars, fmt=style, **look)
+
+
 def panels(figure: Figure, title: str, count: int = 1) -> list[Axes]:
     """Axes side by side, without a frame on the right and above."""
     figure.suptitle(title)

@@ -16,7 +16,7 @@ covariance of the statistics themselves.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ from anyfill.ising.dynamics import MAX_NUMBERS, MAX_WORK, k_block_nodes
 from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.inputs import BlockSizes, block_sizes, small_sizes
 from anyfill.ising.model import Ising
-from anyfill.ising.show import Listing, Result, number, offering, panels, refuse_given, verdict
+from anyfill.ising.show import Listing, Result, curve, number, offering, panels, refuse_given, verdict
 from anyfill.ising.spectra import slowest_mode
 from anyfill.networks.states import MAX_EXACT, all_codes
 from anyfill.questions.k_subset import KSubset
@@ -214,10 +214,7 @@ def _exact(ising: Ising, sizes: Sequence[int], masks: float) -> Result:
     holding = [all(row.order_holds for row in ordered), all(row.bound_holds for row in decided)]
     first = _summary(holding[0], [(row.order_margin or 0.0, row.trace) for row in ordered])
     second = _summary(holding[1], [(row.bound_margin, row.bound) for row in decided])
-    notes = [
-        f"theorem 1, Γ_next <= Γ_k as matrices: {first}",
-        f"theorem 2, Γ_k <= C_k I^-1 as matrices: {second}",
-    ]
+    notes = [f"theorem 1, Γ_next <= Γ_k as matrices: {first}", f"theorem 2, Γ_k <= C_k I^-1 as matrices: {second}"]
     if masks != 1:
         notes.append("The theorems speak of one block for each row; with more they need not hold.")
     if heavy:
@@ -261,13 +258,13 @@ def _smallest(matrix: Tensor) -> float:
 def _draw_exact(figure: Figure, words: str, rows: Sequence[KVariance], best: float) -> None:
     ks = [row.k for row in rows]
     left, right = panels(figure, words, 2)
-    left.plot(ks, [row.trace for row in rows], "o-", color="#1b4f8a", label="tr Γ$_k$")
+    curve(left, rows, "trace", "o-", color="#1b4f8a", label="tr Γ$_k$")
     if all(math.isfinite(row.bound) for row in rows):
-        left.plot(ks, [row.bound for row in rows], "s--", color="#c0392b", label="theorem 2: C$_k$ tr I$^{-1}$", ms=4)
+        curve(left, rows, "bound", "s--", color="#c0392b", label="theorem 2: C$_k$ tr I$^{-1}$", ms=4)
     left.axhline(best, color="grey", lw=1, ls=":", label="maximum likelihood")
     left.set(xlabel="k", ylabel="asymptotic variance (trace)", yscale="log", xticks=ks)
     left.legend(frameon=False)
-    right.plot(ks, [row.poincare for row in rows], "o-", color="#3a8f5c")
+    curve(right, rows, "poincare", "o-", color="#3a8f5c")
     right.set(xlabel="k", ylabel="Poincaré constant C$_k$", yscale="log", xticks=ks)
 
 
@@ -283,7 +280,7 @@ class OwnBlocks:
     """
 
     subsets: Tensor
-    adaptive: Literal[False] = False
+    adaptive: ClassVar[bool] = False
 
     def probabilities(self, x: Tensor) -> Tensor:
         return torch.eye(len(x), len(self.subsets), dtype=torch.float64)
@@ -380,13 +377,10 @@ def _sampled(ising: Ising, sizes: Sequence[int], rows: int, sweeps: int, seed: i
 
 def _draw_sampled(figure: Figure, words: str, found: Sequence[SampledTrace]) -> None:
     (axes,) = panels(figure, f"{words}: estimated from draws")
-    listed = [one for one in found if one.k is not None]
-    ks = [one.k or 0 for one in listed]
-    axes.errorbar(
-        ks, [one.trace for one in listed], [2.0 * one.error for one in listed],
-        fmt="o-", color="#1b4f8a", capsize=3, label="tr Γ$_k$, ±2 standard errors",
-    )  # fmt: skip
+    label = "tr Γ$_k$, ±2 standard errors"
+    curve(axes, found, "trace", "o-", error="error", color="#1b4f8a", capsize=3, label=label)
     axes.axhline(found[-1].trace, color="grey", lw=1, ls=":", label="maximum likelihood")
+    ks = [one.k for one in found if one.k is not None]
     axes.set(xlabel="k", ylabel="asymptotic variance (trace)", xticks=ks)
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)

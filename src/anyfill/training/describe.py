@@ -40,6 +40,7 @@ _RENAMED = {
 """Parts by the names that folders of version 0.1 call them."""
 _RENAMED_OPTIONS = {
     ("corruption.Scramble", "told"): "mask_visible",
+    ("networks.GaussianJoint", "least"): "min_chance",
     ("objectives.Chain", "told_share"): "conditioned_share",
 }
 _RENAMED_KEYS = {"readings": "factorizations", "optimiser": "optimizer"}
