@@ -10,6 +10,7 @@ from torch import Generator, nn
 from anyfill.likelihoods import Categorical, Gaussian
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer, Transformer
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Factorization
 
 torch.set_num_threads(1)
@@ -27,7 +28,7 @@ def generator() -> Generator:
     return torch.Generator().manual_seed(20261115)
 
 
-class NormalJoint(nn.Module):
+class NormalJoint(nn.Module, Unspecified):
     """N(0, covariance) over N variables; answers every conditional exactly. With ``loading`` also q(z | known)."""
 
     def __init__(self, covariance, loading=None):

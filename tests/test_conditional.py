@@ -11,6 +11,7 @@ from anyfill.conditional import Conditional
 from anyfill.likelihoods import Categorical, Gaussian, Mixed
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Decreasing, Factorization, Shuffled
 from anyfill.samplers import Draw, Speculative
 
@@ -27,7 +28,7 @@ def model(joint):
     return Model(joint, Categorical(3), factorizations=[Factorization.ANY_ORDER])
 
 
-class Line(nn.Module):
+class Line(nn.Module, Unspecified):
     """A network of real values: x_j is the mean of the known values, plus 1 for each unknown one; scale about 1."""
 
     def __init__(self, variables, width=2):

@@ -32,6 +32,7 @@ from torch import Generator, Tensor, nn
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.model import Model
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Factorization, Question, Shuffled
 from anyfill.questions.supported import step_factorization
 from anyfill.samplers import (
@@ -197,7 +198,7 @@ def _drawn_otherwise(plain: Sequence[Way]) -> Iterator[Way]:
             yield replace(way, draw=name, task="blanks", wave=2)
 
 
-class SortedBlock(nn.Module):
+class SortedBlock(nn.Module, Unspecified):
     """A one-pass network asked as a masked one: every unknown variable given the known ones, read in rising order."""
 
     def __init__(self, network: nn.Module) -> None:

@@ -20,7 +20,7 @@ from anyfill.corruption import Absorbing, Corruption
 from anyfill.likelihoods.marginals import Likelihood, Marginals
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.networks.embed import Discrete, Mixed
-from anyfill.networks.network import AnswersCells, Cached, Network, OnePass
+from anyfill.networks.network import AnswersCells, Cached, Capabilities, Network, OnePass
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Factorization, Order, Question, chain_rank
 
@@ -49,16 +49,16 @@ class Model(nn.Module):
         factorizations: Iterable[Factorization] = (),
     ) -> None:
         super().__init__()
-        outputs = getattr(network, "outputs", likelihood.width)
-        if outputs != likelihood.width:
-            raise refuse("outputs of the network", expected=f"{likelihood.width}, as {likelihood} needs", got=outputs)
+        if network.outputs not in (None, likelihood.width):
+            expected = f"{likelihood.width}, as {likelihood} needs"
+            raise refuse("outputs of the network", expected=expected, got=network.outputs)
         _check_kind(network, likelihood)
         self.network = cast(nn.Module, network)
         self.likelihood = likelihood
         self.corruption: Corruption = Absorbing() if corruption is None else corruption
         self.order: Order = Increasing() if order is None else order
         self.factorizations = frozenset(Factorization(factorization) for factorization in factorizations)
-        if getattr(network, "ignored", "left out") == "blank" and self.order != Increasing():
+        if network.reads_blanks and self.order != Increasing():
             raise refuse("order", expected=f"{Increasing()}, as blanks are read by index", got=repr(self.order))
 
     def extra_repr(self) -> str:
@@ -74,12 +74,17 @@ class Model(nn.Module):
 
     @factorizations.setter
     def factorizations(self, factorizations: Iterable[Factorization]) -> None:
-        roles_matter = bool(getattr(self.network, "roles_matter", False))
+        roles_matter = self.capabilities.roles_matter
         told = {
             Factorization.MARGINAL if one is Factorization.DIFFERENCE and roles_matter else one
             for one in factorizations
         }
         self._factorizations = frozenset(told)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the network says of itself."""
+        return cast(Capabilities, self.network)
 
     @property
     def variables(self) -> int:
@@ -89,8 +94,7 @@ class Model(nn.Module):
     @property
     def is_exact(self) -> bool:
         """False if its conditionals are themselves estimates: of a normaliser (energies) or of a latent variable."""
-        parts = (self.network, self.likelihood)
-        return all(bool(getattr(part, "exact", True)) for part in parts)
+        return self.capabilities.exact and self.likelihood.exact
 
     @property
     def is_one_pass(self) -> bool:
@@ -204,7 +208,7 @@ class Model(nn.Module):
 
     def check_context(self, context: Tensor | None) -> None:
         """ValueError unless there is a context where, and only where, the network takes one."""
-        width = getattr(self.network, "context_width", None)
+        width: int | None = self.capabilities.context_width
         if width is None:
             return
         if (context is None) != (width == 0) or (context is not None and context.shape[-1] != width):
@@ -218,7 +222,7 @@ class Model(nn.Module):
 
 def _check_kind(network: Network, likelihood: Likelihood) -> None:
     """ValueError if the network has fewer codes for a variable than its likelihood: it would read some as others."""
-    kind = getattr(network, "kind", None)
+    kind = network.kind
     if not isinstance(kind, Discrete | Mixed):
         return
     sizes = code_sizes(likelihood, network.variables).tolist()

@@ -10,6 +10,7 @@ from anyfill.evaluation import Information, information, log_prob
 from anyfill.likelihoods import Categorical, GaussianMixture, Mixed
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled
 
 
@@ -47,7 +48,7 @@ def members(variables, *rows):
     return found
 
 
-class Masked(nn.Module):
+class Masked(nn.Module, Unspecified):
     """A network with its chain hidden, that counts how often it is asked and how many rows."""
 
     def __init__(self, network):
@@ -188,7 +189,7 @@ def test_inner_draws_make_a_real_target_less_noisy(normal_model, generator):
     assert float(smooth.stderr[0, 0]) * 4000**0.5 == pytest.approx(0.0014**0.5, rel=0.1)
 
 
-class CodeAndNumber(nn.Module):
+class CodeAndNumber(nn.Module, Unspecified):
     """y in {0, 1} at even odds and x ~ N(2y - 1, 1), for Mixed((Categorical(2), GaussianMixture(2)))."""
 
     variables, outputs = 2, 6

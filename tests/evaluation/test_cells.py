@@ -4,15 +4,15 @@ import pytest
 import torch
 from torch import nn
 
-from anyfill.evaluation.cells import all_parameters, target_parameters
+from anyfill.evaluation.acquire import target_parameters
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint
-from anyfill.networks.network import AnswersCells, cells_of
+from anyfill.networks.network import AnswersCells, Unspecified
 from anyfill.questions import Factorization
 
 
-class OnlyCells(nn.Module):
+class OnlyCells(nn.Module, Unspecified):
     """A network that refuses to be asked for all cells, but where there is a context."""
 
     def __init__(self, whole):
@@ -42,7 +42,7 @@ def test_the_parameters_of_a_target_are_those_of_everything_there(rows):
     whole, alone = (
         Model(net, Categorical(2), factorizations=[Factorization.ANY_ORDER]) for net in (joint, OnlyCells(joint))
     )
-    every = all_parameters(whole, x, known, None)
+    every = whole.params(x, known)
     wanted = torch.stack([every[i, target[i]] for i in range(len(x))])
     assert torch.equal(target_parameters(whole, x, known, target), wanted)
     assert torch.equal(target_parameters(alone, x, known, target), wanted)
@@ -61,6 +61,7 @@ def test_cells_may_be_any_of_any_rows(rows):
     row, variable = torch.tensor([3, 3, 0, 8]), torch.tensor([1, 0, 2, 2])
     assert isinstance(OnlyCells(joint), AnswersCells)
     assert not isinstance(joint, AnswersCells)
-    found = [cells_of(one, x, known, row, variable) for one in (joint, OnlyCells(joint))]
+    models = [Model(one, Categorical(2)) for one in (joint, OnlyCells(joint))]
+    found = [one.params(x, known, cells=(row, variable)) for one in models]
     assert torch.equal(*found)
     assert torch.equal(found[0], joint(x, known)[row, variable])

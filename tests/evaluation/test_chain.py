@@ -14,10 +14,11 @@ from anyfill.evaluation import log_prob
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
+from anyfill.networks.network import Unspecified
 from anyfill.questions import ByRegion, Decreasing, Factorization, Increasing, Question, Shuffled, Spaced
 
 
-class Masked(nn.Module):
+class Masked(nn.Module, Unspecified):
     """A network with its chain hidden, counting the rows it is called with."""
 
     def __init__(self, network):
@@ -242,7 +243,7 @@ def test_an_impossible_condition_is_minus_infinity_not_nan():
 
 
 def test_dropout_is_off_and_gradients_are_not_kept(generator):
-    class Droppy(nn.Module):
+    class Droppy(nn.Module, Unspecified):
         values = 2
 
         def __init__(self):
@@ -318,7 +319,7 @@ def test_a_random_order_says_that_it_needs_a_number_of_draws(joint, generator, m
 
 
 def test_noise_that_the_network_sees_makes_it_an_estimate(joint, generator):
-    class Peeks(nn.Module):
+    class Peeks(nn.Module, Unspecified):
         """Answers by what stands in the other places, known or not."""
 
         variables, values = 6, 2
@@ -339,7 +340,7 @@ def test_noise_that_the_network_sees_makes_it_an_estimate(joint, generator):
 
 
 def test_context_goes_with_its_row():
-    class Sided(nn.Module):
+    class Sided(nn.Module, Unspecified):
         variables, values = 3, 2
 
         def forward(self, x, known, context=None):

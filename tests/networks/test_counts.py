@@ -19,12 +19,13 @@ from anyfill.networks import (
     WithCounts,
     count_features,
 )
+from anyfill.networks.network import Unspecified
 
 REGIONS = ((True, True, False, False), (False, False, False, True))
 N = 4
 
 
-class Listening(nn.Module):
+class Listening(nn.Module, Unspecified):
     """Gives back the context it was told."""
 
     def __init__(self, context_width: int) -> None:

@@ -11,6 +11,7 @@ from anyfill.corruption import Absorbing, Uniform
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.music.chorale import CODES
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Factorization, Question
 from anyfill.recipes.sunmask import (
     SUNDAE_VARIANTS,
@@ -47,7 +48,7 @@ SAMPLERS = {
 }
 
 
-class Fixed(nn.Module):
+class Fixed(nn.Module, Unspecified):
     """The same logits whatever it is shown, with a gradient; keeps what it was shown."""
 
     def __init__(self):

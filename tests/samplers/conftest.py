@@ -9,13 +9,14 @@ from torch import nn
 
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
+from anyfill.networks.network import Unspecified
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.questions import Factorization, Question, chain_rank
 from anyfill.rank import asked_in
 from anyfill.samplers import Draw, reshape_log_probs
 
 
-class Masked(nn.Module):
+class Masked(nn.Module, Unspecified):
     """A network with its chain hidden: the sampler must go through p(x_j | known)."""
 
     def __init__(self, network):

@@ -10,6 +10,7 @@ from anyfill.corruption import Uniform
 from anyfill.likelihoods import Gaussian
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled
 from anyfill.samplers import Follow, sample, trace
 
@@ -114,7 +115,7 @@ def test_the_score_is_the_log_probability_of_what_was_written(kit, generator):
     torch.testing.assert_close(last.score.sum(1), together)
 
 
-class Droppy(nn.Module):
+class Droppy(nn.Module, Unspecified):
     """Half of its logits are dropped in training."""
 
     def __init__(self):
@@ -144,7 +145,7 @@ def test_dropout_and_gradients_are_off_inside_and_back_afterwards(kit):
     assert not draws[0].requires_grad
 
 
-class Strict(nn.Module):
+class Strict(nn.Module, Unspecified):
     """Answers uniformly, and fails on anything that is not a code."""
 
     def __init__(self):
@@ -168,7 +169,7 @@ def test_a_corruption_that_shows_unknown_places_shows_noise_never_what_stood_the
 
 
 def test_real_values_need_rows_that_can_hold_them(generator):
-    class Flat(nn.Module):
+    class Flat(nn.Module, Unspecified):
         variables = 2
 
         def forward(self, x, known, context=None):

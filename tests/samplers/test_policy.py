@@ -11,6 +11,7 @@ from anyfill.likelihoods import Mixed as MixedLikelihood
 from anyfill.model import Model
 from anyfill.networks import Mixed, ResidualMLP
 from anyfill.networks.exact import EnumeratedJoint
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Decreasing, Factorization, Increasing, Question
 from anyfill.samplers import Confidence, EntropyBounded, Follow, Gibbs, Policy, sample, trace
 
@@ -110,7 +111,7 @@ def test_as_many_are_accepted_as_the_bound_allows(kit, generator):
 
 
 def test_entropies_of_densities_are_refused(generator):
-    class Flat(nn.Module):
+    class Flat(nn.Module, Unspecified):
         variables = 2
 
         def forward(self, x, known, context=None):

@@ -11,6 +11,7 @@ from torch import Generator, nn
 from anyfill.likelihoods import Gaussian
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Factorization, Question
 from anyfill.samplers import Follow, Policy, sample, trace
 from anyfill.samplers.remask import Remask
@@ -18,7 +19,7 @@ from anyfill.samplers.remask import Remask
 VALUES = 3
 
 
-class Uneven(nn.Module):
+class Uneven(nn.Module, Unspecified):
     """Every variable j is 0 with a probability of its own, the higher the larger j; keeps what it was told."""
 
     def __init__(self, variables):
@@ -158,7 +159,7 @@ def test_wrong_settings_and_densities_are_refused(kit, generator):
     with pytest.raises(ValueError, match="max_steps"):
         Remask(0)
 
-    class Flat(nn.Module):
+    class Flat(nn.Module, Unspecified):
         variables = 2
 
         def forward(self, x, known, context=None):

@@ -10,6 +10,7 @@ from torch import Generator, nn
 
 from anyfill.corruption import Absorbing, Uniform
 from anyfill.networks.embed import Discrete
+from anyfill.networks.network import Unspecified
 from anyfill.networks.transformer import Transformer
 from anyfill.questions import Question
 from anyfill.recipes.sunmask import SUNDAE_VARIANTS, SUNMASK_VARIANTS, sundae_variant, sunmask_variant
@@ -19,7 +20,7 @@ from anyfill.samplers.annealed import Anneal, AnnealedGibbs, Rewrite
 VALUES = 3
 
 
-class Sure(nn.Module):
+class Sure(nn.Module, Unspecified):
     """Always code 0; keeps what it was shown."""
 
     def __init__(self, variables):

@@ -5,6 +5,7 @@ import torch
 from torch import Generator
 
 from anyfill.networks.exact import EnumeratedJoint
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled
 from anyfill.samplers import Confidence, EntropyBounded, Follow, Gibbs, Speculative, sample
 
@@ -45,7 +46,7 @@ def test_a_model_of_marginals_continues_what_comes_first_in_its_order(kit, gener
     assert kit.p_value(out[:, 2:], (law / law.sum()).flatten()) > 0.001
 
 
-class CompletesOnly(torch.nn.Module):
+class CompletesOnly(torch.nn.Module, Unspecified):
     """Answers p(x_j | known) truly where all before j is known, and falsely elsewhere: trained for INPAINTING only."""
 
     def __init__(self, joint):

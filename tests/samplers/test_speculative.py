@@ -11,6 +11,7 @@ from anyfill.likelihoods import Gaussian
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Decreasing, Factorization, Increasing, Question, chain_rank
 from anyfill.samplers import CachedChain, Draw, Follow, Speculative, sample, trace
 from anyfill.samplers.drafts import NgramDraft
@@ -138,7 +139,7 @@ def test_the_score_is_the_log_probability_under_the_chain(kit, generator):
     torch.testing.assert_close(last.score, torch.where(question.asked, terms, 0.0))
 
 
-class Sided(nn.Module):
+class Sided(nn.Module, Unspecified):
     """Every variable takes the value its context names: rows must keep their own context as others leave."""
 
     def __init__(self):

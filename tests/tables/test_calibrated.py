@@ -13,6 +13,7 @@ from anyfill.likelihoods import Categorical, Gaussian
 from anyfill.model import Model
 from anyfill.networks.embed import Real
 from anyfill.networks.exact import EnumeratedJoint
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Factorization
 from anyfill.rows import Rows
 from anyfill.tables.acquisition import acquire_rows, global_order
@@ -221,7 +222,7 @@ def test_a_column_shows_what_it_is_worth_however_much_that_is(nats, generator):
     assert float(found.stderr[0, 1]) == pytest.approx(math.sqrt(-math.expm1(-2 * nats) / 300), rel=0.3)
 
 
-class Sometimes(nn.Module):
+class Sometimes(nn.Module, Unspecified):
     """Variable 0 is one of K codes, alike; variable 1 is the same code with a given chance, else nothing (code 0).
 
     Whether it will be, variable 2 says, if ``is_foreseen``; else that is noise of its own.

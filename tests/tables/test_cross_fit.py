@@ -7,7 +7,7 @@ import torch
 
 from anyfill.likelihoods import Gaussian
 from anyfill.model import Model
-from anyfill.networks.network import Network
+from anyfill.networks.network import Network, Unspecified
 from anyfill.questions import Bernoulli
 from anyfill.rows import Rows
 from anyfill.tables.cross_fit import CrossFitLoss, HeldOutLoss, held_cells, held_question
@@ -15,7 +15,7 @@ from anyfill.tables.cross_fit import CrossFitLoss, HeldOutLoss, held_cells, held
 N = 4
 
 
-class Watching(torch.nn.Module):
+class Watching(torch.nn.Module, Unspecified):
     """A network that remembers what it was told."""
 
     def __init__(self) -> None:

@@ -11,6 +11,7 @@ from torch import nn
 from anyfill.likelihoods import Categorical, GaussianMixture, Mixed
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Factorization
 from anyfill.rows import Rows
 from anyfill.tables.acquisition import acquire_rows
@@ -20,7 +21,7 @@ from anyfill.tables.quantiles import Quantiles
 SHARES, CENTERS, SCALES = (0.5, 0.3, 0.2), (-1.0, 0.5, 2.0), (0.4, 0.3, 0.6)
 
 
-class Labelled(nn.Module):
+class Labelled(nn.Module, Unspecified):
     """A label c (variable 0) with ``SHARES``, y | c normal (variable 1), and noise that tells nothing (variable 2)."""
 
     variables, outputs = 3, 9

@@ -11,6 +11,7 @@ from training_standin import TinyNetwork, tiny_model
 from anyfill.corruption import Uniform
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Decreasing, Factorization
 from anyfill.training import CheckpointError, load_model, load_notes, save_model
 
@@ -55,7 +56,7 @@ def test_an_option_that_is_a_tensor_comes_back_bit_for_bit(tmp_path: Path) -> No
 
 
 @dataclass(eq=False, repr=False)
-class Tied(nn.Module):
+class Tied(nn.Module, Unspecified):
     """Two layers that share one matrix."""
 
     variables: int = 2
@@ -105,7 +106,7 @@ def test_a_network_whose_code_has_changed_is_a_checkpoint_error(tmp_path: Path) 
     save_model(tiny_model(), tmp_path)
 
     @dataclass(eq=False, repr=False)
-    class TinyNetwork(nn.Module):
+    class TinyNetwork(nn.Module, Unspecified):
         variables: int
 
         def __post_init__(self) -> None:
@@ -116,7 +117,7 @@ def test_a_network_whose_code_has_changed_is_a_checkpoint_error(tmp_path: Path) 
 
 
 def test_a_network_that_is_no_dataclass_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    class Plain(nn.Linear):
+    class Plain(nn.Linear, Unspecified):
         variables = 2
 
     with pytest.raises(ValueError, match=r"network.*dataclass.*Plain"):

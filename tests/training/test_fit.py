@@ -12,6 +12,7 @@ from training_standin import VARIABLES, AskOne, TinyNetwork, tiny_model, tiny_ro
 
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Decreasing, Factorization, Increasing
 from anyfill.recipes import mac_rest, one_pass
 from anyfill.rows import Rows
@@ -226,7 +227,7 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_last_checkpoint
     assert all(bool(value.isfinite().all()) for value in kept.state_dict().values())
 
 
-class Plain(torch.nn.Linear):
+class Plain(torch.nn.Linear, Unspecified):
     variables = VARIABLES
 
 

@@ -8,6 +8,7 @@ from torch import Generator, Tensor, nn
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer
+from anyfill.networks.network import Unspecified
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Factorization, Order
 from anyfill.rows import Rows
@@ -30,7 +31,7 @@ TOGETHER = FitOptions(
 
 
 @dataclass(eq=False, repr=False)
-class TinyNetwork(nn.Module):
+class TinyNetwork(nn.Module, Unspecified):
     """An MLP with repeated blocks, an embedding, a table of positions, and dropout."""
 
     variables: int = VARIABLES

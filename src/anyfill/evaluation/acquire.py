@@ -24,12 +24,10 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_bool, require_count, require_shape
-from anyfill.evaluation.cells import all_parameters, require_each
 from anyfill.evaluation.chain import CELLS_PER_PASS, log_prob
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.mixed import code_sizes, marginals_at
 from anyfill.model import Model
-from anyfill.questions.order import Increasing
 from anyfill.questions.question import Question
 from anyfill.questions.supported import step_factorization, untrained
 
@@ -156,14 +154,12 @@ def gains(
     rows_per_pass: int | None = None,
 ) -> Tensor:
     """float64 (M, B, N): log p(y_m | x_j^m, given) - log p(y_m | given) for each candidate j; 0 elsewhere."""
-    order = Increasing() if model.order.random else None  # a random order would blur the difference
+    order = model.fixed_order  # a random order would blur the difference
 
     def score(draw: Tensor, row: Tensor, known: Tensor) -> Tensor:
         question = Question(known, target[row])
         # Read step by step: differences of marginals that do not fit together are no information at all.
-        factorization = step_factorization(
-            model.factorizations, question, model.order, order=model.order if order is None else order
-        )
+        factorization = step_factorization(model.factorizations, question, model.order, order=order)
         if factorization is None:
             raise untrained(model.factorizations, "information about the target")
         return log_prob(
@@ -211,8 +207,7 @@ def _divergences(
         """(R, 1, P): the parameters of each row's target given what is known."""
         model.check_given(drawn[draw, row], known)
         require_each(model, known, target[row])
-        every = all_parameters(model, drawn[draw, row], known, None if context is None else context[row])
-        return every.gather(1, at[row, :, None].expand(-1, 1, every.shape[2]))
+        return target_parameters(model, drawn[draw, row], known, at[row], None if context is None else context[row])
 
     gain = torch.zeros(drawn.shape, dtype=torch.float64, device=drawn.device)
     if not len(given):
@@ -252,6 +247,29 @@ def log_ratio(after: Marginals, before: Marginals, value: Tensor) -> tuple[Tenso
     """float64 (R, 1) each: log after(value), and how far it is above log before(value)."""
     one, other = (marginals.log_prob(value).double() for marginals in (after, before))
     return one, torch.where(one == other, 0.0, one - other)
+
+
+def target_parameters(
+    model: Model, x: Tensor, known: Tensor, variable: Tensor, context: Tensor | None = None
+) -> Tensor:
+    """(R, 1, P): what the likelihood reads as p(x_j | known) of one variable ``variable`` (R, 1) in each row."""
+    every = torch.arange(len(x), device=x.device)
+    return model.params(x, known, context=context, cells=(every, variable[:, 0])).unsqueeze(1)
+
+
+def each_given(model: Model, x: Tensor, known: Tensor, asked: Tensor, context: Tensor | None = None) -> Marginals:
+    """p(x_j | known) for each asked j by itself, in one pass; meaningless elsewhere. All but ``context`` is (B, N)."""
+    require_each(model, known, asked)
+    return model.marginals(x, known, context)
+
+
+def require_each(model: Model, known: Tensor, asked: Tensor) -> None:
+    """ValueError unless the model is trained to answer each asked variable by itself, without chance."""
+    question = Question(known, asked)
+    if step_factorization(model.factorizations, question, model.order, order=model.fixed_order, parallel=True) is None:
+        raise untrained(model.factorizations, "p(x_j | given) for each target variable by itself")
+    if model.corruption.shows_unknown:
+        raise refuse("corruption", expected="one that shows no noise", got=repr(model.corruption))
 
 
 def with_one(known: Tensor, j: Tensor) -> Tensor:

@@ -18,7 +18,6 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_bool
 from anyfill.evaluation.chain import log_prob
 from anyfill.model import Model
-from anyfill.questions.order import Increasing
 from anyfill.questions.question import Factorization, Question
 from anyfill.questions.supported import step_factorization, untrained
 
@@ -81,7 +80,7 @@ def consistency(
     """
     model.check_rows(x)
     a, b = _wide("a", a, x), _wide("b", b, x)
-    order = Increasing() if model.order.random else model.order
+    order = model.fixed_order
     nothing = torch.zeros_like(a)
     terms: list[Tensor] = []
     passes = 0

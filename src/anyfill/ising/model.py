@@ -23,6 +23,7 @@ from torch import Generator, Tensor, nn
 
 from anyfill.checks import refuse, require_count, require_shape
 from anyfill.networks.exact import EnumeratedJoint
+from anyfill.networks.network import Unspecified
 from anyfill.networks.states import all_codes, require_exact, to_spins
 
 Pairs = Literal["once", "twice"]
@@ -36,7 +37,7 @@ class Kind(TypedDict, total=False):
 
 
 @dataclass(eq=False, repr=False)
-class Ising(nn.Module):
+class Ising(nn.Module, Unspecified):
     """(B, N, 2) exact conditional log-probabilities; satisfies ``Network``. It is built with all parameters zero.
 
     Attributes:

@@ -28,6 +28,7 @@ from torch.nn.functional import softplus
 
 from anyfill.checks import require_count, require_positive
 from anyfill.likelihoods.discrete import sample_codes, tempered
+from anyfill.likelihoods.marginals import Likelihood
 from anyfill.likelihoods.mixture import (
     LOG_SQRT_TWO_PI,
     component_log_probs,
@@ -201,7 +202,7 @@ class GaussianMixtureMarginals:
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class Gaussian(Likelihood):
     """Real values; two parameters, the mean and the raw scale."""
 
     min_scale: float = 1e-4
@@ -224,7 +225,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianMixture:
+class GaussianMixture(Likelihood):
     """Real values; 3K parameters: K logits, K means (before the fixed spread), K raw scales.
 
     The floor of the scales is higher than a single Gaussian's: a spare component is free to stand on a repeated value.

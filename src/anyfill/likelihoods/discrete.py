@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from anyfill.checks import require_count
+from anyfill.likelihoods.marginals import Likelihood
 from anyfill.likelihoods.numerics import Source, log_mean, read_params, require_level, require_temperature, uniform
 
 
@@ -111,7 +112,7 @@ def codes_of(logits: Tensor, possible: Tensor) -> FiniteMarginals:
 
 
 @dataclass(frozen=True, slots=True)
-class Bernoulli:
+class Bernoulli(Likelihood):
     """Values 0 and 1; one parameter, the logit of 1."""
 
     @property
@@ -125,7 +126,7 @@ class Bernoulli:
 
 
 @dataclass(frozen=True, slots=True)
-class Categorical:
+class Categorical(Likelihood):
     """Values 0 … size-1; ``size`` logits. A size of 1 is a constant column, and legal."""
 
     size: int

@@ -60,12 +60,20 @@ class Poolable(Marginals, Protocol):
 
 @runtime_checkable
 class Likelihood(Protocol):
-    """Reads network outputs as distributions."""
+    """Reads network outputs as distributions; subclassed, so that what is not said has its default."""
+
+    sizes: tuple[int, ...] = ()
+    """How many codes each variable has, 0 = real, of a likelihood that is itself one of several variables."""
 
     @property
     def width(self) -> int:
         """P, the number of parameters a network must give for each variable."""
         ...
+
+    @property
+    def exact(self) -> bool:
+        """False if its log-probabilities are estimates (of a normaliser)."""
+        return True
 
     def __call__(self, params: Tensor) -> Marginals: ...
 

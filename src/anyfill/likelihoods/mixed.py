@@ -74,7 +74,7 @@ def _poolable(part: Marginals) -> Poolable:
 
 
 @dataclass(frozen=True, slots=True)
-class Mixed:
+class Mixed(Likelihood):
     """Variable j uses ``columns[j]``."""
 
     columns: tuple[Likelihood, ...]
@@ -136,9 +136,8 @@ def marginals_at(likelihood: Likelihood, params: Tensor, variable: Tensor) -> Ma
 def code_sizes(likelihood: Likelihood, variables: int) -> Tensor:
     """int64 (N,): how many codes each of N variables has; 0 = not discrete, or not known to be."""
     likelihood = _member(likelihood)
-    stated: tuple[int, ...] = getattr(likelihood, "sizes", ())  # a likelihood that is itself one of several variables
-    if stated:
-        return torch.tensor(stated)
+    if likelihood.sizes:
+        return torch.tensor(likelihood.sizes)
     columns = likelihood.columns if isinstance(likelihood, Mixed) else [likelihood] * variables
     return torch.tensor([_size(_member(column)) for column in columns])
 

@@ -25,7 +25,7 @@ from anyfill.likelihoods.numerics import read_params
 
 
 @dataclass(frozen=True, slots=True)
-class Pooled:
+class Pooled(Likelihood):
     """M answers of one likelihood as one; M P parameters, and M more if ``weighted``.
 
     Args:

@@ -22,11 +22,12 @@ from torch import Tensor
 from anyfill.checks import refuse, require_count, require_positive
 from anyfill.likelihoods.continuous import GaussianMixtureMarginals, raw_of, scale_of, spread
 from anyfill.likelihoods.grid import GridMixtureMarginals
+from anyfill.likelihoods.marginals import Likelihood
 from anyfill.likelihoods.numerics import log_sum, read_params
 
 
 @dataclass(frozen=True, slots=True)
-class SpikedMixture:
+class SpikedMixture(Likelihood):
     """Real values; A + 3K parameters: A logits of spikes, K logits, K means (before the fixed spread), K raw scales.
 
     Args:

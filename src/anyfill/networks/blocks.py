@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from anyfill.checks import refuse, require_count, require_counts, require_member, require_probability
 from anyfill.networks.embed import Kind
+from anyfill.networks.network import Capabilities
 
 
 def require_grid(shape: object) -> None:
@@ -170,7 +171,7 @@ def with_shape(network: Net, shape: tuple[int, ...]) -> Net:
 
 
 @dataclass(eq=False, repr=False)
-class GridTransformer(nn.Module):
+class GridTransformer(nn.Module, Capabilities):
     """What transformers over N variables laid out on a grid have in common: their options and their trunk.
 
     Attributes:
@@ -229,10 +230,11 @@ class GridTransformer(nn.Module):
             raise refuse("network to resize", expected="one with periods and rotary positions", got=got)
         return with_shape(self, shape)
 
-    def compile_parts(self) -> None:
+    def compile_parts(self) -> bool:
         """Compile the repeated block: most of the speed of compiling everything, a fraction of the wait."""
         for block in self.blocks:
             block.compile()
+        return True
 
     def _in_context(self, h: Tensor, context: Tensor | None) -> Tensor:
         """Tokens h (B, L, width) and the context vectors (B, C)."""

@@ -42,13 +42,14 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count, require_counts, require_probability
 from anyfill.networks.blocks import require_grid, with_shape
 from anyfill.networks.embed import Discrete, Kind, value_features
+from anyfill.networks.network import Capabilities
 
 SPAN = 4
 """Steps of time under one kernel."""
 
 
 @dataclass(eq=False, repr=False)
-class _VoiceGrid(nn.Module):
+class _VoiceGrid(nn.Module, Capabilities):
     """A network on a grid (time, voice) of codes, whose weights serve any number of steps."""
 
     kind: Kind

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from anyfill.checks import refuse, require_count
 from anyfill.networks.embed import Kind
-from anyfill.networks.network import Network, OnePass
+from anyfill.networks.network import Capabilities, Network, OnePass
 
 
 def count_features(regions: int = 0, frequencies: int = 8) -> int:
@@ -28,7 +28,7 @@ def count_features(regions: int = 0, frequencies: int = 8) -> int:
 
 
 @dataclass(init=False, eq=False, repr=False)
-class WithCounts(nn.Module):
+class WithCounts(nn.Module, Capabilities):
     """A masked network that is told, through its context, how many variables are known and how much of each region.
 
     Attributes:
@@ -52,7 +52,7 @@ class WithCounts(nn.Module):
         self.regions = tuple(tuple(region) for region in regions)
         self.frequencies = frequencies
         own = count_features(len(self.regions), self.frequencies)
-        width: int = getattr(network, "context_width", 0)
+        width: int = network.context_width or 0
         if width < own:
             raise refuse("context_width of the network in WithCounts", expected=f"{own} or more", got=width)
         members = _members(self.regions, network.variables)
@@ -61,9 +61,9 @@ class WithCounts(nn.Module):
         self.register_buffer("frequency", 10_000.0**-rate, persistent=False)
 
     @property
-    def kind(self) -> Kind | None:
-        """What a value is, if the network says so."""
-        return getattr(self.network, "kind", None)
+    def kind(self) -> Kind:
+        """What a value is."""
+        return cast(Network, self.network).kind
 
     @property
     def variables(self) -> int:

@@ -19,6 +19,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from anyfill.checks import refuse, require_positive, require_shape
+from anyfill.networks.network import Unspecified
 from anyfill.rank import NEVER
 
 MAX_ROWS = 2**20
@@ -26,7 +27,7 @@ MAX_ROWS = 2**20
 
 
 @dataclass(eq=False, repr=False)
-class EnumeratedJoint(nn.Module):
+class EnumeratedJoint(nn.Module, Unspecified):
     """(B, N, K) exact conditional log-probabilities; satisfies ``Network`` and ``OnePass``.
 
     It is built uniform; ``from_probabilities`` and ``random`` set the joint, which travels in the state dict as
@@ -127,7 +128,7 @@ class EnumeratedJoint(nn.Module):
 
 
 @dataclass(eq=False, repr=False)
-class RandomConditionals(nn.Module):
+class RandomConditionals(nn.Module, Unspecified):
     """(B, N, K) logits that depend on the known values and on their order; satisfies ``Network`` and ``OnePass``.
 
     Attributes:

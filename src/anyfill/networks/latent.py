@@ -16,7 +16,7 @@ The encoder sees zeros in unknown places, and where ``told`` also which they are
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,7 @@ from torch.quasirandom import SobolEngine
 
 from anyfill.checks import require_count, require_counts, require_member
 from anyfill.networks.embed import Kind, value_features
+from anyfill.networks.network import Capabilities
 
 _UNIT = math.log(math.e - 1)  # softplus(_UNIT) = 1
 _MIN_SCALE = 1e-3
@@ -59,7 +60,7 @@ class Draws(NamedTuple):
 
 
 @dataclass(eq=False, repr=False)
-class LatentVariable(nn.Module):
+class LatentVariable(nn.Module, Capabilities):
     """(B, N, L P + L): L blocks of P parameters of the base likelihood, then L log-weights; satisfies ``Network``.
 
     Attributes:
@@ -86,7 +87,7 @@ class LatentVariable(nn.Module):
     told: bool = True
     importance: bool = True
     seed: int = 0
-    context_width: ClassVar[int] = 0
+    context_width = 0
 
     def __post_init__(self) -> None:
         require_counts(self, "variables", "latent", "draws", "width")

@@ -18,10 +18,11 @@ from torch.nn import functional
 
 from anyfill.checks import require_counts, require_probability
 from anyfill.networks.embed import Kind, told_features, value_features
+from anyfill.networks.network import Capabilities
 
 
 @dataclass(eq=False, repr=False)
-class _RowMLP(nn.Module):
+class _RowMLP(nn.Module, Capabilities):
     """(B, N, outputs) from N variables of a kind.
 
     Attributes:

@@ -2,11 +2,63 @@
 
 from typing import Any, Protocol, runtime_checkable
 
-from torch import Tensor, nn
+from torch import Tensor
+
+from anyfill.networks.embed import Real
 
 
 @runtime_checkable
-class Network(Protocol):
+class Capabilities(Protocol):
+    """What a network may say of itself; networks subclass this and state what differs.
+
+    The first three are fields of some networks and computed by others, which is why they are typed so loosely.
+    """
+
+    outputs: Any
+    """int: P, how many parameters it gives for each variable; None = as many as the likelihood needs."""
+    kind: Any
+    """Kind: how it reads values; its codes are compared with the likelihood's."""
+    context_width: Any = None
+    """int: the length of the context vectors it takes, 0 = it takes none; None = not said, so nothing is checked."""
+
+    @property
+    def exact(self) -> bool:
+        """False if its conditionals are estimates of those of its joint."""
+        return True
+
+    @property
+    def roles_matter(self) -> bool:
+        """True if it reads a value that is given (rank < 0) otherwise than one that was answered."""
+        return self.reads_both_ways or self.reads_blanks
+
+    @property
+    def reads_both_ways(self) -> bool:
+        """True if a given value sees the given ones behind it, too (one-pass networks)."""
+        return False
+
+    @property
+    def reads_blanks(self) -> bool:
+        """True if ignored variables are read as blanks where nothing is given (one-pass networks)."""
+        return False
+
+    def compile_parts(self) -> bool:
+        """Compile the parts that repeat; False = it has none, compile the whole."""
+        return False
+
+    def centers_at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> Tensor | None:
+        """(H,): the means of the variables ``variable`` (H,) of the rows ``row`` (H,) alone; None = all or nothing."""
+        return None
+
+
+class Unspecified(Capabilities):
+    """What a network subclasses that leaves open how many parameters it gives and how it reads values."""
+
+    outputs = None
+    kind = Real()
+
+
+@runtime_checkable
+class Network(Capabilities, Protocol):
     """Parameters of every variable given the known ones."""
 
     @property
@@ -81,12 +133,3 @@ class AnswersCells(Protocol):
         Values x (B, N) are read where known (B, N) only, whatever stands elsewhere.
         """
         ...
-
-
-def cells_of(
-    network: nn.Module, x: Tensor, known: Tensor, row: Tensor, variable: Tensor, context: Tensor | None = None
-) -> Tensor:
-    """(H, P): the parameters of some cells, as in ``AnswersCells``: asked for alone where the network can do that."""
-    if context is None and isinstance(network, AnswersCells):
-        return network.at(x, known, row, variable)
-    return network(x, known, context)[row, variable]

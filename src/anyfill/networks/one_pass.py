@@ -71,9 +71,12 @@ class OnePassTransformer(GridTransformer):
         self._make_trunk()
 
     @property
-    def roles_matter(self) -> bool:
-        """Whether a value that is given (rank < 0) is read otherwise than one that was answered."""
-        return self.given == "full" or self.ignored == "blank"
+    def reads_both_ways(self) -> bool:
+        return self.given == "full"
+
+    @property
+    def reads_blanks(self) -> bool:
+        return self.ignored == "blank"
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
         """(B, N, P): every unknown variable given the known ones (B, N), in one pass."""

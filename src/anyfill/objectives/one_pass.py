@@ -116,8 +116,8 @@ class OnePassLoss:
 
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
         """(B,) nats of what is asked (rank >= 0); what is told (rank < 0) is read, not scored."""
-        reads_both_ways = getattr(model.network, "given", "causal") == "full"
-        reads_blanks = getattr(model.network, "ignored", "left out") == "blank"
+        reads_both_ways = model.capabilities.reads_both_ways
+        reads_blanks = model.capabilities.reads_blanks
         got = f"conditioned_share={self.conditioned_share}, joint_share={self.joint_share}"
         if reads_both_ways and (self.conditioned_share == 0.0 or self.joint_share == 1.0):
             raise refuse("objective", expected="rows that are told, as the network reads them both ways", got=got)

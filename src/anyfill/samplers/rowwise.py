@@ -26,7 +26,6 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
-from anyfill.corruption import Absorbing
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
 from anyfill.questions.question import Order, Question, chain_rank, rank_of
@@ -119,8 +118,7 @@ def draw_keys(keys: Tensor, draws: int) -> Tensor:
 
 def block_size(model: Model, most: int = 1024) -> int:
     """Rows of a block, a power of two by the size of the model alone: 32 to ``most``, itself one."""
-    outputs = int(getattr(model.network, "outputs", model.likelihood.width))
-    wanted = _CELLS / max(1, model.variables * outputs)
+    wanted = _CELLS / max(1, model.variables * model.likelihood.width)
     return min(2 ** max(round(math.log2(max(wanted, 1))), 5), most)
 
 
@@ -180,10 +178,9 @@ def _in_block(
 
 def cell_centers(model: Model, x: Tensor, known: Tensor, size: int, row: Tensor, variable: Tensor) -> Tensor | None:
     """(H,): the means of these cells, from a network that can tell them without the rest; None from others."""
-    tell = getattr(model.network, "centers_at", None)
-    if tell is None or not isinstance(model.corruption, Absorbing):
+    if model.corruption.shows_unknown:
         return None
-    return tell(*_block(x, known, size), row, variable)
+    return model.capabilities.centers_at(*_block(x, known, size), row, variable)
 
 
 def _block(x: Tensor, known: Tensor, size: int) -> tuple[Tensor, Tensor]:

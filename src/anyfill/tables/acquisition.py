@@ -20,8 +20,7 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_bool, require_count, require_positive
-from anyfill.evaluation.acquire import portions
-from anyfill.evaluation.cells import each_given
+from anyfill.evaluation.acquire import each_given, portions
 from anyfill.evaluation.chain import log_prob
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.mixed import code_sizes

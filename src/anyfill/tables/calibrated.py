@@ -44,8 +44,7 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import require_count
-from anyfill.evaluation.acquire import Information, gains, packs, with_one
-from anyfill.evaluation.cells import require_each, target_parameters
+from anyfill.evaluation.acquire import Information, gains, packs, require_each, target_parameters, with_one
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
 from anyfill.questions.question import Factorization

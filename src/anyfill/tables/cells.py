@@ -160,12 +160,16 @@ def level_log_probs(category: Category, marginals: Marginals) -> Tensor:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _OfFamily:
+class _OfFamily(Likelihood):
     """The columns of one family as a likelihood; ``row`` (N,) says which of its members a variable is."""
 
     family: Family
     row: Tensor
-    width: int
+    parameters: int
+
+    @property
+    def width(self) -> int:
+        return self.parameters
 
     def __call__(self, params: Tensor) -> Marginals:
         return self.family(params)

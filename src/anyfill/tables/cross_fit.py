@@ -25,6 +25,7 @@ from torch.nn.functional import pad
 from anyfill.checks import refuse
 from anyfill.likelihoods import Mixed, Pooled
 from anyfill.model import Model
+from anyfill.networks.network import Unspecified
 from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.weights import Mean
 from anyfill.questions.question import Factorization, Order, Question, Questions
@@ -40,7 +41,7 @@ PRIOR_CELLS = 10.0
 _BLOCK = 64  # rows that each member gets of a batch that is judged
 
 
-class EnsembleTrainer(nn.Module):
+class EnsembleTrainer(nn.Module, Unspecified):
     """A ``GaussianResidualEnsemble`` while it learns: each row is answered by one member, (B, N, P), as if there were
     no other.
 

@@ -22,7 +22,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -31,6 +30,7 @@ from torch.linalg import cholesky, solve_triangular
 from anyfill.checks import refuse, require_count, require_positive, require_probability, require_shape
 from anyfill.likelihoods.continuous import raw_of
 from anyfill.networks.embed import Discrete, Kind, Mixed
+from anyfill.networks.network import Capabilities
 from anyfill.tables.gaussians import Expansion
 
 _CHUNK = 2**21  # float64 numbers in one batch of matrices: 16 MiB
@@ -38,7 +38,7 @@ _STEPS = 4  # sizes that the smaller side is padded to
 
 
 @dataclass(eq=False, repr=False)
-class GaussianJoint(nn.Module):
+class GaussianJoint(nn.Module, Capabilities):
     """(B, N, outputs) float64: parameters of each variable given the known ones; satisfies ``Network``.
 
     A real variable's parameters are those of ``likelihoods.Gaussian(min_scale)``; a variable with S codes has the S
@@ -59,7 +59,7 @@ class GaussianJoint(nn.Module):
     outputs: int
     min_scale: float = 1e-4
     min_chance: float = 1e-2
-    context_width: ClassVar[int] = 0
+    context_width = 0
 
     def __post_init__(self) -> None:
         for name in ("variables", "outputs"):

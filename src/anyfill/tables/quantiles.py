@@ -29,8 +29,16 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.evaluation.acquire import Information, log_ratio, open_variables, over_codes, portions
-from anyfill.evaluation.cells import each_given, require_each, target_parameters
+from anyfill.evaluation.acquire import (
+    Information,
+    each_given,
+    log_ratio,
+    open_variables,
+    over_codes,
+    portions,
+    require_each,
+    target_parameters,
+)
 from anyfill.evaluation.chain import CELLS_PER_PASS
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.mixed import code_sizes, marginals_at

@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from anyfill.checks import refuse, require_count, require_probability
+from anyfill.networks.network import Unspecified
 from anyfill.tables.gaussians import Expansion, Factors, Joint, condition
 from anyfill.tables.residual_head import Cells, Head, Start, head_layout, log_chances, read_center
 
@@ -38,7 +39,7 @@ _NEVER = 1e6  # beyond the greatest value
 
 
 @dataclass(eq=False, repr=False)
-class GaussianResidualEnsemble(nn.Module):
+class GaussianResidualEnsemble(nn.Module, Unspecified):
     """(B, N, outputs) from N variables: the pool of M members and J joints, for ``Pooled(Mixed(...), M + J, True)``.
 
     Attributes:

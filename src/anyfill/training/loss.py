@@ -47,10 +47,7 @@ class LossModule(nn.Module):
 
     def compile_fast(self) -> None:
         """Compile the network's repeated blocks where it says how (a short wait), or else the whole loss."""
-        compile_parts = getattr(self.model.network, "compile_parts", None)
-        if compile_parts is not None:
-            compile_parts()
-        else:
+        if not self.model.capabilities.compile_parts():
             self._mean = torch.compile(self._mean_loss)
 
 
