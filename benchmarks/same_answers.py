@@ -13,6 +13,7 @@ measure next. A difference is that of numbers as they are; of text it is the num
 import argparse
 import hashlib
 import json
+import os
 import platform
 import re
 import shlex
@@ -26,6 +27,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+import anyfill
 from anyfill import TableModel
 
 try:
@@ -57,7 +59,7 @@ COMMANDS = {
     "text score": "text score words.txt --tsv tokens.tsv --json",
     "text generate": "text generate -n 2 --length 60 --seed 4 --prompt 'the history of'",
     "text generate drafts": "text generate -n 1 --length 80 --seed 4 --sampler speculative --temperature 0.8",
-    "text train": "text train words.txt -o text --steps 6 --json",
+    "text train": "text train words.txt -o text --steps 6 --size 1M --batch 4 --length 32",
     "ising fit": "lab ising fit --rows 200 --repetitions 2 --json",
     "ising variance": "lab ising variance --json",
     "ising mixing": "lab ising mixing --json",
@@ -72,9 +74,13 @@ def run_commands(folder: Path) -> dict[str, str]:
     frame.to_csv(folder / "table.csv", index=False)
     frame.head(4).assign(kind=None).to_csv(folder / "some.csv", index=False)
     (folder / "words.txt").write_text(WORDS)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(anyfill.__path__[0]).parent),
+    }  # this tree, whatever is installed
     for name, line in COMMANDS.items():
         arguments = [sys.executable, "-m", "anyfill", *shlex.split(line)]
-        done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False, env=environment)
         said = f"{done.returncode}\n{done.stdout}" + (done.stderr if done.returncode else "")
         said = re.sub(r"\d+(\.\d+)?( s\b|e-?\d+ s\b| seconds)|[\w./-]*" + re.escape(folder.name), "…", said)
         said = re.sub(r'"[a-z_]*seconds[a-z_]*": [0-9.e-]+', "…", said)
