@@ -19,11 +19,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from anyfill.music.features import entry
+from anyfill.music.features import entry, spell
 from anyfill.music.grades import gather, grade_all, summary
 from anyfill.music.keys import LETTERS
 from anyfill.music.score import Note, Score
-from anyfill.music.spelling import spell
 
 TARGET = Path(__file__).parents[1] / "src/anyfill/music/bach_reference.json"
 SPAN = 14

@@ -18,7 +18,7 @@ from typing import Any
 from anyfill.music.chorale import Chorale
 from anyfill.music.files import read_jsb
 from anyfill.music.grades import grade_all, summary
-from anyfill.music.quantise import quantise
+from anyfill.music.piece import quantise
 from anyfill.music.score import Score
 from anyfill.music.training import whole_windows
 

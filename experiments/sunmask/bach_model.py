@@ -27,7 +27,7 @@ from anyfill.evaluation import log_prob
 from anyfill.model import Model
 from anyfill.music.chorale import pitches_of
 from anyfill.music.files import read_jsb
-from anyfill.music.recipe import one_pass_chorale, one_pass_chorale_model
+from anyfill.music.model import one_pass_chorale, one_pass_chorale_model
 from anyfill.music.sample import NoParallels
 from anyfill.music.training import Crops
 from anyfill.questions import Question

@@ -28,7 +28,7 @@ from anyfill.model import Model
 from anyfill.music import model as music_model
 from anyfill.music.chorale import REST, VOICES, Chorale, pitches_of
 from anyfill.music.piano_roll import Panel, draw_piano_roll
-from anyfill.music.recipe import resized
+from anyfill.music.request import resized
 from anyfill.questions import Question
 from anyfill.recipes.sunmask import sunmask_variant
 from anyfill.samplers import sample

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from anyfill.music.chorale import Chorale
 from anyfill.music.files import read_jsb
 from anyfill.music.grades import Grade, grade_all
-from anyfill.music.range import shift_home
+from anyfill.music.request import shift_home
 from anyfill.music.training import whole_windows
 from benchmarks.common import RESULTS, write_result
 from experiments.common import data_folder

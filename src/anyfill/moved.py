@@ -26,7 +26,7 @@ MOVED: dict[str, dict[str, str]] = {
     "surfaces.text.scoring": {"Scorer": _SCORE, "Totals": _SCORE},
     "surfaces.text.stream": {"Source": _SCORE},
     "surfaces.music.model": {"load": "anyfill.music.model:load_network"},
-    "surfaces.music.grading": {"real_bach": "anyfill.music.grade_report:real_bach"},
+    "surfaces.music.grading": {"real_bach": "anyfill.music.grades:real_bach"},
     "surfaces.music.choose": {"Wanted": _MUSIC},
     "surfaces.music.fill": {"fill": _MUSIC, "question_of": _MUSIC},
     "surfaces.music.whole": {"read_whole": "anyfill.music.read(file)"},
@@ -49,7 +49,7 @@ MOVED: dict[str, dict[str, str]] = {
     "data.score": {"Note": "anyfill.music:Note", "Score": "anyfill.music:Score"},
     "data.music_files": {
         "read_chorale": "anyfill.music.files:read_chorale",
-        "write_score": "anyfill.music.files:write_score",
+        "write_score": "anyfill.music.writing:write_score",
     },
     "recipes.text": {
         "text_model": "anyfill.text.recipes:text_model",

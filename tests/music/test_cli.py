@@ -11,10 +11,11 @@ import torch
 
 from anyfill.cli import main as cli
 from anyfill.music.chorale import Chorale
-from anyfill.music.files import read_chorale, read_score, write_score
-from anyfill.music.grades import FEATURES
-from anyfill.music.recipe import one_pass_chorale_model
+from anyfill.music.features import FEATURES
+from anyfill.music.files import read_chorale, read_score
+from anyfill.music.model import one_pass_chorale_model
 from anyfill.music.score import Note, Score
+from anyfill.music.writing import write_score
 from anyfill.questions import Factorization
 from anyfill.training import save_model
 

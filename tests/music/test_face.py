@@ -4,6 +4,7 @@ import doctest
 import inspect
 from fractions import Fraction
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ import torch
 
 from anyfill import music
 from anyfill.music.cli import Drawing
-from anyfill.music.files import read_chorale, read_score, write_score
-from anyfill.music.recipe import one_pass_chorale_model
-from anyfill.music.sample import SamplingOptions
+from anyfill.music.files import read_chorale, read_score
+from anyfill.music.model import one_pass_chorale_model
+from anyfill.music.sample import Options, SamplingOptions
+from anyfill.music.writing import write_score
 from anyfill.questions import Factorization
 
 
@@ -94,12 +96,18 @@ def test_a_grade_takes_what_the_verbs_give(model: music.ChoraleModel) -> None:
 
 @pytest.mark.parametrize("verb", ["generate", "harmonise", "fill"])
 def test_verbs_and_commands_have_the_same_options_with_the_same_defaults(verb: str) -> None:
-    shared = {"n", "best", "temperature", "nucleus", "parallels"}
     own = inspect.signature(getattr(music.ChoraleModel, verb)).parameters
+    assert own["options"].annotation == Unpack[Options]
     command, options = (inspect.signature(one).parameters for one in (Drawing, SamplingOptions))
-    for name in shared:
-        assert own[name].default == command[name].default == options[name].default, name
+    assert {*Options.__annotations__} == {*options} - {"seed"}
+    for name in Options.__annotations__.keys() - {"as_drawn"}:
+        assert command[name].default == options[name].default, name
     assert own["seed"].default is command["seed"].default is None
+
+
+def test_an_option_that_there_is_not_is_refused(model: music.ChoraleModel) -> None:
+    with pytest.raises(TypeError, match="temprature"):
+        model.generate(n=1, temprature=2.0)  # pyright: ignore[reportCallIssue]
 
 
 def test_an_unknown_voice_is_refused(model: music.ChoraleModel) -> None:

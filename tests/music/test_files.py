@@ -17,23 +17,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from midi_bytes import meta, midi_bytes
 
+from anyfill.disk import write_bytes
 from anyfill.music.chorale import HIGHEST, LOWEST, REST, VOICES, Chorale
 from anyfill.music.files import (
     jsb_name,
-    music_format,
     read_chorale,
     read_corpus,
     read_music,
     read_piece,
     read_score,
-    write_bytes,
-    write_score,
 )
-from anyfill.music.midi import read_midi, write_midi
+from anyfill.music.midi import read_midi
 from anyfill.music.musicxml import read_musicxml
-from anyfill.music.musicxml_writer import write_musicxml
-from anyfill.music.quantise import Piece, quantise
+from anyfill.music.piece import Piece, quantise
 from anyfill.music.score import Note, Score
+from anyfill.music.writing import music_format, write_midi, write_musicxml, write_score
 
 SUFFIXES = (".mid", ".musicxml", ".mxl")
 

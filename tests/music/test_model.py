@@ -8,7 +8,7 @@ import torch
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.music import model as music_model
-from anyfill.music.recipe import one_pass_chorale_model
+from anyfill.music.model import one_pass_chorale_model
 from anyfill.networks import Discrete, OnePassTransformer
 from anyfill.questions import Factorization
 from anyfill.training import save_model

@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 
 from anyfill.model import Model
 from anyfill.music import sample as drawing
-from anyfill.music.chorale import CODES, HIGHEST, LOWEST, REST, Chorale, changes
-from anyfill.music.model import ChoraleModel
-from anyfill.music.quantise import Piece
-from anyfill.music.range import tune_of
-from anyfill.music.recipe import one_pass_chorale, one_pass_chorale_model, resized
-from anyfill.music.request import Request
+from anyfill.music.chorale import CODES, HIGHEST, LOWEST, REST, Chorale
+from anyfill.music.model import ChoraleModel, one_pass_chorale, one_pass_chorale_model
+from anyfill.music.piece import Piece, tune_of
+from anyfill.music.request import Request, resized
 from anyfill.music.sample import NoParallels, SamplingOptions, Search, Tally, alternatives, is_still
 from anyfill.music.score import Note, ParsedScore, Score
 from anyfill.questions import Factorization, Question
@@ -67,7 +65,7 @@ def test_locked_cells_keep_pitch_and_onset(seed: int, steps: int, bar: int, para
         # An onset can only come to a locked cell where the cell before it was written with another pitch.
         written_before = np.zeros_like(asked)
         written_before[:, 1:] = asked[:, :-1]
-        broken = written_before & changes(answer.pitch)
+        broken = written_before & Chorale.of(answer.pitch).onset
         assert (answer.onset | ~chorale.onset)[~asked].all()
         assert (answer.onset == chorale.onset)[~asked & ~broken].all()
         assert (answer.bar, answer.pickup, answer.tempo) == (chorale.bar, chorale.pickup, chorale.tempo)

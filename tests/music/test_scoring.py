@@ -9,8 +9,9 @@ import torch
 from anyfill.evaluation import log_prob
 from anyfill.model import Model
 from anyfill.music.chorale import HIGHEST, LOWEST, REST, Chorale
-from anyfill.music.quantise import Piece
-from anyfill.music.recipe import one_pass_chorale_model, resized
+from anyfill.music.model import one_pass_chorale_model
+from anyfill.music.piece import Piece
+from anyfill.music.request import resized
 from anyfill.music.scoring import score_piece
 from anyfill.questions import Factorization, Question
 

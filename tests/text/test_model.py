@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from anyfill.music.recipe import one_pass_chorale_model
+from anyfill.music.model import one_pass_chorale_model
 from anyfill.questions import Factorization
 from anyfill.samplers import Draw
 from anyfill.text import model as text_models

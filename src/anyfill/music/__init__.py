@@ -23,9 +23,9 @@ from anyfill.lazy import lazily
 if TYPE_CHECKING:
     from anyfill.music.chorale import Chorale
     from anyfill.music.files import read
-    from anyfill.music.grade_report import grade
+    from anyfill.music.grades import grade
     from anyfill.music.model import ChoraleModel, load
-    from anyfill.music.quantise import Piece
+    from anyfill.music.piece import Piece
     from anyfill.music.score import Note, Score
     from anyfill.music.training import train
 
@@ -35,9 +35,9 @@ _HOME = {
     "Chorale": "chorale",
     "ChoraleModel": "model",
     "Note": "score",
-    "Piece": "quantise",
+    "Piece": "piece",
     "Score": "score",
-    "grade": "grade_report",
+    "grade": "grades",
     "load": "model",
     "read": "files",
     "train": "training",

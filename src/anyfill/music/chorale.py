@@ -8,6 +8,7 @@ chorales by -6 … +5 semitones. A row of data is the grid read step by step, so
 increasing order of variables is the order of time. Onsets are not modelled: where a model writes, a new pitch begins.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -58,13 +59,14 @@ class Chorale:
             voice, step = (int(i) for i in np.argwhere(bad)[0])
             expected = f"MIDI {LOWEST} to {HIGHEST}, or {REST} for a rest"
             raise refuse(f"pitch of the {VOICES[voice]} at step {step}", expected=expected, got=self.pitch[voice, step])
-        object.__setattr__(self, "onset", self.onset | changes(self.pitch))
+        changes = np.diff(self.pitch, axis=1, prepend=REST - 1) != 0
+        object.__setattr__(self, "onset", self.onset | changes)
 
     @classmethod
     def of(cls, pitch: NDArray[np.int16], **about: object) -> "Chorale":
         """From pitches (4, T) alone: notes begin where the pitch changes."""
         pitch = np.asarray(pitch, dtype=np.int16)
-        return cls(pitch, changes(pitch) if pitch.ndim == 2 else np.zeros_like(pitch, dtype=np.bool_), **about)  # type: ignore[arg-type]
+        return cls(pitch, np.zeros_like(pitch, dtype=np.bool_), **about)  # type: ignore[arg-type]
 
     @property
     def steps(self) -> int:
@@ -110,28 +112,24 @@ class Chorale:
         pickup = (self.pickup - start) % self.bar
         return replace(self, pitch=self.pitch[:, start:stop], onset=onset, pickup=pickup)
 
+    def notes(self, voice: int) -> Iterator[tuple[int, int, int]]:
+        """(first step, step behind the last, pitch) of every note and rest of a voice, in order."""
+        starts = np.flatnonzero(self.onset[voice]).tolist()
+        for start, end in zip(starts, [*starts[1:], self.steps]):
+            yield start, end, int(self.pitch[voice, start])
+
     def score(self) -> Score:
         """Its notes."""
-        voices: list[tuple[Note, ...]] = []
-        for pitch, onset in zip(self.pitch, self.onset):
-            starts = np.flatnonzero(onset).tolist()
-            ends = [*starts[1:], self.steps]
-            voices.append(
-                tuple(
-                    Note(start * STEP, (end - start) * STEP, None if pitch[start] == REST else int(pitch[start]))
-                    for start, end in zip(starts, ends)
-                )
+        voices = tuple(
+            tuple(
+                Note(start * STEP, (end - start) * STEP, None if pitch == REST else pitch)
+                for start, end, pitch in self.notes(voice)
             )
+            for voice in range(len(VOICES))
+        )
         first = [0] if self.pickup else []
         bars = tuple(step * STEP for step in [*first, *range(self.pickup, self.steps, self.bar)])
-        return Score(tuple(voices), bars, VOICES, self.tempo, self.title, Fraction(self.bar) * STEP)
-
-
-def changes(pitch: NDArray[np.int16]) -> NDArray[np.bool_]:
-    """bool (4, T): True in the first step and wherever the pitch (4, T) is another than before."""
-    different = np.ones(pitch.shape, dtype=np.bool_)
-    different[:, 1:] = pitch[:, 1:] != pitch[:, :-1]
-    return different
+        return Score(voices, bars, VOICES, self.tempo, self.title, Fraction(self.bar) * STEP)
 
 
 def pitches_of(codes: Tensor) -> NDArray[np.int16]:

@@ -9,43 +9,26 @@ anything is drawn, and again when a file is written.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
 from anyfill.interface.options import AsJson, Device, Force, OnDevice, Seed, Temperature, chosen_seed, grouped
 
 if TYPE_CHECKING:
-    from anyfill.music.grade_report import Table
+    from anyfill.music.grades import GradedPiece
     from anyfill.music.request import Request
 
 FORMATS = "MIDI or MusicXML (.mid .musicxml .mxl)"
 _MAX_WIDTH = 120
 
 
-class Voice(StrEnum):
-    """A voice of a chorale."""
-
-    soprano = "soprano"
-    alto = "alto"
-    tenor = "tenor"
-    bass = "bass"
-
-
-class Kind(StrEnum):
-    """A kind of file that is written."""
-
-    midi = "midi"
-    musicxml = "musicxml"
-    png = "png"
-
-    @property
-    def suffix(self) -> str:
-        return "mid" if self is Kind.midi else self.value
-
-
+AS_WRITTEN = "overall, names as written"
+Voice = Literal["soprano", "alto", "tenor", "bass"]
+Kind = Literal["midi", "musicxml", "png"]
+Table = tuple[str, list[str], list[list[str]]]
+"""Title, columns and rows."""
 SOURCES = f"{FORMATS}, a piece of a JSB file (jsb.json:valid:3), or a name of music21's corpus (bwv66.6)."
 MusicFile = Annotated[Path, typer.Argument(metavar="FILE", help=SOURCES)]
 MusicFiles = Annotated[list[Path], typer.Argument(metavar="FILE...", help=SOURCES)]
@@ -118,7 +101,7 @@ def generate(
 def harmonise(
     *,
     tune: MusicFile,
-    voice: Annotated[Voice, typer.Option(help="Which voice the tune is.")] = Voice.soprano,
+    voice: Annotated[Voice, typer.Option(help="Which voice the tune is.")] = "soprano",
     how: Drawing,
 ) -> None:
     """Put a tune in four parts, in several ways: OUTPUT/NAME-harmonised-SEED-1.mid and so on.
@@ -128,7 +111,7 @@ def harmonise(
     """
     from anyfill.music.request import Request
 
-    _write(Request.harmonise(tune, voice.value), f"{_stem(tune)}-harmonised", how)
+    _write(Request.harmonise(tune, voice), f"{_stem(tune)}-harmonised", how)
 
 
 @grouped
@@ -200,13 +183,67 @@ def grade(files: MusicFiles, as_json: AsJson = False) -> None:
     which depends on the key a piece is in; protocol key-aware does not. Names of notes in MusicXML count only in the
     line that says so: a piece has the same grade in every format. Several files: median ± standard deviation.
     """
-    from anyfill.music import grade_report
+    from anyfill.music import grades
 
-    graded = [grade_report.grade(file) for file in files]
+    graded = [grades.grade(file) for file in files]
     if as_json:
-        _print_json(grade_report.document(graded))
+        _print_json(grade_document(graded))
     else:
-        _print_tables([*grade_report.tables(graded), *([grade_report.each(graded)] if len(graded) > 1 else [])])
+        _print_tables(grade_tables(graded))
+
+
+def grade_document(graded: "Sequence[GradedPiece]") -> dict[str, Any]:
+    """Everything, for JSON."""
+    from anyfill.music.features import PROTOCOLS
+    from anyfill.music.grades import real_bach, summary
+
+    summaries = {protocol: summary([one.grades[protocol] for one in graded]) for protocol in PROTOCOLS}
+    return {
+        "files": [
+            {
+                "file": one.name,
+                "key": str(one.key),
+                **{protocol: {"overall": found.overall, **found.features} for protocol, found in one.grades.items()},
+                "paper_names_as_written": None if one.as_written is None else one.as_written.overall,
+            }
+            for one in graded
+        ],
+        "median": {protocol: dict(found.median) for protocol, found in summaries.items()},
+        "deviation": {protocol: dict(found.deviation) for protocol, found in summaries.items()},
+        "real_bach": real_bach(),
+    }
+
+
+def grade_tables(graded: "Sequence[GradedPiece]") -> list[Table]:
+    """For each protocol the nine features and their sum, beside real Bach; then several files, best first."""
+    from anyfill.music.features import PROTOCOLS
+    from anyfill.music.grades import in_figures, real_bach, summary
+
+    def both(median: float, deviation: float) -> str:
+        return f"{in_figures(median)} ± {in_figures(deviation)}"
+
+    sets, many, shown = real_bach(), len(graded) > 1, list[Table]()
+    own = f"these {len(graded)} files" if many else "this file"
+    what = "median ± standard deviation" if many else "its grade; Bach's: median ± standard deviation"
+    for protocol in PROTOCOLS:
+        found = summary([one.grades[protocol] for one in graded])
+        named = {"notated": ", with its names"} if protocol == "paper" else {}
+        columns = [protocol, own, *(f"Bach: {sets[name]['about']}{named.get(name, '')}" for name in sets)]
+        rows: list[list[str]] = []
+        for row, median in found.median.items():
+            mine = both(median, found.deviation[row]) if many else in_figures(median)
+            real = (held[protocol] for held in sets.values())
+            rows.append([row.replace("_", " "), mine, *(both(o["median"][row], o["deviation"][row]) for o in real)])
+        written = [one.as_written for one in graded if one.as_written is not None]
+        if protocol == "paper" and len(written) == len(graded):
+            mine = in_figures(summary(written).median["overall"])
+            rows.append([AS_WRITTEN, mine, *(rows[0][2 + n] if s == "notated" else "" for n, s in enumerate(sets))])
+        shown.append((f"Protocol {protocol}: distance from Bach, lower is nearer ({what})", columns, rows))
+    if many:
+        best = sorted(graded, key=lambda one: one.overall)
+        each = [[one.name, str(one.key), *(in_figures(one.grades[p].overall) for p in PROTOCOLS)] for one in best]
+        shown.append(("Overall", ["file", "key", *PROTOCOLS], each))
+    return shown
 
 
 def show(
@@ -277,8 +314,8 @@ def _write(request: "Request", name: str, how: Drawing, *, as_drawn: bool = Fals
 
     def targets(number: int) -> list[Path]:
         """Where the files of a piece go; refused where something is in the way."""
-        kinds = dict.fromkeys(how.only or Kind)
-        paths = [how.output / f"{name}-{seed}-{number}.{kind.suffix}" for kind in kinds]
+        kinds = dict.fromkeys(how.only or get_args(Kind))
+        paths = [how.output / f"{name}-{seed}-{number}.{kind.replace('midi', 'mid')}" for kind in kinds]
         for path in paths:
             require_new(path, force=how.force, way="another --seed or -o leaves it alone")
         return paths
@@ -326,14 +363,13 @@ def _print_json(value: object) -> None:
     typer.echo(json.dumps(jsonable(value), indent=2, allow_nan=False))
 
 
-def _print_tables(tables: "Sequence[Table]") -> None:
+def _print_tables(tables: Sequence[Table]) -> None:
     from rich import box
     from rich.console import Console
     from rich.table import Table as Shown
 
-    console = Console(highlight=False, markup=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, markup=False, width=_MAX_WIDTH)
+    width = None if Console().is_terminal else _MAX_WIDTH
+    console = Console(highlight=False, markup=False, width=width)
     for title, columns, rows in tables:
         shown = Shown(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, title_style="bold")
         for place, name in enumerate(columns):

@@ -35,22 +35,161 @@ voices counts once, as the lower voice has it. Such substrings are the inner nod
 begin with a note: with the suffixes sorted, an inner node is a run of neighbours with a longest common prefix longer
 than both neighbours' of the run. A node is cut off on the right by being one (occurrences go on differently) and on the
 left if the note before it is not the same in all occurrences. With n notes in a voice that is one sort of n strings.
+
+**Names** are places on the line of fifths (see ``keys``), and an interval is the difference of two places together
+with a number of steps of the staff, so everything the grade asks of names is integer arithmetic. It needs them because
+a diminished fifth is no augmented fourth. Where they come from is the *protocol*:
+
+    paper      the names of the source; notes without one as music21 names those of a MIDI file,
+               C C# D E- E F F# G G# A B- B whatever the key. This depends on the key: a chorale transposed by a
+               semitone gets another grade.
+    key-aware  every note by its place around the tonic that was found, -3 … +8 in major and -5 … +6 in minor (raised
+               degrees with sharps, lowered ones with flats). Invariant to transposition; names of the source are not
+               read.
 """
 
+import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate, combinations, pairwise
+from math import lcm
+from typing import Literal, get_args
 
-from anyfill.music.keys import Key
-from anyfill.music.spelling import Spelled, SpelledPiece, interval_name
+from anyfill.checks import refuse
+from anyfill.music.keys import LETTERS, PLACES, Key, find_key, parse_name, place_at
+from anyfill.music.score import VOICES, Note, Score
 
+Protocol = Literal["paper", "key-aware"]
+PROTOCOLS: tuple[Protocol, ...] = get_args(Protocol)
+LOWEST_PLACE = {"major": -3, "minor": -5}
+"""Relative to the tonic: the first of the twelve places of the key-aware protocol."""
+BY_MODE = ("note", "harmonic_quality", *VOICES)
+"""Features with a reference for each mode."""
+FEATURES = ("note", "rhythm", "parallel_error", "harmonic_quality", *VOICES, "repeated_sequence")
+"""Degrees of the scale; lengths of notes and rests; parallel fifths and octaves; kinds of chord; melodic intervals of
+each voice; lengths of sequences a voice repeats."""
 REST = "rest"
 FIFTH, OCTAVE = "fifth", "octave"
 UNIDENTIFIABLE = "unidentifiable"
 _HOLD = "\0"
 _Sound = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Spelled:
+    """A note or a rest with its name.
+
+    Attributes:
+        start, end: in the units of its piece.
+        pitch: MIDI number, or None for a rest.
+        place: on the line of fifths (0 for a rest).
+        staff: steps of the staff above C-1 (0 for a rest); C4 = 35, B#3 = 34.
+    """
+
+    start: int
+    end: int
+    pitch: int | None = None
+    place: int = 0
+    staff: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SpelledPiece:
+    """What features read: whole-number times, names, and a key.
+
+    Attributes:
+        voices: highest first, without gaps: what no note covers is a rest.
+        bars: where bars begin.
+        quarter: units in a quarter note.
+        key: the one found.
+        from_source: whether the source named its notes (and so its key).
+    """
+
+    voices: tuple[tuple[Spelled, ...], ...]
+    bars: tuple[int, ...]
+    quarter: int
+    key: Key
+    from_source: bool
+
+
+def spell(score: Score, *, protocol: Protocol) -> SpelledPiece:
+    """A score with its notes named after ``protocol``; refused where nothing sounds."""
+    if protocol not in PROTOCOLS:
+        raise refuse("protocol", expected=" or ".join(map(repr, PROTOCOLS)), got=repr(protocol))
+    key = find_key(score)
+    quarter = lcm(*{time.denominator for voice in score.voices for note in voice for time in (note.start, note.length)})
+    quarter = lcm(quarter, *(bar.denominator for bar in score.bars))
+    end = _units(score.length, quarter)
+    named = protocol == "paper" and score.is_named
+
+    def spelled(voice: tuple[Note, ...]) -> Iterator[Spelled]:
+        at = 0
+        for note in voice:
+            start = _units(note.start, quarter)
+            if start > at:
+                yield Spelled(at, start)
+            at = start + _units(note.length, quarter)
+            if note.pitch is None:
+                yield Spelled(start, at)
+                continue
+            if protocol == "paper" and note.name is not None:
+                place = place_of(note.name)
+            else:
+                place = _place(note.pitch % 12, key if protocol == "key-aware" else None)
+            yield Spelled(start, at, note.pitch, place, staff_of(note.pitch, place))
+        if at < end:
+            yield Spelled(at, end)
+
+    bars = tuple(_units(bar, quarter) for bar in score.bars) or (0,)
+    return SpelledPiece(tuple(tuple(spelled(voice)) for voice in score.voices), bars, quarter, key, named)
+
+
+@lru_cache(maxsize=256)
+def place_of(name: str) -> int:
+    """Place of a spelled name: "C" 0, "F#" 6, "B-" -2."""
+    if not re.fullmatch(r"[A-G](#*|-*)", name):
+        raise refuse("name of a note", expected="a letter A to G, then # or - as often as needed", got=repr(name))
+    return place_at(*parse_name(name))
+
+
+@lru_cache(maxsize=4096)
+def staff_of(pitch: int, place: int) -> int:
+    """Steps of the staff above C-1 of a MIDI number with a name: C4 35, B#3 34."""
+    alteration = (place + 1) // 7
+    letter = "CDEFGAB".index(LETTERS[(place + 1) % 7])
+    octave, off = divmod(pitch - alteration - (0, 2, 4, 5, 7, 9, 11)[letter], 12)
+    if off:
+        raise refuse(f"name of the pitch {pitch}", expected="one that sounds so", got=f"place {place} on the fifths")
+    return 7 * octave + letter
+
+
+@lru_cache(maxsize=1024)
+def interval_name(steps: int, places: int) -> str:
+    """Name with direction, as "M2", "P-5", "A1": from steps of the staff and of the line of fifths, both with sign."""
+    size, sign = abs(steps), -1 if steps < 0 else 1
+    places *= sign
+    alteration = (places + 1) // 7  # against the major scale: F C G D A E B is -1 … 5
+    if size % 7 in (0, 3, 4):
+        quality = "P" if alteration == 0 else "A" * alteration or "d" * -alteration
+    else:
+        quality = ("M", "m")[-alteration] if alteration in (0, -1) else "A" * alteration or "d" * (-alteration - 1)
+    return f"{quality}{sign * (size + 1)}"
+
+
+@lru_cache(maxsize=512)
+def _place(pitch_class: int, key: Key | None) -> int:
+    if key is None:
+        return PLACES[pitch_class]
+    low = key.place + LOWEST_PLACE[key.mode]
+    return low + (7 * pitch_class - low) % 12  # 7 is its own inverse modulo 12
+
+
+def _units(time: Fraction, quarter: int) -> int:
+    return time.numerator * (quarter // time.denominator)
 
 
 def note_counts(piece: SpelledPiece) -> Counter[str]:
@@ -77,12 +216,7 @@ def rhythm_counts(piece: SpelledPiece) -> Counter[str]:
 
 def interval_counts(piece: SpelledPiece, voice: int) -> Counter[str]:
     """Melodic interval -> how often the voice takes it."""
-    notes = piece.voices[voice]
-    moves = [
-        (after.staff - before.staff, after.place - before.place)
-        for before, after in pairwise(notes)
-        if before.pitch is not None and after.pitch is not None
-    ]
+    moves = [(after.staff - before.staff, after.place - before.place) for before, after in _moves(piece, voice)]
     counts = Counter(moves if piece.from_source else moves[1:])
     return Counter({interval_name(*move): n for move, n in counts.items()})
 
@@ -94,31 +228,26 @@ def count_notes(piece: SpelledPiece) -> int:
 
 def parallel_counts(piece: SpelledPiece) -> Counter[str]:
     """Forbidden parallels by kind."""
-    moves: list[dict[int, tuple[Spelled, Spelled]]] = [
-        {
-            after.start: (before, after)
-            for before, after in pairwise(voice)
-            if before.pitch is not None and after.pitch is not None
-        }
-        for voice in piece.voices
-    ]
-    errors: Counter[str] = Counter()
-    for upper, lower in combinations(moves, 2):
-        for time in upper.keys() & lower.keys():
-            kind = _parallel(*upper[time], *lower[time])
-            if kind:
-                errors[kind] += 1
-    return errors
+    moves = [{move[1].start: move for move in _moves(piece, voice)} for voice in range(len(piece.voices))]
+    found = (
+        _parallel(*upper[time], *lower[time])
+        for upper, lower in combinations(moves, 2)
+        for time in upper.keys() & lower.keys()
+    )
+    return Counter(kind for kind in found if kind)
+
+
+def _moves(piece: SpelledPiece, voice: int) -> list[tuple[Spelled, Spelled]]:
+    """Every two notes of a voice of which one follows the other."""
+    both = pairwise(piece.voices[voice])
+    return [(before, after) for before, after in both if before.pitch is not None and after.pitch is not None]
 
 
 def _parallel(high: Spelled, next_high: Spelled, low: Spelled, next_low: Spelled) -> str | None:
     up, down = _direction(high, next_high), _direction(low, next_low)
-    if not (up and down):
+    first, second = _vertical(high, low), _vertical(next_high, next_low)
+    if not (up and down and first):
         return None
-    first = _vertical(high, low)
-    if first is None:
-        return None
-    second = _vertical(next_high, next_low)
     if up != down:
         first, second = ("P8" if one == "P1" else one for one in (first, second))
     if first != second:
@@ -142,9 +271,8 @@ def _vertical(high: Spelled, low: Spelled) -> str | None:
 def chord_kinds(piece: SpelledPiece, table: Mapping[str, str]) -> Counter[str]:
     """Kind of chord -> slices that have it."""
     bars: list[list[Spelled]] = [[] for _ in piece.bars]
-    for voice in piece.voices:
-        for note in voice:
-            bars[bisect_right(piece.bars, note.start) - 1].append(note)
+    for note in (note for voice in piece.voices for note in voice):
+        bars[bisect_right(piece.bars, note.start) - 1].append(note)
     kinds: Counter[str] = Counter()
     seen: Counter[tuple[_Sound, ...]] = Counter()
     for notes in bars:

@@ -1,4 +1,4 @@
-"""Music in files: read after what they contain, written after what they are called.
+"""Music from files, read after what they contain (``writing`` writes them).
 
     .mid .midi             Standard MIDI File
     .musicxml .xml .mxl    MusicXML, the last one zipped
@@ -11,8 +11,6 @@ comparing, not for training.
 
 A JSB file has lists of steps [soprano, alto, tenor, bass] of MIDI numbers, -1 for silence. It has no onsets: two equal
 notes in a row cannot be told from one long note.
-
-A file is written under another name and renamed at the very end, so whatever was there stays if anything fails.
 """
 
 import importlib
@@ -20,42 +18,22 @@ import json
 import re
 import tempfile
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from anyfill.checks import refuse
-from anyfill.disk import write_bytes
 from anyfill.music.chorale import BAR, REST, Chorale
-from anyfill.music.midi import read_midi, write_midi
+from anyfill.music.midi import read_midi
 from anyfill.music.musicxml import MAX_BYTES, read_musicxml
-from anyfill.music.musicxml_writer import write_musicxml
-from anyfill.music.quantise import Piece, quantise
-from anyfill.music.range import whole_of
+from anyfill.music.piece import Piece, quantise, whole_of
 from anyfill.music.score import VOICES, ParsedScore, Score
+from anyfill.music.writing import SUFFIXES
 
 Music = str | Path | Score | Chorale | Piece
 """What the verbs take: the name of a file or of a piece of the corpus, or music that was read."""
-MusicFormat = Literal["midi", "musicxml", "mxl"]
-
-_SUFFIXES: dict[str, MusicFormat] = {
-    ".mid": "midi",
-    ".midi": "midi",
-    ".musicxml": "musicxml",
-    ".xml": "musicxml",
-    ".mxl": "mxl",
-}
 _CORPUS_NAME = re.compile(r"[A-Za-z0-9][\w./-]*")
 _JSB_PIECE = re.compile(r"(.+\.json):([^:]*):([^:]*)", re.IGNORECASE)
-
-
-def music_format(path: str | Path) -> MusicFormat:
-    """The format that the end of a file's name stands for; ValueError if it stands for none."""
-    name = Path(path).name.lower()
-    for suffix, kind in _SUFFIXES.items():
-        if name.endswith(suffix):
-            return kind
-    raise refuse(f"file {path}", expected=f"a name that ends in one of {' '.join(_SUFFIXES)}", got=Path(path).name)
 
 
 def read_music(path: str | Path) -> ParsedScore:
@@ -69,7 +47,7 @@ def read_music(path: str | Path) -> ParsedScore:
         return _jsb_piece(inside[1], inside[2], inside[3])
     if file.suffix.lower() == ".json":
         raise refuse(f"file {path}", expected=f"one piece of it, as in {path}:valid:3", got="the whole file")
-    if not file.exists() and file.suffix.lower() not in _SUFFIXES:
+    if not file.exists() and file.suffix.lower() not in SUFFIXES:
         return read_corpus(str(path))
     if file.is_dir():
         raise refuse(f"{path}", expected="a file", got="a folder")
@@ -89,7 +67,7 @@ def read_music(path: str | Path) -> ParsedScore:
     ):
         return read_musicxml(data, source)
     start = repr(data[:20].decode("latin-1"))
-    kind = _SUFFIXES.get(file.suffix.lower())
+    kind = SUFFIXES.get(file.suffix.lower())
     expected = {"midi": "a MIDI file", "musicxml": "MusicXML", "mxl": "zipped MusicXML", None: "MIDI or MusicXML"}[kind]
     raise refuse(source, expected=expected, got=f"something that begins with {start}")
 
@@ -146,13 +124,6 @@ def read_piece(path: str | Path) -> Piece:
 def read_chorale(path: str | Path) -> Chorale:
     """The grid of the music in a file; voices that it does not have are rests (see ``read_piece``)."""
     return read_piece(path).chorale
-
-
-def write_score(music: Score | Chorale, path: str | Path) -> None:
-    """Write a file of the format that its name says; the same music gives the same bytes."""
-    kind = music_format(path)
-    score = music.score() if isinstance(music, Chorale) else music
-    write_bytes(write_midi(score) if kind == "midi" else write_musicxml(score, zipped=kind == "mxl"), path)
 
 
 def read_jsb(path: str | Path, part: str) -> list[Chorale]:

@@ -19,41 +19,37 @@ The reference file holds counts and names only, no music: histograms of every fe
 and the table of chords. scripts/bach_reference.py writes it from the corpus that music21 carries (351 four-part
 chorales, ties merged, the names of the source).
 
-Two protocols, of which ``anyfill.music.spelling`` says more: "paper" is the published one and depends on
-the key a piece is in; "key-aware" does not. A grade means something beside real chorales graded through the same path:
-what a grid or a MIDI file loses (repeated notes, names) costs real Bach, too.
+Two protocols, of which ``features`` says more: "paper" is the published one and depends on the key a piece is in;
+"key-aware" does not. A grade means something beside real chorales graded through the same path: what a grid or a MIDI
+file loses (repeated notes, names) costs real Bach, too. ``real_bach.json`` (by scripts/real_bach_grades.py) has how
+real chorales are graded: as they are notated, and as grids of sixteenths (where a repeated note becomes a long one, as
+in all that a model of ours writes), whole and in eight bars.
+
+The same piece gets the same grade from MIDI and from MusicXML: names of notes, which only the latter has, and how rests
+are cut into bars are left out, so protocol paper names notes as those of a MIDI file. Where a file names all its notes
+one more figure is the overall grade with these names. Bach as notated was graded with his names.
 """
 
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cache
 from importlib import resources
 from itertools import accumulate, pairwise
 from math import inf, isfinite, nan
+from pathlib import Path
 from statistics import median, pstdev
 from typing import Any, get_args
 
 from anyfill.checks import refuse
-from anyfill.music.features import (
-    chord_kinds,
-    count_notes,
-    interval_counts,
-    note_counts,
-    parallel_counts,
-    repeated_sequences,
-    rhythm_counts,
-)
+from anyfill.music import features
+from anyfill.music.features import BY_MODE, FEATURES, PROTOCOLS, Protocol, SpelledPiece, spell
+from anyfill.music.files import Music, parse
 from anyfill.music.keys import Key, Mode
-from anyfill.music.score import VOICES, Score
-from anyfill.music.spelling import Protocol, SpelledPiece, spell
-
-BY_MODE = ("note", "harmonic_quality", *VOICES)
-"""Features with a reference for each mode."""
-FEATURES = ("note", "rhythm", "parallel_error", "harmonic_quality", *VOICES, "repeated_sequence")
-"""Degrees of the scale; lengths of notes and rests; parallel fifths and octaves; kinds of chord; melodic intervals of
-each voice; lengths of sequences a voice repeats."""
+from anyfill.music.piece import quantise, sounding_lines
+from anyfill.music.score import VOICES, Note, Score
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +138,13 @@ class Counts:
 def counts_of(piece: SpelledPiece, table: Mapping[str, str]) -> Counts:
     """All histograms of a piece."""
     kinds = {
-        "note": note_counts(piece),
-        "rhythm": rhythm_counts(piece),
-        "parallel_error": parallel_counts(piece),
-        "harmonic_quality": chord_kinds(piece, table),
+        "note": features.note_counts(piece),
+        "rhythm": features.rhythm_counts(piece),
+        "parallel_error": features.parallel_counts(piece),
+        "harmonic_quality": features.chord_kinds(piece, table),
+        **{name: features.interval_counts(piece, voice) for voice, name in enumerate(VOICES)},
     }
-    kinds.update((name, interval_counts(piece, voice)) for voice, name in enumerate(VOICES))
-    return Counts(kinds, repeated_sequences(piece), count_notes(piece))
+    return Counts(kinds, features.repeated_sequences(piece), features.count_notes(piece))
 
 
 def gather(pieces: Iterable[SpelledPiece], table: Mapping[str, str]) -> Reference:
@@ -174,18 +170,22 @@ def falling(counts: Mapping[str, int]) -> dict[str, int]:
     return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
 
 
+def _held(name: str) -> dict[str, Any]:
+    """A file of figures that ships with the package."""
+    return json.loads(resources.files("anyfill.music").joinpath(name).read_text("utf-8"))
+
+
 @cache
 def bach_reference() -> tuple[Reference, dict[str, str]]:
     """The reference that ships with the package, and its table of chords."""
-    text = resources.files("anyfill.music").joinpath("bach_reference.json").read_text("utf-8")
-    held: dict[str, Any] = json.loads(text)
+    held = _held("bach_reference.json")
     lengths = {int(length): count for length, count in held["repeated_sequence"].items()}
     figures = {name: held[name] for name in ("by_mode", "rhythm", "parallel_error", "notes", "pieces")}
     table = {chord: kind for kind, chords in held["chords"].items() for chord in chords}
     return Reference(repeated_sequence=lengths, **figures), table
 
 
-def grade(score: Score, *, protocol: Protocol, reference: Reference | None = None) -> Grade:
+def grade_score(score: Score, *, protocol: Protocol, reference: Reference | None = None) -> Grade:
     """How unlike Bach's chorales a score of four voices is.
 
     Args:
@@ -216,7 +216,7 @@ def compare(own: Counts, key: Key, reference: Reference) -> dict[str, float]:
 
 def grade_all(scores: Iterable[Score], *, protocol: Protocol, reference: Reference | None = None) -> tuple[Grade, ...]:
     """The grade of each score, in their order."""
-    return tuple(grade(score, protocol=protocol, reference=reference) for score in scores)
+    return tuple(grade_score(score, protocol=protocol, reference=reference) for score in scores)
 
 
 def summary(grades: Sequence[Grade]) -> Summary:
@@ -259,3 +259,79 @@ def length_distance(own: Mapping[int, float], reference: Mapping[int, float]) ->
         g += reference.get(place, 0.0)
         work += abs(f / total - g / all_of_it) * (following - place)
     return work
+
+
+@dataclass(frozen=True, slots=True)
+class GradedPiece:
+    """A piece with its grade under each protocol.
+
+    Attributes:
+        name: of the file.
+        grades: by protocol, without names of notes.
+        as_written: protocol paper with the names in the file; None where a note has none.
+    """
+
+    name: str
+    grades: dict[Protocol, Grade]
+    as_written: Grade | None = None
+
+    @property
+    def overall(self) -> float:
+        """The key-aware grade: the sum of nine distances from Bach's chorales; lower is nearer."""
+        return self.grades["key-aware"].overall
+
+    @property
+    def key(self) -> Key | None:
+        """The key that was found; None where nothing sounds."""
+        return self.grades["key-aware"].key
+
+    def __repr__(self) -> str:
+        bach = real_bach()["notated"]["key-aware"]["median"]
+        own = {"overall": self.overall, **self.grades["key-aware"].features}
+        rows = [f"  {row.replace('_', ' '):<18}{in_figures(own[row]):>8}{in_figures(bach[row]):>8}" for row in own]
+        return "\n".join([f"<Grade of {self.name}, {self.key}: distance from Bach's chorales, beside real Bach", *rows])
+
+
+@cache
+def real_bach() -> dict[str, Any]:
+    """Set -> protocol -> {"median": {...}, "deviation": {...}, "count": n}, beside "about" of each set."""
+    return _held("real_bach.json")
+
+
+def grade(music: Music) -> GradedPiece:
+    """How near a piece is to Bach's chorales, by nine features and two protocols.
+
+    Args:
+        music: of four voices: a file, a name in music21's corpus, a ``Piece``, ``Score`` or ``Chorale``. ValueError
+            if it has fewer.
+    """
+    parsed, source = parse(music)
+    score, count = parsed.score, len(sounding_lines(parsed.score))
+    if count < len(VOICES):
+        raise refuse(source, expected="four voices to grade", got=count)
+    name = str(music) if isinstance(music, str | Path) else score.title or "score"
+    if len(score.voices) != len(VOICES):  # only then are the exact times lost
+        score = quantise(parsed, source=source).chorale.score()
+    plain = unnamed(score)
+    return GradedPiece(
+        name,
+        {protocol: grade_score(plain, protocol=protocol) for protocol in PROTOCOLS},
+        grade_score(score, protocol="paper") if score.is_named else None,
+    )
+
+
+def unnamed(score: Score) -> Score:
+    """The score without names and without rests, but for one at the end: what a MIDI file says of it."""
+    voices = [
+        [replace(note, name=None, octave=None) for note in voice if note.pitch is not None] for voice in score.voices
+    ]
+    last = max((voice[-1].end for voice in voices if voice), default=Fraction(0))
+    if last < score.length:
+        start = voices[0][-1].end if voices[0] else Fraction(0)
+        voices[0].append(Note(start, score.length - start, None))
+    return replace(score, voices=tuple(tuple(voice) for voice in voices))
+
+
+def in_figures(value: float) -> str:
+    """As reports have it."""
+    return f"{value:.2f}" if isfinite(value) else "-" if value != value else "infinite"

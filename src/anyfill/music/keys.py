@@ -80,7 +80,7 @@ def parse_key(text: str) -> Key:
         raise refuse("--key", expected='a key, as "D minor" or "B flat major"', got=repr(text))
     letter, alteration = match[1].upper(), _ALTERED[match[2].lower()] if match[2] else 0
     minor = (match[3] or "major").lower() in ("minor", "min", "m")
-    return Key(named(letter, alteration), "minor" if minor else "major", _place(letter, alteration))
+    return Key(named(letter, alteration), "minor" if minor else "major", place_at(letter, alteration))
 
 
 def find_key(score: Score) -> Key:
@@ -147,7 +147,7 @@ class KeySignature:
 
     def alteration(self, letter: str) -> int:
         """What the signature does to a letter: 1 for F in G major."""
-        return (self.fifths - _place(letter, 0) + 5) // 7
+        return (self.fifths - place_at(letter, 0) + 5) // 7
 
 
 def with_octave(letter: str, alteration: int, pitch: int) -> tuple[str, int, int]:
@@ -175,7 +175,8 @@ def name_at(place: int) -> str:
     return named(LETTERS[(place + 1) % 7], (place + 1) // 7)
 
 
-def _place(letter: str, alteration: int) -> int:
+def place_at(letter: str, alteration: int) -> int:
+    """The place of a name on the line of fifths: 6 for F, 1."""
     return LETTERS.index(letter) - 1 + 7 * alteration
 
 

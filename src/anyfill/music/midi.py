@@ -1,54 +1,57 @@
-"""Standard MIDI Files and scores: mido knows the bytes, this module what they mean.
+"""Standard MIDI Files as scores: mido decodes messages, this module walks the bytes and says what they mean.
 
-Ticks are fractions of a quarter note, whatever the tempo. A part is what one track has on one channel. What a note-off
-ends is the oldest note of its pitch and channel that still sounds, so a note struck again before it ends is two notes.
-MIDI knows no pickups; the usual way to write one is a time signature of its length before the real one, and so it is
-read. MIDI cannot say either that silence follows the last note: a marker "end" says so here. Percussion (channel 10) is
-left out.
+    file    = "MThd" 6 format tracks division, then chunks "MTrk" length events
+    event   = ticks since the last one (7 bits a byte, the highest bit says "more follows"), then
+              status and data; a status that repeats may be left out ("running status"), FF begins a meta event
 
-Formats 0 and 1 are read, in ticks of a quarter note; whatever mido raises about a broken file becomes one sentence.
+The walk is our own because mido's reader refuses what many files have: chunks of other kinds between tracks, a running
+status behind a system exclusive event, meta events of an odd length. Here all of these are read past.
+
+Formats 0 and 1 are read, in ticks of a quarter note, whatever the tempo. A part is what one track has on one channel.
+What a note-off ends is the oldest note of its pitch and channel that still sounds, so a note struck again before it
+ends is two notes. MIDI knows no pickups; the usual way to write one is a time signature of its length before the real
+one, and so it is read. MIDI cannot say either that silence follows the last note: a marker "end" says so here.
+Percussion (channel 10) is left out.
 """
 
 import io
+import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from math import lcm
 from typing import Any
 
-import mido
+from mido import Message
+from mido.messages.specs import SPEC_BY_STATUS
+from mido.midifiles.meta import build_meta_message
 
-from anyfill.checks import refuse, require_positive
-from anyfill.music.keys import KeySignature
+from anyfill.checks import refuse
 from anyfill.music.score import (
     COMMON,
     MAX_NOTES,
     MAX_QUARTERS,
     Note,
     ParsedScore,
+    Part,
     Score,
+    assemble,
     require_length,
-    signature,
     times,
+    without_overlaps,
 )
-from anyfill.music.voices import Part, assemble, without_overlaps
+from anyfill.music.writing import DRUMS
 
-MAX_BYTES = 2**20
-"""Room for three times the notes that are allowed; read in seconds."""
-VELOCITY = 80
-_DRUMS = 9
-"""The channel of percussion, "10" where they are counted from 1."""
+MAX_BYTES = 4 * 2**20
+"""Room for ten times the notes that are allowed."""
 _OVERLAP = Fraction(1, 8)
 """Quarters: notes of one part that overlap by less were played so, not meant so."""
-_TICKS = 480
-_MAX_TICKS = 0x7FFF
-_MAX_TIME = 0x0FFFFFFF
 _MAX_UNIT = 64
+_NAME, _MARKER, _END, _TEMPO, _TIME = 0x03, 0x06, 0x2F, 0x51, 0x58
 
 
 def read_midi(data: bytes, source: str = "MIDI file") -> ParsedScore:
     """The score in a MIDI file; ValueError, in a sentence that begins with ``source``, if there is none."""
-    file = _Contents(_parse(data, source), source)
+    file = _Contents(*_tracks(data, source), source)
     parts = file.parts
     end = max((note.end for part in parts for note in part.notes), default=Fraction(0))
     require_length(source, end)
@@ -63,30 +66,79 @@ def read_midi(data: bytes, source: str = "MIDI file") -> ParsedScore:
     return assemble(parts, about, source, metres=metres, tempos=tempos, remarks=file.remarks())
 
 
-def _parse(data: bytes, source: str) -> Any:
-    """mido's file of tracks of events; it raises many things where one is broken."""
+def _tracks(data: bytes, source: str) -> tuple[int, list[bytes]]:
+    """Ticks in a quarter note, and the events of every track."""
     if len(data) > MAX_BYTES:
         expected = f"at most {MAX_BYTES // 2**20} MiB (and {MAX_NOTES:,} notes)"
         raise refuse(source, expected=expected, got=f"{len(data) / 2**20:.1f} MiB")
-    try:
-        file = mido.MidiFile(file=io.BytesIO(data))
-    except EOFError:
-        raise refuse(source, expected="a whole MIDI file", got="one that is cut off") from None
-    except IndexError:
-        raise refuse(source, expected="whole MIDI events", got="one that is too short") from None
-    except Exception as error:  # OSError, ValueError, KeySignatureError … : one sentence whatever it is
-        raise refuse(source, expected="a MIDI file", got=" ".join(str(error).split())) from None
-    if file.type not in (0, 1):
-        raise refuse(source, expected="MIDI format 0 or 1", got=f"format {file.type}")
-    if file.ticks_per_beat <= 0:
-        got = "frames a second" if file.ticks_per_beat else "0 ticks"
+    if data[:4] != b"MThd":
+        raise refuse(source, expected="a MIDI file (it begins with MThd)", got=repr(data[:16]))
+    if len(data) < 14:
+        raise refuse(source, expected="a MIDI header of 14 bytes", got=f"{len(data)} bytes: the file is cut off")
+    size, form, count, division = struct.unpack(">IHHh", data[4:14])
+    if size < 6:
+        raise refuse(source, expected="a MIDI header of 6 bytes at least", got=f"one of {size}")
+    if form > 1:
+        raise refuse(source, expected="MIDI format 0 or 1", got=f"format {form}")
+    if division <= 0:
+        got = "frames a second" if division else "0 ticks"
         raise refuse(source, expected="ticks of a quarter note as the unit of time", got=got)
-    for event in (event for track in file.tracks for event in track):
-        if event.time > _MAX_TIME:
-            raise refuse(source, expected="times of four bytes at most", got="a longer one")
-        if event.type == "sysex" and not event.data:  # mido takes running status behind one for an empty one
-            raise refuse(source, expected="a status behind a system exclusive event", got="none")
-    return file
+    tracks, place = list[bytes](), 8 + size
+    while len(tracks) < count:
+        kind, length = data[place : place + 4], int.from_bytes(data[place + 4 : place + 8], "big")
+        place += 8 + length
+        if place > len(data):
+            got = f"{len(tracks)}: the file is cut off"
+            raise refuse(source, expected=f"{count} whole tracks, as its header says", got=got)
+        if kind == b"MTrk":
+            tracks.append(data[place - length : place])
+    return division, tracks
+
+
+def _events(track: bytes, source: str) -> Iterator[tuple[int, Any]]:
+    """(tick, message) of what is looked at in a track, and at last (tick, None) where it ends."""
+    stream, tick, status = io.BytesIO(track), 0, 0
+
+    def take(count: int) -> bytes:
+        taken = stream.read(count)
+        if len(taken) < count:
+            raise refuse(source, expected="whole events", got="one that is cut off")
+        return taken
+
+    def number() -> int:
+        value = 0
+        for _ in range(4):
+            (byte,) = take(1)
+            value = value << 7 | byte & 0x7F
+            if byte < 0x80:
+                return value
+        raise refuse(source, expected="numbers of four bytes at most", got="a longer one")
+
+    while stream.tell() < len(track):
+        tick += number()
+        (first,) = take(1)
+        if first == 0xFF:
+            (kind,), content = take(1), take(number())
+            if kind == _END:
+                break
+            if kind in (_NAME, _MARKER) or (kind == _TEMPO and len(content) == 3):
+                yield tick, build_meta_message(kind, content)
+            elif kind == _TIME and len(content) >= 2:
+                yield tick, build_meta_message(kind, content + bytes(2))  # often without its last two numbers
+        elif first in (0xF0, 0xF7):
+            take(number())
+        else:
+            status = first if first >= 0x80 else status
+            if not 0x80 <= status < 0xF0:
+                got = f"status {status:#04x}" if status else f"byte {first:#04x} with no status before it"
+                raise refuse(source, expected="an event of a file", got=got)
+            stream.seek(-(first < 0x80), io.SEEK_CUR)
+            values = take(SPEC_BY_STATUS[status]["length"] - 1)
+            if max(values) > 0x7F:
+                raise refuse(source, expected="data bytes up to 127", got=max(values))
+            if status < 0xA0:
+                yield tick, Message.from_bytes([status, *values])
+    yield tick, None
 
 
 class _Contents:
@@ -103,20 +155,17 @@ class _Contents:
             or were still sounding at the end of their track.
     """
 
-    def __init__(self, file: Any, source: str) -> None:
-        self.division: int = file.ticks_per_beat
+    def __init__(self, division: int, tracks: Iterable[bytes], source: str) -> None:
+        self.division = division
         self.parts: list[Part] = []
         self.tempos: list[tuple[int, int]] = []
         self.metres: dict[Fraction, Fraction] = {}
         self.title, self.end = "", None
         self.notes = self.drums = self.empty = self.unended = 0
-        for number, track in enumerate(file.tracks):
+        for number, track in enumerate(tracks):
             name, channels = self._read(track, source)
             self.title = name if number == 0 and not channels else self.title
-            self.notes += sum(map(len, channels.values()))
-            if self.notes > MAX_NOTES:
-                raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
-            self.drums += len(channels.pop(_DRUMS, ()))
+            self.drums += len(channels.pop(DRUMS, ()))
             for channel, found in sorted(channels.items()):
                 called = name if len(channels) == 1 else f"{name} channel {channel + 1}".strip()
                 notes = [
@@ -131,15 +180,12 @@ class _Contents:
     def _quarters(self, ticks: int) -> Fraction:
         return Fraction(ticks, self.division)
 
-    def _read(self, track: Iterable[Any], source: str) -> tuple[str, dict[int, list[tuple[int, int, int]]]]:
+    def _read(self, track: bytes, source: str) -> tuple[str, dict[int, list[tuple[int, int, int]]]]:
         """The name of a track, and (start, end, pitch) in ticks of the notes of each of its channels."""
         name, tick = "", 0
         played: list[tuple[int, Any]] = []
-        for event in track:
-            tick += event.time
-            match event.type:
-                case "end_of_track":
-                    break
+        for tick, event in _events(track, source):
+            match event and event.type:
                 case "note_on" | "note_off":
                     played.append((tick, event))
                 case "track_name":
@@ -155,9 +201,11 @@ class _Contents:
                     self.metres[self._quarters(tick)] = Fraction(4 * beats, unit)
                 case _:
                     pass
-        return name, self._notes(played, tick)
+        return name, self._notes(played, tick, source)
 
-    def _notes(self, played: Iterable[tuple[int, Any]], last: int) -> dict[int, list[tuple[int, int, int]]]:
+    def _notes(
+        self, played: Iterable[tuple[int, Any]], last: int, source: str
+    ) -> dict[int, list[tuple[int, int, int]]]:
         channels: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
         sounding: defaultdict[tuple[int, int], list[int]] = defaultdict(list)  # since when, oldest first
         ended: dict[tuple[int, int], int] = {}  # where a note ended that did not sound
@@ -173,6 +221,9 @@ class _Contents:
             if event.type == "note_on" and event.velocity:
                 drop_empty(key)
                 sounding[key].append(tick)
+                self.notes += 1
+                if self.notes > MAX_NOTES:
+                    raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
             elif sounding[key]:
                 channels[event.channel].append((sounding[key].pop(0), tick, event.note))
             else:
@@ -208,56 +259,6 @@ class _Contents:
             (self.unended, times(self.unended, "note has", "notes have") + " no end and last to the end of the track"),
         )
         return [remark for count, remark in said if count]
-
-
-def write_midi(score: Score) -> bytes:
-    """A MIDI file of format 1: a track of tempo, time and key signatures, then one track for each voice, on piano.
-
-    Times that no tick can express are rounded to ticks.
-    """
-    require_positive("tempo", score.tempo)
-    edges = [time for voice in score.voices for note in voice for time in (note.start, note.length)]
-    exact = lcm(*(time.denominator for time in (*edges, *(start for start, _ in score.measures()))))
-    division = exact * -(-_TICKS // exact) if exact <= _MAX_TICKS // 2 else _TICKS
-    file = mido.MidiFile(type=1, ticks_per_beat=division, charset="utf-8")
-    for events in (_conductor(score), *(_line(score, number) for number in range(len(score.voices)))):
-        track, now = file.add_track(), 0
-        for time, event in sorted(events, key=lambda event: event[0]):  # those of one time stay in their order
-            tick = round(time * division)
-            track.append(event.copy(time=tick - now))
-            now = tick
-    written = io.BytesIO()
-    file.save(file=written)
-    return written.getvalue()
-
-
-def _conductor(score: Score) -> Iterator[tuple[Fraction, Any]]:
-    begin = Fraction(0)
-    tempo = min(max(round(60e6 / score.tempo), 1), 2**24 - 1)
-    yield begin, mido.MetaMessage("track_name", name=score.title)
-    yield begin, mido.MetaMessage("set_tempo", tempo=tempo)
-    before: Fraction | None = None
-    for start, length in score.measures():
-        if length != before:
-            beats, unit = signature(length)
-            yield start, mido.MetaMessage("time_signature", numerator=beats, denominator=unit)
-        before = length
-    key = KeySignature.of(score)
-    yield begin, mido.MetaMessage("key_signature", key=key.tonic.replace("-", "b") + ("m" if key.minor else ""))
-    if score.length > max((note.end for note in score.sounding()), default=score.length):
-        yield score.length, mido.MetaMessage("marker", text="end")
-
-
-def _line(score: Score, number: int) -> Iterator[tuple[Fraction, Any]]:
-    """The events of one voice."""
-    channel = number % _DRUMS
-    name = score.names[number].capitalize() if number < len(score.names) else f"Voice {number + 1}"
-    yield Fraction(0), mido.MetaMessage("track_name", name=name)
-    yield Fraction(0), mido.Message("program_change", channel=channel, program=0)
-    for note in score.voices[number]:  # in order of time, so a note ends before the next one of its tick begins
-        if note.pitch is not None:
-            yield note.start, mido.Message("note_on", channel=channel, note=note.pitch, velocity=VELOCITY)
-            yield note.end, mido.Message("note_off", channel=channel, note=note.pitch, velocity=64)
 
 
 def _text(latin: str) -> str:

@@ -1,23 +1,65 @@
-"""A model of chorales to be asked: the one that ships with anyfill, or one of your own (``anyfill music train``)."""
+"""Our one-pass model of chorales, and the verbs by which it is asked: the one that ships, or one of your own.
+
+Variables are read step by step, soprano first (``anyfill.music.chorale``). Cells know their voice and their place in
+the bar (``periods``), and how far they lie from each other in time (rotary positions), but not where in the piece they
+are: the same weights serve any length. Questions are random subsets, and the rectangles that people ask for.
+"""
 
 from importlib import resources
 from pathlib import Path
+from typing import Unpack
+
+import torch
 
 from anyfill.checks import refuse
 from anyfill.interface.options import chosen_seed
 from anyfill.interface.threads import threads
+from anyfill.likelihoods import Categorical
 from anyfill.model import Model
+from anyfill.music.chorale import BAR, CODES
 from anyfill.music.files import Music, read
-from anyfill.music.quantise import Piece
+from anyfill.music.piece import Piece
 from anyfill.music.request import Request
-from anyfill.music.sample import Progress, SamplingOptions, Search
+from anyfill.music.sample import Options, Progress, SamplingOptions, Search
 from anyfill.music.score import VOICES
 from anyfill.music.scoring import Scored, score_piece
+from anyfill.networks.embed import Discrete
 from anyfill.networks.one_pass import OnePassTransformer
+from anyfill.objectives.one_pass import OnePassLoss
+from anyfill.questions.cardinality import UniformSplits
+from anyfill.questions.mixture import Mixture
+from anyfill.questions.order import Increasing
+from anyfill.questions.regions import Regions
 from anyfill.training import load_model
 
 SHIPPED = "models/bach"
 """Where the package keeps its own model."""
+
+
+def one_pass_chorale_model(
+    steps: int = 128, *, width: int = 256, depth: int = 8, heads: int = 8, dropout: float = 0.2, seed: int = 0
+) -> Model:
+    """An untrained model of (4, steps); about 6.4 M parameters by default."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = OnePassTransformer(
+            Discrete(CODES),
+            (steps, len(VOICES)),
+            CODES,
+            width=width,
+            depth=depth,
+            heads=heads,
+            dropout=dropout,
+            periods=(BAR, len(VOICES)),
+        )
+    return Model(network, Categorical(CODES), order=Increasing())
+
+
+def one_pass_chorale(steps: int = 128, *, joint_share: float = 0.4) -> OnePassLoss:
+    """Random subsets and rectangles in equal parts; ``joint_share`` of the rows are read from first to last."""
+    voices = len(VOICES)
+    questions = Mixture((UniformSplits(steps * voices), Regions(steps, voices)))
+    return OnePassLoss(questions, Increasing(), joint_share)
 
 
 class ChoraleModel:
@@ -32,6 +74,7 @@ class ChoraleModel:
         temperature   below 1 is safer, above 1 bolder
         nucleus       draw from the likeliest pitches of this mass; 1 = from all
         parallels     allow parallel fifths and octaves
+        as_drawn      keep pieces that hardly move (``generate`` draws them again), or are like another one
 
     Fewer than ``n`` pieces come only where the model's answers are so often the same that no more were found.
 
@@ -48,41 +91,20 @@ class ChoraleModel:
         return f"<ChoraleModel: {self.name}, {weights:.1f} million weights; generate, harmonise, fill, score>"
 
     def generate(
-        self,
-        *,
-        bars: int = 8,
-        n: int = 4,
-        key: str | None = None,
-        seed: int | None = None,
-        best: int = 1,
-        temperature: float = 1.0,
-        nucleus: float = 0.95,
-        parallels: bool = False,
-        as_drawn: bool = False,
+        self, *, bars: int = 8, key: str | None = None, seed: int | None = None, **options: Unpack[Options]
     ) -> list[Piece]:
         """New chorales.
 
         Args:
             bars: their length, in 4/4. Up to 8 bars are one draw; longer ones go on four bars at a time.
-            n, seed, best, temperature, nucleus, parallels: see the class.
             key: as "D minor": pieces are drawn until enough are in its mode, and transposed; by default each is moved
                 to the nearest common key.
-            as_drawn: keep pieces that hardly move, or are like another one.
+            seed, options: see the class.
         """
-        options = SamplingOptions(n, chosen_seed(seed), best, temperature, nucleus, parallels, as_drawn)
-        return [*self.search(Request.generate(bars, key), options).pieces()]
+        return self._draw(Request.generate(bars, key), seed, options)
 
     def harmonise(
-        self,
-        tune: Music,
-        *,
-        voice: str = "soprano",
-        n: int = 4,
-        seed: int | None = None,
-        best: int = 1,
-        temperature: float = 1.0,
-        nucleus: float = 0.95,
-        parallels: bool = False,
+        self, tune: Music, *, voice: str = "soprano", seed: int | None = None, **options: Unpack[Options]
     ) -> list[Piece]:
         """A tune in four parts, in several ways; the tune itself is never changed.
 
@@ -90,22 +112,12 @@ class ChoraleModel:
             tune: music with one part, or with a part for the voice. Out of the range of its voice it is moved into it
                 for the model, and everything is moved back.
             voice: which one the tune is.
-            n, seed, best, temperature, nucleus, parallels: see the class.
+            seed, options: see the class.
         """
-        options = SamplingOptions(n, chosen_seed(seed), best, temperature, nucleus, parallels)
-        return [*self.search(Request.harmonise(tune, voice), options).pieces()]
+        return self._draw(Request.harmonise(tune, voice), seed, options)
 
     def fill(
-        self,
-        piece: Music,
-        *,
-        ask: str | None = None,
-        n: int = 4,
-        seed: int | None = None,
-        best: int = 1,
-        temperature: float = 1.0,
-        nucleus: float = 0.95,
-        parallels: bool = False,
+        self, piece: Music, *, ask: str | None = None, seed: int | None = None, **options: Unpack[Options]
     ) -> list[Piece]:
         """A piece with some voices and bars written anew, in several ways; all else is locked.
 
@@ -113,10 +125,12 @@ class ChoraleModel:
             piece: what is kept of it is given to the model and never changed.
             ask: what to write, as "alto 3-6, tenor 5" or "all 3-4": bars from 1, a pickup is 0, a voice alone means
                 all its bars. By default the voices that the piece does not have.
-            n, seed, best, temperature, nucleus, parallels: see the class.
+            seed, options: see the class.
         """
-        options = SamplingOptions(n, chosen_seed(seed), best, temperature, nucleus, parallels)
-        return [*self.search(Request.fill(piece, ask), options).pieces()]
+        return self._draw(Request.fill(piece, ask), seed, options)
+
+    def _draw(self, request: Request, seed: int | None, options: Options) -> list[Piece]:
+        return [*self.search(request, SamplingOptions(seed=chosen_seed(seed), **options)).pieces()]
 
     def score(self, piece: Music) -> Scored:
         """How likely a piece is under the model's own law, exactly, and where it surprises."""

@@ -23,8 +23,18 @@ from xml.parsers import expat
 
 from anyfill.checks import refuse
 from anyfill.music.keys import named, sounding, with_octave
-from anyfill.music.score import COMMON, MAX_NOTES, MAX_QUARTERS, Note, ParsedScore, Score, require_length, times
-from anyfill.music.voices import Part, assemble
+from anyfill.music.score import (
+    COMMON,
+    MAX_NOTES,
+    MAX_QUARTERS,
+    Note,
+    ParsedScore,
+    Part,
+    Score,
+    assemble,
+    require_length,
+    times,
+)
 
 MAX_BYTES = 32 * 2**20
 _MAX_DEPTH = 64

@@ -19,8 +19,9 @@ first bar: the steps before it are neither given nor asked.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -28,16 +29,18 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.music.chorale import BAR, REST, Chorale
+from anyfill.model import Model
+from anyfill.music.chorale import BAR, HIGHEST, LOWEST, REST, Chorale
 from anyfill.music.files import Music, parse, read
-from anyfill.music.keys import parse_key
-from anyfill.music.quantise import Piece, key_or_none
-from anyfill.music.range import shift_home, shift_to, tune_of
-from anyfill.music.score import VOICES
-from anyfill.music.voices import voice_called
+from anyfill.music.keys import Key, find_key, parse_key
+from anyfill.music.piece import RANGES, Piece, key_or_none, tune_of
+from anyfill.music.score import VOICES, voice_called
+from anyfill.questions.question import Question
 
 WINDOW, BACK, AHEAD = 8 * BAR, 4 * BAR, 2 * BAR
 MAX_BARS = 512
+COMMON_KEYS = {"major": (0, 7, 2, 5), "minor": (2, 7, 9)}
+"""Pitch classes of the tonics of common keys: C, G, D and F major, D, G and A minor."""
 _RANGE = re.compile(r"(\d+)(?:-(\d+))?")
 _EVERYBODY = ("all", "satb")
 
@@ -83,6 +86,18 @@ def windows(asked: NDArray[np.bool_], given: NDArray[np.bool_]) -> Iterator[Wind
         yield Window(start, stop, first, done)
 
 
+def resized(model: Model, steps: int) -> Model:
+    """The same weights for pieces of another length; the network must be one that can be resized."""
+    network: Any = model.network
+    if not hasattr(network, "resized"):
+        raise refuse("network", expected="one that can be resized", got=type(network).__name__)
+    other = network.resized((steps, len(VOICES)))
+    same = Model(
+        other, model.likelihood, corruption=model.corruption, order=model.order, factorizations=model.factorizations
+    )
+    return same.train(model.training)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
     """A question about a piece, and which of its answers are wanted.
@@ -110,7 +125,7 @@ class Request:
         """A new chorale of so many bars of 4/4.
 
         A key is found after the fact: pieces are drawn until enough are in its mode, and transposed. Without one they
-        are moved to the nearest common key (``range.COMMON_KEYS``).
+        are moved to the nearest common key (``COMMON_KEYS``).
         """
         require_count("--bars", bars, maximum=MAX_BARS)
         named = None if key is None else parse_key(key)
@@ -131,15 +146,8 @@ class Request:
         def fits(chorale: Chorale) -> bool:
             return shift(chorale) is not None
 
-        return cls(
-            Piece(blank, ~everything),
-            ~everything,
-            everything,
-            "writing",
-            fits if named else None,
-            moving=True,
-            finish=finish,
-        )
+        wanted = fits if named else None
+        return cls(Piece(blank, ~everything), ~everything, everything, "writing", wanted, moving=True, finish=finish)
 
     @classmethod
     def harmonise(cls, tune: Music, voice: str = "soprano") -> "Request":
@@ -190,10 +198,56 @@ class Request:
         """int64 (4 (before + T),), zero before the beginning."""
         return torch.nn.functional.pad(self.piece.chorale.codes(), (len(VOICES) * self.before, 0))
 
-    def windows(self) -> list[Window]:
-        """That answer it."""
-        padded = (np.pad(cells, ((0, 0), (self.before, 0))) for cells in (self.asked, self.given))
-        return list(windows(*padded))
+    def passes(self, model: Model) -> Iterator[tuple[Model, slice, Question]]:
+        """For each window: the model for its length, the cells C of a row, and what is given and asked there (1, C).
+
+        What one window answers is given to the next.
+        """
+        asked, known = self.row(self.asked), self.row(self.given)
+        for window in windows(*(np.pad(cells, ((0, 0), (self.before, 0))) for cells in (self.asked, self.given))):
+            cells, answered = window.cells, window.answers(asked)
+            question = Question((known & ~answered)[cells].unsqueeze(0), answered[cells].unsqueeze(0))
+            yield resized(model, window.stop - window.start), cells, question
+            known = known | answered
+
+
+def shift_to(chorale: Chorale, key: Key) -> int | None:
+    """Semitones by which to transpose a piece into a key.
+
+    Up or down, whichever keeps more of it within the ranges of the voices; the nearer one of two as good. None where
+    the key found in it has another mode, or the piece would leave the range of pitches either way.
+    """
+    found = find_key(chorale.score())
+    shifts = _shifts(chorale, found, [key.pitch_class])
+    bounds, sounding = np.array(RANGES), chorale.pitch != REST
+
+    def outside(shift: int) -> int:
+        at = chorale.pitch + shift
+        return int((sounding & ((at < bounds[:, :1]) | (at > bounds[:, 1:]))).sum())
+
+    if found.mode != key.mode or not shifts:
+        return None
+    return min(shifts, key=lambda shift: (outside(shift), abs(shift)))
+
+
+def shift_home(chorale: Chorale) -> int:
+    """Semitones to the nearest of the common keys, within the range of pitches; 0 where nothing sounds or none fits.
+
+    A model that was trained in all keys writes in all of them, and few people like to read seven sharps. The grade's
+    paper protocol, which spells every black key in one way, only makes sense in these keys too.
+    """
+    if bool((chorale.pitch == REST).all()):
+        return 0
+    found = find_key(chorale.score())
+    return min(_shifts(chorale, found, COMMON_KEYS[found.mode]), key=abs, default=0)
+
+
+def _shifts(chorale: Chorale, key: Key, tonics: Iterable[int]) -> list[int]:
+    """Semitones, up and down, from a key to these tonics, within the range of pitches."""
+    sounding = chorale.pitch[chorale.pitch != REST]
+    ups = [(tonic - key.pitch_class) % 12 for tonic in tonics]
+    low, high = LOWEST - int(sounding.min()), HIGHEST - int(sounding.max())
+    return [shift for up in ups for shift in (up, up - 12) if low <= shift <= high]
 
 
 def cells_of(text: str, chorale: Chorale) -> NDArray[np.bool_]:

@@ -13,6 +13,7 @@ costs little and spares a frozen piece now and then.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
+from typing import TypedDict
 
 import numpy as np
 import torch
@@ -23,9 +24,8 @@ from anyfill.interface.options import chosen_seed
 from anyfill.interface.threads import threads
 from anyfill.model import Model
 from anyfill.music.chorale import CODES, Chorale
-from anyfill.music.grades import grade
-from anyfill.music.quantise import Piece
-from anyfill.music.recipe import resized
+from anyfill.music.grades import grade_score
+from anyfill.music.piece import Piece
 from anyfill.music.request import Request
 from anyfill.music.score import VOICES
 from anyfill.questions.question import Question
@@ -39,6 +39,17 @@ _FIFTH, _OCTAVE = 7, 0
 
 Progress = Callable[[Iterable[tuple[list[Chorale], float]], str], Iterable[list[Chorale]]]
 """Passes results on while it shows the share of the work that is done, as ``interface.progress.metered``."""
+
+
+class Options(TypedDict, total=False):
+    """``SamplingOptions`` but for the seed, for verbs that pass them on."""
+
+    n: int
+    best: int
+    temperature: float
+    nucleus: float
+    parallels: bool
+    as_drawn: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,25 +134,15 @@ def alternatives(
 ) -> Iterator[tuple[list[Chorale], float]]:
     """Draw ``count`` answers: nothing yet and the share that is done, again and again, and at last the answers."""
     x = request.codes().repeat(count, 1)
-    asked, known = request.row(request.asked), request.row(request.given)
-    total, done = max(int(asked.sum()), 1), 0
-    for window in request.windows():
-        cells, answered = window.cells, window.answers(asked)
-        here = answered[cells].repeat(count, 1)
-        states = trace(
-            resized(model, window.stop - window.start),
-            x[:, cells],
-            Question(known[cells].repeat(count, 1) & ~here, here),
-            policy=options.policy,
-            draw=options.draw,
-            generator=generator,
-        )
+    total, done = max(int(request.asked.sum()), 1), 0
+    for seen, cells, one in request.passes(model):
+        question = Question(one.given.repeat(count, 1), one.asked.repeat(count, 1))
+        states = trace(seen, x[:, cells], question, policy=options.policy, draw=options.draw, generator=generator)
         state = next(states)
         for state in states:
             yield [], (done + state.step) / total * 0.999  # not quite: the answers are still to come
-        x[:, cells] = torch.where(here, state.x, x[:, cells])
-        known = known | answered
-        done += int(here[0].sum())
+        x[:, cells] = torch.where(question.asked, state.x, x[:, cells])
+        done += int(one.asked.sum())
     skip, written = len(VOICES) * request.before, torch.from_numpy(request.asked.T.reshape(-1))
     yield [request.piece.chorale.with_codes(row[skip:], written) for row in x], 1.0
 
@@ -264,4 +265,4 @@ def is_still(chorale: Chorale) -> bool:
 
 def grade_of(chorale: Chorale) -> float:
     """The key-aware grade; lower is more like Bach."""
-    return grade(chorale.score(), protocol="key-aware").overall
+    return grade_score(chorale.score(), protocol="key-aware").overall

@@ -23,11 +23,10 @@ from anyfill.evaluation import terms
 from anyfill.model import Model
 from anyfill.music.chorale import REST, Chorale
 from anyfill.music.keys import KeySignature
-from anyfill.music.quantise import Piece
-from anyfill.music.recipe import resized
+from anyfill.music.piece import Piece
 from anyfill.music.request import Request
 from anyfill.music.score import VOICES
-from anyfill.questions.question import Question, chain_rank
+from anyfill.questions.question import chain_rank
 
 _SIGNS = {-2: "bb", -1: "b", 0: "", 1: "#", 2: "##"}
 
@@ -89,9 +88,7 @@ class Scored:
         chorale, found = self.chorale, list[NoteSurprise]()
         key = KeySignature.of(chorale.score().transposed(-self.shift))
         for voice in np.flatnonzero(self.present.any(1)).tolist():
-            starts = np.flatnonzero(chorale.onset[voice]).tolist()
-            for start, end in zip(starts, [*starts[1:], chorale.steps]):
-                pitch = int(chorale.pitch[voice, start])
+            for start, end, pitch in chorale.notes(voice):
                 name = "rest" if pitch == REST else _name(key, pitch - self.shift)
                 nats = -float(self.log_prob[voice, start:end].sum())
                 bar, beat = chorale.bar_and_beat(start)
@@ -157,19 +154,14 @@ class Scored:
 def score_piece(model: Model, piece: Piece) -> Scored:
     """log p of every cell of the voices that are there."""
     request = Request(piece, np.zeros_like(piece.present), piece.present)
-    x, asked = request.codes().unsqueeze(0), request.row(request.asked)
-    value = torch.zeros(len(asked), dtype=torch.float64)
-    known = torch.zeros_like(asked)
-    windows = request.windows()
-    for window in windows:
-        cells, answered = window.cells, window.answers(asked)
-        question = Question(known[cells].unsqueeze(0), answered[cells].unsqueeze(0))
-        seen = resized(model, window.stop - window.start)
+    x = request.codes().unsqueeze(0)
+    value, windows = torch.zeros(x.shape[1], dtype=torch.float64), 0
+    for seen, cells, question in request.passes(model):
         value[cells] += terms(seen, x[:, cells], chain_rank(seen.order, question))[0]
-        known = known | answered
+        windows += 1
     grid = value.reshape(-1, len(VOICES)).T.numpy()[:, request.before :]
     kind = "exact" if model.is_exact else "estimate"
-    return Scored(piece.chorale, grid, piece.present, kind, len(windows), piece.shift)
+    return Scored(piece.chorale, grid, piece.present, kind, windows, piece.shift)
 
 
 def _name(key: KeySignature, pitch: int) -> str:

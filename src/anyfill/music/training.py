@@ -24,7 +24,7 @@ from anyfill.interface.output import require_place
 from anyfill.interface.progress import watch
 from anyfill.music.chorale import BAR, HIGHEST, LOWEST, REST, Chorale
 from anyfill.music.files import read_chorale, read_jsb
-from anyfill.music.recipe import one_pass_chorale, one_pass_chorale_model
+from anyfill.music.model import one_pass_chorale, one_pass_chorale_model
 from anyfill.music.request import WINDOW
 from anyfill.music.score import VOICES
 from anyfill.rows import Rows

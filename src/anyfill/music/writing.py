@@ -1,25 +1,47 @@
-"""Scores as MusicXML: one part for each voice, with measures, ties, clefs, a key signature and accidentals.
+"""Scores into files: MIDI through mido, and MusicXML, each after what the file is called.
 
-A note is written in as many tied pieces as it needs: cut at bar lines, then, where no single symbol has its length,
-first to the next beat and on with the longest symbols that fit. Lengths that no symbol has (tuplets) are written with
-their exact duration and no symbol. Names are those of the score, or follow from the key signature. The same score gives
-the same bytes.
+    .mid .midi             Standard MIDI File of format 1: tempo, time and key signatures, then one track for each voice
+    .musicxml .xml .mxl    MusicXML, the last one zipped: one part for each voice, with measures, ties, clefs, a key
+                           signature and accidentals
+
+In MusicXML a note is written in as many tied pieces as it needs: cut at bar lines, then, where no single symbol has its
+length, first to the next beat and on with the longest symbols that fit. Lengths that no symbol has (tuplets) are
+written with their exact duration and no symbol. Names are those of the score, or follow from the key signature.
+
+The same score gives the same bytes. A file is written under another name and renamed at the very end, so whatever was
+there stays if anything fails.
 """
 
 import io
 import zipfile
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
+from pathlib import Path
+from typing import Any, Literal
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from anyfill.checks import require_positive
-from anyfill.music.keys import KeySignature, parse_name, with_octave
-from anyfill.music.score import Note, Score, signature
-from anyfill.music.voices import mean_pitch
+import mido
 
+from anyfill.checks import refuse, require_positive
+from anyfill.disk import write_bytes
+from anyfill.music.chorale import Chorale
+from anyfill.music.keys import KeySignature, parse_name, with_octave
+from anyfill.music.score import Note, Score, mean_pitch
+
+MusicFormat = Literal["midi", "musicxml", "mxl"]
+SUFFIXES: dict[str, MusicFormat] = {
+    **dict.fromkeys((".mid", ".midi"), "midi"),
+    **dict.fromkeys((".musicxml", ".xml"), "musicxml"),
+    ".mxl": "mxl",
+}
+VELOCITY = 80
+DRUMS = 9
+"""The channel of percussion, "10" where they are counted from 1."""
+_TICKS = 480
+_MAX_TICKS = 0x7FFF
 _DOCTYPE = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n'
     b'<!DOCTYPE score-partwise PUBLIC "-//Recordare//DTD MusicXML 4.0 Partwise//EN" '
@@ -38,6 +60,22 @@ _SYMBOLS: dict[Fraction, tuple[str, int]] = {
 _LENGTHS = sorted(_SYMBOLS, reverse=True)
 _ACCIDENTALS = {-2: "flat-flat", -1: "flat", 0: "natural", 1: "sharp", 2: "double-sharp"}
 _TREBLE, _TENOR, _BASS = ("G", 2, 0), ("G", 2, -1), ("F", 4, 0)
+
+
+def music_format(path: str | Path) -> MusicFormat:
+    """The format that the end of a file's name stands for; ValueError if it stands for none."""
+    name = Path(path).name
+    for suffix, kind in SUFFIXES.items():
+        if name.lower().endswith(suffix):
+            return kind
+    raise refuse(f"file {path}", expected=f"a name that ends in one of {' '.join(SUFFIXES)}", got=name)
+
+
+def write_score(music: Score | Chorale, path: str | Path) -> None:
+    """Write a file of the format that its name says; the same music gives the same bytes."""
+    kind = music_format(path)
+    score = music.score() if isinstance(music, Chorale) else music
+    write_bytes(write_midi(score) if kind == "midi" else write_musicxml(score, zipped=kind == "mxl"), path)
 
 
 def write_musicxml(score: Score, *, zipped: bool = False) -> bytes:
@@ -141,7 +179,7 @@ class _Sheet:
             _add(SubElement(attributes, "clef"), sign=sign, line=line, clef_octave_change=octaves or None)
 
     def _rest(self, item: Element, start: Fraction, end: Fraction, bar: Fraction) -> None:
-        for _, length in _pieces(start, end, bar) if end > start else ():
+        for _, length in _pieces(start, end, bar):
             note = SubElement(item, "note")
             SubElement(note, "rest")
             self._length(note, length)
@@ -192,6 +230,8 @@ def _add(parent: Element, **texts: object) -> Element:
 
 def _pieces(start: Fraction, end: Fraction, bar: Fraction) -> list[tuple[Fraction, Fraction]]:
     """(start, length) of the symbols that make up a stretch of one measure, which begins at ``bar``."""
+    if end <= start:
+        return []
     if end - start in _SYMBOLS or 16 % (end - start).denominator:
         return [(start, end - start)]
     beat = bar + ((start - bar) // 1 + 1)
@@ -223,3 +263,62 @@ def _zip(content: bytes) -> bytes:
         for name, data in (("META-INF/container.xml", _CONTAINER), ("score.musicxml", content)):
             archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)  # dated 1980: the same bytes every time
     return file.getvalue()
+
+
+def write_midi(score: Score) -> bytes:
+    """A MIDI file of format 1: a track of tempo, time and key signatures, then one track for each voice, on piano.
+
+    Times that no tick can express are rounded to ticks.
+    """
+    require_positive("tempo", score.tempo)
+    edges = [time for voice in score.voices for note in voice for time in (note.start, note.length)]
+    exact = lcm(*(time.denominator for time in (*edges, *(start for start, _ in score.measures()))))
+    division = exact * -(-_TICKS // exact) if exact <= _MAX_TICKS // 2 else _TICKS
+    file = mido.MidiFile(type=1, ticks_per_beat=division, charset="utf-8")
+    for events in (_conductor(score), *(_line(score, number) for number in range(len(score.voices)))):
+        track, now = file.add_track(), 0
+        for time, event in sorted(events, key=lambda event: event[0]):  # those of one time stay in their order
+            tick = round(time * division)
+            track.append(event.copy(time=tick - now))
+            now = tick
+    written = io.BytesIO()
+    file.save(file=written)
+    return written.getvalue()
+
+
+def _conductor(score: Score) -> Iterator[tuple[Fraction, Any]]:
+    begin = Fraction(0)
+    tempo = min(max(round(60e6 / score.tempo), 1), 2**24 - 1)
+    yield begin, mido.MetaMessage("track_name", name=score.title)
+    yield begin, mido.MetaMessage("set_tempo", tempo=tempo)
+    before: Fraction | None = None
+    for start, length in score.measures():
+        if length != before:
+            beats, unit = signature(length)
+            yield start, mido.MetaMessage("time_signature", numerator=beats, denominator=unit)
+        before = length
+    key = KeySignature.of(score)
+    yield begin, mido.MetaMessage("key_signature", key=key.tonic.replace("-", "b") + ("m" if key.minor else ""))
+    if score.length > max((note.end for note in score.sounding()), default=score.length):
+        yield score.length, mido.MetaMessage("marker", text="end")
+
+
+def _line(score: Score, number: int) -> Iterator[tuple[Fraction, Any]]:
+    """The events of one voice."""
+    channel = number % DRUMS
+    name = score.names[number].capitalize() if number < len(score.names) else f"Voice {number + 1}"
+    yield Fraction(0), mido.MetaMessage("track_name", name=name)
+    yield Fraction(0), mido.Message("program_change", channel=channel, program=0)
+    for note in score.voices[number]:  # in order of time, so a note ends before the next one of its tick begins
+        if note.pitch is not None:
+            yield note.start, mido.Message("note_on", channel=channel, note=note.pitch, velocity=VELOCITY)
+            yield note.end, mido.Message("note_off", channel=channel, note=note.pitch, velocity=64)
+
+
+def signature(bar: Fraction) -> tuple[int, int]:
+    """The time signature of a bar of so many quarters: (3, 4) for 3, (7, 16) for 7/4."""
+    for unit in (4, 8, 16, 32, 64):
+        beats = bar * unit / 4
+        if beats.denominator == 1 and 0 < beats <= 255:
+            return int(beats), unit
+    raise refuse("length of a bar", expected="a time signature in quarters to 64ths", got=f"{bar} quarters")

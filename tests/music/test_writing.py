@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anyfill.music.musicxml import read_musicxml
-from anyfill.music.musicxml_writer import write_musicxml
 from anyfill.music.score import Note, Score
+from anyfill.music.writing import write_musicxml
 
 F = Fraction
 SYMBOLS = {

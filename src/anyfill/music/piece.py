@@ -5,9 +5,14 @@ it is, and one that was played a little early is put right. A note that would va
 and is left out otherwise. Triplets, runs in 32nds and the like do not fit: a few are moved, with a remark; a piece in
 which more than a third of the notes begin further than a quarter of a step from the grid is refused.
 
-Which part is which voice: see ``voices.seats``. More than four parts of which never more than four notes sound at once
+Which part is which voice: see ``score.seats``. More than four parts of which never more than four notes sound at once
 are thrown together and split anew. A voice that has no note in the file is *absent*: its cells are rests in the chorale
 and False in ``present``, for a model to fill.
+
+Music that lies elsewhere is put into the range of the model, or of a voice, and put back afterwards. Ranges are
+those of the JSB chorales as they are written. Octaves are tried first, the nearest first; then semitones, the fewest
+first (up before down). A tune wider than the range is moved so that as few notes as possible stay outside. A whole
+piece is left alone as long as the model has codes for its notes.
 """
 
 from collections.abc import Sequence
@@ -20,14 +25,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyfill.checks import refuse
-from anyfill.music.chorale import HIGHEST, LOWEST, REST, STEP, Chorale, changes
+from anyfill.music.chorale import BAR, HIGHEST, LOWEST, REST, STEP, Chorale
 from anyfill.music.keys import Key, find_key
-from anyfill.music.score import VOICES, Note, ParsedScore, Score, require_length, times
-from anyfill.music.voices import most_at_once, seats, split
+from anyfill.music.score import VOICES, Note, ParsedScore, Score, most_at_once, require_length, seats, split, times
 
 if TYPE_CHECKING:
     from anyfill.music.piano_roll import Panel
 
+RANGES = ((60, 81), (52, 74), (46, 69), (36, 66))
+"""Lowest and highest MIDI number of soprano, alto, tenor and bass."""
+_MIDI = 127
+"""The highest note that a file can have."""
+_SHIFTS = sorted(range(-127, 128), key=lambda shift: (abs(shift), -shift))
+_OCTAVES = [shift for shift in _SHIFTS if shift % 12 == 0]
 _NEAR = Fraction(1, 4)
 _MAX_OFF = Fraction(1, 3)
 
@@ -71,8 +81,8 @@ class Piece:
 
     def save(self, path: str | Path) -> None:
         """Write MIDI, MusicXML or a picture, as the name says: .mid, .musicxml, .mxl, .png."""
-        from anyfill.music.files import write_score
         from anyfill.music.piano_roll import draw_piano_roll
+        from anyfill.music.writing import write_score
 
         if str(path).lower().endswith(".png"):
             draw_piano_roll(self.panel(), path)
@@ -155,7 +165,7 @@ def quantise(parsed: ParsedScore | Score, *, transpose: int = 0, source: str = "
             pitch[seat, start:end] = number
             onset[seat, start] = True
     remarks += count.remarks(source)
-    chorale = Chorale(pitch, onset | changes(pitch), bar, pickup, score.tempo, score.title)
+    chorale = Chorale(pitch, onset, bar, pickup, score.tempo, score.title)
     return Piece(chorale, present, transpose, score, remarks=tuple(remarks))
 
 
@@ -174,14 +184,12 @@ class _Count:
         if self.off > _MAX_OFF * self.notes:
             got = f"{self.off:,} of {self.notes:,} notes that begin between them"
             raise refuse(source, expected="music in sixteenths of a steady beat", got=got)
-        said: list[str] = []
-        if self.moved:
-            said.append(times(self.moved, "note was", "notes were") + " moved to the nearest sixteenth")
-        if self.lengthened:
-            said.append(times(self.lengthened, "note was", "notes were") + " lengthened to a sixteenth")
-        if self.dropped:
-            said.append(times(self.dropped, "note was", "notes were") + " left out: too short for a sixteenth")
-        return said
+        said = (
+            (self.moved, "moved to the nearest sixteenth"),
+            (self.lengthened, "lengthened to a sixteenth"),
+            (self.dropped, "left out: too short for a sixteenth"),
+        )
+        return [f"{times(count, 'note was', 'notes were')} {what}" for count, what in said if count]
 
 
 def sounding_lines(score: Score) -> list[tuple[str, tuple[Note, ...]]]:
@@ -226,12 +234,10 @@ def _on_grid(voice: Sequence[Note], steps: int, count: _Count) -> list[tuple[int
         count.moved += start * STEP != note.start or end * STEP != note.end
         if placed and placed[-1][1] > start:
             # the note before had to be lengthened into this one's step: the longer of the two has it
-            before = placed[-1][2]
-            if before.length >= note.length:
-                count.dropped += 1
+            count.dropped += 1
+            if placed[-1][2].length >= note.length:
                 continue
             placed.pop()
-            count.dropped += 1
         if end <= start:
             end = start + 1
             count.lengthened += 1
@@ -252,3 +258,107 @@ def _named_after(score: Score, source: Score) -> Score:
     known = {(one.start, one.length, one.pitch): one for voice in source.voices for one in voice if one.name}
     voices = (tuple(known.get((note.start, note.length, note.pitch), note) for note in voice) for voice in score.voices)
     return replace(score, voices=tuple(voices))
+
+
+def shift_into(pitches: Sequence[int], voice: int) -> int:
+    """Semitones by which to move these pitches into the range of a voice; 0 where they lie in it."""
+    low, high = RANGES[voice]
+    lowest, highest = min(pitches), max(pitches)
+    shift = _best_shift(low - lowest, high - highest)
+    if shift is not None:
+        return shift
+    possible = [shift for shift in _SHIFTS if lowest + shift >= LOWEST and highest + shift <= HIGHEST]
+    if not possible:
+        expected = f"at most {HIGHEST - LOWEST} semitones from its lowest to its highest note"
+        raise refuse(f"tune for the {VOICES[voice]}", expected=expected, got=highest - lowest)
+    return min(possible, key=lambda shift: sum(not low <= pitch + shift <= high for pitch in pitches))
+
+
+def shift_whole(pitches: Sequence[int], source: str) -> int:
+    """Semitones by which to move all voices of a piece; 0 where the model has codes for all its pitches.
+
+    Otherwise into the compass of the four voices, or if it is wider than that to where there are codes for it. A
+    ValueError, if there is no such place or one too far away, begins with ``source``.
+    """
+    lowest, highest = min(pitches), max(pitches)
+    if lowest >= LOWEST and highest <= HIGHEST:
+        return 0
+    for low, high in ((RANGES[-1][0], RANGES[0][1]), (LOWEST, HIGHEST)):
+        shift = _best_shift(low - lowest, high - highest)
+        if shift is not None:
+            return _require_near(shift, f"a piece nearer to MIDI {LOWEST} to {HIGHEST}", source)
+    expected = f"at most {HIGHEST - LOWEST} semitones from its lowest to its highest note"
+    raise refuse(source, expected=expected, got=highest - lowest)
+
+
+def _best_shift(low: int, high: int) -> int | None:
+    """The best shift from ``low`` to ``high`` semitones: octaves first, the nearest first."""
+    return next((shift for shift in (*_OCTAVES, *_SHIFTS) if low <= shift <= high), None)
+
+
+def _require_near(shift: int, expected: str, source: str) -> int:
+    """The shift; refused where what the model writes, put back, might be no MIDI notes."""
+    if not HIGHEST - _MIDI <= shift <= LOWEST:
+        raise refuse(source, expected=expected, got=f"one {in_words(-shift)}")
+    return shift
+
+
+def in_words(semitones: int) -> str:
+    """How far, as in "an octave up", "3 semitones down"."""
+    count, octaves = abs(semitones), abs(semitones) // 12
+    if count % 12 == 0:
+        size = "an octave" if octaves == 1 else f"{octaves} octaves"
+    else:
+        size = "a semitone" if count == 1 else f"{count} semitones"
+    return f"{size} {'up' if semitones > 0 else 'down'}"
+
+
+def whole_of(parsed: ParsedScore, *, source: str = "score") -> Piece:
+    """All voices of what was read, as they are put to the model; a ValueError begins with ``source``."""
+    pitches = [note.pitch or 0 for note in parsed.score.sounding()]
+    shift = shift_whole(pitches, source) if pitches else 0
+    piece = quantise(parsed, transpose=shift, source=source)
+    moved = (
+        f"the piece does not lie in the range of the model: put {in_words(shift)} for it, and "
+        f"{in_words(-shift)} afterwards"
+    )
+    return _remarked(piece, [*piece.remarks, *([moved] if shift else [])])
+
+
+def tune_of(parsed: ParsedScore, voice: int = 0, *, source: str = "score") -> Piece:
+    """The tune in what was read, its only part or else the part that is this voice; the other voices are absent."""
+    score, remarks = parsed.score, list(parsed.remarks)
+    lines = sounding_lines(score)
+    if not lines:
+        raise refuse(source, expected="a tune", got="no notes")
+    line = lines[0][1]
+    if len(lines) > 1:
+        if len(lines) > len(VOICES):
+            raise refuse(source, expected="a tune, or at most four voices", got=f"{len(lines)} parts")
+        chosen = seats([notes for _, notes in lines], [name for name, _ in lines])
+        if voice not in chosen:
+            there = " and ".join(VOICES[seat] for seat in chosen)
+            raise refuse(source, expected=f"a tune alone, or a part for the {VOICES[voice]}", got=there)
+        line = lines[chosen.index(voice)][1]
+        remarks.append(
+            f"the {VOICES[voice]} of the file is the tune and its other voices are not used "
+            "(anyfill music fill keeps them)"
+        )
+    shift = shift_into([note.pitch for note in line if note.pitch is not None], voice)
+    _require_near(shift, f"a tune nearer to the range of the {VOICES[voice]}", source)
+    alone = replace(score, voices=(line,), names=(VOICES[voice],))
+    piece = quantise(ParsedScore(alone, tuple(remarks)), transpose=shift, source=source)
+    remarks = [one for one in piece.remarks if not one.endswith("absent")]
+    if shift:
+        remarks.append(
+            f"the tune does not lie in the range of the {VOICES[voice]}: put {in_words(shift)} for the model, and all "
+            f"voices {in_words(-shift)} afterwards"
+        )
+    return _remarked(replace(piece, source=score), remarks)
+
+
+def _remarked(piece: Piece, remarks: Sequence[str]) -> Piece:
+    """With a remark on bars that the model has not learnt."""
+    bar = piece.chorale.bar
+    odd = f"bars of {bar / 4:g} quarter notes: the model has learnt 4/4, and its strong beats fall elsewhere"
+    return replace(piece, remarks=(*remarks, *([odd] if bar != BAR else [])))
