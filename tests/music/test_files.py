@@ -172,7 +172,7 @@ BAD = {
     "letter.mid": (_text_as_midi, "expected a MIDI file, got something that begins with 'Dear reader"),
     "five.mid": (_five_voices, "expected at most 4 voices, got 5"),
     "empty_track.mid": (lambda: midi_bytes(480, [[], []]), "expected notes, got none"),
-    "many.mid": (_many_notes, "expected at most 1 MiB"),
+    "many.mid": (_many_notes, "expected at most 4 MiB"),
     "some_more.mid": (lambda: _many_notes(21_000), "expected at most 20,000 notes"),
     "drums.mid": (_drums, "expected notes, got 9 notes of percussion"),
     "empty.mid": (lambda: b"", "expected music, got an empty file"),
