@@ -12,21 +12,44 @@ import argparse
 import itertools
 import json
 import warnings
-from collections import defaultdict
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
-from anyfill.music.features import entry, spell
-from anyfill.music.grades import gather, grade_all, summary
-from anyfill.music.keys import LETTERS
+from anyfill.music.features import BY_MODE, SpelledPiece, entry, spell
+from anyfill.music.grades import Reference, counts_of, grade_all, summary
+from anyfill.music.keys import LETTERS, Mode
 from anyfill.music.score import Note, Score
 
 TARGET = Path(__file__).parents[1] / "src/anyfill/music/bach_reference.json"
 SPAN = 14
 """Places on the line of fifths from a chord's flattest to its sharpest note, at most, in the table of chords."""
+
+
+def gather(pieces: Iterable[SpelledPiece], table: Mapping[str, str]) -> Reference:
+    """The reference that these pieces make together."""
+    found = [(piece.key.mode, counts_of(piece, table)) for piece in pieces]
+
+    def together(name: str, *modes: Mode) -> dict[str, int]:
+        return falling(sum((own.kinds[name] for mode, own in found if mode in modes), Counter[str]()))
+
+    lengths = sum((own.lengths for _, own in found), Counter[int]())
+    return Reference(
+        {mode: {name: together(name, mode) for name in BY_MODE} for mode in get_args(Mode)},
+        together("rhythm", *get_args(Mode)),
+        together("parallel_error", *get_args(Mode)),
+        sum(own.notes for _, own in found),
+        dict(sorted(lengths.items())),
+        len(found),
+    )
+
+
+def falling(counts: Mapping[str, int]) -> dict[str, int]:
+    """Most frequent first, equals by name."""
+    return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
 
 
 def four_part_chorales() -> Iterator[Score]:

@@ -12,7 +12,7 @@ import torch
 from anyfill.cli import main as cli
 from anyfill.music.chorale import Chorale
 from anyfill.music.features import FEATURES
-from anyfill.music.files import read_chorale, read_score
+from anyfill.music.files import read_chorale, read_music
 from anyfill.music.model import one_pass_chorale_model
 from anyfill.music.score import Note, Score
 from anyfill.music.writing import write_score
@@ -122,9 +122,9 @@ def test_harmonise_keeps_the_tune_its_rests_tempo_and_title(run, place: Path) ->
     code, out, _ = run("harmonise", "tune.mid", "-n", "2", "--seed", "0", "-M")
     assert code == 0
     assert "wrote out/tune-harmonised-0-2.musicxml" in out
-    tune = read_score(place / "tune.mid")
+    tune = read_music(place / "tune.mid").score
     for kind in ("mid", "musicxml"):
-        made = read_score(f"out/tune-harmonised-0-1.{kind}")
+        made = read_music(f"out/tune-harmonised-0-1.{kind}").score
         assert len(made.voices) == 4
         sounding = [(note.start, note.length, note.pitch) for note in made.voices[0] if note.pitch is not None]
         assert sounding == [(n.start, n.length, n.pitch) for n in tune.voices[0] if n.pitch is not None]
@@ -136,8 +136,8 @@ def test_a_tune_for_the_bass_is_moved_and_moved_back_saying_so(run, place: Path)
     code, _, err = run("harmonise", "tune.mid", "--voice", "bass", "-n", "1", "--seed", "0", "-M")
     assert code == 0
     assert "does not lie in the range of the bass: put an octave down for the model, and all voices an octave up" in err
-    made = read_score("out/tune-harmonised-0-1.musicxml")
-    tune = [note.pitch for note in read_score(place / "tune.mid").voices[0] if note.pitch is not None]
+    made = read_music("out/tune-harmonised-0-1.musicxml").score
+    tune = [note.pitch for note in read_music(place / "tune.mid").score.voices[0] if note.pitch is not None]
     assert [note.pitch for note in made.voices[3] if note.pitch is not None] == tune
 
 

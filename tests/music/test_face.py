@@ -12,7 +12,7 @@ import torch
 
 from anyfill import music
 from anyfill.music.cli import Drawing
-from anyfill.music.files import read_chorale, read_score
+from anyfill.music.files import read_chorale, read_music
 from anyfill.music.model import one_pass_chorale_model
 from anyfill.music.sample import Options, SamplingOptions
 from anyfill.music.writing import write_score
@@ -74,7 +74,7 @@ def test_what_was_read_is_saved_as_it_was_read(tmp_path: Path) -> None:
     assert piece.shift != 0
     assert piece.score == low
     piece.save(tmp_path / "low.mid")
-    assert heard(read_score(tmp_path / "low.mid")) == heard(low)
+    assert heard(read_music(tmp_path / "low.mid").score) == heard(low)
     assert repr(piece) == f"<Piece: 'A tune', 2 bars, {piece.key}, soprano>"
 
 

@@ -25,7 +25,6 @@ from anyfill.music.files import (
     read_corpus,
     read_music,
     read_piece,
-    read_score,
 )
 from anyfill.music.midi import read_midi
 from anyfill.music.musicxml import read_musicxml
@@ -104,9 +103,9 @@ def test_content_decides_what_a_file_is_and_not_its_name(tmp_path: Path) -> None
 
 def test_a_score_keeps_its_names_through_musicxml(tmp_path: Path) -> None:
     write_score(small(), tmp_path / "a.musicxml")
-    score = read_score(tmp_path / "a.musicxml")
+    score = read_music(tmp_path / "a.musicxml").score
     write_score(score, tmp_path / "b.musicxml")
-    assert read_score(tmp_path / "b.musicxml") == score
+    assert read_music(tmp_path / "b.musicxml").score == score
     assert score.names == tuple(name.capitalize() for name in VOICES)
     assert {note.name for note in score.voices[0]} == {"F#", "G"}  # the key has one sharp
 

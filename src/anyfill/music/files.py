@@ -111,11 +111,6 @@ def read(music: Music) -> Piece:
     return whole_of(parsed, source=source)
 
 
-def read_score(path: str | Path) -> Score:
-    """The notes in a file with exact times (see ``read_music``)."""
-    return read_music(path).score
-
-
 def read_piece(path: str | Path) -> Piece:
     """The grid of the music in a file where it sounds, and which voices it has; refused out of the model's range."""
     return quantise(read_music(path), source=f"file {path}")

@@ -41,7 +41,7 @@ from itertools import accumulate, pairwise
 from math import inf, isfinite, nan
 from pathlib import Path
 from statistics import median, pstdev
-from typing import Any, get_args
+from typing import Any
 
 from anyfill.checks import refuse
 from anyfill.music import features
@@ -145,29 +145,6 @@ def counts_of(piece: SpelledPiece, table: Mapping[str, str]) -> Counts:
         **{name: features.interval_counts(piece, voice) for voice, name in enumerate(VOICES)},
     }
     return Counts(kinds, features.repeated_sequences(piece), features.count_notes(piece))
-
-
-def gather(pieces: Iterable[SpelledPiece], table: Mapping[str, str]) -> Reference:
-    """The reference that these pieces make together."""
-    found = [(piece.key.mode, counts_of(piece, table)) for piece in pieces]
-
-    def together(name: str, *modes: Mode) -> dict[str, int]:
-        return falling(sum((own.kinds[name] for mode, own in found if mode in modes), Counter[str]()))
-
-    lengths = sum((own.lengths for _, own in found), Counter[int]())
-    return Reference(
-        {mode: {name: together(name, mode) for name in BY_MODE} for mode in get_args(Mode)},
-        together("rhythm", *get_args(Mode)),
-        together("parallel_error", *get_args(Mode)),
-        sum(own.notes for _, own in found),
-        dict(sorted(lengths.items())),
-        len(found),
-    )
-
-
-def falling(counts: Mapping[str, int]) -> dict[str, int]:
-    """Most frequent first, equals by name."""
-    return dict(sorted(counts.items(), key=lambda one: (-one[1], one[0])))
 
 
 def _held(name: str) -> dict[str, Any]:

@@ -71,13 +71,11 @@ def _tracks(data: bytes, source: str) -> tuple[int, list[bytes]]:
     if len(data) > MAX_BYTES:
         expected = f"at most {MAX_BYTES // 2**20} MiB (and {MAX_NOTES:,} notes)"
         raise refuse(source, expected=expected, got=f"{len(data) / 2**20:.1f} MiB")
-    if data[:4] != b"MThd":
-        raise refuse(source, expected="a MIDI file (it begins with MThd)", got=repr(data[:16]))
     if len(data) < 14:
         raise refuse(source, expected="a MIDI header of 14 bytes", got=f"{len(data)} bytes: the file is cut off")
-    size, form, count, division = struct.unpack(">IHHh", data[4:14])
-    if size < 6:
-        raise refuse(source, expected="a MIDI header of 6 bytes at least", got=f"one of {size}")
+    name, size, form, count, division = struct.unpack(">4sIHHh", data[:14])
+    if name != b"MThd" or size < 6:
+        raise refuse(source, expected="a MIDI header (MThd and 6 bytes at least)", got=repr(data[:8]))
     if form > 1:
         raise refuse(source, expected="MIDI format 0 or 1", got=f"format {form}")
     if division <= 0:
@@ -183,11 +181,33 @@ class _Contents:
     def _read(self, track: bytes, source: str) -> tuple[str, dict[int, list[tuple[int, int, int]]]]:
         """The name of a track, and (start, end, pitch) in ticks of the notes of each of its channels."""
         name, tick = "", 0
-        played: list[tuple[int, Any]] = []
+        channels: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
+        sounding: defaultdict[tuple[int, int], list[int]] = defaultdict(list)  # since when, oldest first
+        ended: dict[tuple[int, int], int] = {}  # where a note ended that did not sound
+
+        def end(key: tuple[int, int], tick: int) -> None:
+            channels[key[0]].append((sounding[key].pop(0), tick, key[1]))
+
+        def drop_empty(key: tuple[int, int]) -> None:
+            """End a note of no length whose end was written before its beginning, as music21 does with grace notes."""
+            if sounding[key] and ended.get(key) == sounding[key][0]:
+                end(key, ended[key])
+
         for tick, event in _events(track, source):
             match event and event.type:
+                case "note_on" if event.velocity:
+                    key = (event.channel, event.note)
+                    drop_empty(key)
+                    sounding[key].append(tick)
+                    self.notes += 1
+                    if self.notes > MAX_NOTES:
+                        raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
                 case "note_on" | "note_off":
-                    played.append((tick, event))
+                    key = (event.channel, event.note)
+                    if sounding[key]:
+                        end(key, tick)
+                    else:
+                        ended[key] = tick
                 case "track_name":
                     name = name or _text(event.name)
                 case "marker" if event.text == "end":
@@ -201,38 +221,11 @@ class _Contents:
                     self.metres[self._quarters(tick)] = Fraction(4 * beats, unit)
                 case _:
                     pass
-        return name, self._notes(played, tick, source)
-
-    def _notes(
-        self, played: Iterable[tuple[int, Any]], last: int, source: str
-    ) -> dict[int, list[tuple[int, int, int]]]:
-        channels: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
-        sounding: defaultdict[tuple[int, int], list[int]] = defaultdict(list)  # since when, oldest first
-        ended: dict[tuple[int, int], int] = {}  # where a note ended that did not sound
-
-        def drop_empty(key: tuple[int, int]) -> None:
-            """End a note of no length whose end was written before its beginning, as music21 does with grace notes."""
-            if sounding[key] and ended.get(key) == sounding[key][0]:
-                start = sounding[key].pop(0)
-                channels[key[0]].append((start, start, key[1]))
-
-        for tick, event in played:
-            key = (event.channel, event.note)
-            if event.type == "note_on" and event.velocity:
-                drop_empty(key)
-                sounding[key].append(tick)
-                self.notes += 1
-                if self.notes > MAX_NOTES:
-                    raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
-            elif sounding[key]:
-                channels[event.channel].append((sounding[key].pop(0), tick, event.note))
-            else:
-                ended[key] = tick
         for key, starts in sounding.items():
             drop_empty(key)
             self.unended += len(starts)
-            channels[key[0]] += [(start, last, key[1]) for start in starts]
-        return {channel: notes for channel, notes in channels.items() if notes}
+            channels[key[0]] += [(start, tick, key[1]) for start in starts]
+        return name, {channel: notes for channel, notes in channels.items() if notes}
 
     def bars(self, end: Fraction) -> tuple[tuple[Fraction, ...], Fraction | None, list[Fraction]]:
         """Where bars begin; quarters in a bar, after the time signature that holds longest; all that hold anywhere."""
@@ -254,11 +247,11 @@ class _Contents:
     def remarks(self) -> list[str]:
         """What was left out."""
         said = (
-            (self.drums, times(self.drums, "note", "notes") + " of percussion (channel 10) left out"),
-            (self.empty, times(self.empty, "note", "notes") + " without a length left out"),
-            (self.unended, times(self.unended, "note has", "notes have") + " no end and last to the end of the track"),
+            (self.drums, "note", "notes", "of percussion (channel 10) left out"),
+            (self.empty, "note", "notes", "without a length left out"),
+            (self.unended, "note has", "notes have", "no end and last to the end of the track"),
         )
-        return [remark for count, remark in said if count]
+        return [f"{times(count, one, many)} {what}" for count, one, many, what in said if count]
 
 
 def _text(latin: str) -> str:

@@ -65,13 +65,12 @@ def read_musicxml(data: bytes, source: str = "MusicXML file") -> ParsedScore:
     if sum(note.pitch is not None for part in found for note in part.notes) > MAX_NOTES:
         raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
     bars = tuple(start for start, length in zip(starts, lengths) if length > 0) or (Fraction(0),)
-    bar = _bar(parts, lengths)
+    bar, metres = _metres(parts[0].nominal if parts else [], lengths)
     title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
     about = Score((), bars, title=" ".join(title.split()), bar=bar)
     remarks = [times(count, f"{what} left out", f"{what}s left out") for what, count in left_out.items() if count]
     if root.find(".//repeat[@direction='backward']") is not None:
         remarks.append("repeats are read once")
-    metres = _metres(parts, lengths, bar)
     return assemble(found, about, source, metres=metres, tempos=_tempos(root), remarks=remarks)
 
 
@@ -236,20 +235,15 @@ def _lengths(parts: list[_Part]) -> list[Fraction]:
     return lengths
 
 
-def _bar(parts: list[_Part], lengths: list[Fraction]) -> Fraction | None:
-    """Quarters in a bar after the time signature that holds longest."""
+def _metres(stated: list[Fraction | None], lengths: list[Fraction]) -> tuple[Fraction | None, list[Fraction]]:
+    """Quarters in a bar after the time signature that holds longest, and after each; not that of a pickup."""
     lasting: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
-    for nominal, length in zip(parts[0].nominal if parts else (), lengths):
+    for nominal, length in zip(stated, lengths):
         if nominal is not None:
             lasting[nominal] += length
-    return max(lasting, key=lambda bar: lasting[bar], default=None)
-
-
-def _metres(parts: list[_Part], lengths: list[Fraction], bar: Fraction | None) -> list[Fraction]:
-    """Quarters in a bar after each time signature; not that of a pickup."""
-    stated = parts[0].nominal if parts else []
+    bar = max(lasting, key=lambda bar: lasting[bar], default=None)
     pickup = bool(stated) and stated[0] is not None and bar is not None and lengths[0] <= stated[0] < bar
-    return [nominal for nominal in stated[pickup:] if nominal is not None]
+    return bar, [nominal for nominal in stated[pickup:] if nominal is not None]
 
 
 def _tempos(root: Element) -> list[float]:

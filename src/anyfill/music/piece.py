@@ -15,6 +15,7 @@ first (up before down). A tune wider than the range is moved so that as few note
 piece is left alone as long as the model has codes for its notes.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -149,7 +150,7 @@ def quantise(parsed: ParsedScore | Score, *, transpose: int = 0, source: str = "
         said = " and ".join(VOICES[seat] for seat in chosen)
         remarks.append(f"{times(len(chosen), 'part', 'parts')}: taken as {said}; the other voices are absent")
     bar, pickup = _metre(score, source, remarks)
-    count = _Count()
+    count = Counter[str]()
     last = max(note.end for voice in voices for note in voice if note.pitch is not None)
     steps = max(_nearest(score.length), _nearest(last), 1)
     pitch = np.full((len(VOICES), steps), REST, dtype=np.int16)
@@ -164,32 +165,22 @@ def quantise(parsed: ParsedScore | Score, *, transpose: int = 0, source: str = "
                 raise refuse(where, expected=f"MIDI pitches from {LOWEST} to {HIGHEST}", got=number)
             pitch[seat, start:end] = number
             onset[seat, start] = True
-    remarks += count.remarks(source)
+    remarks += _remarks(count, source)
     chorale = Chorale(pitch, onset, bar, pickup, score.tempo, score.title)
     return Piece(chorale, present, transpose, score, remarks=tuple(remarks))
 
 
-@dataclass(slots=True)
-class _Count:
-    """What the grid did to notes."""
-
-    notes: int = 0
-    off: int = 0
-    moved: int = 0
-    lengthened: int = 0
-    dropped: int = 0
-
-    def remarks(self, source: str) -> list[str]:
-        """In words; refused if most of the piece does not fit."""
-        if self.off > _MAX_OFF * self.notes:
-            got = f"{self.off:,} of {self.notes:,} notes that begin between them"
-            raise refuse(source, expected="music in sixteenths of a steady beat", got=got)
-        said = (
-            (self.moved, "moved to the nearest sixteenth"),
-            (self.lengthened, "lengthened to a sixteenth"),
-            (self.dropped, "left out: too short for a sixteenth"),
-        )
-        return [f"{times(count, 'note was', 'notes were')} {what}" for count, what in said if count]
+def _remarks(count: Counter[str], source: str) -> list[str]:
+    """What the grid did to notes, in words; refused if most of the piece does not fit."""
+    if count["off"] > _MAX_OFF * count["notes"]:
+        got = f"{count['off']:,} of {count['notes']:,} notes that begin between them"
+        raise refuse(source, expected="music in sixteenths of a steady beat", got=got)
+    said = {
+        "moved": "moved to the nearest sixteenth",
+        "lengthened": "lengthened to a sixteenth",
+        "dropped": "left out: too short for a sixteenth",
+    }
+    return [f"{times(count[of], 'note was', 'notes were')} {what}" for of, what in said.items() if count[of]]
 
 
 def sounding_lines(score: Score) -> list[tuple[str, tuple[Note, ...]]]:
@@ -222,29 +213,29 @@ def _metre(score: Score, source: str, remarks: list[str]) -> tuple[int, int]:
     return steps, _nearest(pickup) % steps
 
 
-def _on_grid(voice: Sequence[Note], steps: int, count: _Count) -> list[tuple[int, int, Note]]:
+def _on_grid(voice: Sequence[Note], steps: int, count: Counter[str]) -> list[tuple[int, int, Note]]:
     """(first step, step behind the last, note) of the notes of one voice that find a place."""
     placed: list[tuple[int, int, Note]] = []
     for note in voice:
         if note.pitch is None:
             continue
         start, end = _nearest(note.start), _nearest(note.end)
-        count.notes += 1
-        count.off += abs(note.start / STEP - start) > _NEAR
-        count.moved += start * STEP != note.start or end * STEP != note.end
+        count["notes"] += 1
+        count["off"] += abs(note.start / STEP - start) > _NEAR
+        count["moved"] += start * STEP != note.start or end * STEP != note.end
         if placed and placed[-1][1] > start:
             # the note before had to be lengthened into this one's step: the longer of the two has it
-            count.dropped += 1
+            count["dropped"] += 1
             if placed[-1][2].length >= note.length:
                 continue
             placed.pop()
         if end <= start:
             end = start + 1
-            count.lengthened += 1
+            count["lengthened"] += 1
         if end <= steps:
             placed.append((start, end, note))
         else:
-            count.dropped += 1
+            count["dropped"] += 1
     return placed
 
 

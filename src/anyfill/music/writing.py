@@ -16,7 +16,6 @@ import io
 import zipfile
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 from pathlib import Path
@@ -90,7 +89,7 @@ def write_musicxml(score: Score, *, zipped: bool = False) -> bytes:
     if score.title:
         _add(SubElement(root, "work"), work_title=_plain(score.title))
     listed = SubElement(root, "part-list")
-    sheet = _Sheet.of(score)
+    sheet = _Sheet(score)
     for number, voice in enumerate(score.voices):
         name = score.names[number] if number < len(score.names) else f"voice {number + 1}"
         key = f"P{number + 1}"
@@ -105,35 +104,17 @@ def write_musicxml(score: Score, *, zipped: bool = False) -> bytes:
     return _zip(content) if zipped else content
 
 
-@dataclass(frozen=True, slots=True)
 class _Sheet:
     """What all measures of a score share."""
 
-    score: Score
-    bars: tuple[Fraction, ...]
-    ends: tuple[Fraction, ...]
-    times: tuple[Fraction, ...]
-    pickup: bool
-    divisions: int
-    key: KeySignature
-
-    @classmethod
-    def of(cls, score: Score) -> "_Sheet":
-        bars, lengths = zip(*score.measures())
-        times = list(lengths)
-        pickup = times[0] < score.bar_length
-        if pickup:  # its time signature is that of the bars behind it; the measure is marked as implicit instead
-            times[0] = times[1]
-        parts = [time.denominator for voice in score.voices for note in voice for time in (note.start, note.end)]
-        return cls(
-            score,
-            bars,
-            (*bars[1:], score.length),
-            tuple(times),
-            pickup,
-            lcm(4, *parts, *(b.denominator for b in bars)),
-            KeySignature.of(score),
-        )
+    def __init__(self, score: Score) -> None:
+        self.score, self.key = score, KeySignature.of(score)
+        self.bars, times = zip(*score.measures())
+        self.ends = (*self.bars[1:], score.length)
+        self.pickup = times[0] < score.bar_length  # its time signature is that of the bars behind it;
+        self.times = (times[1], *times[1:]) if self.pickup else times  # the measure is marked as implicit instead
+        edges = [time for voice in score.voices for note in voice for time in (note.start, note.end)]
+        self.divisions = lcm(4, *(time.denominator for time in (*edges, *self.bars)))
 
     def write(self, part: Element, voice: tuple[Note, ...], number: int, measure: int) -> None:
         """Add one measure of one voice."""
@@ -169,8 +150,8 @@ class _Sheet:
             return
         attributes = SubElement(item, "attributes")
         if measure == 0:
-            mode = "minor" if self.key.minor else "major"
             _add(attributes, divisions=self.divisions)
+            mode = "minor" if self.key.minor else "major"
             _add(SubElement(attributes, "key"), fifths=self.key.fifths, mode=mode)
         beats, unit = signature(self.times[measure])
         _add(SubElement(attributes, "time"), beats=beats, beat_type=unit)
@@ -203,10 +184,7 @@ class _Sheet:
 
     def _name(self, note: Note) -> tuple[str, int, int]:
         pitch = note.pitch or 0
-        if note.name is None:
-            return self.key.spell(pitch)
-        letter, alteration = parse_name(note.name)
-        return with_octave(letter, alteration, pitch)
+        return self.key.spell(pitch) if note.name is None else with_octave(*parse_name(note.name), pitch)
 
     def _length(self, note: Element, length: Fraction, ties: Sequence[str] = (), accidental: str | None = None) -> None:
         """Duration, ties, voice, symbol and accidental, in the order that MusicXML wants."""
