@@ -9,8 +9,9 @@ anything is drawn, and again when a file is written.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -26,7 +27,6 @@ _MAX_WIDTH = 120
 
 AS_WRITTEN = "overall, names as written"
 Voice = Literal["soprano", "alto", "tenor", "bass"]
-Kind = Literal["midi", "musicxml", "png"]
 Table = tuple[str, list[str], list[list[str]]]
 """Title, columns and rows."""
 SOURCES = f"{FORMATS}, a piece of a JSB file (jsb.json:valid:3), or a name of music21's corpus (bwv66.6)."
@@ -36,6 +36,14 @@ ModelFolder = Annotated[
     Path | None,
     typer.Option("--model", help="Folder of a model (anyfill music train); by default the one that ships."),
 ]
+
+
+class Kind(StrEnum):
+    """A kind of file that is written."""
+
+    midi = "midi"
+    musicxml = "musicxml"
+    png = "png"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +322,7 @@ def _write(request: "Request", name: str, how: Drawing, *, as_drawn: bool = Fals
 
     def targets(number: int) -> list[Path]:
         """Where the files of a piece go; refused where something is in the way."""
-        kinds = dict.fromkeys(how.only or get_args(Kind))
+        kinds = dict.fromkeys(how.only or Kind)
         paths = [how.output / f"{name}-{seed}-{number}.{kind.replace('midi', 'mid')}" for kind in kinds]
         for path in paths:
             require_new(path, force=how.force, way="another --seed or -o leaves it alone")

@@ -260,8 +260,7 @@ def shift_into(pitches: Sequence[int], voice: int) -> int:
         return shift
     possible = [shift for shift in _SHIFTS if lowest + shift >= LOWEST and highest + shift <= HIGHEST]
     if not possible:
-        expected = f"at most {HIGHEST - LOWEST} semitones from its lowest to its highest note"
-        raise refuse(f"tune for the {VOICES[voice]}", expected=expected, got=highest - lowest)
+        raise _too_wide(f"tune for the {VOICES[voice]}", highest - lowest)
     return min(possible, key=lambda shift: sum(not low <= pitch + shift <= high for pitch in pitches))
 
 
@@ -278,8 +277,12 @@ def shift_whole(pitches: Sequence[int], source: str) -> int:
         shift = _best_shift(low - lowest, high - highest)
         if shift is not None:
             return _require_near(shift, f"a piece nearer to MIDI {LOWEST} to {HIGHEST}", source)
+    raise _too_wide(source, highest - lowest)
+
+
+def _too_wide(source: str, semitones: int) -> ValueError:
     expected = f"at most {HIGHEST - LOWEST} semitones from its lowest to its highest note"
-    raise refuse(source, expected=expected, got=highest - lowest)
+    return refuse(source, expected=expected, got=semitones)
 
 
 def _best_shift(low: int, high: int) -> int | None:

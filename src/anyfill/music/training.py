@@ -22,6 +22,7 @@ from torch import Tensor
 from anyfill.checks import refuse, require_count
 from anyfill.interface.output import require_place
 from anyfill.interface.progress import watch
+from anyfill.interface.threads import compute_device
 from anyfill.music.chorale import BAR, HIGHEST, LOWEST, REST, Chorale
 from anyfill.music.files import read_chorale, read_jsb
 from anyfill.music.model import one_pass_chorale, one_pass_chorale_model
@@ -174,18 +175,18 @@ def train(
     crops = Crops(pieces, WINDOW, stride=BAR)
     valid: Rows | None = Crops(held_out, WINDOW, stride=WINDOW, transpositions=(0,)).rows() if held_out else None
     model = one_pass_chorale_model(WINDOW, width=width, depth=depth, heads=heads, dropout=dropout, seed=seed)
-    cuda = device == "cuda" or (device == "auto" and torch.cuda.is_available())
+    place = compute_device(device)
     options = FitOptions(
         steps=steps,
         batch_size=batch,
         learning_rate=1e-3,
         weight_decay=0.1,
         ema=0.999 if steps > 2_000 else None,
-        precision="bf16-mixed" if cuda else "32-true",
+        precision="bf16-mixed" if place == "cuda" else "32-true",
         validate_every=max(1, min(500, steps // 4)),
         save_every=max(1, min(500, steps // 10)),
         seed=seed,
-        device="cuda" if cuda else "cpu",
+        device=place,
     )
     notes = {"made_by": "anyfill music train"}
     objective = one_pass_chorale(WINDOW)
