@@ -110,9 +110,9 @@ def test_the_size_of_a_pass_is_a_whole_number(rows_per_pass) -> None:
 
 
 def test_an_objective_follows_the_order_of_its_questions() -> None:
-    assert MaskedLoss(MacEdges(N, Decreasing())).order == Decreasing()
-    assert recipes.mac_inpainting(N, Decreasing()).order == Decreasing()
-    assert recipes.ardm(N).order is None
+    assert MaskedLoss(MacEdges(N, Decreasing())).follows == Decreasing()
+    assert recipes.mac_inpainting(N, Decreasing()).follows == Decreasing()
+    assert recipes.ardm(N).follows is None
 
 
 def test_a_chain_claims_only_what_it_practises() -> None:

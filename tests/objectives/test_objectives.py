@@ -189,4 +189,4 @@ def test_the_joint_share_of_rows_reads_from_first_to_last(generator) -> None:
     # 1/4 on purpose, and by chance when given is a prefix in sorted order: sum over sizes 0..7 of 1 / (8 C(8, k)).
     chance = sum(1 / (8 * math.comb(8, k)) for k in range(8))
     assert share == pytest.approx(0.25 + 0.75 * chance, abs=4 * math.sqrt(0.25 / 20_000))
-    assert OnePassLoss(UniformCardinality(8)).order == Increasing()
+    assert OnePassLoss(UniformCardinality(8)).follows == Increasing()

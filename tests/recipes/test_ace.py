@@ -36,7 +36,7 @@ def test_the_recipes_differ_in_masks_and_protocol_alone() -> None:
     assert (plain.weights, plain.samples) == (mac.weights, mac.samples) == (Sum(), 20)
     assert plain.factorizations == {Factorization.ANY_ORDER}
     assert mac.factorizations == {Factorization.DIFFERENCE}
-    assert mac.order == Decreasing()
+    assert mac.follows == Decreasing()
 
 
 def test_the_model_has_the_papers_sizes_and_first_weights_from_its_seed() -> None:

@@ -99,7 +99,7 @@ def test_the_recipe_is_a_mixture_of_modes_that_may_be_asked_in_any_order() -> No
     assert objective.questions == Mixture((UniformCardinality(N), *map(Staged, REGIONS)))
     assert objective.weights == Stepwise()
     assert objective.factorizations == {Factorization.ANY_ORDER}
-    assert objective.order is None
+    assert objective.follows is None
 
 
 def test_the_model_is_the_papers() -> None:

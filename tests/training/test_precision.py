@@ -30,8 +30,8 @@ class Watched:
         return self.inner.factorizations
 
     @property
-    def order(self) -> Order | None:
-        return self.inner.order
+    def follows(self) -> Order | None:
+        return self.inner.follows
 
     def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         return self.inner.sample_rank(batch, generator=generator)

@@ -22,7 +22,7 @@ from anyfill.ising.model_options import LabModel
 from anyfill.ising.sampled_information import sampled_information
 from anyfill.ising.show import Found, Listing, number, plain
 from anyfill.ising.variance_command import require_parameters
-from anyfill.questions.k_subset import KSubset
+from anyfill.questions.subsets import KSubset
 
 PARTS = 16
 MAX_PARAMETERS = 600

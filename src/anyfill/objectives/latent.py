@@ -23,13 +23,14 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_count, require_probability, require_shape
 from anyfill.model import Model
 from anyfill.networks.latent import LatentVariable
-from anyfill.questions.question import Factorization, Order
+from anyfill.objectives.objective import Objective
+from anyfill.questions.question import Factorization
 from anyfill.rank import NEVER
 from anyfill.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceBound:
+class EvidenceBound(Objective):
     """Minus a bound on log p(present values), nats per row.
 
     Attributes:
@@ -50,10 +51,6 @@ class EvidenceBound:
     @property
     def factorizations(self) -> frozenset[Factorization]:
         return frozenset({Factorization.ANY_ORDER})
-
-    @property
-    def order(self) -> Order | None:
-        return None
 
     def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         """Everything is asked at once, but for what is hidden."""
@@ -79,6 +76,3 @@ class EvidenceBound:
         mean, scale = network.posterior(rows.x, known)
         divergence = 0.5 * (mean.square() + scale.square() - 1.0) - scale.log()
         return divergence.sum(1) - drawn.log_likelihood[:, 0]
-
-    def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
-        return self.loss(model, rows, self.sample_rank(len(rows), generator=generator), generator=generator)

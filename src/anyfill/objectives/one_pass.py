@@ -36,8 +36,9 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_probability
+from anyfill.checks import refuse, require_member, require_probability
 from anyfill.model import Model
+from anyfill.objectives.objective import Objective
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import (
     Factorization,
@@ -45,7 +46,6 @@ from anyfill.questions.question import (
     Question,
     Questions,
     chain_rank,
-    path_factorizations_of,
     rank_of,
 )
 from anyfill.rank import NEVER, asked_in
@@ -53,7 +53,7 @@ from anyfill.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class OnePassLoss:
+class OnePassLoss(Objective):
     """Nats of a whole row, read in a random order out of those that w allows.
 
     Attributes:
@@ -73,8 +73,7 @@ class OnePassLoss:
     joint_orders: tuple[Order, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.weigh not in ("terms", "questions"):
-            raise refuse("weigh", expected="'terms' or 'questions'", got=repr(self.weigh))
+        require_member("weigh", self.weigh, ("terms", "questions"))
         require_probability("joint_share", self.joint_share)
         require_probability("conditioned_share", self.conditioned_share)
         if any(order.random for order in self.joint_orders):
@@ -89,9 +88,13 @@ class OnePassLoss:
         # The blocks are paths of the questions, and the given block, unless it is always told, is a path of its own: a
         # marginal. But the network reads its tokens in w's order only, so whatever the paths would allow a masked
         # network, not any order.
-        paths = path_factorizations_of(self.questions)
+        paths = self.questions.path_factorizations
         own = {Factorization.DIFFERENCE} if paths and self.conditioned_share < 1.0 else set[Factorization]()
         return (paths | own) - {Factorization.ANY_ORDER}
+
+    @property
+    def follows(self) -> Order:
+        return self.order
 
     def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         """int64 (B, N): ranks with a gap between blocks, so that rank // N is 0 in the given block if it is answered
@@ -144,6 +147,3 @@ class OnePassLoss:
             means.append(torch.where(member, nats, 0.0).sum(1) / sizes[-1].clamp(min=1))
         blocks = torch.stack(sizes).gt(0).sum(0).clamp(min=1)
         return rows.present.sum(1) / blocks * torch.stack(means).sum(0)
-
-    def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
-        return self.loss(model, rows, self.sample_rank(len(rows), generator=generator), generator=generator)

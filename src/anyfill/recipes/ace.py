@@ -17,11 +17,11 @@ from anyfill.likelihoods.energy import EnergyMixture
 from anyfill.model import Model
 from anyfill.networks.embed import Mixed, Real
 from anyfill.networks.mlp import ResidualMLP
-from anyfill.objectives.ace import SampledNormaliser
-from anyfill.questions.cardinality import UniformCardinality
+from anyfill.objectives.masked import SampledNormaliser
 from anyfill.questions.mac import MacEdges, TheRest
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order
+from anyfill.questions.subsets import UniformCardinality
 
 
 def ace(variables: int, *, samples: int = 20, regularisation: float = 0.0) -> SampledNormaliser:

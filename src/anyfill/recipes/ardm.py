@@ -5,8 +5,8 @@ ardm   Autoregressive diffusion (Hoogeboom et al. 2022, eq. 7): a uniform step o
 """
 
 from anyfill.objectives.masked import MaskedLoss
-from anyfill.objectives.weights import Rescaled
-from anyfill.questions.cardinality import UniformCardinality
+from anyfill.objectives.objective import Rescaled
+from anyfill.questions.subsets import UniformCardinality
 
 
 def ardm(variables: int) -> MaskedLoss:

@@ -13,7 +13,7 @@ two marginals. Only the third may be asked to complete a row directly.
 """
 
 from anyfill.objectives.masked import MaskedLoss
-from anyfill.objectives.weights import Mean, Sum
+from anyfill.objectives.objective import Mean, Sum
 from anyfill.questions.mac import InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import Mixture
 from anyfill.questions.order import Increasing

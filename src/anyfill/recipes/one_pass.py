@@ -12,9 +12,9 @@ network that reads given values both ways (``OnePassTransformer(given="full")``)
 """
 
 from anyfill.objectives.one_pass import OnePassLoss
-from anyfill.questions.cardinality import UniformCardinality, UniformSplits
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order
+from anyfill.questions.subsets import UniformCardinality, UniformSplits
 
 
 def one_pass(

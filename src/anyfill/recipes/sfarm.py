@@ -22,10 +22,9 @@ from anyfill.networks.counts import WithCounts, count_features
 from anyfill.networks.embed import Mixed, Real
 from anyfill.networks.plain_mlp import PlainMLP
 from anyfill.objectives.masked import MaskedLoss
-from anyfill.objectives.weights import Stepwise
-from anyfill.questions.cardinality import UniformCardinality
-from anyfill.questions.mixture import Mixture
-from anyfill.questions.staged import Region, Staged
+from anyfill.objectives.objective import Stepwise
+from anyfill.questions.mixture import Mixture, Region, Staged
+from anyfill.questions.subsets import UniformCardinality
 from anyfill.recipes.ardm import ardm
 from anyfill.training.options import FitOptions
 

@@ -31,9 +31,8 @@ from anyfill.networks.network import Network
 from anyfill.networks.transformer import Transformer
 from anyfill.networks.unet import AttentionalUNet
 from anyfill.objectives.masked import MaskedLoss
-from anyfill.objectives.weights import Damped, Everyone, RescaledEveryone
-from anyfill.questions.bernoulli import Bernoulli
-from anyfill.questions.cardinality import UniformCardinality
+from anyfill.objectives.objective import Damped, Everyone, RescaledEveryone
+from anyfill.questions.subsets import Bernoulli, UniformCardinality
 from anyfill.samplers.annealed import Anneal, AnnealedGibbs, Rewrite
 from anyfill.samplers.draw import Draw
 

@@ -25,8 +25,8 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse
 from anyfill.likelihoods import Categorical, Mixed, Pooled, SpikedMixture
 from anyfill.model import Model
-from anyfill.questions.bernoulli import Bernoulli
 from anyfill.questions.mixture import Mixture
+from anyfill.questions.subsets import Bernoulli
 from anyfill.rows import Rows
 from anyfill.tables.apart import EnsembleTrainer
 from anyfill.tables.expansion import Expansion

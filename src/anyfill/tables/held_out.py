@@ -18,13 +18,13 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse
 from anyfill.model import Model
 from anyfill.objectives.masked import MaskedLoss
-from anyfill.objectives.weights import Mean
+from anyfill.objectives.objective import Mean, Objective
 from anyfill.questions.question import Factorization, Order, Question, Questions
 from anyfill.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class CrossFitLoss:
+class CrossFitLoss(Objective):
     """The loss that members learn by.
 
     Attributes:
@@ -44,8 +44,8 @@ class CrossFitLoss:
         return self._lesson.factorizations
 
     @property
-    def order(self) -> Order | None:
-        return self._lesson.order
+    def follows(self) -> Order | None:
+        return self._lesson.follows
 
     def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         return self._lesson.sample_rank(batch, generator=generator)
@@ -54,12 +54,9 @@ class CrossFitLoss:
         seen = Rows(rows.x, rows.present & ~held_cells(rows, self.held), rows.context)
         return self._lesson.loss(model, seen, rank, generator=generator)
 
-    def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
-        return self.loss(model, rows, self.sample_rank(len(rows), generator=generator), generator=generator)
-
 
 @dataclass(frozen=True, slots=True)
-class HeldOutLoss:
+class HeldOutLoss(Objective):
     """The loss that members are judged by; nothing about it is random.
 
     Attributes:
@@ -70,14 +67,6 @@ class HeldOutLoss:
     variables: int
     held: tuple[int, ...]
 
-    @property
-    def factorizations(self) -> frozenset[Factorization]:
-        return frozenset()
-
-    @property
-    def order(self) -> Order | None:
-        return None
-
     def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         return torch.zeros(batch, self.variables, dtype=torch.long, device=generator.device)
 
@@ -85,9 +74,6 @@ class HeldOutLoss:
         question = held_question(rows, self.held)
         nats = -model.marginals(rows.x, question.given, rows.context).log_prob(rows.x)
         return torch.where(question.asked, nats, 0.0).sum(1)
-
-    def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
-        return self.loss(model, rows, self.sample_rank(len(rows), generator=generator), generator=generator)
 
 
 def held_question(rows: Rows, held: tuple[int, ...]) -> Question:

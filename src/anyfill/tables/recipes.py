@@ -26,7 +26,7 @@ from anyfill.checks import refuse, require_count
 from anyfill.model import Model
 from anyfill.networks.mlp import ResidualMLP
 from anyfill.networks.one_pass import OnePassTransformer
-from anyfill.objectives.ace import SampledNormaliser
+from anyfill.objectives.masked import SampledNormaliser
 from anyfill.objectives.objective import Objective
 from anyfill.questions.mac import InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import Mixture

@@ -31,10 +31,10 @@ from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.networks.transformer import Transformer
 from anyfill.objectives.objective import Objective
 from anyfill.objectives.one_pass import OnePassLoss
-from anyfill.questions.cardinality import UniformSplits
 from anyfill.questions.mixture import Mixture
 from anyfill.questions.order import Increasing
-from anyfill.questions.spans import Spans
+from anyfill.questions.regions import Spans
+from anyfill.questions.subsets import UniformSplits
 from anyfill.recipes.ardm import ardm
 from anyfill.recipes.mac import mac_inpainting, mac_next, mac_rest
 from anyfill.recipes.one_pass import one_pass, one_pass_filler

@@ -50,8 +50,8 @@ def _check_objective(name: str, objective: Objective, model: Model) -> None:
     asked: object = getattr(getattr(objective, "questions", None), "variables", model.variables)
     if asked != model.variables:
         raise refuse(f"variables of {name}", expected=f"{model.variables}, as the model has", got=asked)
-    if objective.order is not None and objective.order != model.order:
-        raise refuse(f"order of {name}", expected=f"the model's own, {model.order}", got=objective.order)
+    if objective.follows is not None and objective.follows != model.order:
+        raise refuse(f"order of {name}", expected=f"the model's own, {model.order}", got=objective.follows)
 
 
 def _check_codes(name: str, rows: RowSource, model: Model) -> None:
