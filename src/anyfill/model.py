@@ -220,6 +220,14 @@ class Model(nn.Module):
         require_shape("x", x, (None, self.variables))
 
 
+@contextmanager
+def seeded(seed: int) -> Generator[None]:
+    """Inside: first weights follow from the seed; afterwards torch's global state is as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
+
+
 def _check_kind(network: Network, likelihood: Likelihood) -> None:
     """ValueError if the network has fewer codes for a variable than its likelihood: it would read some as others."""
     kind = network.kind

@@ -13,7 +13,7 @@ from training_standin import VARIABLES, AskOne, TinyNetwork, tiny_model, tiny_ro
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.questions import Decreasing, Factorization, Increasing
-from anyfill.recipes import mac_rest, one_pass
+from anyfill.recipes import mac, one_pass
 from anyfill.rows import Rows
 from anyfill.training import DivergedError, FitOptions, StepReport, fit, fit_steps, load_model
 
@@ -245,12 +245,17 @@ def test_what_does_not_fit_together_is_refused_before_training(tmp_path: Path) -
     refused("order of objective", model, rows, AskOne(order=Decreasing()))
     refused("order of validation_objective", model, rows, ask, validation=rows,
             validation_objective=AskOne(order=Decreasing()))  # fmt: skip
-    refused("objective: expected one for masked networks.*TinyNetwork.*got Chain", model, rows, one_pass(VARIABLES))
+    refused(
+        "objective: expected one for masked networks.*TinyNetwork.*got Chain",
+        model,
+        rows,
+        one_pass.objective(VARIABLES),
+    )
     refused("validation_objective: expected one for masked.*got Chain", model, rows, ask, validation=rows,
-            validation_objective=one_pass(VARIABLES))  # fmt: skip
-    refused("variables of objective: expected 4, as the model has, got 5", model, rows, mac_rest(5))
+            validation_objective=one_pass.objective(VARIABLES))  # fmt: skip
+    refused("variables of objective: expected 4, as the model has, got 5", model, rows, mac.objective_rest(5))
     refused("variables of validation_objective: expected 4.*got 3", model, rows, ask, validation=rows,
-            validation_objective=mac_rest(3))  # fmt: skip
+            validation_objective=mac.objective_rest(3))  # fmt: skip
     refused("validation", model, rows, ask, FitOptions(patience=3))
     refused("validation", model, rows, ask, validation_objective=ask)
     refused("resume", model, rows, ask, resume=True)

@@ -107,8 +107,8 @@ def untrained(factorizations: Collection[Factorization], what: str, *, else_pass
         expected = f"a trained model (fit sets model.readings{anyway})"
         return refuse(what, expected=expected, got="one whose readings are empty, that is, never trained")
     advice = (
-        "train with recipes.mac_inpainting to complete rows in the model's order, "
-        f"with recipes.one_pass or recipes.ardm for any part{anyway}"
+        "train with recipes.mac.objective_inpainting to complete rows in the model's order, "
+        f"with recipes.one_pass.objective or recipes.ardm.objective for any part{anyway}"
     )
     trained = ", ".join(factorization.value for factorization in PREFERENCE if factorization in factorizations)
     return refuse(what, expected=f"a model trained on these conditionals ({advice})", got=f"one trained for: {trained}")

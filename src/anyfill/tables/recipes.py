@@ -120,11 +120,11 @@ def _mlp(table: Table, objective: Objective, seed: int) -> _Parts:
 
 
 def _mlp_ardm(table: Table, seed: int) -> _Parts:
-    return _mlp(table, recipes.ardm(len(table.columns)), seed)
+    return _mlp(table, recipes.ardm.objective(len(table.columns)), seed)
 
 
 def _mlp_mac(table: Table, seed: int) -> _Parts:
-    return _mlp(table, recipes.mac_inpainting(len(table.columns)), seed)
+    return _mlp(table, recipes.mac.objective_inpainting(len(table.columns)), seed)
 
 
 def _one_pass(table: Table, seed: int) -> _Parts:
@@ -134,15 +134,15 @@ def _one_pass(table: Table, seed: int) -> _Parts:
         network = OnePassTransformer(
             kind_of(table), (count,), likelihood.width, width=64, depth=2, heads=4, positions="learned", dropout=0.1
         )
-    return _Parts(Model(network, likelihood), recipes.one_pass(count), 4e-3, 64)
+    return _Parts(Model(network, likelihood), recipes.one_pass.objective(count), 4e-3, 64)
 
 
 def _sfarm(table: Table, seed: int) -> _Parts:
-    return _Parts(recipes.sfarm_mlp(table.sizes, seed=seed), recipes.sfarm(len(table.columns)), 2e-3, 100)
+    return _Parts(recipes.sfarm.model(table.sizes, seed=seed), recipes.sfarm.objective(len(table.columns)), 2e-3, 100)
 
 
 def _ace_model(table: Table, seed: int) -> Model:
-    return recipes.ace_model(
+    return recipes.ace.model(
         table.sizes,
         width=128,
         depth=2,
@@ -157,26 +157,26 @@ def _ace_model(table: Table, seed: int) -> Model:
 
 
 def _ace(table: Table, seed: int) -> _Parts:
-    return _Parts(_ace_model(table, seed), recipes.ace(len(table.columns), samples=10), 1e-3, 64)
+    return _Parts(_ace_model(table, seed), recipes.ace.objective(len(table.columns), samples=10), 1e-3, 64)
 
 
 def _ace_mac(table: Table, seed: int) -> _Parts:
     count = len(table.columns)
-    # The edges of completions as well, unlike recipes.ace_mac: with MAC's alone no hole before a value could be filled.
+    # The edges of completions as well, unlike ace.objective_mac: with MAC's alone no hole before a value could be filled.
     questions = TheRest(Mixture((MacEdges(count), InpaintingEdges(count))))
     return _Parts(_ace_model(table, seed), SampledNormaliser(questions, samples=10), 1e-3, 64)
 
 
 def _vae(table: Table, seed: int) -> _Parts:
     count = len(table.columns)
-    model = recipes.vae_model(kind_of(table), count, likelihood_of(table), latent=_latent(count), seed=seed)
-    return _Parts(model, recipes.vae(count), 1e-3, 64)
+    model = recipes.vae.model(kind_of(table), count, likelihood_of(table), latent=_latent(count), seed=seed)
+    return _Parts(model, recipes.vae.objective(count), 1e-3, 64)
 
 
 def _miwae(table: Table, seed: int) -> _Parts:
     count = len(table.columns)
-    model = recipes.miwae_model(kind_of(table), count, likelihood_of(table), latent=_latent(count), width=64, seed=seed)
-    return _Parts(model, recipes.miwae(count, hidden=0.5), 1e-3, 64)
+    model = recipes.miwae.model(kind_of(table), count, likelihood_of(table), latent=_latent(count), width=64, seed=seed)
+    return _Parts(model, recipes.miwae.objective(count, hidden=0.5), 1e-3, 64)
 
 
 def _latent(variables: int) -> int:

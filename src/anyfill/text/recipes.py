@@ -1,10 +1,10 @@
 """Text: every method of the comparison as a model and an objective by name, at four sizes, all of the same trunk.
 
     name                  network                              corruption          objective of the same name in
-    "ardm"                bidirectional                        blank               recipes.baselines
+    "ardm"                bidirectional                        blank               recipes.ardm
     "mac_next", "mac_rest", "mac_inpainting"   likewise        blank               recipes.mac
     "sunmask"             bidirectional, stretched flag        noise, told         recipes.sunmask
-    "sundae"              the same                             noise, not told     recipes.sunmask
+    "sundae"              the same                             noise, not told     recipes.sundae
     "one_pass", "one_pass_filler"   causal, sorted blocks      none                recipes.one_pass
     "one_pass_spans"      the same                             none                this file
     "left_to_right"       the same                             none                this file
@@ -35,10 +35,7 @@ from anyfill.questions.mixture import Mixture
 from anyfill.questions.order import Increasing
 from anyfill.questions.regions import Spans
 from anyfill.questions.subsets import UniformSplits
-from anyfill.recipes.ardm import ardm
-from anyfill.recipes.mac import mac_inpainting, mac_next, mac_rest
-from anyfill.recipes.one_pass import one_pass, one_pass_filler
-from anyfill.recipes.sunmask import sundae, sunmask
+from anyfill.recipes import ardm, mac, one_pass, sundae, sunmask
 from anyfill.text.vocabulary import Vocabulary
 
 TextRecipe = Literal[
@@ -77,14 +74,14 @@ def one_pass_spans(variables: int, *, joint_share: float = 0.25, conditioned_sha
 
 
 _OBJECTIVES: dict[TextRecipe, Callable[[int], Objective]] = {
-    "ardm": ardm,
-    "mac_next": mac_next,
-    "mac_rest": mac_rest,
-    "mac_inpainting": mac_inpainting,
-    "sunmask": sunmask,
-    "sundae": sundae,
-    "one_pass": one_pass,
-    "one_pass_filler": one_pass_filler,
+    "ardm": ardm.objective,
+    "mac_next": mac.objective,
+    "mac_rest": mac.objective_rest,
+    "mac_inpainting": mac.objective_inpainting,
+    "sunmask": sunmask.objective,
+    "sundae": sundae.objective,
+    "one_pass": one_pass.objective,
+    "one_pass_filler": one_pass.objective_filler,
     "one_pass_spans": one_pass_spans,
     "left_to_right": left_to_right,
 }

@@ -42,10 +42,10 @@ def _check_objective(name: str, objective: Objective, model: Model) -> None:
     network = type(model.network).__name__
     if isinstance(objective, MaskedLoss) and model.is_one_pass:
         # It would learn p(x_j | known) in one order of the known and be asked in another.
-        expected = f"one for one-pass networks (recipes.one_pass), as {network} is"
+        expected = f"one for one-pass networks (recipes.one_pass.objective), as {network} is"
         raise refuse(name, expected=expected, got="MaskedLoss, for masked ones")
     if isinstance(objective, OnePassLoss) and not model.is_one_pass:
-        expected = f"one for masked networks (recipes.mac_rest), as {network} is"
+        expected = f"one for masked networks (recipes.mac.objective_rest), as {network} is"
         raise refuse(name, expected=expected, got="Chain, for one-pass ones")
     asked: object = getattr(getattr(objective, "questions", None), "variables", model.variables)
     if asked != model.variables:
