@@ -28,8 +28,7 @@ import numpy as np
 from common import ROOT, write_result
 from peers_apart import Measured, Peer, find_peers
 
-from anyfill.text.bleu import bleu, self_bleu
-from anyfill.text.ngrams import NgramTable, Sentences
+from anyfill.text.bleu import NgramTable, Sentences, bleu, self_bleu
 
 PEERS = ("nltk", "fast_bleu")
 SMALL, SAMPLE = 200, 10

@@ -36,12 +36,12 @@ from peers_apart import Measured, Peer, find_peers
 from torch import Generator, Tensor
 
 from anyfill.ising.asymptotics import ising_variance
+from anyfill.ising.blocks import k_blocks
 from anyfill.ising.chains import IndependentParallel, Kernel, KGibbs, run_chain, still
 from anyfill.ising.heat_bath import colours, gibbs_updates
 from anyfill.ising.model import Ising
 from anyfill.ising.spectra import poincare_constant
 from anyfill.networks.states import to_spins
-from anyfill.questions.blocks import k_blocks
 
 PEERS = ("dwave", "thrml")
 # Chains and sweeps that each may choose from: about the same number of updates within a row, some tenths of a second.

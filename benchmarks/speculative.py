@@ -35,8 +35,9 @@ from anyfill.model import Model
 from anyfill.questions import Factorization, Question
 from anyfill.samplers import CachedChain, Sampler, Speculative, sample
 from anyfill.samplers.drafts import NgramDraft
-from anyfill.text.characters import TEXT8, Windows
+from anyfill.text.corpus import Windows
 from anyfill.text.recipes import TEXT_SIZES, TextSize, text_model, text_objective
+from anyfill.text.vocabulary import TEXT8
 from anyfill.training import FitOptions, fit
 
 RECIPE = "one_pass_spans"

@@ -29,8 +29,8 @@ from anyfill.evaluation import log_prob
 from anyfill.model import Model
 from anyfill.questions import Factorization, Question, chain_rank
 from anyfill.rank import NEVER
-from anyfill.text.characters import TEXT8
 from anyfill.text.recipes import TEXT_SIZES, TextSize, text_model
+from anyfill.text.vocabulary import TEXT8
 from anyfill.training import load_model
 
 LENGTH, VALIDATION = 250, 500_000

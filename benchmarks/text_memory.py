@@ -28,11 +28,11 @@ import numpy as np
 import torch
 from common import write_result
 
-from anyfill.text.characters import TEXT8
-from anyfill.text.corpus_rows import Chunks
+from anyfill.text.corpus import Chunks
+from anyfill.text.encoding import encode_corpus
 from anyfill.text.recipes import text_model, text_objective
-from anyfill.text.token_encoding import encode_corpus
 from anyfill.text.token_file import open_tokens
+from anyfill.text.vocabulary import TEXT8
 from anyfill.training import FitOptions, fit
 
 LENGTH, BATCH, BAR = 128, 16, 2e9

@@ -32,9 +32,10 @@ from tables_common import data_folder
 from anyfill.evaluation import log_prob
 from anyfill.model import Model
 from anyfill.music.chorale import pitches_of
-from anyfill.music.chorales import Crops, read_jsb
+from anyfill.music.files import read_jsb
 from anyfill.music.recipe import one_pass_chorale, one_pass_chorale_model
-from anyfill.music.voice_leading import NoParallels
+from anyfill.music.sample import NoParallels
+from anyfill.music.training import Crops
 from anyfill.questions import Question
 from anyfill.rows import Rows
 from anyfill.samplers import CachedChain, Draw, sample

@@ -25,7 +25,7 @@ from tables_common import data_folder
 
 from anyfill.music import model as music_model
 from anyfill.music.chorale import REST
-from anyfill.music.chorales import read_jsb
+from anyfill.music.files import read_jsb
 
 BAR = 16
 
@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS / "sunmask_table2" / "shipped")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    model = music_model.load()
+    model = music_model.load_network()
     start = time.process_time()
     each = {
         name: drawn(model, arguments.samples, device="cpu", name=name, seed=arguments.seed) for name in arguments.draws

@@ -39,12 +39,11 @@ from anyfill.networks.transformer import Transformer
 from anyfill.questions import Question
 from anyfill.rows import Rows
 from anyfill.samplers import Anneal, CachedChain, Draw, Rewrite, sample
+from anyfill.text.corpus import Sentences
+from anyfill.text.encoding import encode
 from anyfill.text.recipes import text_model
-from anyfill.text.sentences import Sentences
-from anyfill.text.token_encoding import encode
-from anyfill.text.vocabulary import Vocabulary
-from anyfill.text.with_end import WithEnd
-from anyfill.text.words import Words, common_words
+from anyfill.text.vocabularies import Words, common_words
+from anyfill.text.vocabulary import Vocabulary, WithEnd
 
 LENGTH, TRAINING = 52, 9000
 CHAINS, DENOISERS = ("left_to_right", "one_pass"), ("sunmask", "sundae")

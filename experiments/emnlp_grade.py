@@ -18,8 +18,8 @@ import emnlp_common as news
 import emnlp_plot
 from common import RESULTS, write_result
 
+from anyfill.text.bleu import NgramTable
 from anyfill.text.metrics import grade_text
-from anyfill.text.ngrams import NgramTable
 
 LEVELS = (0.10, 0.15, 0.20, 0.25, 0.30)
 """BLEU-5 at which curves are compared."""

@@ -24,8 +24,8 @@ from random import Random
 
 import numpy as np
 
+from anyfill.text.bleu import NgramTable, Sentences
 from anyfill.text.metrics import grade_text
-from anyfill.text.ngrams import NgramTable, Sentences
 
 COLORS = ("#1b6ca8", "#c0392b", "#3a8f5c", "#d1843a", "#7d5ba6", "#4d4d4d")
 
@@ -55,7 +55,7 @@ def sweep(
     table = references if isinstance(references, NgramTable) else NgramTable.of(references, n)
     points: list[Point] = []
     for temperature in temperatures:
-        grade = grade_text(draw(temperature), table, most=n)
+        grade = grade_text(draw(temperature), table, max_n=n)
         points.append(Point(grade.bleu[-1], grade.self_bleu[-1], grade.sentences, temperature))
     return points
 

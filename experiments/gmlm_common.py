@@ -32,9 +32,9 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from common import write_result
 
 from anyfill.ising.asymptotics import ising_variance
+from anyfill.ising.blocks import k_blocks
 from anyfill.ising.estimation import Method, fit_ising
 from anyfill.ising.model import Ising
-from anyfill.questions.blocks import k_blocks
 
 SIZES = (100, 178, 316, 562, 1000, 1778, 3162, 5623, 10_000)
 COLORS = ("#c0392b", "#d1843a", "#3a8f5c", "#1b4f8a")

@@ -36,8 +36,8 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "benchmarks"))
 from common import RESULTS, environment, write_result
 
 from anyfill.ising.chains import IndependentParallel, KGibbs, first_hits
-from anyfill.ising.clique import Clique, LumpedChain, clique_kgibbs_matrix, clique_parallel_matrix
-from anyfill.ising.hitting import hitting_law, log_hitting_times, truncated_mean
+from anyfill.ising.clique_chains import Clique, LumpedChain, clique_kgibbs_matrix, clique_parallel_matrix
+from anyfill.ising.first_passage import hitting_law, log_hitting_times, truncated_mean
 from anyfill.ising.separation import ferromagnet
 
 VARIABLES, SIZE, FIELD, BUDGET = 10, 4, 5.0, 1000

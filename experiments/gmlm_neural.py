@@ -49,6 +49,7 @@ from common import RESULTS, write_result
 
 from anyfill.evaluation.mixing import learned_transition, stationary_law
 from anyfill.ising.asymptotics import ising_information, ising_variance
+from anyfill.ising.blocks import k_blocks
 from anyfill.ising.estimation import fit_ising
 from anyfill.ising.generalisation import Kind, generalisation_bound, log_covering
 from anyfill.ising.model import Ising
@@ -60,7 +61,6 @@ from anyfill.networks.states import all_codes
 from anyfill.objectives import MaskedLoss
 from anyfill.objectives.objective import Mean
 from anyfill.questions import KSubset, Question
-from anyfill.questions.blocks import k_blocks
 from anyfill.questions.question import at_once
 from anyfill.rows import Rows
 

@@ -44,7 +44,8 @@ from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer, Transformer
 from anyfill.objectives import Objective
 from anyfill.questions import Factorization, Increasing, Question
-from anyfill.text.characters import TEXT8, Windows
+from anyfill.text.corpus import Windows
+from anyfill.text.vocabulary import TEXT8
 from anyfill.training import FitOptions, JsonLines, fit
 
 METHODS = {

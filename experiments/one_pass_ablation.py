@@ -42,8 +42,9 @@ from text8_ask import ask
 from text8_common import Parts, options_of, read_parts, shown, spread, write_json
 
 from anyfill.model import Model
-from anyfill.text.characters import TEXT8, Windows
+from anyfill.text.corpus import Windows
 from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
+from anyfill.text.vocabulary import TEXT8
 from anyfill.training import fit
 
 NAME = "one_pass_ablation"

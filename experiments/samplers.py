@@ -45,9 +45,9 @@ from tables_common import data_folder, read_lines
 from text8_common import read_parts, shown, spread, turn, write_json
 
 from anyfill.samplers.drafts import NgramDraft
-from anyfill.text.characters import TEXT8
+from anyfill.text.vocabulary import TEXT8
 from anyfill.training import load_model
-from anyfill.training.folder import read_config
+from anyfill.training.checkpoint import read_config
 
 
 def measure(arguments: argparse.Namespace) -> None:

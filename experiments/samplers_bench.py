@@ -16,8 +16,8 @@ from anyfill.model import Model
 from anyfill.questions import Question
 from anyfill.samplers import Sample, sample, watch
 from anyfill.text.bleu import self_bleu
-from anyfill.text.characters import TEXT8
 from anyfill.text.metrics import blank_matches, distinct, ngram_entropy, stutter
+from anyfill.text.vocabulary import TEXT8
 
 SPACE = TEXT8.alphabet.index(" ")
 QUICK = 0.2
@@ -145,7 +145,7 @@ class Bench:
         words = [word for sentence in sentences for word in sentence[1:-1]]  # those at the ends may be cut
         return {
             "judge": self.judged(x),
-            "self_bleu_4": float(self_bleu(sentences, most=4)[:, 3].mean()),
+            "self_bleu_4": float(self_bleu(sentences, max_n=4)[:, 3].mean()),
             "distinct_2": distinct(sentences, 2),
             "entropy": ngram_entropy(sentences, 1),
             "stutter": stutter(sentences),

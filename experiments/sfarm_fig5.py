@@ -14,7 +14,7 @@ sfarm is the paper's network stopped early (``sfarm-stop`` of ``tables_common``)
 at hand: "draws" and "divergence", from joint draws; "quantiles", the divergence at equally likely points of each
 p(x_j | x_O) instead, which leaves less noise to mislead the choice; and "calibrated", the same held against what
 measuring told in up to 300 training rows, which is what ``TableModel.next_feature`` does with the rows it keeps
-(``anyfill.tables.reference``: the same function makes the chooser). Which one a model uses is chosen without
+(``anyfill.tables.measure``: the same function makes the chooser). Which one a model uses is chosen without
 any test row: a tenth of the training rows of the first splits is kept aside, models are trained on the rest, and the
 estimator with the lowest area (root mean squared error, relative to random, mean over sets) on the rows kept aside is
 taken for all sets and splits. The global order uses the same one ("quantiles" for "calibrated", which has an order of
@@ -66,7 +66,7 @@ from anyfill.tables.acquisition import acquire_rows, global_order
 from anyfill.tables.calibrated import Observed
 from anyfill.tables.choosers import AtRandom, Chooser, Informed, InOrder, Latent, Oracle, Rewarding
 from anyfill.tables.curves import Curves
-from anyfill.tables.reference import ROWS, calibrated_chooser, kept_rows
+from anyfill.tables.measure import ROWS, calibrated_chooser, kept_rows
 
 MODELS = {"auto": "auto", "sfarm": "sfarm-stop", "miwae": "miwae"}
 ESTIMATORS = ("draws", "divergence", "quantiles", "calibrated")

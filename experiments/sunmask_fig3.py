@@ -95,7 +95,7 @@ def main() -> None:
     parser.add_argument("--name", default="sunmask_fig3")
     arguments = parser.parse_args()
     model = resized(load_model(arguments.model).float().eval(), STEPS)
-    judge = resized(music_model.load().eval(), STEPS)
+    judge = resized(music_model.load_network().eval(), STEPS)
     piece = tune()
     codes = piece.codes()
     policy, draw = sunmask.sampler(arguments.variant, voices=4, rounds=arguments.rounds)

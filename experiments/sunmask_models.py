@@ -40,7 +40,8 @@ from tables_common import data_folder
 
 from anyfill.model import Model
 from anyfill.music.chorale import CODES, VOICES, pitches_of
-from anyfill.music.chorales import Crops, read_jsb
+from anyfill.music.files import read_jsb
+from anyfill.music.training import Crops
 from anyfill.objectives.masked import MaskedLoss
 from anyfill.questions import Question
 from anyfill.recipes import coconet, sundae, sunmask

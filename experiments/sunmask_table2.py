@@ -37,9 +37,10 @@ from common import RESULTS, write_result
 from tables_common import data_folder
 
 from anyfill.music.chorale import Chorale
-from anyfill.music.chorales import read_jsb, whole_windows
+from anyfill.music.files import read_jsb
 from anyfill.music.grades import Grade, grade_all
-from anyfill.music.keys import shift_home
+from anyfill.music.range import shift_home
+from anyfill.music.training import whole_windows
 
 PAPER = {
     "Bach GT": (4.91, 1.63),

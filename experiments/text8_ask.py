@@ -20,7 +20,7 @@ from anyfill.evaluation import LogProb, log_prob
 from anyfill.model import Model
 from anyfill.questions import Factorization, Question
 from anyfill.samplers import CachedChain, Follow, sample
-from anyfill.text.characters import TEXT8
+from anyfill.text.vocabulary import TEXT8
 
 
 def questions(rows: int, seed: int, device: torch.device | str, length: int) -> dict[str, Question]:

@@ -18,7 +18,8 @@ from torch import Tensor
 from anyfill.model import Model
 from anyfill.objectives import Objective
 from anyfill.rows import Rows
-from anyfill.text.characters import TEXT8, Windows
+from anyfill.text.corpus import Windows
+from anyfill.text.vocabulary import TEXT8
 from anyfill.training import FitOptions, FitResult, JsonLines, fit
 
 LENGTH, HELD_OUT = 250, 500_000

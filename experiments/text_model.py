@@ -49,9 +49,9 @@ from anyfill.evaluation import log_prob
 from anyfill.model import Model
 from anyfill.questions import Question
 from anyfill.samplers import CachedChain, Draw, sample
-from anyfill.text.characters import TEXT8
 from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
 from anyfill.text.vocabularies import vocabulary_notes
+from anyfill.text.vocabulary import TEXT8
 from anyfill.training import load_model, save_model
 
 RECIPE = "one_pass_spans"

@@ -19,11 +19,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from anyfill.music.chords import entry
-from anyfill.music.grades import grade_all, summary
-from anyfill.music.reference import gather
+from anyfill.music.features import entry
+from anyfill.music.grades import gather, grade_all, summary
+from anyfill.music.keys import LETTERS
 from anyfill.music.score import Note, Score
-from anyfill.music.spelling import LETTERS, spell
+from anyfill.music.spelling import spell
 
 TARGET = Path(__file__).parents[1] / "src/anyfill/evaluation/grades/bach_reference.json"
 SPAN = 14

@@ -9,19 +9,14 @@ music_surprise.png     the harmonisation again, coloured by surprise
 """
 
 import argparse
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
-from anyfill.music.choose import Wanted
-from anyfill.music.fill import fill, question_of
-from anyfill.music.harmonise import harmonise, tune_of
-from anyfill.music.model import load
-from anyfill.music.parts import Factorization
+from anyfill import music
+from anyfill.music import Note, Score
 from anyfill.music.piano_roll import Panel, draw_piano_roll
-from anyfill.music.quantise import Piece
-from anyfill.music.score import Note, Score
-from anyfill.music.scoring import score_piece
-from anyfill.music.surprise import draw_surprise
+from anyfill.music.request import Request
 
 PITCHES = {"G": 67, "A": 69, "B": 71, "C": 72, "D": 74}
 WORDS = "B B C D | D C B A | G G A B | B. A' A: | B B C D | D C B A | G G A B | A. G' G:"
@@ -47,26 +42,23 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path, default=Path(__file__).parents[1] / "docs/figures")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    model, folder = load(arguments.model), arguments.output
+    model, folder, seed = music.load(arguments.model), arguments.output, arguments.seed
 
-    tune = tune_of(Factorization(ode_to_joy(), Fraction(4)))
-    (best,) = harmonise(model, tune, Wanted(count=1, best=16, seed=arguments.seed))
-    draw_piano_roll(
-        [
-            Panel(tune.piece.chorale, "Ode to Joy: the tune", present=tune.piece.present),
-            Panel(best.chorale, "in four parts", locked=best.locked),
-        ],
-        folder / "music_harmonised.png",
-    )
+    tune = music.read(ode_to_joy())
+    (best,) = model.harmonise(ode_to_joy(), n=1, best=16, seed=seed)
+    panels = [
+        Panel(tune.chorale, "Ode to Joy: the tune", present=tune.present),
+        replace(best.panel(), title="in four parts"),
+    ]
+    draw_piano_roll(panels, folder / "music_harmonised.png")
 
-    whole = Piece(best.chorale, tune.piece.present | True)
-    question = question_of(whole, ASK)
-    ways = fill(model, question, Wanted(count=2, seed=arguments.seed))
-    after = [Panel(way.chorale, f"after: {n} of 2", locked=way.locked) for n, way in enumerate(ways, 1)]
-    before = Panel(best.chorale, f'before: --ask "{ASK}"', present=~question.asked)
+    asked = Request.fill(best, ASK).asked
+    ways = model.fill(best, ask=ASK, n=2, seed=seed)
+    after = [replace(way.panel(), title=f"after: {n} of 2") for n, way in enumerate(ways, 1)]
+    before = Panel(best.chorale, f'before: --ask "{ASK}"', present=~asked)
     draw_piano_roll([before, *after], folder / "music_filled.png")
 
-    draw_surprise(score_piece(model, whole), folder / "music_surprise.png", title="Ode to Joy, harmonised")
+    model.score(best).save(folder / "music_surprise.png", title="Ode to Joy, harmonised")
 
 
 if __name__ == "__main__":

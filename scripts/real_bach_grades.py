@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from anyfill.music.chorale import Chorale
-from anyfill.music.chorales import read_jsb, whole_windows
+from anyfill.music.files import read_jsb
 from anyfill.music.grades import grade_all, summary
 from anyfill.music.quantise import quantise
 from anyfill.music.score import Score
+from anyfill.music.training import whole_windows
 
 TARGET = Path(__file__).parents[1] / "src/anyfill/music/real_bach.json"
 STEPS = 128

@@ -7,8 +7,9 @@ import torch
 from hypothesis import settings
 from torch import Generator, nn
 
-from anyfill.likelihoods import Gaussian
+from anyfill.likelihoods import Categorical, Gaussian
 from anyfill.model import Model
+from anyfill.networks import Discrete, OnePassTransformer, Transformer
 from anyfill.networks.network import Unspecified
 from anyfill.questions import Factorization
 
@@ -79,3 +80,40 @@ def normal_model():
         return Model(NormalJoint(covariance, loading), Gaussian(), factorizations=[Factorization.ANY_ORDER])
 
     return make
+
+
+@pytest.fixture(scope="session")
+def tiny_model():
+    """Makes a tiny model of codes with random weights, so that everything it could answer can be listed."""
+
+    def make(
+        codes: int = 3, length: int = 6, factorizations=(Factorization.DIRECT,), *, one_pass=True, seed=0
+    ) -> Model:
+        """A model of random, far from uniform, conditionals."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            kind = OnePassTransformer if one_pass else Transformer
+            network = kind(Discrete(codes), (length,), codes, width=16, depth=1, heads=2)
+            for weights in network.parameters():  # some begin as zero, and the network would hardly look around
+                weights.data += 0.2 * torch.randn_like(weights)
+        return Model(network, Categorical(codes), factorizations=factorizations).eval()
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def step_by_step():
+    """log p of codes, place by place."""
+
+    def value(model: Model, codes, given: int = 0) -> float:
+        """log p(codes behind the first ``given`` | those), place by place: what one pass must agree with."""
+        x = torch.zeros(1, model.variables, dtype=torch.int64)
+        x[0, : len(codes)] = torch.as_tensor(codes)
+        total = 0.0
+        for place in range(given, len(codes)):
+            known = torch.arange(model.variables).unsqueeze(0) < place
+            with model.evaluating():
+                total += float(model.marginals(x, known).log_prob(x)[0, place])
+        return total
+
+    return value

@@ -16,6 +16,7 @@ from torch import nn
 import anyfill
 from anyfill import corruption, networks, objectives, questions, samplers, training
 from anyfill import likelihoods as likes
+from anyfill.ising import blocks
 from anyfill.ising.chains import BlockDynamics, IndependentParallel, Kernel, KGibbs
 from anyfill.ising.model import Ising
 from anyfill.ising.pseudolikelihood import Pseudolikelihood
@@ -24,10 +25,10 @@ from anyfill.networks.network import Cached, Network, OnePass, Windowed
 from anyfill.rows import Rows
 from anyfill.tables.calibrated import Calibrated, Observed
 from anyfill.tables.choosers import AtRandom, Chooser, Informed, InOrder, Latent, Oracle, Rewarding
-from anyfill.tables.gaussian import GaussianJoint
-from anyfill.tables.held_out import CrossFitLoss, HeldOutLoss
+from anyfill.tables.cross_fit import CrossFitLoss, HeldOutLoss
+from anyfill.tables.gaussian_joint import GaussianJoint
 from anyfill.tables.quantiles import Quantiles
-from anyfill.tables.residual_ensemble import GaussianResidualEnsemble
+from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.training.describe import build, describe, exported_parts
 
 N = 4
@@ -94,11 +95,11 @@ OBJECTIVES = [
     objectives.SampledNormaliser(FAMILIES[0]),
     CrossFitLoss(FAMILIES[0], (0, 1)),
     HeldOutLoss(N, (0, 1)),
-    Pseudolikelihood(questions.k_blocks(N, 2)),
+    Pseudolikelihood(blocks.k_blocks(N, 2)),
 ]
 BLOCKS = [
-    questions.k_blocks(N, 2),
-    questions.AdaptiveBlocks(questions.k_blocks(N, 2).subsets, lambda x: torch.ones(len(x), 6)),
+    blocks.k_blocks(N, 2),
+    blocks.AdaptiveBlocks(blocks.k_blocks(N, 2).subsets, lambda x: torch.ones(len(x), 6)),
 ]
 KERNELS = [KGibbs(2), BlockDynamics(BLOCKS[0]), IndependentParallel()]
 WEIGHTS = [
@@ -137,7 +138,7 @@ CONTRACTS: list[tuple[list[Any], type]] = [
     (CHOOSERS, Chooser),
     (REWARDING, Rewarding),
     (CORRUPTIONS, corruption.Corruption),
-    (BLOCKS, questions.Blocks),
+    (BLOCKS, blocks.Blocks),
     (KERNELS, Kernel),
     (SINKS, training.MetricSink),
 ]

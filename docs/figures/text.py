@@ -16,8 +16,8 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.patches import Rectangle
 
 from anyfill.text.model import load
+from anyfill.text.reading import Source
 from anyfill.text.scoring import Scorer, Totals
-from anyfill.text.stream import Source
 
 TEXT = (
     "The first railway between Liverpool and Manchester opened in 1830. Its trains were pulled by steam locomotives, "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from anyfill.lazy import lazily
 
 if TYPE_CHECKING:
+    from anyfill import ising, music, text
     from anyfill.conditional import Conditional
     from anyfill.evaluation import LogProb, consistency, log_prob
     from anyfill.model import Model
@@ -36,10 +37,13 @@ __all__ = [
     "__version__",
     "consistency",
     "fit",
+    "ising",
     "load_model",
     "log_prob",
+    "music",
     "sample",
     "save_model",
+    "text",
 ]
 
 _HOME = {
@@ -54,10 +58,13 @@ _HOME = {
     "TableModel": "tables.estimator",
     "consistency": "evaluation",
     "fit": "training",
+    "ising": "ising",
     "load_model": "training",
     "log_prob": "evaluation",
+    "music": "music",
     "sample": "samplers",
     "save_model": "training",
+    "text": "text",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOME)

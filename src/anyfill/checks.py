@@ -1,9 +1,13 @@
-"""One way to refuse bad input: a sentence that names what, where, what was expected and what came instead."""
+"""One way to refuse bad input: a sentence that names what, where, what was expected and what came instead.
 
-from collections.abc import Callable, Sequence
+Command lines import it before they know what they will need: nothing here loads torch.
+"""
 
-import torch
-from torch import Tensor
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def refuse(what: str, *, expected: str, got: object) -> ValueError:
@@ -19,6 +23,12 @@ def require_count(name: str, value: object, *, minimum: int = 1, maximum: int | 
         raise refuse(name, expected=expected, got=repr(value))
 
 
+def require_counts(part: object, *names: str, minimum: int = 1) -> None:
+    """Refuse a part unless these of its attributes are whole numbers from ``minimum`` up."""
+    for name in names:
+        require_count(name, getattr(part, name), minimum=minimum)
+
+
 def require_positive(name: str, value: int | float) -> None:
     """Refuse a number that is not above zero (booleans and NaN are not numbers here)."""
     if isinstance(value, bool) or not value > 0:
@@ -31,13 +41,14 @@ def require_probability(name: str, value: float) -> None:
         raise refuse(name, expected="a number from 0 to 1", got=repr(value))
 
 
-def require_member(name: str, value: object, allowed: Sequence[object]) -> None:
+def require_member(name: str, value: object, allowed: Collection[object]) -> None:
     """Refuse anything but one of these."""
     if value not in allowed:
-        raise refuse(name, expected=" or ".join(map(repr, allowed)), got=repr(value))
+        *others, last = map(repr, allowed)
+        raise refuse(name, expected=f"{', '.join(others)} or {last}" if others else last, got=repr(value))
 
 
-def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> None:
+def require_shape(name: str, tensor: "Tensor", shape: Sequence[int | None]) -> None:
     """Refuse a tensor whose shape differs from ``shape``; ``None`` stands for any length."""
     fits = tensor.dim() == len(shape) and all(want is None or want == have for want, have in zip(shape, tensor.shape))
     if not fits:
@@ -45,7 +56,7 @@ def require_shape(name: str, tensor: Tensor, shape: Sequence[int | None]) -> Non
         raise refuse(f"shape of {name}", expected=wanted, got=tuple(tensor.shape))
 
 
-def refuse_cells(bad: Tensor, x: Tensor, expected: str | Callable[[int], str], *, what: str = "value") -> None:
+def refuse_cells(bad: "Tensor", x: "Tensor", expected: str | Callable[[int], str], *, what: str = "value") -> None:
     """Refuse rows x (B, N) with a bad cell (bool (B, N)), naming the first; ``expected`` may depend on its variable."""
     if bool(bad.any()):
         row, variable = (int(i) for i in bad.nonzero()[0])
@@ -53,7 +64,7 @@ def refuse_cells(bad: Tensor, x: Tensor, expected: str | Callable[[int], str], *
         raise refuse(f"{what} at row {row}, variable {variable}", expected=wanted, got=x[row, variable].item())
 
 
-def require_bool(name: str, tensor: Tensor) -> None:
+def require_bool(name: str, tensor: "Tensor") -> None:
     """Refuse a tensor that is not boolean: a 0/1 mask of unknown polarity is how mistakes begin."""
-    if tensor.dtype != torch.bool:
+    if str(tensor.dtype) != "torch.bool":
         raise refuse(f"dtype of {name}", expected="torch.bool (True = known)", got=tensor.dtype)

@@ -21,8 +21,8 @@ def test_a_sweep_has_the_mean_scores_of_what_is_drawn_at_each_temperature():
     for point, (temperature, sentences) in zip(points, sets.items(), strict=True):
         assert point.temperature == temperature
         assert point.sentences == len(sentences)
-        assert point.bleu == pytest.approx(bleu(sentences, text[50:], most=3)[:, 2].mean())
-        assert point.self_bleu == pytest.approx(self_bleu(sentences, most=3)[:, 2].mean())
+        assert point.bleu == pytest.approx(bleu(sentences, text[50:], max_n=3)[:, 2].mean())
+        assert point.self_bleu == pytest.approx(self_bleu(sentences, max_n=3)[:, 2].mean())
 
 
 def test_a_curve_is_read_between_its_points_and_nowhere_else():

@@ -26,9 +26,9 @@ from anyfill.networks import Discrete, EnumeratedJoint, OnePassTransformer, Tran
 from anyfill.questions import Factorization, Question, Shuffled
 from anyfill.samplers import Confidence, EntropyBounded, Follow, Sampler, sample
 from anyfill.samplers.drafts import NgramDraft
-from anyfill.text.characters import TEXT8
 from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
 from anyfill.text.vocabularies import vocabulary_notes
+from anyfill.text.vocabulary import TEXT8
 from anyfill.training import save_model
 
 TEXT = "the cat sat on the mat and the dog lay by the door of the old house "

@@ -29,8 +29,8 @@ from anyfill.rows import Rows
 from anyfill.tables.calibrated import Calibrated
 from anyfill.tables.choosers import Informed
 from anyfill.tables.gaussian_em import gaussian_em_model
+from anyfill.tables.measure import calibrated_chooser, kept_rows
 from anyfill.tables.quantiles import Quantiles
-from anyfill.tables.reference import calibrated_chooser, kept_rows
 
 
 def correlated(rows: int, variables: int = 4, seed: int = 0) -> torch.Tensor:

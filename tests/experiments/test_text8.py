@@ -16,8 +16,8 @@ from torch import Generator
 
 from anyfill.evaluation import log_prob
 from anyfill.questions import Factorization, Question
-from anyfill.text.characters import TEXT8
 from anyfill.text.recipes import text_model, text_objective
+from anyfill.text.vocabulary import TEXT8
 from anyfill.training import load_model, save_model
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))

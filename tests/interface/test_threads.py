@@ -1,5 +1,7 @@
 """Threads are measured, and put back."""
 
+import os
+
 import pytest
 import torch
 
@@ -30,3 +32,13 @@ def test_measuring_leaves_the_setting_alone() -> None:
     before = torch.get_num_threads()
     assert 1 <= best_threads(lambda: torch.ones(10).sum()) <= before
     assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize(("load", "threads"), [(0.2, 4), (5.9, 2), (7.9, 1), (40.0, 1)])
+def test_threads_are_those_that_nobody_uses(monkeypatch: pytest.MonkeyPatch, load: float, threads: int) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 8)
+    assert module.free_threads() == threads
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    assert module.free_threads() == 1

@@ -16,11 +16,11 @@ from anyfill.ising.asymptotics import (
     mean_score_covariance,
     score_covariance,
 )
-from anyfill.ising.block_means import block_means
+from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
+from anyfill.ising.dynamics import block_means
 from anyfill.ising.model import Ising
 from anyfill.ising.spectra import poincare_constant
 from anyfill.networks.states import all_codes, state_numbers
-from anyfill.questions.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 
 MODELS = 50
 CLOSE = 1e-10

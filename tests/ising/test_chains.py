@@ -11,10 +11,10 @@ import torch
 from scipy.stats import chi2, chisquare
 from torch import Generator
 
+from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.ising.chains import BlockDynamics, IndependentParallel, Kernel, KGibbs, first_hits, run_chain, still
 from anyfill.ising.model import Ising
 from anyfill.networks.states import all_codes, state_numbers, to_spins
-from anyfill.questions.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 
 N = 4
 CODES = all_codes(N)

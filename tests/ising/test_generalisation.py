@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from anyfill.ising.blocks import AdaptiveBlocks, Blocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.ising.estimation import fit_ising
 from anyfill.ising.generalisation import (
     GeneralisationBound,
@@ -20,7 +21,6 @@ from anyfill.ising.generalisation import (
 from anyfill.ising.model import Ising
 from anyfill.ising.tensorization import conditional_divergence, tensorization_bound
 from anyfill.networks.states import all_codes, state_numbers
-from anyfill.questions.blocks import AdaptiveBlocks, Blocks, FixedBlocks, k_blocks, subsets_of
 
 
 def seeded(seed: int = 0) -> torch.Generator:

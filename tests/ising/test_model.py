@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 from torch import Generator, Tensor
 
-from anyfill.ising.block_means import block_means
+from anyfill.ising.dynamics import block_means
 from anyfill.ising.model import Ising
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model

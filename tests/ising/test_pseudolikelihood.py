@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Generator, Tensor
 
+from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.ising.model import Ising
 from anyfill.ising.pseudolikelihood import ExactBlocks, Pseudolikelihood, adaptive_log_prob
 from anyfill.likelihoods import Categorical
@@ -14,7 +15,6 @@ from anyfill.networks.exact import EnumeratedJoint
 from anyfill.networks.states import all_codes, state_numbers
 from anyfill.objectives.objective import Objective
 from anyfill.questions import Factorization, KSubset
-from anyfill.questions.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.rank import NEVER
 from anyfill.rows import Rows
 from anyfill.training import FitOptions, fit

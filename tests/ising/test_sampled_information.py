@@ -3,11 +3,10 @@
 import pytest
 import torch
 
-from anyfill.ising.asymptotics import ising_information
+from anyfill.ising.asymptotics import ising_information, sampled_information
+from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.ising.model import Ising
-from anyfill.ising.sampled_information import sampled_information
 from anyfill.networks.states import all_codes, state_numbers
-from anyfill.questions.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 
 
 def fixed():

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyfill.ising.clique import Clique, clique_kgibbs_matrix, clique_parallel_matrix
-from anyfill.ising.hitting import HittingLaw, hitting_law
+from anyfill.ising.clique_chains import Clique, clique_kgibbs_matrix, clique_parallel_matrix
+from anyfill.ising.first_passage import HittingLaw, hitting_law
 from anyfill.ising.separation import ferromagnet, modes, reach_bound, separation, stuck_bound
 
 STRONG = Clique((0.5, 0.2, 0.4), (0.3, -0.2), 2.5)

@@ -5,11 +5,18 @@ import math
 import pytest
 import torch
 
+from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.ising.dynamics import apply_dynamics, transition_matrix
 from anyfill.ising.model import Ising
-from anyfill.ising.spectra import mixing_time, poincare_constant, slowest_mode, spectrum
-from anyfill.networks.states import state_numbers
-from anyfill.questions.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
+from anyfill.ising.spectra import (
+    independent_parallel_law,
+    independent_parallel_matrix,
+    mixing_time,
+    poincare_constant,
+    slowest_mode,
+    spectrum,
+)
+from anyfill.networks.states import all_codes, state_numbers
 
 METHODS = pytest.mark.parametrize("method", ["dense", "lanczos"])
 
@@ -68,14 +75,14 @@ def test_a_restarted_search_finds_the_same_and_its_error_estimate_holds(generato
     law = Ising.lattice(3, 3, 0.5, periodic=True).log_joint().detach()
     exact = slowest_mode(law, k_blocks(9, 1), method="dense")
     for steps in (5, 15, 20, 40):
-        short = slowest_mode(law, k_blocks(9, 1), method="lanczos", most_steps=steps)
+        short = slowest_mode(law, k_blocks(9, 1), method="lanczos", max_steps=steps)
         assert short.steps <= steps
         assert short.constant <= exact.constant * (1 + 1e-10)  # a value attained: never too large
         if steps > 5:  # the slowest function is seen: the estimate is of its eigenvalue
             assert abs(short.gap - exact.gap) <= short.error + 1e-13
         assert short.converged == (steps == 40)
     with pytest.raises(ValueError, match=r"expected an error below 1e-10 of the gap, got .* after 5 steps"):
-        poincare_constant(law, k_blocks(9, 1), method="lanczos", most_steps=5)
+        poincare_constant(law, k_blocks(9, 1), method="lanczos", max_steps=5)
     monkeypatch.setattr("anyfill.ising.spectra.ROOM", 10)
     other = slowest_mode(law, k_blocks(9, 1), method="lanczos", generator=generator)
     assert other.converged
@@ -129,3 +136,54 @@ def test_bad_input_is_refused_in_a_sentence(generator):
         poincare_constant(even.log(), k_blocks(2, 1), method="power")
     with pytest.raises(ValueError, match="at least two states"):
         poincare_constant(torch.tensor([0.0, -math.inf]), k_blocks(1, 1))
+
+
+@pytest.mark.parametrize("pairs", ["once", "twice"])
+@pytest.mark.parametrize("variables", [1, 3, 6])
+def test_the_stationary_law_is_the_product_of_cosh_and_the_chain_is_reversible(pairs, variables, generator):
+    for scale in (0.3, 2.0):
+        ising = Ising.random(variables, generator=generator, coupling_scale=scale, pairs=pairs)
+        matrix, law = independent_parallel_matrix(ising), independent_parallel_law(ising).exp()
+        torch.testing.assert_close(matrix.sum(1), torch.ones(2**variables, dtype=torch.float64))
+        torch.testing.assert_close(law @ matrix, law, rtol=0, atol=1e-14)
+        flow = law.unsqueeze(1) * matrix
+        torch.testing.assert_close(flow, flow.T, rtol=1e-10, atol=1e-16)
+        assert bool((matrix > 0).all())
+
+
+def test_each_spin_is_redrawn_from_its_exact_conditional_of_the_old_state(generator):
+    ising = Ising.random(4, generator=generator, pairs="twice")
+    codes = all_codes(4)
+    expected = torch.ones(16, 16, dtype=torch.float64)
+    for i in range(4):
+        known = torch.ones(16, 4, dtype=torch.bool)
+        known[:, i] = False
+        answer = ising(codes, known)[:, i].detach().exp()  # (16, 2): p(x_i | the rest of the old state)
+        expected *= answer[:, codes[:, i]]
+    torch.testing.assert_close(independent_parallel_matrix(ising), expected)
+
+
+def test_its_law_is_the_models_only_without_couplings(generator):
+    ising = Ising.random(4, generator=generator)
+    assert (independent_parallel_law(ising).exp() - ising.log_joint().exp()).abs().max() > 1e-2
+    alone = Ising.clique(4, 1, 0.0, [0.3, -0.2, 1.0, 0.0])
+    torch.testing.assert_close(
+        independent_parallel_law(alone), ising.log_joint().detach() * 0 + alone.log_joint().detach()
+    )
+
+
+def test_strong_couplings_give_eigenvalues_near_minus_one_and_keep_their_digits():
+    """Two spins at J: the odd pair (0, 1), (1, 0) swap for ever; block dynamics have no negative eigenvalue."""
+    ising = Ising.complete(2, 3.0)
+    values = spectrum(independent_parallel_matrix(ising), independent_parallel_law(ising).exp())
+    assert values[-1] < -0.9
+    strong = Ising.complete(4, 50.0, 5.0)
+    assert bool(independent_parallel_law(strong).isfinite().all())
+    assert bool(independent_parallel_matrix(strong).isfinite().all())
+
+
+def test_too_many_variables_are_refused_with_what_it_would_need():
+    with pytest.raises(ValueError, match="at most 14, got 16"):
+        independent_parallel_matrix(Ising.complete(16, 0.1))
+    with pytest.raises(ValueError, match="at most 20"):
+        independent_parallel_law(Ising.complete(21, 0.1))

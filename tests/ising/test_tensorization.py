@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from anyfill.ising.blocks import AdaptiveBlocks, Blocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.ising.model import Ising
 from anyfill.ising.spectra import poincare_constant
 from anyfill.ising.tensorization import (
@@ -17,7 +18,6 @@ from anyfill.ising.tensorization import (
     tensorization_ratio,
 )
 from anyfill.networks.states import all_codes
-from anyfill.questions.blocks import AdaptiveBlocks, Blocks, FixedBlocks, k_blocks, subsets_of
 
 
 def seeded(seed: int = 0) -> torch.Generator:

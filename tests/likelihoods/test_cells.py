@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, Tensor
 
-from anyfill.likelihoods import cells
+from anyfill.likelihoods import grid as cells
 
 component = st.tuples(st.floats(0.01, 1), st.floats(-20, 20), st.floats(-6, 2).map(math.exp))  # weight, mean, scale
 mixtures = st.lists(component, min_size=1, max_size=4)

@@ -19,8 +19,7 @@ from anyfill.likelihoods import (
     Mixed,
     SpikedMixture,
 )
-from anyfill.likelihoods.families import families_of
-from anyfill.likelihoods.mixed import code_sizes
+from anyfill.likelihoods.mixed import code_sizes, families_of
 
 # Steps, spikes, floors and sizes all differ; 0 and 1 are values of every column.
 COLUMNS: tuple[Likelihood, ...] = (

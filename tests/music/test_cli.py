@@ -47,10 +47,10 @@ def run(place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixt
 
     def call(*arguments: str) -> tuple[int, str, str]:
         capsys.readouterr()
-        told: list[str] = []
+        given: list[str] = []
         for one in arguments:
-            told += ["--model", str(place / "model")] if one == "-M" else [there.get(one, one)]
-        code = cli.run(["music", *told])
+            given += ["--model", str(place / "model")] if one == "-M" else [there.get(one, one)]
+        code = cli.run(["music", *given])
         shown = capsys.readouterr()
         return code, shown.out, shown.err
 
@@ -251,16 +251,16 @@ def test_a_piece_of_a_jsb_file_is_scored_graded_and_filled_by_name(run) -> None:
 
 
 def test_an_interrupt_keeps_the_pieces_that_are_done_and_the_seed_is_said_first(run, monkeypatch) -> None:
-    from anyfill.music.output import Written
+    from anyfill.music import Piece
 
-    whole = Written.data
+    whole = Piece.save
 
-    def interrupted(self: Written, kind: str) -> bytes:
+    def interrupted(self: Piece, path: Path) -> None:
         if Path("out/chorale-3-2.mid").exists():
             raise KeyboardInterrupt
-        return whole(self, kind)
+        whole(self, path)
 
-    monkeypatch.setattr(Written, "data", interrupted)
+    monkeypatch.setattr(Piece, "save", interrupted)
     code, out, _ = run("generate", "--bars", "1", "-n", "3", "--seed", "3", "--only", "midi", "-M")
     assert code == cli.INTERRUPTED
     assert out.splitlines() == ["seed 3", "wrote out/chorale-3-1.mid", "wrote out/chorale-3-2.mid"]
@@ -271,9 +271,7 @@ def test_score_speaks_of_other_metres_changes_and_moved_pieces_as_fill_does(run)
     rng = np.random.default_rng(0)
     steps = np.cumsum(rng.integers(-1, 2, (4, 12)), axis=1) + np.array([[82], [76], [70], [64]])
     high = Chorale.of(np.repeat(steps.clip(40, 86), 4, axis=1).astype(np.int16), bar=12)
-    from anyfill.music.range import moved
-
-    write_score(moved(high.score(), 12), "high.mid")
+    write_score(high.score().transposed(12), "high.mid")
     for arguments in (("score", "high.mid", "-M"), ("fill", "high.mid", "--ask", "alto 1", "-n", "1", "-M")):
         code, _, err = run(*arguments)
         assert code == 0
@@ -290,10 +288,10 @@ def test_alternatives_that_must_be_alike_are_written_once_and_said(run) -> None:
 
 
 def test_generate_draws_again_where_a_piece_is_still_unless_as_drawn(run, monkeypatch) -> None:
-    from anyfill.music import choose
+    from anyfill.music import sample
 
     verdicts = iter([True, False, False])
-    monkeypatch.setattr(choose, "is_still", lambda _: next(verdicts))
+    monkeypatch.setattr(sample, "is_still", lambda _: next(verdicts))
     arguments = ("generate", "--bars", "1", "-n", "2", "--seed", "3", "--only", "midi", "-M")
     code, out, _ = run(*arguments)
     assert code == 0

@@ -1,27 +1,35 @@
-"""Features counted by hand."""
+"""Features, chords and repeated sequences, counted by hand and against their definitions."""
 
 import pytest
-from written_scores import score, transposed
+from hypothesis import example, given
+from hypothesis import strategies as st
+from written_scores import score, transposed, voice
 
 from anyfill.music.features import (
+    chord_kinds,
     count_notes,
     degree,
+    entry,
     interval_counts,
+    kind_of,
     note_counts,
     parallel_counts,
+    repeated_sequences,
+    repeats,
     rhythm_counts,
 )
-from anyfill.music.key_profile import Key
-from anyfill.music.spelling import Piece, spell
+from anyfill.music.grades import bach_reference
+from anyfill.music.keys import Key
+from anyfill.music.spelling import SpelledPiece, place_of, spell
 
 STILL = "C3/4"
 
 
-def piece(*voices: str) -> Piece:
+def piece(*voices: str) -> SpelledPiece:
     return spell(score(*voices), protocol="paper")
 
 
-def pair(upper: str, lower: str) -> Piece:
+def pair(upper: str, lower: str) -> SpelledPiece:
     return piece(upper, lower, "r/4", "r/4")
 
 
@@ -87,3 +95,99 @@ def test_intervals_have_direction_and_rests_break_them() -> None:
 def test_without_names_of_the_source_the_first_interval_is_dropped() -> None:
     plain = transposed(score("C4/1 E4/1 r/1 F4/1 D4/1 D4/1", "r/6", "r/6", "C3/6"), 0)
     assert interval_counts(spell(plain, protocol="paper"), 0) == {"m-3": 1, "P1": 1}
+
+
+TABLE = bach_reference()[1]
+
+
+def kind(*names: str) -> str:
+    notes = [voice(f"{name}/1")[0] for name in names]
+    return kind_of(tuple((note.pitch or 0, place_of(note.name or "")) for note in notes), TABLE)
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("C3 G3 E4 C5", "major"),
+        ("E3 G3 C4 C5", "major"),
+        ("D3 A3 F4", "minor"),
+        ("B2 D3 F3", "diminished"),
+        ("C3 E3 G#3", "augmented"),
+        ("G2 D3 B3 F4", "dominant-seventh"),
+        ("F2 G3 B3 D4", "dominant-seventh"),
+        ("B2 A3 D4 F4", "half-diminished-seventh"),
+        ("G#2 F3 B3 D4", "diminished-seventh"),
+        ("C3 F3 G3", "suspended-fourth"),
+        ("C3 G3", "power"),
+        ("C3 D3", "unidentifiable"),
+        ("C3 C4", "unidentifiable"),
+        ("C3", "pedal"),
+    ],
+)
+def test_chords_have_their_kinds(names: str, expected: str) -> None:
+    assert kind(*names.split()) == expected
+
+
+def test_of_two_pitches_with_one_letter_the_lower_one_counts() -> None:
+    assert entry([0, 1, 8]) != entry([0, 8, 1])
+    assert entry([0, 4, 1]) == entry([0, 1, 4, 0])
+    assert kind("G2", "D4", "D-5") == "power"
+    assert kind("G2", "D-4", "D4") == "unidentifiable"
+
+
+def test_every_beginning_and_end_makes_a_slice() -> None:
+    piece = spell(score("C4/1 A3/1 B-3/2", "G3/4", "E3/4", "C3/2 C3/1 r/1"), protocol="paper")
+    sixth, diminished = kind("C3", "E3", "G3", "A3"), kind("E3", "G3", "B-3")
+    assert (sixth, diminished) == ("minor-seventh", "diminished")
+    assert chord_kinds(piece, TABLE) == {"major": 1, sixth: 1, "dominant-seventh": 1, diminished: 1}
+
+
+def test_a_note_tied_over_the_bar_sounds_with_its_own_bar_only() -> None:
+    piece = spell(score("G4/3 C5/5", "E4/4 D4/4", "C4/4 B3/4", "C3/4 G3/4"), protocol="paper")
+    # bar 1: C C E G · C C E C · C alone while bar 2 lasts; bar 2: G B D, without the C above it
+    assert chord_kinds(piece, TABLE) == {"major": 2, "pedal": 1, kind("C3", "C4", "E4", "C5"): 1}
+
+
+def test_a_slice_without_notes_does_not_count() -> None:
+    piece = spell(score("C5/1 r/1", "G4/1 r/1", "E4/1 r/1", "C4/1 r/1"), protocol="paper")
+    assert chord_kinds(piece, TABLE) == {"major": 1}
+
+
+NOTES = st.lists(st.sampled_from(["a", "b", "a\0", "b\0"]), max_size=9)
+
+
+def by_definition(notes: list[str]) -> dict[str, int]:
+    whole = "".join(notes)
+    times: dict[str, int] = {}
+    for start, letter in enumerate(whole):
+        for end in range(start + 1, len(whole) + 1):
+            part = whole[start:end]
+            if letter != "\0" and sum(one != "\0" for one in part) >= 2:
+                times[part] = times.get(part, 0) + 1
+    often = {part: n for part, n in times.items() if n >= 2}
+    return {
+        part: n
+        for part, n in often.items()
+        if not any(len(other) > len(part) and part in other and often[other] == n for other in often)
+    }
+
+
+@given(NOTES)
+@example(["a"] * 6)
+@example(["a", "b", "a", "b", "a\0", "b"])
+def test_repeats_are_those_of_the_definition(notes: list[str]) -> None:
+    assert repeats(notes) == by_definition(notes)
+
+
+def test_a_bar_sung_twice_counts_twice_at_its_length() -> None:
+    tune, still = "C4/1 D4/1 E4/2", "C3/8"
+    piece = spell(score(f"{tune} {tune}", still, still, still), protocol="paper")
+    assert repeated_sequences(piece) == {16: 2}
+
+
+def test_the_same_sequence_in_two_voices_counts_as_the_lower_one_has_it() -> None:
+    twice, thrice = "C4/1 D4/1 C4/1 D4/1 E4/2", "C4/1 D4/1 C4/1 D4/1 C4/1 D4/1"
+    still = "C3/6"
+    piece = spell(score(twice, thrice, still, still), protocol="paper")
+    assert repeats(["C\0\0\0", "D\0\0\0"] * 2 + ["E" + "\0" * 7]) == {"C\0\0\0D\0\0\0": 2}
+    assert repeated_sequences(piece) == {8: 3, 16: 2}

@@ -1,4 +1,4 @@
-"""Small pieces of MusicXML, written by hand."""
+"""MusicXML as notation programs write it, and XML that is refused."""
 
 import io
 import zipfile
@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from anyfill.music.musicxml import read_musicxml
-from anyfill.music.parts import Factorization
+from anyfill.music.musicxml import MAX_BYTES, parse_markup, read_musicxml, unzip
+from anyfill.music.score import ParsedScore
 
 F = Fraction
 
@@ -24,7 +24,7 @@ def xml(*measures: str, attributes: str = "", head: str = "") -> bytes:
     return f'<?xml version="1.0"?><score-partwise>{head}{parts}<part id="P1">{body}</part></score-partwise>'.encode()
 
 
-def heard(factorization: Factorization) -> list[list[tuple[Fraction, Fraction, int]]]:
+def heard(factorization: ParsedScore) -> list[list[tuple[Fraction, Fraction, int]]]:
     return [
         [(n.start, n.length, n.pitch) for n in voice if n.pitch is not None] for voice in factorization.score.voices
     ]
@@ -47,7 +47,7 @@ def test_ties_over_bars_are_one_note_and_equal_notes_are_two() -> None:
 def test_a_short_first_measure_is_a_pickup_and_an_empty_one_is_a_whole_bar() -> None:
     time = "<time><beats>3</beats><beat-type>4</beat-type></time>"
     read = read_musicxml(xml(note("G", 4, 4), note("C", 5, 12), "", note("C", 5, 12), attributes=time))
-    assert (read.score.bars, read.bar) == ((F(0), F(1), F(4), F(7)), F(3))
+    assert (read.score.bars, read.score.bar) == ((F(0), F(1), F(4), F(7)), F(3))
 
 
 def test_a_transposing_part_is_read_as_it_sounds() -> None:
@@ -77,7 +77,7 @@ def test_title_tempo_and_compound_time() -> None:
     read = read_musicxml(
         xml(tempo + note("C", 5, 10), attributes=time, head="<work><work-title>A\n b</work-title></work>")
     )
-    assert (read.score.title, read.score.tempo, read.bar) == ("A b", 66.5, F(5, 2))
+    assert (read.score.title, read.score.tempo, read.score.bar) == ("A b", 66.5, F(5, 2))
 
 
 def test_a_zip_is_read_after_its_container_or_without_one() -> None:
@@ -151,3 +151,38 @@ def test_a_change_of_metre_is_said_and_a_pickup_is_none() -> None:
     assert read.remarks[0].startswith("the metre changes (bars of 4 and 3 quarter notes): bar lines are put 4 quarter")
     assert read_musicxml(xml(time(3) + three, time(4) + four, four)).remarks == ()
     assert read_musicxml(xml(time(4) + three, four, three, note("C", 5, 4), four)).remarks == ()
+
+
+def test_elements_attributes_and_text_are_read() -> None:
+    root = parse_markup('<a b="1">x<c>é</c>y</a>'.encode(), "it")
+    assert (root.tag, root.get("b"), root.text, root[0].text, root[0].tail) == ("a", "1", "x", "é", "y")
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b'<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>', "entities of its own"),
+        ('<?xml version="1.0" encoding="UTF-16"?><!DOCTYPE a [<!ENTITY b "c">]><a/>'.encode("utf-16"), "entities"),
+        (b'<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><a>&b;</a>', "entities of its own"),
+        (b"<a>" * 100 + b"</a>" * 100, "at most 64 deep"),
+        (b"<a><b/><b/><b/></a>", "at most 2 elements b"),
+        (b"<a>", "expected XML"),
+        (b'<?xml version="1.0" encoding="nonsense"?><a/>', "expected XML"),
+        (bytes(MAX_BYTES + 1), "at most 32 MiB of XML"),
+    ],
+)
+def test_harm_is_refused(data: bytes, sentence: str) -> None:
+    with pytest.raises(ValueError, match="it: expected") as caught:
+        parse_markup(data, "it", limits={"b": 2})
+    assert sentence in str(caught.value)
+
+
+def test_a_zip_of_too_many_files_and_one_that_is_none_are_refused() -> None:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for number in range(1_001):
+            archive.writestr(f"{number}.xml", b"")
+    with pytest.raises(ValueError, match="at most 1,000 files"):
+        unzip(file.getvalue(), "it")
+    with pytest.raises(ValueError, match="damaged or locked"):
+        unzip(b"PK\x03\x04 and then nothing", "it")

@@ -1,5 +1,6 @@
 """What a reader of notation relies on in the files that are written."""
 
+from dataclasses import replace
 from fractions import Fraction
 from xml.etree.ElementTree import Element, fromstring
 
@@ -31,7 +32,7 @@ def line(*lengths: Fraction | int, pitch: int = 60) -> tuple[Note, ...]:
 
 
 def written(score: Score, bar: Fraction | None = None) -> Element:
-    return fromstring(write_musicxml(score, bar))
+    return fromstring(write_musicxml(score if bar is None else replace(score, bar=bar)))
 
 
 @settings(max_examples=50, deadline=None)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from anyfill.music.chorale import REST
-from anyfill.music.parts import Factorization
 from anyfill.music.quantise import quantise
-from anyfill.music.score import Note, Score
+from anyfill.music.score import Note, ParsedScore, Score
 
 F = Fraction
 
@@ -66,11 +65,11 @@ def test_more_than_four_parts_are_split_anew_if_four_voices_hold_them() -> None:
 def test_bars_follow_the_time_signature_and_most_bar_lines() -> None:
     voice = line((0, 14, 60))
     bars = tuple(map(F, (0, 1, 4, 7, 9, 10, 13)))  # a pickup, then bars of 3, one of them cut in two
-    piece = quantise(Factorization(Score((voice,), bars), F(3)))
+    piece = quantise(ParsedScore(Score((voice,), bars, bar=F(3))))
     assert (piece.chorale.bar, piece.chorale.pickup) == (12, 4)
     assert quantise(Score((voice,), bars)).chorale.pickup == 4
     with pytest.raises(ValueError, match="whole sixteenths"):
-        quantise(Factorization(Score((voice,)), F(1, 3)))
+        quantise(ParsedScore(Score((voice,), bar=F(1, 3))))
 
 
 def test_pitches_out_of_range_are_refused_unless_transposed_into_it() -> None:

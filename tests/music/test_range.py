@@ -1,11 +1,33 @@
-"""Tunes are moved as little as possible, octaves first."""
+"""Music out of the range is moved for the model, octaves first, answered, and moved back."""
 
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
 import pytest
+import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from anyfill.music.chorale import HIGHEST, LOWEST
-from anyfill.music.range import RANGES, in_words, shift_into, shift_whole
+from anyfill.model import Model
+from anyfill.music.chorale import HIGHEST, LOWEST, Chorale
+from anyfill.music.keys import PLACES, Key, find_key
+from anyfill.music.range import (
+    COMMON_KEYS,
+    RANGES,
+    in_words,
+    shift_home,
+    shift_into,
+    shift_to,
+    shift_whole,
+    whole_of,
+)
+from anyfill.music.recipe import one_pass_chorale_model
+from anyfill.music.request import Request
+from anyfill.music.sample import SamplingOptions, Search
+from anyfill.music.score import ParsedScore, Score
+from anyfill.music.scoring import score_piece
+from anyfill.questions import Factorization
 
 tunes = st.lists(st.integers(0, 127), min_size=1, max_size=12)
 
@@ -67,3 +89,89 @@ def test_a_piece_wider_than_the_codes_or_too_far_away_is_refused() -> None:
         shift_whole([20, 90], "file a")
     with pytest.raises(ValueError, match="file a: expected a piece nearer to MIDI 30 to 86, got one 4 octaves up"):
         shift_whole([125, 127], "file a")
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    made = one_pass_chorale_model(128, width=16, depth=1, heads=2, dropout=0.0)
+    torch.nn.init.normal_(made.network.head.weight, std=0.5, generator=torch.Generator().manual_seed(1))
+    made.factorizations = frozenset((Factorization.DIRECT, Factorization.INPAINTING))
+    return made.eval()
+
+
+def four_voices(bar: int = 16) -> Chorale:
+    steps = np.cumsum(np.random.default_rng(0).integers(-1, 2, (4, 8)), axis=1) + np.array([[74], [66], [58], [46]])
+    return Chorale.of(np.repeat(steps, 4, axis=1).astype(np.int16), bar=bar)
+
+
+def heard(score: Score) -> list[list[tuple[Fraction, Fraction, int | None]]]:
+    return [[(note.start, note.length, note.pitch) for note in voice] for voice in score.voices]
+
+
+def test_a_piece_in_range_is_left_alone() -> None:
+    whole = whole_of(ParsedScore(four_voices().score()))
+    assert whole.shift == 0
+    assert whole.remarks == ()
+
+
+@pytest.mark.parametrize(("up", "shift", "words"), [(24, -24, "2 octaves down"), (-18, 12, "an octave up")])
+def test_locked_notes_of_a_moved_piece_come_back_where_they_were(model: Model, up: int, shift: int, words: str) -> None:
+    high = four_voices().score().transposed(up)
+    whole = whole_of(ParsedScore(high))
+    assert whole.shift == shift
+    assert f"does not lie in the range of the model: put {words} for it" in whole.remarks[0]
+    for way in Search(model, Request.fill(whole, "alto 1"), SamplingOptions(n=2, seed=0)).pieces():
+        out = heard(way.score)
+        assert [out[0], *out[2:]] == [heard(high)[0], *heard(high)[2:]]
+        assert out[1][-1][2] == heard(high)[1][-1][2]
+
+
+def test_the_score_of_a_moved_piece_is_that_of_the_moved_piece_with_the_names_of_its_own(model: Model) -> None:
+    plain = whole_of(ParsedScore(four_voices().score()))
+    low, high = score_piece(model, plain), whole_of(ParsedScore(four_voices().score().transposed(24)))
+    scored = score_piece(model, high)
+    assert scored.total == low.total
+    up = [f"{one.note[:-1]}{int(one.note[-1]) + 2}" for one in low.notes()]
+    assert [one.note for one in scored.notes()] == up
+
+
+def test_another_metre_is_said_and_an_empty_score_refused() -> None:
+    score = four_voices(bar=12).score()
+    assert any("the model has learnt 4/4" in one for one in whole_of(ParsedScore(score)).remarks)
+    with pytest.raises(ValueError, match="file x: expected notes, got none"):
+        whole_of(ParsedScore(replace(score, voices=())), source="file x")
+
+
+SCALE = np.array([60, 62, 64, 65, 67, 69, 71, 60, 64, 67, 60, 60], dtype=np.int16)
+
+
+@pytest.mark.parametrize("tonic", range(12))
+def test_a_piece_put_into_a_key_is_found_in_it(tonic: int) -> None:
+    chorale = Chorale.of(np.stack([SCALE + 12, SCALE, SCALE - 3 * (SCALE == 60), SCALE - 12]))
+    mode = find_key(chorale.score()).mode
+    shift = shift_to(chorale, Key("", mode, PLACES[tonic]))
+    assert shift is not None
+    assert abs(shift) <= 11
+    assert find_key(chorale.transposed(shift).score()).pitch_class == tonic
+
+
+def test_another_mode_or_no_room_is_no_shift() -> None:
+    chorale = Chorale.of(np.stack([SCALE + 12, SCALE, SCALE, SCALE - 12]))
+    mode = find_key(chorale.score()).mode
+    assert shift_to(chorale, Key("C", "minor" if mode == "major" else "major", 0)) is None
+    wide = np.stack([SCALE + 15, SCALE, SCALE, SCALE - 30])  # 30 to 86: there is no room on either side
+    key = find_key(Chorale.of(wide).score())
+    assert shift_to(Chorale.of(wide), Key("", key.mode, PLACES[(key.pitch_class + 1) % 12])) is None
+
+
+@pytest.mark.parametrize("up", range(-8, 4))
+def test_home_is_the_nearest_common_key(up: int) -> None:
+    chorale = Chorale.of(np.stack([SCALE + 12, SCALE, SCALE - 3 * (SCALE == 60), SCALE - 12])).transposed(up)
+    shift, key = shift_home(chorale), find_key(chorale.score())
+    assert find_key(chorale.transposed(shift).score()).pitch_class in COMMON_KEYS[key.mode]
+    others = ((tonic - key.pitch_class + 6) % 12 - 6 for tonic in COMMON_KEYS[key.mode])
+    assert abs(shift) == min(abs(other) for other in others)
+
+
+def test_silence_stays_where_it_is() -> None:
+    assert shift_home(Chorale.of(np.full((4, 8), -1, dtype=np.int16))) == 0

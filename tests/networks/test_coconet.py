@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from anyfill.networks.coconet import Coconet
+from anyfill.networks.convolutions import Coconet
 from anyfill.networks.embed import Discrete
 from anyfill.networks.network import Network
 

@@ -11,7 +11,7 @@ from anyfill.model import Model
 from anyfill.networks import Discrete, LatentVariable, Mixed, Network, Real
 from anyfill.networks.latent import normal_points
 from anyfill.questions import Factorization
-from anyfill.tables.gaussian import GaussianJoint
+from anyfill.tables.gaussian_joint import GaussianJoint
 from anyfill.training import load_model, save_model
 
 N, D, NOISE = 4, 2, 0.5

@@ -11,7 +11,7 @@ from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer, Real
 from anyfill.networks.embed import Kind
-from anyfill.networks.one_pass_plan import Plan
+from anyfill.networks.one_pass_tokens import Plan
 from anyfill.objectives import OnePassLoss
 from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled, UniformCardinality, chain_rank
 from anyfill.rank import NEVER, asked_in

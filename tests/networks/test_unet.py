@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from anyfill.networks.convolutions import AttentionalUNet
 from anyfill.networks.embed import Discrete, Real
 from anyfill.networks.network import Network
-from anyfill.networks.unet import AttentionalUNet
 
 CODES = 5
 

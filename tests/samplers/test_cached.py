@@ -12,7 +12,9 @@ from anyfill.networks.exact import EnumeratedJoint
 from anyfill.networks.network import Cached
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled
+from anyfill.questions.question import chain_rank
 from anyfill.samplers import CachedChain, Draw, Follow, Speculative, sample, watch
+from anyfill.samplers.cached import _opened_once
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -100,3 +102,42 @@ def test_a_network_without_a_cache_is_refused(kit, generator):
             policy=CachedChain(),
             generator=generator,
         )
+
+
+def question_and_rows(rows: int) -> tuple[Question, torch.Tensor]:
+    kinds = torch.tensor([[1, 2, 2, 1, 0, 0], [1, 1, 2, 2, 1, 1], [0, 0, 0, 0, 0, 2]])  # 1 given, 2 asked
+    kind = kinds[torch.arange(rows) % 3]
+    x = torch.tensor([[0, 9, 9, 1, 9, 9], [2, 1, 9, 9, 0, 1], [9, 9, 9, 9, 9, 9]])[torch.arange(rows) % 3]
+    return Question(kind == 1, kind == 2), x
+
+
+def test_rows_that_are_given_the_same_are_read_once_with_the_same_outcome(tiny_model, monkeypatch) -> None:
+    model = tiny_model()
+    question, x = question_and_rows(12)
+    rank = chain_rank(Increasing(), question)
+    opened: list[int] = []
+    plain_open = type(model.network).open
+
+    def counting(self, x, rank, context=None):
+        opened.append(len(x))
+        return plain_open(self, x, rank, context)
+
+    with model.evaluating():
+        expected, cache = model.network.open(x, rank)
+        monkeypatch.setattr(type(model.network), "open", counting)
+        got, mine = _opened_once(model.network, x, rank, None)
+        assert opened == [3]
+        torch.testing.assert_close(got, expected)
+        value = torch.arange(12) % 3
+        torch.testing.assert_close(model.network.extend(value, mine)[0], model.network.extend(value, cache)[0])
+
+
+def test_draws_are_the_same_however_rows_are_read(tiny_model) -> None:
+    model = tiny_model()
+    question, x = question_and_rows(60)
+    drawn = [
+        sample(model, x, question, policy=CachedChain(read_once=once), generator=torch.Generator().manual_seed(1)).x
+        for once in (False, True)
+    ]
+    assert torch.equal(*drawn)
+    assert not torch.equal(drawn[0][:3], drawn[0][3:6])  # rows of one question are drawn each by itself

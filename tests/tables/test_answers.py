@@ -47,7 +47,7 @@ def crowded():
 
 def rows_without_a(model, count=40):
     frame = pd.DataFrame({"a": [None] * count, "b": np.linspace(-2, 2, count)})
-    return frame, *model._filler.told(model._rows(frame)[1])
+    return frame, *model._filler.given(model._rows(frame)[1])
 
 
 def code_probabilities(model, frame):
@@ -101,7 +101,7 @@ def test_medians_modes_and_ends_are_those_of_the_marginals_and_bit_for_bit_alike
         }
     ).mask(rng.random((150, 5)) < 0.3)
     model = TableModel(recipe=recipe, steps=20, random_state=0).fit(frame)
-    x, known = model._filler.told(model._rows(frame)[1])
+    x, known = model._filler.given(model._rows(frame)[1])
     marginals, asked = model.marginals(frame), open_cells(model.table_, known)
 
     def answers(rows):

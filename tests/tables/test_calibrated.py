@@ -19,7 +19,7 @@ from anyfill.rows import Rows
 from anyfill.tables.acquisition import acquire_rows, global_order
 from anyfill.tables.calibrated import Calibrated, Observed
 from anyfill.tables.choosers import InOrder, Oracle, Standing
-from anyfill.tables.gaussian import GaussianJoint
+from anyfill.tables.gaussian_joint import GaussianJoint
 from anyfill.tables.quantiles import Quantiles
 
 BIAS = torch.tensor([0.0, 0.5, -0.3, 0.9]).double()

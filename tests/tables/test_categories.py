@@ -95,12 +95,12 @@ def test_levels_that_differ_in_spelling_alone_stay_apart() -> None:
 
 def test_cells_of_numbers_and_booleans_come_back_as_numbers() -> None:
     column = Category("year", (2007, 2008), cells="number")
-    back = column.canonical(np.array([[1.0, math.nan]]))
+    back = column.decode_column(np.array([[1.0, math.nan]]))
     assert back.dtype == np.float64
     assert np.array_equal(back, [[2008.0, math.nan]], equal_nan=True)
     flag = Category("flag", (False, True), cells="bool")
-    assert flag.canonical(np.array([0.0, 1.0])).tolist() == [0.0, 1.0]
-    assert Category("flag", (False, True)).canonical(np.array([1.0])).tolist() == [True]
+    assert flag.decode_column(np.array([0.0, 1.0])).tolist() == [0.0, 1.0]
+    assert Category("flag", (False, True)).decode_column(np.array([1.0])).tolist() == [True]
 
 
 @pytest.mark.parametrize("code", [-1.0, 2.0])

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from anyfill.cli import main as cli
-from anyfill.tables.arguments import overrides, read_costs, read_given
+from anyfill.tables.cli_values import read_columns, read_costs, read_given
 from anyfill.tables.table import Table
 
 
@@ -369,7 +369,7 @@ def test_bad_costs_are_refused(tmp_path: Path, content: str) -> None:
 
 
 def test_overrides_are_read() -> None:
-    said = overrides(["age=int", "a=b=number[0,1]", "size=ordinal:s<m<l=x"])
+    said = read_columns(["age=int", "a=b=number[0,1]", "size=ordinal:s<m<l=x"])
     assert said == {"age": "int", "a=b": "number[0,1]", "size": "ordinal:s<m<l=x"}
     with pytest.raises(ValueError, match="twice"):
-        overrides(["age=int", "age=bool"])
+        read_columns(["age=int", "age=bool"])

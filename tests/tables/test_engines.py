@@ -12,14 +12,15 @@ import pandas as pd
 import pytest
 
 from anyfill.tables import engines
-from anyfill.tables.engines import Work, in_order
+from anyfill.tables.engines import in_order
+from anyfill.tables.files import Part
 
 
-def parts(count: int, seen: list[int] | None = None) -> Iterator[Work]:
+def parts(count: int, seen: list[int] | None = None) -> Iterator[Part]:
     for i in range(count):
         if seen is not None:
             seen.append(i)
-        yield Work(pd.DataFrame({"x": np.arange(3.0) + i}), i, (i + 1) / count)
+        yield Part(pd.DataFrame({"x": np.arange(3.0) + i}), i, (i + 1) / count)
 
 
 def add_start(frame: Any, start: int) -> Any:
@@ -68,7 +69,7 @@ def test_no_more_than_the_bound_is_under_way_and_order_is_kept() -> None:
 def test_a_process_that_dies_is_one_sentence() -> None:
     """Each call replaces the worker by a program that ends at once."""
     false = shutil.which("false")
-    work: list[Any] = [Work(false, ["false"], 0.5)] * 2
+    work: list[Any] = [Part(false, ["false"], 0.5)] * 2
     with pytest.raises(ValueError, match=r"a process died.*fewer --workers"):
         list(in_order("processes", os.execv, work, workers=1))  # type: ignore[arg-type]
 
@@ -101,5 +102,5 @@ def test_without_workers_nothing_is_begun(workers: int) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="the extra ray is not installed")
 def test_ray_passes_refusals_on_as_they_are() -> None:
     with pytest.raises(ValueError, match="broadcast") as found:
-        list(in_order("ray", np.add, [Work(np.zeros(2), np.zeros(3), 1.0)] * 2, workers=1))  # type: ignore[arg-type]
+        list(in_order("ray", np.add, [Part(np.zeros(2), np.zeros(3), 1.0)] * 2, workers=1))  # type: ignore[arg-type]
     assert "Traceback" not in str(found.value)

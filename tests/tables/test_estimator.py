@@ -1,4 +1,5 @@
 import copy
+import doctest
 import subprocess
 import sys
 
@@ -9,9 +10,10 @@ from scipy import stats
 
 import anyfill
 from anyfill import TableModel
-from anyfill.tables.gaussian import GaussianJoint
+from anyfill.tables import estimator
+from anyfill.tables.gaussian_joint import GaussianJoint
 from anyfill.training import CheckpointError
-from anyfill.training.folder import read_config, read_tensors, write_folder
+from anyfill.training.checkpoint import read_config, read_tensors, write_folder
 
 
 def check_filled(frame, out, ignored=()):
@@ -345,3 +347,38 @@ def test_equal_rows_are_drawn_apart() -> None:
     frame.loc[::2, "value"] = np.nan
     drawn = TableModel(recipe="gaussian", random_state=0).fit(frame).sample(frame, 1)[0]
     assert drawn["value"][::2].nunique() == 40
+
+
+def test_the_example_in_the_docstring_runs():
+    result = doctest.testmod(estimator)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+def test_a_path_is_as_good_as_the_table_in_the_file(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    frame = pd.DataFrame({"a": x, "b": 2 * x + 0.1 * rng.normal(size=60), "c": np.where(x > 0, "yes", "no")})
+    frame = frame.mask(rng.random(frame.shape) < 0.2)
+    frame["id"] = [f"{i % 5:03d}" for i in range(60)]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    model = TableModel(recipe="gaussian", random_state=0).fit(tmp_path / "t.csv")
+    filled = model.transform(str(tmp_path / "t.csv"))
+    assert filled["a"].dtype == np.float64
+    assert filled["id"].tolist() == frame["id"].tolist()
+    pd.testing.assert_frame_equal(filled, model.transform(frame), check_dtype=False)
+    assert not filled.isna().any().any()
+    with pytest.raises(FileNotFoundError, match="nothing"):
+        model.transform(tmp_path / "nothing.csv")
+
+
+def test_a_fitted_model_shows_its_columns():
+    model = TableModel(recipe="gaussian", random_state=0)
+    assert "column" not in repr(model)
+    assert "TableModel" in model._repr_html_()
+    model.fit(pd.DataFrame({"<a>": [1.5, 2.25, 3.0, None], "b": ["x", "y", "x", "y"]}))
+    assert "<a>" in repr(model)
+    assert "category" in repr(model)
+    shown = model._repr_mimebundle_()["text/html"]
+    assert "&lt;a&gt;" in shown
+    assert "25.0%" in shown

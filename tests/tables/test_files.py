@@ -13,12 +13,17 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from anyfill.tables.files import Chunks, count_rows, format_of, open_writer, read_chunks, read_table
+from anyfill.tables.files import Part, format_of, open_writer, read_parts, read_table
 from anyfill.tables.frames import Frame
 
 TEXT = [".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz"]
 TYPED = [".parquet", ".pq", ".feather", ".arrow", ".ipc"]
 ROWS = 23
+
+
+def with_answers(frame: Frame, answers: dict[str, Any], holes: dict[str, Any]) -> Any:
+    """The caller's table with answers (rows,) where holes (rows,) are True."""
+    return frame.put({name: (np.flatnonzero(hole), np.asarray(answers[name])[hole]) for name, hole in holes.items()})
 
 
 def suffixes() -> list[str]:
@@ -106,30 +111,26 @@ def test_typed_files_keep_the_schema(tmp_path: Path, suffix: str) -> None:
 def test_parts_are_never_larger_than_asked_and_make_up_the_whole(tmp_path: Path, suffix: str, rows: int) -> None:
     path = write(tmp_path / f"t{suffix}", sample().iloc[:10], sample().iloc[10:])
     whole = values(read_table(path))
-    chunks = read_chunks(path, rows)
-    assert isinstance(chunks, Chunks)
-    assert chunks.fraction == 0.0
     sizes: list[int] = []
-    fractions: list[float] = []
+    shares: list[float] = []
     parts: dict[str, list[Any]] = {name: [] for name in whole}
-    for chunk in chunks:
-        part = Frame.of(chunk)
-        sizes.append(part.rows)
-        fractions.append(chunks.fraction)
-        for name, cells in values(part).items():
+    for part in read_parts(path, rows):
+        assert part.start == sum(sizes)
+        sizes.append(len(part.frame))
+        shares.append(part.share)
+        for name, cells in values(Frame.of(part.frame)).items():
             parts[name] += cells
     assert sizes == [rows] * (ROWS // rows) + [ROWS % rows] * (ROWS % rows > 0)
     assert parts == whole
-    assert fractions == sorted(fractions)
-    assert fractions[-1] == 1.0
-    assert count_rows(path) == (ROWS if suffix in TYPED else None)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
 
 
 @pytest.mark.parametrize("source", [".csv", ".parquet", ".feather"])
 @pytest.mark.parametrize("target", suffixes())
 def test_any_format_goes_into_any_other(tmp_path: Path, source: str, target: str) -> None:
     path = write(tmp_path / f"in{source}", sample())
-    out = write(tmp_path / f"out{target}", *read_chunks(path, 10), like=path)
+    out = write(tmp_path / f"out{target}", *(part.frame for part in read_parts(path, 10)), like=path)
     if source == ".csv":
         assert values(read_table(out)) == values(read_table(path))
         kinds = {column.kind for column in Frame.of(read_table(out)).columns}
@@ -143,13 +144,13 @@ def test_any_format_goes_into_any_other(tmp_path: Path, source: str, target: str
 def test_untouched_cells_of_a_filled_file_are_identical(tmp_path: Path, suffix: str) -> None:
     path = write(tmp_path / f"in{suffix}", sample())
 
-    def filled(chunk: Any) -> Any:
-        frame = Frame.of(chunk)
+    def filled(part: Part) -> Any:
+        frame = Frame.of(part.frame)
         answers = {c.name: np.full(frame.rows, c.values[c.present][0], dtype=c.values.dtype) for c in frame.columns}
-        return frame.filled(answers, {c.name: ~c.present for c in frame.columns})
+        return with_answers(frame, answers, {c.name: ~c.present for c in frame.columns})
 
     before = values(read_table(path))
-    after = values(read_table(write(tmp_path / f"out{suffix}", *map(filled, read_chunks(path, 10)), like=path)))
+    after = values(read_table(write(tmp_path / f"out{suffix}", *map(filled, read_parts(path, 10)), like=path)))
     for name, cells in before.items():
         assert None not in after[name]
         assert [b for a, b in zip(cells, after[name], strict=True) if a is not None] == [
@@ -196,8 +197,8 @@ def test_a_file_may_be_filled_in_place(tmp_path: Path) -> None:
         path = write(tmp_path / f"t{suffix}", sample())
         before = values(read_table(path))
         with open_writer(path, like=path) as writer:
-            for chunk in read_chunks(path, 5):
-                writer.write(chunk)
+            for part in read_parts(path, 5):
+                writer.write(part.frame)
         assert values(read_table(path)) == before
 
 
@@ -217,10 +218,10 @@ def test_modes_and_links_are_kept(tmp_path: Path) -> None:
 
 def test_reading_may_stop_early(tmp_path: Path) -> None:
     for suffix in suffixes():
-        chunks = read_chunks(write(tmp_path / f"t{suffix}", sample()), 2)
-        assert len(next(chunks)) == 2
-        chunks.close()
-        assert list(chunks) == []
+        parts = read_parts(write(tmp_path / f"t{suffix}", sample()), 2)
+        assert len(next(parts).frame) == 2
+        parts.close()
+        assert list(parts) == []
 
 
 def test_the_delimiter_of_the_input_is_kept_unless_the_suffix_says_otherwise(tmp_path: Path) -> None:
@@ -244,14 +245,12 @@ def test_what_cannot_be_a_file_is_refused(tmp_path: Path) -> None:
         (lambda: open_writer(folder).__enter__(), r"expected the name of a file, got a folder$"),
         (lambda: read_table(tmp_path / "t.xls"), r"expected a name that ends in one of \.csv .*\.xlsx, got t\.xls$"),
         (lambda: open_writer(tmp_path / "t").__enter__(), r"expected a name that ends in one of \.csv .*, got t$"),
-        (lambda: read_chunks(tmp_path / "t.csv", 0), r"^rows: expected a whole number from 1 up, got 0$"),
+        (lambda: read_parts(tmp_path / "t.csv", 0), r"^rows: expected a whole number from 1 up, got 0$"),
     ):
         with pytest.raises(ValueError, match=sentence):
             call()
     with pytest.raises(FileNotFoundError):
-        read_chunks(tmp_path / "absent.csv")
-    with pytest.raises(FileNotFoundError):
-        count_rows(tmp_path / "absent.parquet")
+        read_parts(tmp_path / "absent.csv")
     for suffix in suffixes():
         (tmp_path / f"empty{suffix}").touch()
         with pytest.raises(ValueError, match=r"expected a table, got an empty file$"):

@@ -131,7 +131,7 @@ def test_constants_empty_columns_and_single_rows_give_finite_answers() -> None:
 def test_of_too_many_rows_evenly_spaced_ones_are_used(generator) -> None:
     x = correlated(90, 3, generator, missing=0.2)
     x[:, 0] = x[:, 0].nan_to_num()  # no row without values: those are left out first
-    some = fit_gaussian(Rows.from_values(x), Real(), most_rows=30)
+    some = fit_gaussian(Rows.from_values(x), Real(), max_rows=30)
     same = fit_gaussian(Rows.from_values(x[::3]), Real())
     torch.testing.assert_close(some.covariance, same.covariance)
 

@@ -12,18 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyfill.tables.frames import Column, Frame
-from anyfill.tables.kinds import (
-    Category,
-    Datetime,
-    Ignored,
-    Number,
-    Variable,
-    decode,
-    details,
-    encode,
-    from_json,
-    to_json,
-)
+from anyfill.tables.schema import from_json, to_json
+from anyfill.tables.table import Category, Datetime, Ignored, Number, Variable
 
 DAYS = Datetime("a", Number("a", 86400.0 * 18000, 86400.0, step=86400.0), 86400.0, "%Y-%m-%d")
 
@@ -98,7 +88,7 @@ def test_json_of_no_column_is_refused(fields: dict[str, object], message: str) -
     ],
 )
 def test_cells_are_read_whoever_wrote_them(variable: Variable, values: object, code: float) -> None:
-    codes = encode(variable, column(values))
+    codes = variable.encode_column(column(values))
     assert codes.dtype == np.float64
     assert np.array_equal(codes, [code, math.nan], equal_nan=True)
 
@@ -106,7 +96,7 @@ def test_cells_are_read_whoever_wrote_them(variable: Variable, values: object, c
 @pytest.mark.parametrize("nothing", [[None], [math.nan], [""], [pd.NaT]])
 @pytest.mark.parametrize("variable", [Number("a", 0.0, 1.0), Category("a", ("x",)), DAYS, Ignored("a", "")])
 def test_nothing_is_missing_in_every_kind_of_column(variable: Variable, nothing: list[object]) -> None:
-    assert np.isnan(encode(variable, column(nothing))).tolist() == [True]
+    assert np.isnan(variable.encode_column(column(nothing))).tolist() == [True]
 
 
 @pytest.mark.parametrize(
@@ -120,8 +110,8 @@ def test_nothing_is_missing_in_every_kind_of_column(variable: Variable, nothing:
 )
 def test_a_cell_that_does_not_fit_is_refused_or_missing(variable: Variable, values: list[str], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        encode(variable, column(values))
-    assert np.isnan(encode(variable, column(values), unknown="missing")).tolist() == [False, True]
+        variable.encode_column(column(values))
+    assert np.isnan(variable.encode_column(column(values), unknown="missing")).tolist() == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -134,26 +124,29 @@ def test_a_cell_that_does_not_fit_is_refused_or_missing(variable: Variable, valu
 )
 def test_a_column_of_another_kind_is_refused(variable: Variable, values: list[object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        encode(variable, column(values))
+        variable.encode_column(column(values))
 
 
 def test_answers_are_as_the_cells_are() -> None:
     z = np.array([[0.0, 1.0], [math.nan, -1.0]])
-    assert decode(Number("a", 1.0, 2.0, text=True, decimals=(1, 1)), z).tolist() == [["1.0", "3.0"], [None, "-1.0"]]
-    assert decode(DAYS, z).tolist() == [["2019-04-14", "2019-04-15"], [None, "2019-04-13"]]
-    assert decode(Ignored("a", ""), z).tolist() == [[None, None]] * 2
-    assert decode(Category("a", ("x", "y")), np.abs(z)).tolist() == [["x", "y"], [None, "y"]]
+    assert Number("a", 1.0, 2.0, text=True, decimals=(1, 1)).decode_column(z).tolist() == [
+        ["1.0", "3.0"],
+        [None, "-1.0"],
+    ]
+    assert DAYS.decode_column(z).tolist() == [["2019-04-14", "2019-04-15"], [None, "2019-04-13"]]
+    assert Ignored("a", "").decode_column(z).tolist() == [[None, None]] * 2
+    assert Category("a", ("x", "y")).decode_column(np.abs(z)).tolist() == [["x", "y"], [None, "y"]]
 
 
 def test_details_say_what_is_known() -> None:
-    assert details(Ignored("a", "no values")) == "no values"
-    assert details(Category("a", ("x",))) == "1 level: x"
-    assert details(Category("a", ("s", "m", "l"), ordered=True)) == "3 levels: s < m < l"
-    assert details(Category("a", (1, 2), rest=1)) == "2 levels, the last for all rarer ones: 1, 2"
+    assert Ignored("a", "no values").details == "no values"
+    assert Category("a", ("x",)).details == "1 level: x"
+    assert Category("a", ("s", "m", "l"), ordered=True).details == "3 levels: s < m < l"
+    assert Category("a", (1, 2), rest=1).details == "2 levels, the last for all rarer ones: 1, 2"
     number = Number("a", 0.0, 1.0, "log", low=0.0, high=12.5, anchors=(0.0, 2.5))
-    assert details(number) == "0 to 12.5; log scale; spikes at 0, 2.5"
+    assert number.details == "0 to 12.5; log scale; spikes at 0, 2.5"
     days = Datetime("a", Number("a", 0.0, 1.0, low=0.0, high=86400.0), 86400.0, "%d.%m.%Y")
-    assert details(days) == "01.01.1970 to 02.01.1970, as %d.%m.%Y"
+    assert days.details == "01.01.1970 to 02.01.1970, as %d.%m.%Y"
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,11 @@ import torch
 from anyfill import TableModel
 from anyfill.likelihoods import Mixed, Pooled, SpikedMixture
 from anyfill.rows import Rows
+from anyfill.tables.cross_fit import Unseen
 from anyfill.tables.frames import Frame
 from anyfill.tables.gaussian_em import gaussian_em_model
-from anyfill.tables.linear import Linear, straightened
-from anyfill.tables.linear_fit import MAX, PRIOR_CELLS, _weights, fit_linear
+from anyfill.tables.linear import MAX_WEIGHT, PRIOR_CELLS, Linear, _weights, fit_linear, straightened
 from anyfill.tables.table import Table
-from anyfill.tables.weighing import Unseen
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +83,7 @@ def test_the_weight_is_the_least_squares_one_drawn_towards_that_of_all_columns()
         alone = (apart * error)[cells].sum() / (apart**2)[cells].sum()
         assert found[j] == pytest.approx((2000 * alone + PRIOR_CELLS * common) / (2000 + PRIOR_CELLS))
     assert _weights(own, own, truth, variable, [0, 2], 3).tolist() == [0.0, 0.0, 0.0]
-    assert (_weights(own, other, other, variable, [0, 2], 3)[[0, 2]] == MAX).all()
+    assert (_weights(own, other, other, variable, [0, 2], 3)[[0, 2]] == MAX_WEIGHT).all()
 
 
 def test_where_a_model_knows_nothing_the_line_gets_the_most_and_a_wide_or_small_table_gets_none(data):

@@ -8,9 +8,9 @@ from anyfill.likelihoods import Gaussian, Pooled, SpikedMixture
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
 from anyfill.questions import Factorization
+from anyfill.tables.cross_fit import Unseen
 from anyfill.tables.recipes import NAMES, _split, _steps, fit_recipe
 from anyfill.tables.table import Table
-from anyfill.tables.weighing import Unseen
 from anyfill.training import StepReport
 
 

@@ -12,9 +12,10 @@ from scipy import stats
 
 from anyfill.tables import report_figures as figures
 from anyfill.tables.estimator import TableModel
-from anyfill.tables.frames import MISSING_TOKENS, Frame
+from anyfill.tables.file_model import FileModel
+from anyfill.tables.frames import Frame
 from anyfill.tables.report import curve_rows, write_report
-from anyfill.tables.report_checks import check_hidden, coverage, crps
+from anyfill.tables.scoring import check_hidden, coverage, crps
 
 
 def make_table(rows: int, seed: int) -> pd.DataFrame:
@@ -101,7 +102,7 @@ def test_the_page_is_one_file_that_says_what_it_should(model: TableModel, tmp_pa
     data = data.mask(np.random.default_rng(3).random(data.shape) < 0.3)
     data.to_csv(tmp_path / "data.csv", index=False)
     output = tmp_path / "report.html"
-    write_report(model, tmp_path / "data.csv", output, missing=MISSING_TOKENS, rows=50, target_column=target, seed=0)
+    write_report(FileModel(model), tmp_path / "data.csv", output, rows=50, target_column=target, seed=0)
     checker = Checker()
     checker.feed(output.read_text(encoding="utf-8"))
     assert checker.open == []
@@ -132,8 +133,8 @@ def test_a_warped_scale_is_told_and_zero_has_no_sign(tmp_path: Path) -> None:
     own = TableModel(recipe="gaussian").fit(data)
     assert [own.table_.columns[j].warp for j in (0, 1)] == ["log", "none"]
     data.to_parquet(tmp_path / "data.parquet")
-    options = {"missing": MISSING_TOKENS, "rows": 100, "target_column": None, "seed": 0}
-    write_report(own, tmp_path / "data.parquet", tmp_path / "r.html", **options)
+    options = {"rows": 100, "target_column": None, "seed": 0}
+    write_report(FileModel(own), tmp_path / "data.parquet", tmp_path / "r.html", **options)
     words = (tmp_path / "r.html").read_text(encoding="utf-8")
     captions = re.findall("<figcaption>(.*?)</figcaption>", words)
     assert ["log scale" in caption for caption in captions[:2]] == [True, False]
@@ -152,10 +153,9 @@ def test_labels_of_curves_stand_apart_in_the_order_of_the_curves(ends: tuple[flo
 def test_a_table_without_holes_is_said_to_have_none(model: TableModel, tmp_path: Path) -> None:
     make_table(30, 4).to_csv(tmp_path / "data.csv", index=False)
     write_report(
-        model,
+        FileModel(model),
         tmp_path / "data.csv",
         tmp_path / "r.html",
-        missing=MISSING_TOKENS,
         rows=50,
         target_column=None,
         seed=0,
@@ -168,10 +168,9 @@ def test_a_target_without_values_is_refused(model: TableModel, tmp_path: Path, t
     make_table(30, 4).assign(b=np.nan).to_csv(tmp_path / "data.csv", index=False)
     with pytest.raises(ValueError, match=target):
         write_report(
-            model,
+            FileModel(model),
             tmp_path / "data.csv",
             tmp_path / "r.html",
-            missing=MISSING_TOKENS,
             rows=50,
             target_column=target,
             seed=0,

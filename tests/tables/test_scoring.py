@@ -8,7 +8,8 @@ import pytest
 
 from anyfill.tables import scoring
 from anyfill.tables.estimator import TableModel
-from anyfill.tables.frames import MISSING_TOKENS, Frame
+from anyfill.tables.file_model import FileModel
+from anyfill.tables.frames import Frame
 from anyfill.tables.scoring import blanked, learn_usual, present_cells, score_file
 
 
@@ -47,7 +48,7 @@ def test_wrong_rows_and_cells_come_first(model: TableModel, tmp_path: Path) -> N
     rows.loc[101, "noise"] = 30.0
     rows.to_csv(tmp_path / "data.csv", index=False)
     target = tmp_path / "scores.csv"
-    found = score_file(model, tmp_path / "data.csv", missing=MISSING_TOKENS, top=3, seed=0, target=target)
+    found = score_file(FileModel(model), tmp_path / "data.csv", top=3, seed=0, target=target)
     assert {one.row for one in found[:2]} == {18, 102}
     assert [one.surprise for one in found] == sorted((one.surprise for one in found), reverse=True)
     noisy = next(one for one in found if one.row == 102)
@@ -67,7 +68,7 @@ def test_a_file_that_lacks_a_column_is_scored(model: TableModel, tmp_path: Path,
     rows, source = make_table(30, 3), tmp_path / f"data.{kind}"
     for data in (rows.drop(columns="noise"), rows.assign(noise=None)):
         data.to_csv(source, index=False) if kind == "csv" else data.to_parquet(source)
-        found = score_file(model, source, missing=MISSING_TOKENS, top=2, seed=0)
+        found = score_file(FileModel(model), source, top=2, seed=0)
         assert all({cell.column for cell in one.cells} == {"metres", "microns"} for one in found)
 
 
@@ -79,7 +80,7 @@ def test_a_refusal_counts_rows_from_1_over_the_whole_file(
     rows.loc[21, "noise"] = "loud"
     rows.to_csv(tmp_path / "data.csv", index=False)
     with pytest.raises(ValueError, match=r"^column 'noise', row 22 of data.csv: expected a number, got 'loud'$"):
-        score_file(model, tmp_path / "data.csv", missing=MISSING_TOKENS, top=2, seed=0)
+        score_file(FileModel(model), tmp_path / "data.csv", top=2, seed=0)
 
 
 def test_blanking_hides_exactly_what_it_is_told() -> None:

@@ -1,24 +1,22 @@
-"""What a model is told of a user's text, above all at the edges of blanks."""
+"""What a model is given of a user's text, above all at the edges of blanks."""
 
 import pytest
 import torch
 
-from anyfill.text.alphabet import Sheet, decode, encode_prompt, has_tokens, is_folded, sheet_of, unit
+from anyfill.text.alphabet import Sheet, decode, encode_prompt, is_folded, sheet_of
 from anyfill.text.blanks import Lengths, parse
-from anyfill.text.characters import TEXT8, Characters
-from anyfill.text.utf8 import Utf8
-from anyfill.text.with_end import WithEnd
-from anyfill.text.words import Words
+from anyfill.text.vocabularies import Words
+from anyfill.text.vocabulary import TEXT8, Characters, Utf8, WithEnd
 
 WORDS = Words(("the", "cat", "sat", ".", "a"), lower=True, punctuation=True)
 
 
 def sheet(text: str, vocabulary, *, lines: bool = False) -> Sheet:
-    template = parse(text, unstated=Lengths(1, 3), tokens=has_tokens(vocabulary))
+    template = parse(text, unstated=Lengths(1, 3), tokens=vocabulary.units in ("words", "pieces"))
     return sheet_of(template, vocabulary, lines=lines)
 
 
-def told(text: str, vocabulary=TEXT8, *, lines: bool = False) -> list[str]:
+def given_codes(text: str, vocabulary=TEXT8, *, lines: bool = False) -> list[str]:
     return [vocabulary.decode(codes) for codes in sheet(text, vocabulary, lines=lines).stretches]
 
 
@@ -28,7 +26,7 @@ def test_only_text8_is_folded_whatever_ends_it() -> None:
     assert not any(
         is_folded(one) for one in (Characters("abc"), Characters("abcdefghijklmnopqrstuvwxyz "), Utf8(), WORDS)
     )
-    assert [unit(one) for one in (TEXT8, WithEnd(TEXT8), Utf8(), WORDS)] == ["characters"] * 2 + ["bytes", "words"]
+    assert [one.units for one in (TEXT8, WithEnd(TEXT8), Utf8(), WORDS)] == ["characters"] * 2 + ["bytes", "words"]
 
 
 @pytest.mark.parametrize(
@@ -49,27 +47,27 @@ def test_only_text8_is_folded_whatever_ends_it() -> None:
         ("a [2]", [" a ", ""]),
     ],
 )
-def test_text8_is_told_words_and_single_spaces(text: str, expected: list[str]) -> None:
-    assert told(text) == expected
+def test_text8_is_given_words_and_single_spaces(text: str, expected: list[str]) -> None:
+    assert given_codes(text) == expected
 
 
-def test_other_vocabularies_are_told_the_text_as_it_is_and_refuse_what_they_lack() -> None:
+def test_other_vocabularies_are_given_the_text_as_it_is_and_refuse_what_they_lack() -> None:
     cased = Characters(" aAbB")
-    assert told("aA __B", cased) == ["aA ", "B"]
+    assert given_codes("aA __B", cased) == ["aA ", "B"]
     with pytest.raises(ValueError, match=r"text: expected characters from ' aAbB' only, got 'x'"):
-        told("x ____!", cased)
-    assert told("é __", Utf8()) == ["é ", ""]
+        given_codes("x ____!", cased)
+    assert given_codes("é __", Utf8()) == ["é ", ""]
 
 
 def test_a_blank_of_several_lengths_at_an_edge_is_closed_or_refused() -> None:
-    assert told("[1-2]a", Characters("a ")) == [" ", "a"]
-    assert told("a[1-2]", Utf8()) == ["a", " "]
-    assert told("[2]a[2]", Characters("ab")) == ["", "a", ""]
+    assert given_codes("[1-2]a", Characters("a ")) == [" ", "a"]
+    assert given_codes("a[1-2]", Utf8()) == ["a", " "]
+    assert given_codes("[2]a[2]", Characters("ab")) == ["", "a", ""]
     for text, place in (("[1-2] cat", "beginning"), ("the []", "end")):
         with pytest.raises(ValueError, match=f"blank at the {place} of the text: expected one stated length"):
-            told(text, WORDS)
+            given_codes(text, WORDS)
     with pytest.raises(ValueError, match="blank at the end of the text"):
-        told("a[1-2]", Characters("ab"))
+        given_codes("a[1-2]", Characters("ab"))
 
 
 def test_a_line_ends_with_its_end_and_is_not_closed_by_a_space() -> None:
@@ -77,18 +75,18 @@ def test_a_line_ends_with_its_end_and_is_not_closed_by_a_space() -> None:
     codes = sheet("The [] sat.", ended, lines=True).stretches
     assert [ended.inner.decode(one[one != ended.end]) for one in codes] == ["the ", " sat"]
     assert int(codes[-1][-1]) == ended.end
-    assert told('"The ____', TEXT8, lines=True) == ["the ", ""]
-    assert told("the [1-2]", WORDS, lines=True) == ["the", ""]
+    assert given_codes('"The ____', TEXT8, lines=True) == ["the ", ""]
+    assert given_codes("the [1-2]", WORDS, lines=True) == ["the", ""]
 
 
 def test_words_must_not_touch_a_blank() -> None:
-    assert told("The ____ sat on ____.", WORDS) == ["the", "sat <unk>", "."]
+    assert given_codes("The ____ sat on ____.", WORDS) == ["the", "sat <unk>", "."]
     for glued in ("un____able", "the cat____", "it's ____'s"):
         with pytest.raises(ValueError, match="space around it, for it stands for whole words"):
-            told(glued, WORDS)
+            given_codes(glued, WORDS)
     spaces = Words(("the", "cat"))
     with pytest.raises(ValueError, match="space around it"):
-        told("the ____.", spaces)
+        given_codes("the ____.", spaces)
 
 
 def test_an_answer_must_be_writable_in_its_place() -> None:
@@ -125,7 +123,7 @@ def test_ends_of_lines_are_decoded_as_such() -> None:
 
 def test_a_piece_brings_the_space_before_it_along() -> None:
     pytest.importorskip("sentencepiece")
-    from anyfill.text.pieces import train_pieces
+    from anyfill.text.vocabularies import train_pieces
 
     lines = ["the cat sat on the mat", "a dog sat on a log", "the dog and the cat sat there"] * 20
     pieces = train_pieces(["\n".join(lines)], 400)
@@ -136,7 +134,7 @@ def test_a_piece_brings_the_space_before_it_along() -> None:
     assert one.answer(0, pieces.encode(" cat")) == "cat"
     assert one.answer(0, pieces.encode("re")) is None  # "there" would take the user's space away
     assert one.answer(0, pieces.encode(" ")) is None
-    assert unit(pieces) == "pieces"
+    assert pieces.units == "pieces"
     glued = sheet("the____sat", pieces)
     assert glued.answer(0, pieces.encode("re")) == "re"
     assert [pieces.decode(codes) for codes in sheet("____ sat", pieces).stretches] == ["", " sat"]

@@ -81,7 +81,7 @@ def test_any_text_can_be_given_and_is_given_back(stretches: list[str], data: st.
     )
     template = read(text)
     assert template.stretches == tuple(stretches)
-    assert [blank.most for blank in template.blanks] == sizes
+    assert [blank.maximum for blank in template.blanks] == sizes
     answers = tuple("!" * size for size in sizes)
     assert template.filled(answers) == "".join(one + more for one, more in zip(stretches, (*answers, "")))
 

@@ -6,12 +6,12 @@ import time
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from plain_bleu import plain_bleu
+from plain_bleu import grams, plain_bleu
 
-from anyfill.text.bleu import bleu, self_bleu
-from anyfill.text.ngrams import NgramTable
+from anyfill.text.bleu import NgramTable, bleu, counted, largest_two, number, self_bleu
 
 WORDS = st.sampled_from("abcd")
 SENTENCE = st.lists(WORDS, max_size=10)
@@ -86,26 +86,26 @@ def test_a_word_counts_no_more_often_than_in_one_reference():
     """The example of Papineni et al.: "the" seven times, at most twice in a reference: p_1 = 2/7."""
     sentence = ["the"] * 7
     references = [["the", "cat", "is", "on", "the", "mat"], ["there", "is", "a", "cat", "on", "the", "mat"]]
-    assert bleu([sentence], references, most=1)[0, 0] == pytest.approx(2 / 7, rel=1e-12)
+    assert bleu([sentence], references, max_n=1)[0, 0] == pytest.approx(2 / 7, rel=1e-12)
 
 
 def test_the_penalty_is_of_the_nearest_length_and_the_shorter_of_two():
     references = [["a"] * 2, ["a"] * 6]
-    assert bleu([["a"] * 4], references, most=1)[0, 0] == pytest.approx(1.0)  # 2 and 6 are equally near
-    assert bleu([["a"] * 5], references, most=1)[0, 0] == pytest.approx(math.exp(1 - 6 / 5))
-    assert bleu([["a"]], references, most=1)[0, 0] == pytest.approx(math.exp(1 - 2))
+    assert bleu([["a"] * 4], references, max_n=1)[0, 0] == pytest.approx(1.0)  # 2 and 6 are equally near
+    assert bleu([["a"] * 5], references, max_n=1)[0, 0] == pytest.approx(math.exp(1 - 6 / 5))
+    assert bleu([["a"]], references, max_n=1)[0, 0] == pytest.approx(math.exp(1 - 2))
 
 
 def test_nothing_matched_scores_0_and_one_word_matched_is_smoothed():
     references = [["a", "b", "c"]]
     np.testing.assert_array_equal(bleu([["x", "y"], []], references), 0.0)
-    found = bleu([["a", "x", "y", "z"]], references, most=2)[0]
+    found = bleu([["a", "x", "y", "z"]], references, max_n=2)[0]
     np.testing.assert_allclose(found, [1 / 4, math.sqrt(1 / 4 * 0.1 / 3)], rtol=1e-12)
 
 
 def test_without_the_only_sentence_that_has_it_an_n_gram_has_the_second_largest_count():
     sentences = [["a", "a", "a"], ["a", "a", "b"], ["c", "c", "c"]]
-    found = self_bleu(sentences, most=1)[:, 0]
+    found = self_bleu(sentences, max_n=1)[:, 0]
     np.testing.assert_allclose(found, [2 / 3, 2 / 3, 0.0], rtol=1e-12)
 
 
@@ -114,9 +114,9 @@ def test_a_table_used_twice_and_fewer_orders_give_the_same():
     table = NgramTable.of(references, 5)
     expected = bleu(sentences, references)
     np.testing.assert_array_equal(bleu(sentences, table), expected)
-    np.testing.assert_array_equal(bleu(sentences, table, most=3), expected[:, :3])
-    np.testing.assert_array_equal(bleu(sentences, references, most=3), expected[:, :3])
-    np.testing.assert_array_equal(self_bleu(sentences, most=2), self_bleu(sentences)[:, :2])
+    np.testing.assert_array_equal(bleu(sentences, table, max_n=3), expected[:, :3])
+    np.testing.assert_array_equal(bleu(sentences, references, max_n=3), expected[:, :3])
+    np.testing.assert_array_equal(self_bleu(sentences, max_n=2), self_bleu(sentences)[:, :2])
 
 
 def test_self_bleu_grows_with_the_number_of_sentences():
@@ -131,7 +131,7 @@ def test_texts_that_cannot_be_scored_are_refused():
     with pytest.raises(ValueError, match="table of references: expected n-grams of up to 5 words, got up to 2"):
         bleu([["a"]], NgramTable.of([["a"]], 2))
     with pytest.raises(ValueError, match="largest order of n-grams"):
-        bleu([["a"]], [["a"]], most=0)
+        bleu([["a"]], [["a"]], max_n=0)
 
 
 def test_ten_thousand_sentences_take_seconds():
@@ -158,3 +158,75 @@ def test_nltk_gives_the_same():
     )
     expected = [theirs(sentences[:i] + sentences[i + 1 :], each) for i, each in enumerate(sentences)]
     np.testing.assert_allclose(self_bleu(sentences), expected, rtol=0, atol=1e-9)
+
+
+# How n-grams are counted, against counting them one by one
+
+FEW_WORDS = st.lists(st.lists(st.sampled_from("abc"), max_size=9), min_size=1, max_size=6)
+
+
+@given(FEW_WORDS, st.integers(1, 6))
+def test_counts_of_every_order_are_those_of_a_counter(sentences, most):
+    vocabulary, flat = number(sentences)
+    levels = list(counted(flat, len(vocabulary), most))
+    assert len(levels) == most
+    for n, (pairs, counts) in enumerate(levels, 1):
+        every = [grams(sentence, n) for sentence in sentences]
+        assert len(pairs) == len(set().union(*every))
+        for owner, own in enumerate(every):
+            assert sorted(counts.times[counts.owner == owner]) == sorted(own.values())
+
+
+@given(FEW_WORDS, st.integers(1, 5))
+def test_largest_and_second_are_the_two_largest_over_sentences(sentences, n):
+    vocabulary, flat = number(sentences)
+    pairs, counts = list(counted(flat, len(vocabulary), n))[-1]
+    largest, second = largest_two(counts, len(pairs))
+    every = [grams(sentence, n) for sentence in sentences]
+    expected = [[*sorted((each[gram] for each in every), reverse=True), 0] for gram in set().union(*every)]
+    assert sorted(zip(largest, second)) == sorted((first, then) for first, then, *_ in expected)
+
+
+@given(FEW_WORDS, FEW_WORDS)
+def test_what_is_found_in_a_table_is_what_both_have(references, sentences):
+    table = NgramTable.of(references, 4)
+    lengths, found = table.look_up(sentences)
+    assert lengths.tolist() == [len(sentence) for sentence in sentences]
+    for n, (level, counts) in enumerate(zip(table.levels, found, strict=True), 1):
+        known = [grams(reference, n) for reference in references]
+        for owner, sentence in enumerate(sentences):
+            own = grams(sentence, n)
+            mine = counts.owner == owner
+            got = sorted(zip(counts.times[mine], level.largest[counts.code[mine]]))
+            every = ((times, max(each[gram] for each in known)) for gram, times in own.items())
+            assert got == sorted(pair for pair in every if pair[1])
+
+
+def test_any_words_that_hash_do():
+    codes = NgramTable.of([[3, 1, 3, 1], [7]], 2)
+    strings = NgramTable.of([["x", "y", "x", "y"], ["z"]], 2)
+    for one, other in zip(codes.levels, strings.levels):
+        np.testing.assert_array_equal(one.largest, other.largest)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "got"),
+    [
+        ("a cat", "a str"),
+        (["a cat", "a dog"], "a str"),
+        ([["a", "cat"], "a dog"], "a str"),
+        (torch.zeros(2, 3), "a Tensor"),
+        ([torch.zeros(3)], "a Tensor"),
+        ([], "none"),
+    ],
+)
+def test_text_that_is_not_split_and_tensors_are_refused(sentences, got):
+    with pytest.raises(ValueError, match=f"sentences: expected .* got {got}"):
+        NgramTable.of(sentences)
+    with pytest.raises(ValueError, match=f"sentences: expected .* got {got}"):
+        NgramTable.of([["a"]]).look_up(sentences)
+
+
+def test_no_order_below_one():
+    with pytest.raises(ValueError, match="largest order of n-grams: expected a whole number from 1 up, got 0"):
+        NgramTable.of([["a"]], 0)

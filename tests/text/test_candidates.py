@@ -14,10 +14,10 @@ ranges = st.tuples(st.integers(1, 5), st.integers(0, 4)).map(lambda pair: Length
 
 @given(st.lists(ranges, min_size=1, max_size=4), st.integers(1, 40))
 def test_combinations_are_distinct_within_bounds_and_all_of_them_where_they_are_few(blanks, most: int) -> None:
-    found, total = combinations(blanks, most=most, generator=Generator().manual_seed(0))
-    assert total == math.prod(blank.most - blank.least + 1 for blank in blanks)
+    found, total = combinations(blanks, maximum=most, generator=Generator().manual_seed(0))
+    assert total == math.prod(blank.maximum - blank.minimum + 1 for blank in blanks)
     assert len(found) == len(set(found)) == min(total, most)
-    assert all(blank.least <= size <= blank.most for sizes in found for blank, size in zip(blanks, sizes))
+    assert all(blank.minimum <= size <= blank.maximum for sizes in found for blank, size in zip(blanks, sizes))
     assert [sum(sizes) for sizes in found] == sorted(sum(sizes) for sizes in found)
 
 

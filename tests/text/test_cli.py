@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from anyfill.cli import main as cli
-from anyfill.text import generate as module
-from anyfill.text.characters import TEXT8, Characters
-from anyfill.text.vocabularies import vocabulary_notes
-from anyfill.text.words import Words
+from anyfill.text.generate import Writer
+from anyfill.text.vocabularies import Words, vocabulary_notes
+from anyfill.text.vocabulary import TEXT8, Characters
 from anyfill.training import save_model
 
 
@@ -219,7 +218,7 @@ def test_generate_prints_what_is_made_as_soon_as_it_is_made(run, monkeypatch: py
     assert all(whole.startswith(some) for some in watched.flushed)
     monkeypatch.setattr(sys, "stdout", watched := Watched())
     asked_again: list[int] = []
-    make = module.generate
+    make = Writer.texts
 
     def observed(*arguments):
         for texts, share in make(*arguments):
@@ -227,14 +226,14 @@ def test_generate_prints_what_is_made_as_soon_as_it_is_made(run, monkeypatch: py
             if texts:
                 asked_again.append(watched.flushed[-1].count("\n"))
 
-    monkeypatch.setattr(module, "generate", observed)
+    monkeypatch.setattr(Writer, "texts", observed)
     run("generate", "-n", "70", "--length", "3", "--seed", "1", "-M")
     assert asked_again == [64, 70]
 
 
 @pytest.mark.parametrize("count", ["1", "3"])
 def test_an_interrupted_generate_ends_with_a_whole_line(run, monkeypatch: pytest.MonkeyPatch, count: str) -> None:
-    write = module._write
+    write = Writer._write
 
     def interrupted(*arguments):
         for number, done in enumerate(write(*arguments)):
@@ -242,7 +241,7 @@ def test_an_interrupted_generate_ends_with_a_whole_line(run, monkeypatch: pytest
                 raise KeyboardInterrupt
             yield done
 
-    monkeypatch.setattr(module, "_write", interrupted)
+    monkeypatch.setattr(Writer, "_write", interrupted)
     code, out, err = run("generate", "-n", count, "--length", "50", "--seed", "1", "-M")
     assert code == 130
     assert err.splitlines()[-1] == "anyfill: interrupted"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from plain_bleu import grams
 from scipy import stats
 
-from anyfill.text.bleu import bleu, self_bleu
+from anyfill.text.bleu import NgramTable, bleu, self_bleu
 from anyfill.text.metrics import (
     bits_per_character,
     blank_matches,
@@ -23,7 +23,6 @@ from anyfill.text.metrics import (
     perplexity,
     stutter,
 )
-from anyfill.text.ngrams import NgramTable
 
 SENTENCES = st.lists(st.lists(st.sampled_from("abc"), max_size=8), min_size=1, max_size=6)
 
@@ -124,10 +123,10 @@ def test_perplexity_of_words_does_not_depend_on_how_they_are_cut():
 def test_a_sheet_has_the_means_of_each_grade():
     sentences = [s.split() for s in ("a cat sat on a mat", "a a dog sat on a mat", "the end is is nigh")]
     references = [s.split() for s in ("a cat sat down on a mat", "the dog sat on a rug")]
-    sheet = grade_text(sentences, NgramTable.of(references, 3), most=3)
+    sheet = grade_text(sentences, NgramTable.of(references, 3), max_n=3)
     assert sheet.sentences == 3
-    assert sheet.bleu == pytest.approx(bleu(sentences, references, most=3).mean(0))
-    assert sheet.self_bleu == pytest.approx(self_bleu(sentences, most=3).mean(0))
+    assert sheet.bleu == pytest.approx(bleu(sentences, references, max_n=3).mean(0))
+    assert sheet.self_bleu == pytest.approx(self_bleu(sentences, max_n=3).mean(0))
     assert sheet.distinct == pytest.approx([distinct(sentences, n) for n in (1, 2, 3)])
     assert sheet.entropy == pytest.approx([ngram_entropy(sentences, n) for n in (1, 2, 3)])
     assert sheet.stutter == pytest.approx(2 / 15)

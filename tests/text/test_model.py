@@ -8,10 +8,9 @@ import torch
 from anyfill.music.recipe import one_pass_chorale_model
 from anyfill.questions import Factorization
 from anyfill.text import model as text_models
-from anyfill.text.characters import TEXT8, Characters
 from anyfill.text.recipes import text_model
 from anyfill.text.vocabularies import vocabulary_notes
-from anyfill.text.with_end import WithEnd
+from anyfill.text.vocabulary import TEXT8, Characters, WithEnd
 from anyfill.training import save_model
 
 

@@ -15,16 +15,9 @@ from anyfill.networks.embed import Real
 from anyfill.questions import Factorization, Question
 from anyfill.rows import Rows
 from anyfill.samplers import sample
-from anyfill.text.characters import TEXT8
-from anyfill.text.recipes import (
-    TEXT_RECIPES,
-    TEXT_SIZES,
-    left_to_right,
-    require_codes_of,
-    text_model,
-    text_objective,
-)
-from anyfill.text.utf8 import Utf8
+from anyfill.text.model import require_codes_of
+from anyfill.text.recipes import TEXT_RECIPES, TEXT_SIZES, left_to_right, text_model, text_objective
+from anyfill.text.vocabulary import TEXT8, Utf8
 from anyfill.training import FitOptions, fit
 
 N, CODES = 4, 3

@@ -12,21 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyfill.cli import main as cli
-from anyfill.evaluation import log_prob
+from anyfill.evaluation import log_prob, terms
 from anyfill.questions import Factorization, Increasing, Question
 from anyfill.questions.question import chain_rank
 from anyfill.rank import NEVER
-from anyfill.text.characters import TEXT8, Characters, as_text8
 from anyfill.text.model import TextModel
+from anyfill.text.reading import Source
 from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
-from anyfill.text.report import Outputs, coloured, visible
-from anyfill.text.scoring import Protocol, Scorer, Token, Totals, terms, windows
-from anyfill.text.stream import Source, Stretch, spell, stretches
+from anyfill.text.report import score_text
+from anyfill.text.scoring import Scorer, Token, Totals, stretches
+from anyfill.text.show import coloured, visible
 from anyfill.text.surprise import Gathered
-from anyfill.text.utf8 import Utf8
-from anyfill.text.vocabularies import vocabulary_notes
-from anyfill.text.with_end import WithEnd
-from anyfill.text.words import Words, common_words
+from anyfill.text.vocabularies import Words, common_words, vocabulary_notes
+from anyfill.text.vocabulary import TEXT8, Characters, Utf8, Vocabulary, WithEnd, as_text8
+from anyfill.text.windows import text_windows
 from anyfill.training import save_model
 
 ABC = Characters("abc")
@@ -61,12 +60,12 @@ def scored(scorer: Scorer, text: str, folder: Path) -> tuple[list[Token], Totals
     return tokens, totals
 
 
-def one_by_one(text: TextModel, codes: torch.Tensor, told: int) -> list[float]:
-    """log p of each code of a window from ``told`` on, each by a pass of its own."""
+def one_by_one(text: TextModel, codes: torch.Tensor, given: int) -> list[float]:
+    """log p of each code of a window from ``given`` on, each by a pass of its own."""
     model, row = text.model, torch.zeros(1, text.length, dtype=torch.int64)
     row[0, : len(codes)] = codes
     found = []
-    for place in range(told, len(codes)):
+    for place in range(given, len(codes)):
         known = torch.arange(text.length)[None] < place
         with torch.no_grad():
             found.append(float(model.marginals(row, known).log_prob(row)[0, place]))
@@ -76,7 +75,7 @@ def one_by_one(text: TextModel, codes: torch.Tensor, told: int) -> list[float]:
 @pytest.mark.parametrize("context", ["half", "none"])
 @pytest.mark.parametrize(("recipe", "order"), [("one_pass_spans", "increasing"), ("ardm", "decreasing")])
 def test_the_probabilities_of_all_texts_of_a_length_sum_to_one(tmp_path, context, recipe, order) -> None:
-    scorer = Scorer(make(recipe, 3, ABC), Protocol(context, order))
+    scorer = Scorer(make(recipe, 3, ABC), context, order)
     total, all_bits = 0.0, set()
     for text in itertools.product("abc", repeat=4):
         tokens, totals = scored(scorer, "".join(text), tmp_path)
@@ -103,7 +102,7 @@ def test_every_token_has_the_term_of_its_window_asked_on_its_own(tmp_path, recip
     assert [-token.bits * math.log(2) for token in tokens] == pytest.approx(expected, abs=1e-5)
     assert (totals.tokens, totals.characters, totals.words) == (size, size, 1)
     apart = [one for start in range(0, size, length) for one in one_by_one(text, codes[start : start + length], 0)]
-    tokens, totals = scored(Scorer(text, Protocol("none")), letters, tmp_path)
+    tokens, totals = scored(Scorer(text, "none"), letters, tmp_path)
     assert [-token.bits * math.log(2) for token in tokens] == pytest.approx(apart, abs=1e-5)
     assert totals.windows == -(-size // length)
 
@@ -134,7 +133,7 @@ def test_shuffled_orders_give_a_bound_and_an_estimate_of_the_mean_over_all_order
         each.append(value)
     values = torch.tensor(each, dtype=torch.float64)
     assert values.std() > 0.05
-    scorer = Scorer(text, Protocol(order="shuffled", orders=200, seed=1))
+    scorer = Scorer(text, order="shuffled", orders=200, seed=1)
     assert scorer.kind == "bound"
     tokens, totals = scored(scorer, "abc", tmp_path)
     # Normal in good approximation: each fails by chance once in 3 million seeds.
@@ -161,10 +160,10 @@ def test_a_text_scores_alike_whatever_the_batches_and_blocks(tmp_path, monkeypat
 def test_windows_come_before_the_text_has_ended() -> None:
     def endless():
         for number in itertools.count():
-            yield Stretch(torch.full((5,), number % 3), ["a"] * 5, list(range(5)), number == 0, 5, 1, 0, 0.0)
+            yield torch.full((5,), number % 3), number == 0
 
-    found = list(itertools.islice(windows(endless(), 8, half=True), 4))
-    assert [window.told for window in found] == [0, 4, 4, 4]
+    found = list(itertools.islice(text_windows(endless(), 8, half=True), 4))
+    assert [window.given for window in found] == [0, 4, 4, 4]
     assert [len(window.codes) for window in found] == [8] * 4
     whole = torch.arange(30).div(5, rounding_mode="floor") % 3
     for number, window in enumerate(found):
@@ -217,7 +216,7 @@ def test_a_stream_in_any_vocabulary_is_the_encoded_text_and_each_token_stands_at
 
 
 def test_pieces_stand_for_their_characters_also_where_those_are_bytes() -> None:
-    class Bytewise:
+    class Bytewise(Vocabulary):
         """Pieces "th" and "e", and bytes for all else."""
 
         def decode(self, codes):
@@ -225,7 +224,7 @@ def test_pieces_stand_for_their_characters_also_where_those_are_bytes() -> None:
             return b"".join(parts).decode(errors="replace")
 
     codes = torch.tensor([256, 257, *" 漢é".encode(), 257])
-    texts, offsets = spell(Bytewise(), "the 漢ée", codes)  # type: ignore[arg-type]
+    texts, offsets = Bytewise().spell("the 漢ée", codes)
     assert texts == ["th", "e", " ", "漢", "", "", "é", "", "e"]
     assert offsets == [0, 2, 3, 4, 4, 4, 5, 5, 6]
 
@@ -256,10 +255,10 @@ def test_a_model_of_lines_scores_each_line_on_its_own(tmp_path) -> None:
 
 def test_lines_are_shown_below_each_other_whether_or_not_a_token_ends_them(tmp_path) -> None:
     for text in (make("one_pass_spans", 6, ABC, lines=True), make("left_to_right", 6, WithEnd(ABC), lines=True)):
-        found = Outputs(html=tmp_path / "a.html", most=9).score(Scorer(text), source("abc\n\nca\r\nb", tmp_path))
+        found = score_text(Scorer(text), source("abc\n\nca\r\nb", tmp_path), html=tmp_path / "a.html", most=9)
         page = (tmp_path / "a.html").read_text().split("<pre>")[1].replace("⏎", "")
         assert re.sub("<.*?>", "", page).strip() == "abc\nca\nb"
-        assert coloured(found.short or ()).plain.replace("⏎", "").strip() == "abc\nca\nb"
+        assert coloured(found.tokens or ()).plain.replace("⏎", "").strip() == "abc\nca\nb"
         for one in found.surprises:
             assert (one.before + one.token.text + one.behind).strip() == "abc\nca\nb"
 
@@ -443,5 +442,4 @@ def test_what_cannot_be_scored_is_refused_in_one_sentence(run) -> None:
     refused(run("strange.txt", ":abc", "--tsv", "no/such/folder/a.tsv"), "strange.txt, offset 4")
     assert not Path("no").exists()
     assert [path.name for path in Path().iterdir() if path.suffix == ".part"] == []
-    with pytest.raises(ValueError, match="another name than that of --tsv"):
-        Outputs(Path("a"), Path("a")).require_free(files=1, force=False)
+    refused(run("strange.txt", ":abc", "--tsv", "a", "--html", "a"), "another name than that of --tsv")

@@ -14,12 +14,12 @@ import torch
 from anyfill.cli import main as cli
 from anyfill.objectives.one_pass import OnePassLoss
 from anyfill.questions import Factorization
-from anyfill.text import corpus as corpus_module
+from anyfill.text import training
 from anyfill.text.corpus import Corpus, open_corpus
 from anyfill.text.recipes import TEXT_SIZES
 from anyfill.text.settings import Settings, chosen
 from anyfill.text.vocabularies import vocabulary_of
-from anyfill.text.with_end import WithEnd
+from anyfill.text.vocabulary import WithEnd
 from anyfill.training import load_model, load_notes
 
 TEXT = "".join("abc de\n"[i] for i in np.random.default_rng(0).integers(0, 7, 600))
@@ -119,8 +119,8 @@ def test_a_run_that_is_interrupted_leaves_a_usable_model_and_goes_on_exactly(run
     def never(*_, **__):
         raise AssertionError("the corpus is encoded once")
 
-    monkeypatch.setattr(corpus_module, "encode_corpus", never)
-    monkeypatch.setattr(corpus_module, "text_blocks", never)
+    monkeypatch.setattr(training, "encode_corpus", never)
+    monkeypatch.setattr(training, "text_blocks", never)
     interrupt(1)
     if call < 4:
         assert run("train", "corpus.txt", "-o", "m", "--resume")[0] == 130
@@ -184,7 +184,7 @@ def test_ctrl_c_while_the_corpus_is_read_leaves_nothing(run, monkeypatch) -> Non
         yield from ()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(corpus_module, "encode_corpus", pressed)
+    monkeypatch.setattr(training, "encode_corpus", pressed)
     code, out, error = run("train", "corpus.txt", "-o", "m", *SMALL)
     assert (code, out) == (130, "")
     assert error.endswith("anyfill: interrupted\n")
@@ -264,14 +264,16 @@ def test_bad_input_is_refused_in_one_sentence_and_leaves_nothing(run, monkeypatc
     row = "short.txt: expected text for a row of 99 tokens at least, got 20 that are left to train on"
     answer = run("train", "short.txt", *new, "--length", "99", "--valid-share", "0")
     refused(answer, row)
-    assert "times through the corpus" not in answer[2]  # what cannot be trained is not told of
+    assert "times through the corpus" not in answer[2]  # what cannot be trained is not announced
     refused(run("train", "corpus.txt", "-o", "full"), "full: expected a new or empty folder")
     refused(run("train", "corpus.txt", "-o", "full", "--resume"), "got one with other things (mine.txt)")
     refused(run("train", "corpus.txt", "-o", "corpus.txt"), "corpus.txt: expected a folder for the model, got a file")
     refused(run("train", "corpus.txt", "-o", "."), "a folder of its own")
-    refused(run("train", "corpus.txt", *new, "--recipe", "gpt"), "--recipe: expected ardm or mac_next or")
-    refused(run("train", "corpus.txt", *new, "--size", "2M"), "--size: expected 1M or 6M or 25M or 85M, got 2M")
-    refused(run("train", "corpus.txt", *new, "--units", "letters"), "--units: expected characters or bytes or")
+    refused(run("train", "corpus.txt", *new, "--recipe", "gpt"), "--recipe: expected 'ardm' or 'mac_next' or")
+    refused(
+        run("train", "corpus.txt", *new, "--size", "2M"), "--size: expected '1M' or '6M' or '25M' or '85M', got '2M'"
+    )
+    refused(run("train", "corpus.txt", *new, "--units", "letters"), "--units: expected 'characters' or 'bytes' or")
     refused(run("train", "corpus.txt", *new, "--units", "bytes", "--vocabulary-size", "9"), "--vocabulary-size")
     refused(run("train", "corpus.txt", *new, "--units", "pieces", "--vocabulary-size", "9"), "from 300 up, got 9")
     refused(run("train", "corpus.txt", *new, "--valid-share", "0.7"), "--valid-share")
@@ -296,7 +298,7 @@ def test_a_model_made_in_another_way_is_not_resumed(run) -> None:
 
 def facts(tokens: int, valid_share: float = 0.05, lengths: list[int] | None = None) -> Corpus:
     from anyfill.text.token_file import Tokens
-    from anyfill.text.utf8 import Utf8
+    from anyfill.text.vocabulary import Utf8
 
     bounds = None if lengths is None else np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)
     codes = np.zeros(tokens if lengths is None else sum(lengths), dtype=np.uint8)

@@ -8,16 +8,30 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyfill.text import pieces as pieces_module
-from anyfill.text import vocabulary as vocabulary_module
-from anyfill.text import words as words_module
-from anyfill.text.characters import TEXT8, Characters, as_text8, characters_in
-from anyfill.text.pieces import Pieces, train_pieces
-from anyfill.text.utf8 import Utf8
-from anyfill.text.vocabularies import vocabulary_from_json, vocabulary_notes, vocabulary_of
-from anyfill.text.vocabulary import Vocabulary, cut_at_space, fingerprint, require_fingerprint
-from anyfill.text.with_end import WithEnd
-from anyfill.text.words import UNKNOWN, Words, common_words, split_words
+from anyfill.text import vocabularies
+from anyfill.text.vocabularies import (
+    UNKNOWN,
+    Pieces,
+    Words,
+    common_words,
+    cut_at_space,
+    split_words,
+    train_pieces,
+    vocabulary_from_json,
+    vocabulary_notes,
+    vocabulary_of,
+)
+from anyfill.text.vocabulary import (
+    TEXT8,
+    Characters,
+    Utf8,
+    Vocabulary,
+    WithEnd,
+    as_text8,
+    characters_in,
+    fingerprint,
+    require_fingerprint,
+)
 
 WIDE = Characters("".join(map(chr, range(0x4E00, 0x4E00 + 300))))
 FEW = Words(("the", "cat", "sat"), lower=True)
@@ -55,8 +69,8 @@ def test_unknown_characters_become_the_unknown_one(text: str, alphabet: str) -> 
 
 
 def test_the_most_common_characters_are_kept() -> None:
-    assert characters_in(["aaabbc", "cd\ufffd"], most=3) == Characters("ab\ufffd", "\ufffd")
-    assert characters_in(["ab"], most=5) == Characters("ab")
+    assert characters_in(["aaabbc", "cd\ufffd"], max_size=3) == Characters("ab\ufffd", "\ufffd")
+    assert characters_in(["ab"], max_size=5) == Characters("ab")
 
 
 @given(st.text())
@@ -95,7 +109,7 @@ def test_the_most_common_words_do_not_depend_on_how_the_text_is_cut(parts: list[
 
 
 def test_rare_words_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words_module, "MAX_COUNTED", 3)
+    monkeypatch.setattr(vocabularies, "MAX_COUNTED", 3)
     assert common_words(["a a a b b ", "c d e f ", "g b a "], 3).words == ("a", "b")
 
 
@@ -108,7 +122,7 @@ def test_what_is_cut_off_can_be_encoded_by_itself(text: str, more: str) -> None:
 
 
 def test_a_long_text_without_white_space_is_cut_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocabulary_module, "LONGEST", 4)
+    monkeypatch.setattr(vocabularies, "MAX_UNSPACED", 4)
     assert [cut_at_space(text) for text in ("abcd", "abcde", "ab cde", "     ", " abcde", "ab  ")] == [0, 5, 2, 5, 6, 2]
 
 
@@ -149,8 +163,8 @@ def test_pieces_never_go_over_a_cut(pieces: Pieces, text: str, more: str) -> Non
 
 
 def test_long_words_are_cut_and_nothing_is_lost(pieces: Pieces, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces_module, "LONG", 3)
-    monkeypatch.setattr(pieces_module, "LONGEST", 7)
+    monkeypatch.setattr(vocabularies, "MAX_WORD", 3)
+    monkeypatch.setattr(vocabularies, "MAX_UNSPACED", 7)
     assert pieces.decode(pieces.encode(TEXT)) == TEXT
     text = "thethethethecat"
     assert pieces.cut(text) == 15
@@ -161,8 +175,8 @@ def test_long_words_are_cut_and_nothing_is_lost(pieces: Pieces, monkeypatch: pyt
 @given(st.lists(st.text(alphabet="ab \n", max_size=40)), st.integers(1, 9))
 def test_what_pieces_are_learnt_from_is_the_text_in_short_lines(texts: list[str], most: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pieces_module, "_LINE", most)
-        lines = list(pieces_module._lines(texts))
+        patch.setattr(vocabularies, "_LINE", most)
+        lines = list(vocabularies._lines(texts))
     assert "".join(lines) == "".join(texts).replace("\n", "")
     assert max(map(len, lines)) <= most
 
@@ -215,3 +229,29 @@ def test_bad_vocabularies_are_refused_in_one_sentence(make, sentence: str) -> No
     with pytest.raises(ValueError, match=sentence) as error:
         make()
     assert "\n" not in str(error.value)
+
+
+LETTERS = Characters(" abcdefghijklmnopqrstuvwxyz")
+
+
+@given(st.text(alphabet=LETTERS.alphabet, min_size=1))
+def test_decoding_undoes_encoding(text: str) -> None:
+    assert LETTERS.decode(LETTERS.encode(text)) == text
+
+
+def test_large_alphabets_get_wide_codes() -> None:
+    many = Characters("".join(map(chr, range(0x4E00, 0x4E00 + 300))))
+    assert many.encode(many.alphabet).tolist() == list(range(300))
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: LETTERS.encode("naïve Café"), "text: expected characters from .* only, got Céï|text: expected"),
+        (lambda: Characters("aa"), "alphabet: expected at least one character and none twice"),
+        (lambda: Characters(""), "alphabet"),
+    ],
+)
+def test_bad_alphabets_and_text_are_refused_in_one_sentence(make, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        make()

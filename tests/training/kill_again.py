@@ -88,8 +88,6 @@ def state(folder: Path) -> dict[str, object]:
 def main() -> None:
     place, kills, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     torch.set_num_threads(1)
-    import lightning_fabric  # noqa: F401 - before the forks, once
-
     chance = random.Random(seed)
     started = time.monotonic()
     if os.waitpid(forked(place / "whole"), 0)[1] != 0:

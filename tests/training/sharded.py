@@ -16,8 +16,8 @@ from training_standin import TOGETHER, VARIABLES, AskOne, one_pass_model, tiny_m
 
 from anyfill.recipes import one_pass
 from anyfill.training import FitOptions, fit, fit_steps
+from anyfill.training.distributed import local
 from anyfill.training.run import Run
-from anyfill.training.shards import local
 
 torch.set_num_threads(1)
 folder, rank = Path(sys.argv[1]), int(os.environ["RANK"])
@@ -91,11 +91,10 @@ model = uneven_model()
 fit(model, tiny_rows(), AskOne(), MUON)
 seen["uneven"] = weights(model)
 
-settings = {"validation": None, "validation_objective": None, "folder": None, "resume": False}
-run = Run(one_pass_model(), tiny_rows(), one_pass.objective(VARIABLES), MUON, **settings, metrics=[], notes=None)
+run = Run(one_pass_model(), tiny_rows(), one_pass.objective(VARIABLES), MUON)
 for _ in zip(range(2), run.reports()):
     pass
-states = [state for optimizer in run.optimizers for state in optimizer.state.values()]
+states = [state for optimizer in run.optimization.optimizers for state in optimizer.state.values()]
 moments = [value for state in states for name, value in state.items() if name != "step"]
 for name, tensors in (("weights held", list(run.model.parameters())), ("state held", moments)):
     seen[name] = [sum(local(each).numel() for each in tensors), sum(each.numel() for each in tensors)]

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from anyfill.training.averaging import Average
+from anyfill.training.optimizers import Average
 
 
 def test_the_average_follows_its_recursion() -> None:

@@ -117,7 +117,7 @@ def test_a_network_whose_code_has_changed_is_a_checkpoint_error(tmp_path: Path) 
 
 
 def test_a_network_that_is_no_dataclass_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    class Plain(nn.Linear):
+    class Plain(nn.Linear, Unspecified):
         variables = 2
 
     with pytest.raises(ValueError, match=r"network.*dataclass.*Plain"):

@@ -9,8 +9,8 @@ from training_standin import AskOne, tiny_model
 
 from anyfill.rows import Rows
 from anyfill.training import FitOptions, fit, fit_steps
-from anyfill.training import fingerprint as module
-from anyfill.training.fingerprint import fingerprint
+from anyfill.training import data as module
+from anyfill.training.data import fingerprint
 
 VALUES = torch.arange(1200).reshape(300, 4) % 7
 
@@ -72,7 +72,7 @@ def test_a_run_noted_in_the_earlier_manner_is_resumed_and_with_other_data_refuse
     earlier = fingerprint(rows, like="0" * 16)
     assert len(earlier) == 16
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("anyfill.training.run.fingerprint", lambda rows, **_: fingerprint(rows, like=earlier))
+        patch.setattr("anyfill.training.state.fingerprint", lambda rows, **_: fingerprint(rows, like=earlier))
         reports = fit_steps(tiny_model(), rows, AskOne(), options, folder=tmp_path)
         next(reports)
         reports.close()

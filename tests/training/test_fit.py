@@ -12,6 +12,7 @@ from training_standin import VARIABLES, AskOne, TinyNetwork, tiny_model, tiny_ro
 
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
+from anyfill.networks.network import Unspecified
 from anyfill.questions import Decreasing, Factorization, Increasing
 from anyfill.recipes import mac, one_pass
 from anyfill.rows import Rows
@@ -82,7 +83,7 @@ def test_reports_come_every_so_many_steps_with_the_mean_loss_since_the_last() ->
 
 def test_the_trained_model_knows_its_readings_and_is_ready_to_be_asked() -> None:
     model = Model(TinyNetwork(), Categorical(3), factorizations=[Factorization.DIRECT])
-    result = fit(model, tiny_rows(), AskOne(order=Increasing()), QUICK)
+    result = fit(model, tiny_rows(), AskOne(follows=Increasing()), QUICK)
     assert model.factorizations == {Factorization.DIRECT, Factorization.ANY_ORDER}
     assert not model.training
     assert all(parameter.grad is None for parameter in model.parameters())
@@ -226,7 +227,7 @@ def test_a_loss_that_is_not_a_number_stops_the_run_and_keeps_the_last_checkpoint
     assert all(bool(value.isfinite().all()) for value in kept.state_dict().values())
 
 
-class Plain(torch.nn.Linear):
+class Plain(torch.nn.Linear, Unspecified):
     variables = VARIABLES
 
 
@@ -242,16 +243,16 @@ def test_what_does_not_fit_together_is_refused_before_training(tmp_path: Path) -
     refused("variables of rows", model, Rows.from_values(rows.x[:, :2]), ask)
     refused("variables of validation", model, rows, ask, validation=Rows.from_values(rows.x[:, :2]))
     refused("dtype of rows", model, Rows(rows.x > 0, rows.present), ask)
-    refused("order of objective", model, rows, AskOne(order=Decreasing()))
+    refused("order of objective", model, rows, AskOne(follows=Decreasing()))
     refused("order of validation_objective", model, rows, ask, validation=rows,
-            validation_objective=AskOne(order=Decreasing()))  # fmt: skip
+            validation_objective=AskOne(follows=Decreasing()))  # fmt: skip
     refused(
-        "objective: expected one for masked networks.*TinyNetwork.*got Chain",
+        "objective: expected one for masked networks.*TinyNetwork.*got OnePass",
         model,
         rows,
         one_pass.objective(VARIABLES),
     )
-    refused("validation_objective: expected one for masked.*got Chain", model, rows, ask, validation=rows,
+    refused("validation_objective: expected one for masked.*got OnePass", model, rows, ask, validation=rows,
             validation_objective=one_pass.objective(VARIABLES))  # fmt: skip
     refused("variables of objective: expected 4, as the model has, got 5", model, rows, mac.objective_rest(5))
     refused("variables of validation_objective: expected 4.*got 3", model, rows, ask, validation=rows,
@@ -275,8 +276,8 @@ def test_a_loss_that_is_not_one_number_per_row_is_refused() -> None:
         fit(tiny_model(), tiny_rows(), Summed(), QUICK)
 
 
-def test_importing_training_does_not_import_lightning() -> None:
+def test_importing_training_does_not_import_what_only_sharding_needs() -> None:
     import subprocess
 
-    code = "import sys, anyfill.training; sys.exit(any(m.startswith('lightning') for m in sys.modules))"
+    code = "import sys, anyfill.training; sys.exit('torch.distributed.fsdp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0

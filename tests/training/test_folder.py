@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 
-from anyfill.training.folder import CONFIG, CheckpointError, read_config, read_tensors, write_folder
+from anyfill.training.checkpoint import CONFIG, CheckpointError, read_config, read_tensors, write_folder
 
 
 def save(folder: Path, number: int) -> None:
@@ -79,7 +79,7 @@ def test_a_full_disk_is_a_checkpoint_error_and_leaves_nothing_behind(
 FULL = """
 import resource, signal, sys, torch
 from pathlib import Path
-from anyfill.training.folder import CheckpointError, write_folder
+from anyfill.training.checkpoint import CheckpointError, write_folder
 folder = Path(sys.argv[1])
 write_folder(folder, {"number": 1}, {"weights": {"w": torch.ones(50)}, "resume": {"r": torch.tensor([1])}})
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -5,14 +5,14 @@ import threading
 
 import pytest
 
-from anyfill.training.interrupts import Uninterrupted
+from anyfill.training.run import uninterrupted
 
 
 def test_a_first_interrupt_waits_until_the_end_of_the_block() -> None:
     done = []
 
     def work() -> None:
-        with Uninterrupted():
+        with uninterrupted():
             signal.raise_signal(signal.SIGINT)
             done.append("the rest of the block")
 
@@ -26,7 +26,7 @@ def test_a_second_interrupt_is_obeyed_at_once() -> None:
     done = []
 
     def work() -> None:
-        with Uninterrupted():
+        with uninterrupted():
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
             done.append("never")
@@ -41,7 +41,7 @@ def test_with_patience_a_second_interrupt_waits_too() -> None:
     done = []
 
     def work() -> None:
-        with Uninterrupted(patient=True):
+        with uninterrupted(patient=True):
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
             done.append("the rest of the block")
@@ -53,7 +53,7 @@ def test_with_patience_a_second_interrupt_waits_too() -> None:
 
 def test_an_error_inside_is_not_hidden_by_a_waiting_interrupt() -> None:
     def work() -> None:
-        with Uninterrupted():
+        with uninterrupted():
             signal.raise_signal(signal.SIGINT)
             raise ZeroDivisionError
 
@@ -65,7 +65,7 @@ def test_other_threads_may_use_it_too() -> None:
     done = []
 
     def work() -> None:
-        with Uninterrupted():
+        with uninterrupted():
             done.append(1)
 
     thread = threading.Thread(target=work)

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from anyfill.training.muon import Muon, orthogonalise
+from anyfill.training.optimizers import Muon, orthogonalise
 
 
 def test_singular_values_go_near_one() -> None:

@@ -5,8 +5,7 @@ import torch
 from training_standin import tiny_model
 
 from anyfill.training import FitOptions
-from anyfill.training.muon import Muon
-from anyfill.training.optimizers import make_optimizers, optimizer_tensors, restore_optimizers, sort_parameters
+from anyfill.training.optimizers import Muon, Optimization, make_optimizers, sort_parameters
 
 
 def names_of(model: torch.nn.Module, parameters: list[torch.Tensor]) -> set[str]:
@@ -49,19 +48,18 @@ def test_a_model_with_nothing_to_train_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
 def test_optimizer_state_comes_back_bit_for_bit(kind: str) -> None:
-    def step(model: torch.nn.Module, optimizers: list[torch.optim.Optimizer], scale: float) -> None:
+    def step(model: torch.nn.Module, optimization: Optimization, number: int) -> None:
         for parameter in model.parameters():
-            parameter.grad = scale * torch.cos(parameter.detach())
-        for optimizer in optimizers:
-            optimizer.step()
+            parameter.grad = number * torch.cos(parameter.detach())
+        optimization.step(number, 1e-3)
 
     one, two = tiny_model(), tiny_model()
-    options = FitOptions(optimizer=kind)
-    first, second = make_optimizers(one, options), make_optimizers(two, options)
-    step(one, first, 1.0)
-    saved = optimizer_tensors(first, {p: name for name, p in one.named_parameters()})
+    options = FitOptions(optimizer=kind, ema=0.9)
+    first, second = Optimization(one, options), Optimization(two, options)
+    step(one, first, 1)
     two.load_state_dict(one.state_dict())
-    restore_optimizers(second, {p: name for name, p in two.named_parameters()}, saved)
-    step(one, first, 2.0)
-    step(two, second, 2.0)
+    second.restore({name: value.clone() for name, value in first.tensors().items()})
+    step(one, first, 2)
+    step(two, second, 2)
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters()))
+    assert all(torch.equal(a, second.tensors()[name]) for name, a in first.tensors().items())

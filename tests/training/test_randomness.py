@@ -5,8 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyfill.training import randomness
-from anyfill.training.randomness import RowStream, derive, global_seed
+from anyfill.training import data
+from anyfill.training.data import RowStream, derive, global_seed
 
 CPU = torch.device("cpu")
 
@@ -52,7 +52,7 @@ def test_position_says_how_far_into_which_epoch_a_run_is() -> None:
 
 
 def test_very_many_rows_are_drawn_without_building_a_permutation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(randomness, "_LARGEST_EPOCH", 20)
+    monkeypatch.setattr(data, "_LARGEST_EPOCH", 20)
     monkeypatch.setattr(torch, "randperm", None)
     index = RowStream(1000, 64, 0, CPU).index(3)
     assert index.shape == (64,)

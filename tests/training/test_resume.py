@@ -16,6 +16,7 @@ from training_standin import AskOne, TinyNetwork, tiny_model, tiny_rows
 from anyfill.model import Model
 from anyfill.rows import Rows
 from anyfill.training import CheckpointError, FitOptions, JsonLines, fit, fit_steps, load_model, load_notes, save_model
+from anyfill.training.checkpoint import read_config, read_tensors, write_folder
 
 OPTIONS = FitOptions(
     steps=15,
@@ -177,6 +178,28 @@ def test_resuming_with_anything_else_different_is_refused_by_name(tmp_path: Path
     refused("model.network.options.width: expected 16.*got 8", model=tiny_model(width=8))
     save_model(tiny_model(), tmp_path)
     refused("without", options=OPTIONS)
+
+
+def test_an_unfinished_run_of_version_0_1_goes_on_under_todays_names(
+    tmp_path: Path, undisturbed: tuple[dict[str, Tensor], list[dict[str, object]]]
+) -> None:
+    arguments = {"validation": VALIDATION, "metrics": [JsonLines(tmp_path / "metrics.jsonl")]}
+    reports = fit_steps(tiny_model(), tiny_rows(), AskOne(noise=0.5), OPTIONS, folder=tmp_path, **arguments)
+    next(reports)
+    reports.close()
+    config = read_config(tmp_path)
+    files = {role: read_tensors(tmp_path, config, role) for role in ("weights", "resume")}
+    old = {name.replace("optimizer/", "optimiser/"): value for name, value in files["resume"].items()}
+    assert old.keys() != files["resume"].keys()
+    settings, model = config["training"]["conditions"], config["model"]
+    settings["optimiser"] = settings.pop("optimizer")
+    settings["objective"]["options"]["readings"] = settings["objective"]["options"].pop("factorizations")
+    model["readings"], model["corruption"]["part"] = model.pop("factorizations"), "corruption.Absorb"
+    write_folder(tmp_path, config, {**files, "resume": old})
+    assert load_model(tmp_path, parts=[TinyNetwork]).factorizations == AskOne().factorizations
+    weights, lines = undisturbed
+    assert same(weights_of(resume(tmp_path)), weights)
+    assert lines_of(tmp_path / "metrics.jsonl") == lines
 
 
 def test_a_damaged_checkpoint_is_not_resumed_from(tmp_path: Path) -> None:

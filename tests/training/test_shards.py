@@ -13,7 +13,7 @@ from training_standin import TOGETHER, VARIABLES, AskOne, one_pass_model, tiny_r
 
 from anyfill.recipes import one_pass
 from anyfill.training import FitOptions, fit, fit_steps, load_model
-from anyfill.training.shards import local, part, whole, wholes
+from anyfill.training.distributed import local, part, whole, wholes
 
 MUON = replace(TOGETHER, optimizer="muon")
 VALIDATION = tiny_rows(13, seed=5)

@@ -34,6 +34,7 @@ EXAMPLES = (95, 71, 29, 13, 42, 48)
 """The held-out digits that are filled: legible ones, chosen by looking at the originals only."""
 ROWS_PER_PASS = 256
 """Rows of a pass when scoring: more do not fit into a core's cache."""
+QUESTIONS = {"joint": "all pixels", "marginal": "a random subset", "conditional": "a random subset given another"}
 Watch = Callable[[Iterator[StepReport], int | None, str], Iterator[StepReport]]
 """Shows how a training run goes: the signature of ``anyfill.interface.progress.watch``."""
 
@@ -120,6 +121,21 @@ class Trained:
     steps: int
     seconds: float
     scores: dict[str, Score]
+
+    @property
+    def passes(self) -> str:
+        """Network passes of each question."""
+        return "/".join(str(score.passes) for score in self.scores.values())
+
+    @property
+    def scoring(self) -> str:
+        """How long scoring took."""
+        return f"{sum(score.seconds for score in self.scores.values()):.1f} s"
+
+    @property
+    def kinds(self) -> str:
+        """Kinds of the numbers."""
+        return ", ".join(sorted({score.kind for score in self.scores.values()}))
 
 
 def options_for(seconds: float, seed: int) -> FitOptions:

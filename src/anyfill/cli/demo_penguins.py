@@ -21,7 +21,7 @@ from anyfill.interface.threads import threads
 from anyfill.likelihoods import FiniteMarginals, MixedMarginals
 from anyfill.model import Model
 from anyfill.questions import Question
-from anyfill.tables.likelihood import table_model
+from anyfill.tables.recipes import mlp_model
 from anyfill.tables.table import Category, Number, Value
 from anyfill.training import FitOptions, fit_steps
 
@@ -37,7 +37,7 @@ class Answer:
 
     Attributes:
         asked: what is wanted, in the table's words.
-        given: what is told; empty = nothing.
+        given: what the model is given; empty = nothing.
         answer: for people.
         truth: what is so in the data, if that can be compared.
         kind: exact, bound or estimate.
@@ -65,7 +65,7 @@ class Averaged:
 
 def train_penguins(penguins: Penguins, seed: int, watch: Watch, *, steps: int = STEPS) -> Model:
     """A model of the table. A fixed number of steps: the same seed gives the same model."""
-    model = table_model(penguins.table, seed=seed)
+    model = mlp_model(penguins.table, seed=seed)
     options = FitOptions(
         steps=steps,
         batch_size=64,
@@ -96,11 +96,11 @@ def ask_penguin(model: Model, penguins: Penguins, seed: int, *, draws: int = 200
     """The questions of the page, about one held-out row."""
     one = _Penguin(model, penguins, ROW)
     bill, body = ("bill_length_mm", "flipper_length_mm"), ("species", "sex")
-    telling, best = one.information("species", bill, draws=draws, seed=seed)
+    informative, best = one.information("species", bill, draws=draws, seed=seed)
     whole = penguins.table.names
     return [
         one.distribution("species", bill),
-        telling,
+        informative,
         one.distribution("species", (*bill, best)),
         one.interval("body_mass_g", body),
         one.interval("body_mass_g", (*body, "flipper_length_mm")),

@@ -90,7 +90,7 @@ text_commands.register(app)
 def _versions() -> str:
     import torch
 
-    from anyfill.interface.versions import anyfill_version, device_name
+    from anyfill.interface.threads import anyfill_version, device_name
 
     return (
         f"anyfill {anyfill_version()}\n"

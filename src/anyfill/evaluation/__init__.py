@@ -12,6 +12,7 @@ from anyfill.evaluation.mixing import (
     pairwise_dependency,
     stationary_law,
 )
+from anyfill.evaluation.shared_prefix import shared_prefix_log_prob
 
 __all__ = [
     "ConsistencyReport",
@@ -26,6 +27,7 @@ __all__ = [
     "learned_transition",
     "log_prob",
     "pairwise_dependency",
+    "shared_prefix_log_prob",
     "stationary_law",
     "terms",
 ]

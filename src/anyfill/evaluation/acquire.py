@@ -225,18 +225,28 @@ def _divergences(
 def _divergence(after: Marginals, before: Marginals, size: Tensor, inner: int, generator: Generator | None) -> Tensor:
     """float64 (R, 1): KL(after || before) of one variable per row, which has ``size`` (R, 1) codes, or 0 = real."""
 
-    def difference(value: Tensor) -> tuple[Tensor, Tensor]:
-        one, other = (marginals.log_prob(value).double() for marginals in (after, before))
-        return one, torch.where(one == other, 0.0, one - other)
+    found = over_codes(after, before, size)
+    if generator is None or not bool((size == 0).any()):
+        return found
+    drawn = torch.zeros_like(found)
+    for _ in range(inner):
+        drawn += log_ratio(after, before, after.sample(generator=generator))[1] / inner
+    return torch.where(size > 0, found, drawn)
 
-    over_codes, over_draws = torch.zeros(2, *size.shape, dtype=torch.float64, device=size.device)
+
+def over_codes(after: Marginals, before: Marginals, size: Tensor) -> Tensor:
+    """float64 (R, 1): KL(after || before) over the codes of variables that have ``size`` (R, 1) of them; 0 = none."""
+    total = torch.zeros(size.shape, dtype=torch.float64, device=size.device)
     for code in range(int(size.max()) if len(size) else 0):
-        one, term = difference(torch.full_like(size, code))
-        over_codes += torch.where((code < size) & (one > -torch.inf), one.exp() * term, 0.0)
-    if generator is not None and bool((size == 0).any()):
-        for _ in range(inner):
-            over_draws += difference(after.sample(generator=generator))[1] / inner
-    return torch.where(size > 0, over_codes, over_draws)
+        one, term = log_ratio(after, before, torch.full_like(size, code))
+        total += torch.where((code < size) & (one > -torch.inf), one.exp() * term, 0.0)
+    return total
+
+
+def log_ratio(after: Marginals, before: Marginals, value: Tensor) -> tuple[Tensor, Tensor]:
+    """float64 (R, 1) each: log after(value), and how far it is above log before(value)."""
+    one, other = (marginals.log_prob(value).double() for marginals in (after, before))
+    return one, torch.where(one == other, 0.0, one - other)
 
 
 def target_parameters(

@@ -1,6 +1,27 @@
-"""Options that commands of several subjects share."""
+"""Options that commands of several subjects share, and the one way to share a group of them.
 
-from typing import Annotated
+Typer reads a command's options off its flat signature. Where several commands have the same options, these stand once,
+in a frozen dataclass with ``Annotated`` fields, and a command takes the whole group as one argument:
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Place:
+        folder: Annotated[Path, typer.Option(help="Where to write.")] = Path(".")
+        force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False
+
+    @app.command()
+    @grouped
+    def save(*, place: Place, seed: Seed = None) -> None: ...      # save --folder x --force --seed 1
+
+Arguments are keyword-only, so that groups stand wherever ``--help`` shall list them.
+"""
+
+import dataclasses
+import inspect
+import secrets
+from collections.abc import Callable
+from enum import StrEnum
+from functools import wraps
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -15,3 +36,50 @@ Seed = Annotated[
 ]
 Temperature = Annotated[float, typer.Option(min=0.0, max=5.0, help="Below 1 is safer, above 1 bolder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
+
+
+class Device(StrEnum):
+    """Where to compute."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+OnDevice = Annotated[Device, typer.Option(help="Where to compute; auto takes CUDA if it is there.")]
+
+
+def chosen_seed(seed: int | None) -> int:
+    """The seed, or a new one where none is stated."""
+    return secrets.randbelow(100_000) if seed is None else seed
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """The command as Typer reads it: in the place of every argument that is a dataclass stand the fields of that."""
+    groups: dict[str, type[Any]] = {}
+    flat: list[inspect.Parameter] = []
+    hints: dict[str, Any] = get_type_hints(command, include_extras=True)
+    for parameter in inspect.signature(command).parameters.values():
+        kind = hints[parameter.name]
+        if not dataclasses.is_dataclass(kind):
+            flat.append(parameter.replace(annotation=kind))
+            continue
+        groups[parameter.name] = hints[parameter.name]
+        own = get_type_hints(kind, include_extras=True)
+        for field in dataclasses.fields(kind):
+            default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
+            option = inspect.Parameter(field.name, parameter.kind, default=default, annotation=own[field.name])
+            flat.append(option)
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        taken = {
+            name: kind(**{field.name: values.pop(field.name) for field in dataclasses.fields(kind)})
+            for name, kind in groups.items()
+        }
+        command(**values, **taken)
+
+    run.__signature__ = inspect.Signature(flat)  # pyright: ignore[reportAttributeAccessIssue]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
+    return run

@@ -7,14 +7,13 @@ single thing in it came from an earlier run of the same command.
 import json
 import math
 import os
-import shutil
-import tempfile
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 from anyfill.checks import refuse
+from anyfill.disk import whole_folder
 
 RESULTS = "results.json"
 READING = "reading.json"
@@ -31,29 +30,9 @@ def replacing(folder: Path, made_by: str) -> Generator[Path]:
     """
     target = folder.resolve()
     _refuse_place(target, folder, made_by)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}."))
-    try:
-        fresh = work / "new"
-        fresh.mkdir()
+    with whole_folder(target) as fresh:
         yield fresh
         _refuse_place(target, folder, made_by)  # somebody may have put something there in the meantime
-        _swap(fresh, target, work / "old")
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-
-
-def _swap(fresh: Path, target: Path, old: Path) -> None:
-    """Put ``fresh`` in the place of ``target``, whose contents go to ``old``; if that fails, all is as before."""
-    if not target.exists():
-        os.replace(fresh, target)
-        return
-    os.replace(target, old)
-    try:
-        os.replace(fresh, target)
-    except BaseException:
-        os.replace(old, target)
-        raise
 
 
 def write_results(folder: Path, made_by: str, results: Mapping[str, Any]) -> None:
@@ -97,6 +76,25 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [jsonable(one) for one in cast("list[Any]", value)]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def require_new(path: Path, *, force: bool, way: str = "another name leaves it alone") -> None:
+    """ValueError if something is in the way of a new file; folders on the way to it may still have to be made."""
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if not above.is_dir():
+        shown = next((folder for folder in path.parents if folder.exists()), above)
+        raise refuse(f"{path}", expected="a name in a folder", got=f"one in the file {shown}")
+    if not os.access(above, os.W_OK):
+        raise refuse(f"{path}", expected="a folder that can be written to", got=f"{above}, which cannot")
+    if path.is_dir():
+        raise refuse(f"{path}", expected="the name of a file", got="a folder")
+    if path.exists() and not force:
+        raise ValueError(f"{path} is there already: --force replaces it, {way}")
+
+
+def unwritable(path: Path, error: OSError) -> ValueError:
+    """What to raise where a file cannot be written."""
+    return refuse(f"{path}", expected="a file that can be written", got=error.strerror or str(error))
 
 
 def require_place(folder: Path) -> None:

@@ -1,17 +1,24 @@
-"""Watching a training run from the outside: a progress bar on a terminal, a line now and then anywhere else.
+"""How far work has come: a bar with the time left on a terminal, a line now and then anywhere else.
+
+    watch      training: the reports of ``fit_steps``
+    metered    any other stream of results that knows the share of its work that is done
 
 Everything goes to stderr, so that what a command prints on stdout can be piped.
 """
 
 import time
-from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
 if TYPE_CHECKING:
     from anyfill.training import StepReport
+
+Done = TypeVar("Done")
+Step = tuple[Done, float, str]
+"""A result, the share of the work that is done by then, and a few words for it."""
 
 LINE_EVERY = 30.0
 """Seconds between lines where there is no terminal."""
@@ -28,18 +35,40 @@ def watch(
         description: a few words that stand before the bar.
         console: where to show it; stderr by default.
     """
+    steps = ((report, report.progress, state_of(report, total)) for report in reports)
+    return _shown(steps, reports, description, lambda words: words, console)
+
+
+def metered(work: Iterable[tuple[Done, float]], description: str, *, console: Console | None = None) -> Generator[Done]:
+    """Pass results on and show how far the work is.
+
+    Args:
+        work: results, each with the share of all work that is done by then, 0 to 1; closed when the caller stops.
+        description: a few words that stand before the bar.
+        console: where to show it; stderr by default.
+    """
+    begun = time.monotonic()
+    steps = ((done, share, left(begun, share)) for done, share in work)
+    return _shown(steps, work, description, lambda _: left(begun, 1.0), console)
+
+
+def _shown(
+    steps: Iterable[Step[Done]], work: object, description: str, ending: Callable[[str], str], console: Console | None
+) -> Generator[Done]:
+    """Pass results on; ``work`` behind them is closed when the caller stops, ``ending`` makes last words final."""
     console = Console(stderr=True) if console is None else console
     try:
-        yield from (_bar if console.is_terminal else _lines)(reports, total, description, console)
+        if console.is_terminal:
+            yield from _bar(steps, description, console)
+        else:
+            yield from _lines(steps, description, ending, console)
     finally:
-        close = getattr(reports, "close", None)
-        if close is not None:  # a run that is closed leaves its model in order
+        close = getattr(work, "close", None)
+        if close is not None:  # a training run that is closed leaves its model in order
             close()
 
 
-def _bar(
-    reports: "Iterator[StepReport]", total: int | None, description: str, console: Console
-) -> Generator["StepReport"]:
+def _bar(steps: Iterable[Step[Done]], description: str, console: Console) -> Generator[Done]:
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -48,30 +77,37 @@ def _bar(
     )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(description, total=1.0, state="starting")
-        for report in reports:
-            bar.update(task, completed=report.progress, state=state_of(report, total))
-            yield report
+        for done, share, words in steps:
+            bar.update(task, completed=share, state=words)
+            yield done
 
 
 def _lines(
-    reports: "Iterator[StepReport]", total: int | None, description: str, console: Console
-) -> Generator["StepReport"]:
-    last, report = time.monotonic(), None
-    for report in reports:
+    steps: Iterable[Step[Done]], description: str, ending: Callable[[str], str], console: Console
+) -> Generator[Done]:
+    last, words = time.monotonic(), ""
+    for done, share, words in steps:
         if time.monotonic() - last >= LINE_EVERY:
             last = time.monotonic()
-            console.print(f"{description}: {state_of(report, total)}", highlight=False, soft_wrap=True)
-        yield report
-    if report is not None:
-        console.print(f"{description}: {state_of(report, total)}", highlight=False, soft_wrap=True)
+            console.print(f"{description}: {share:.0%}, {words}", highlight=False, soft_wrap=True)
+        yield done
+    if words:
+        console.print(f"{description}: {ending(words)}", highlight=False, soft_wrap=True)
+
+
+def left(begun: float, share: float) -> str:
+    """The time left in words, by the share done since ``begun`` (of ``time.monotonic``)."""
+    if share >= 1.0:
+        return f"done in {clock(time.monotonic() - begun)}"
+    return f"{clock((time.monotonic() - begun) * (1 - share) / share)} left" if share > 0 else "starting"
 
 
 def state_of(report: "StepReport", total: int | None) -> str:
     """One report in words: step, loss (nats per row), speed and time left."""
     step = f"step {report.step:,}" + ("" if total is None else f" of {total:,}")
-    left = "done" if report.progress >= 1.0 else f"{clock(report.eta)} left"
+    remaining = "done" if report.progress >= 1.0 else f"{clock(report.eta)} left"
     validation = "" if report.validation_loss is None else f", validation {report.validation_loss:.3f}"
-    return f"{step}, loss {report.loss:.3f}{validation}, {report.rows_per_second:,.0f} rows/s, {left}"
+    return f"{step}, loss {report.loss:.3f}{validation}, {report.rows_per_second:,.0f} rows/s, {remaining}"
 
 
 def clock(seconds: float) -> str:

@@ -1,4 +1,4 @@
-"""Asymptotic variance of pseudolikelihood estimators, exactly (GMLM lemmas 1, 2 and 5, theorem 1).
+"""Asymptotic variance of pseudolikelihood estimators, exact and from draws (GMLM lemmas 1, 2 and 5, theorem 1).
 
 For an exponential family with statistics T the score of a block is s_K(x) = T(x) - E[T | x_-K, K], where for adaptive
 blocks the condition on K counts: the law behind it is mu_K(x) = p(x) p_K(K | x). With (x, K) ~ p(x) p_K(K | x),
@@ -15,20 +15,28 @@ With m masks drawn for each sample the score is a mean of m, and with V = Cov( E
 
 **Which one the theorems are about.** Theorems 1 to 3 are about m = 1, the sampling of definition 2. For m = infinity
 the ordering of theorem 1 can fail: averaging over masks is itself a gain, and a larger one for small blocks.
+
+**By Monte Carlo**, where the states of an Ising model cannot be listed (``sampled_information``):
+
+    H = E[ Cov(T | x_-K, K) ]  ≈  mean over rows x ~ p and drawn blocks K ~ p_K(. | x) of the exact Cov(T | x_-K, K)
+
+Each term enumerates the 2^k states of one block, so the cost is rows x 2^k x P^2 whatever N is, and is unbiased for
+rows from p. The standard error is that of batch means over consecutive rows: for rows of one chain it stays honest as
+long as the chain forgets within a batch.
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
-from anyfill.ising.block_means import block_means
-from anyfill.ising.dynamics import apply_dynamics, dirichlet_matrix, mass_of
-from anyfill.ising.model import Ising
+from anyfill.ising.blocks import Blocks, block_choice, completions, k_blocks
+from anyfill.ising.dynamics import apply_dynamics, block_means, dirichlet_matrix, mass_of
+from anyfill.ising.model import Ising, blocks_by_size
 from anyfill.networks.states import MAX_EXACT, all_codes
-from anyfill.questions.blocks import Blocks, k_blocks
 
 IMPRECISE = "couplings or fields this strong leave less than double precision resolves"
 """Why an information matrix that is positive definite comes out singular."""
@@ -52,7 +60,10 @@ def score_covariance(log_joint: Tensor, statistics: Tensor, blocks: Blocks) -> T
 
     Another computation than ``block_information``, and slower: it is here to check it.
     """
-    mass, statistics, chosen = _enumerated(log_joint, statistics, blocks)
+    variables = blocks.subsets.shape[1]
+    mass, chosen = mass_of(log_joint, variables), blocks.probabilities(all_codes(variables))
+    require_shape("statistics", statistics, (len(mass), None))
+    statistics = statistics.detach().double()
     mean = torch.zeros(statistics.shape[1], dtype=torch.float64)
     second = torch.zeros(statistics.shape[1], statistics.shape[1], dtype=torch.float64)
     for number, block in enumerate(blocks.subsets):
@@ -115,9 +126,9 @@ def inverse_information(information: Tensor, *, names: Sequence[str] | None = No
         )
         raise refuse("information matrix", expected="positive definite", got=got)
     values, vectors = torch.linalg.eigh(information / scale / scale.unsqueeze(1))
-    least = len(values) * torch.finfo(torch.float64).eps * float(values[-1])
-    if float(values[0]) <= least:
-        rank = int((values > least).sum())
+    floor = len(values) * torch.finfo(torch.float64).eps * float(values[-1])
+    if float(values[0]) <= floor:
+        rank = int((values > floor).sum())
         heavy = (vectors[:, 0].abs() > 0.1).nonzero()[:, 0].tolist()
         got = f"rank {rank} of {len(values)}: "
         if names is None:
@@ -153,9 +164,9 @@ def parameter_names(ising: Ising) -> list[str]:
 
 
 def _listed(names: Sequence[str], places: Sequence[int]) -> str:
-    told = [names[place] for place in places[:4]]
-    more = len(places) - len(told)
-    return ", ".join(told) + (f" and {more} more" if more else "")
+    first = [names[place] for place in places[:4]]
+    more = len(places) - len(first)
+    return ", ".join(first) + (f" and {more} more" if more else "")
 
 
 def _require_listed(ising: Ising) -> None:
@@ -174,14 +185,63 @@ def _variables(log_joint: Tensor) -> int:
     return count
 
 
-def _enumerated(log_joint: Tensor, statistics: Tensor, blocks: Blocks) -> tuple[Tensor, Tensor, Tensor]:
-    """p(x) (2^N,), T (2^N, P) and p_K(K | x) (2^N, M), checked."""
-    variables = blocks.subsets.shape[1]
-    mass = mass_of(log_joint, variables)
-    require_shape("statistics", statistics, (len(mass), None))
-    return mass, statistics.detach().double(), blocks.probabilities(all_codes(variables))
-
-
 def _covariance(values: Tensor, mass: Tensor) -> Tensor:
     centred = values - mass @ values
     return centred.T @ (mass.unsqueeze(1) * centred)
+
+
+MAX_AT_ONCE = 2**23
+"""The most statistics held at once: 64 MiB."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampledInformation:
+    """An estimate of H.
+
+    Attributes:
+        information: float64 (P, P).
+        error: float64 (P, P), the standard error of each entry.
+        rows: how many rows it is from.
+    """
+
+    information: Tensor
+    error: Tensor
+    rows: int
+
+
+def sampled_information(
+    ising: Ising, blocks: Blocks, x: Tensor, *, generator: Generator, batches: int = 32
+) -> SampledInformation:
+    """Estimate H from rows of codes x (R, N) drawn from the model, one block drawn for each; R >= 2."""
+    require_shape("x", x, (None, ising.variables))
+    require_shape("subsets of the blocks", blocks.subsets, (None, ising.variables))
+    require_count("batches", batches, minimum=2)
+    if len(x) < 2:
+        raise refuse("rows to estimate from", expected="at least 2", got=len(x))
+    chosen = blocks.probabilities(x)
+    drawn = torch.multinomial(chosen, 1, generator=generator)[:, 0]
+    parts = torch.arange(len(x)).tensor_split(min(batches, len(x)))
+    means = torch.stack([_covariances(ising, blocks, x[rows], drawn[rows]) / len(rows) for rows in parts])
+    sizes = torch.tensor([len(rows) for rows in parts], dtype=torch.float64)
+    share = (sizes / sizes.sum()).reshape(-1, 1, 1)
+    information = (share * means).sum(0)
+    # Batches of nearly equal size: the weighted spread over batches, unbiased for equal ones.
+    variance = (share.square() * (means - information).square()).sum(0) * len(parts) / (len(parts) - 1)
+    return SampledInformation(information, variance.sqrt(), len(x))
+
+
+def _covariances(ising: Ising, blocks: Blocks, x: Tensor, drawn: Tensor) -> Tensor:
+    """float64 (P, P): the sum over rows (R, N) of Cov(T | x_-K, K), K the block with the drawn number (R,)."""
+    count = len(ising.theta)
+    answer = torch.zeros(count, count, dtype=torch.float64)
+    for rows, members in blocks_by_size(blocks.subsets[drawn]):
+        step = max(1, MAX_AT_ONCE // (count << members.shape[1]))
+        for part, inside in zip(rows.split(step), members.split(step)):
+            weight = ising.block_exponents(x[part], inside).detach().log_softmax(1)  # (R, 2^k)
+            if blocks.adaptive:
+                weight = (weight + block_choice(blocks, x[part], inside)).log_softmax(1)
+            statistics = ising.statistics(completions(x[part], inside).flatten(0, 1)).reshape(*weight.shape, count)
+            law = weight.exp().unsqueeze(2)
+            centred = (statistics - (law * statistics).sum(1, keepdim=True)).reshape(-1, count)
+            answer += centred.T @ (law.reshape(-1, 1) * centred)
+    return answer

@@ -23,9 +23,9 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
-from anyfill.ising.model import blocks_by_size
+from anyfill.ising.blocks import Blocks, block_choice
+from anyfill.ising.model import blocks_by_size, require_finite
 from anyfill.networks.states import all_codes, require_exact, to_spins
-from anyfill.questions.blocks import Blocks, listed_rows
 from anyfill.questions.draws import uniforms
 
 MAX_AT_ONCE = 2**22
@@ -69,9 +69,8 @@ def still(ising: Spins) -> Still:
     if isinstance(ising, Still):
         return ising
     taken = Still(ising.variables, ising.fields.detach().double().clone(), ising.interaction.detach().double().clone())
-    for name, values in (("fields", taken.fields), ("couplings", taken.interaction)):
-        if not bool(values.isfinite().all()):
-            raise refuse(name, expected="finite numbers", got=f"{values[~values.isfinite()][0].item()}")
+    require_finite("fields", taken.fields)
+    require_finite("couplings", taken.interaction)
     return taken
 
 
@@ -125,16 +124,11 @@ class BlockDynamics:
         _check_fit(law, x)
         require_shape("subsets of the blocks", self.blocks.subsets, (None, law.variables))
         chosen = self.blocks.sample(x, generator=generator)
-        weigh = self._chance_of if self.blocks.adaptive else None
+        adaptive = self.blocks if self.blocks.adaptive else None
         moved = x.clone()
         for rows, members in blocks_by_size(chosen):
-            moved[rows] = _redraw(law, x[rows], members, weigh, generator)
+            moved[rows] = _redraw(law, x[rows], members, adaptive, generator)
         return moved
-
-    def _chance_of(self, chosen: Tensor, x: Tensor) -> Tensor:
-        """float64 (R, S): p_K(chosen | x) for blocks (R, N) and, of each, S states (R, S, N)."""
-        row = listed_rows(self.blocks.subsets, chosen).repeat_interleave(x.shape[1])
-        return self.blocks.probabilities(x.flatten(0, 1)).gather(1, row.unsqueeze(1)).reshape(x.shape[:2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +140,11 @@ class IndependentParallel:
         _check_fit(law, x)
         up = torch.sigmoid(2.0 * torch.addmm(law.fields, to_spins(x), law.interaction))
         return (uniforms(len(x), law.variables, generator) < up).to(x.dtype)
+
+
+def kernel_of(k: int | None) -> Kernel:
+    """k-Gibbs; None is independent parallel."""
+    return IndependentParallel() if k is None else KGibbs(k)
 
 
 def run_chain(ising: Spins, kernel: Kernel, x: Tensor, steps: int, *, generator: Generator) -> Iterator[Tensor]:
@@ -160,13 +159,7 @@ def run_chain(ising: Spins, kernel: Kernel, x: Tensor, steps: int, *, generator:
 
 
 def first_hits(
-    ising: Spins,
-    kernel: Kernel,
-    x: Tensor,
-    reached: Callable[[Tensor], Tensor],
-    budget: int,
-    *,
-    generator: Generator,
+    ising: Spins, kernel: Kernel, x: Tensor, reached: Callable[[Tensor], Tensor], budget: int, *, generator: Generator
 ) -> Tensor:
     """int64 (B,): min(T, budget + 1), where T is the number of steps until ``reached`` first holds (0: at the start).
 
@@ -217,21 +210,15 @@ def _run(law: Still, kernel: Kernel, x: Tensor, steps: int, generator: Generator
         yield x
 
 
-def _redraw(
-    law: Still,
-    x: Tensor,
-    members: Tensor,
-    weigh: Callable[[Tensor, Tensor], Tensor] | None,
-    generator: Generator,
-) -> Tensor:
-    """(R, N): x with the block of each row, members (R, k), drawn from p(x_K | x_-K) times what ``weigh`` says."""
+def _redraw(law: Still, x: Tensor, members: Tensor, adaptive: Blocks | None, generator: Generator) -> Tensor:
+    """(R, N): x with the block of each row, members (R, k), drawn from p(x_K | x_-K), or eq. (1) if adaptive."""
     size = members.shape[1]
     codes = all_codes(size).to(x.device)  # (2^k, k)
     states = to_spins(codes)
     left, right = torch.triu_indices(size, size, 1, device=x.device)
     products = (states[:, left] * states[:, right]).T  # (pairs, 2^k)
     uniform = uniforms(len(x), 1, generator)
-    wide = 2**size * (law.variables if weigh is not None else 1)
+    wide = 2**size * (1 if adaptive is None else law.variables)
     drawn: list[Tensor] = []
     for part in torch.arange(len(x), device=x.device).split(max(1, MAX_AT_ONCE // wide)):
         own, spins = members[part], to_spins(x[part])
@@ -239,12 +226,8 @@ def _redraw(
         field = torch.addmm(law.fields, spins, law.interaction).gather(1, own)
         field = field - (inside @ spins.gather(1, own).unsqueeze(2)).squeeze(2)  # of the rest alone
         exponents = field @ states.T + inside[:, left, right] @ products  # (R, 2^k)
-        if weigh is not None:
-            chosen = torch.zeros_like(x[part], dtype=torch.bool).scatter_(1, own, True)
-            spread = codes.to(x.dtype).expand(len(part), -1, -1)
-            every = x[part].unsqueeze(1).repeat(1, len(codes), 1)
-            every = every.scatter_(2, own.unsqueeze(1).expand(-1, len(codes), -1), spread)
-            exponents = exponents + weigh(chosen, every).log()
+        if adaptive is not None:
+            exponents = exponents + block_choice(adaptive, x[part], own)
         upto = exponents.softmax(1).cumsum(1)
         drawn.append((upto <= uniform[part] * upto[:, -1:]).sum(1).clamp(max=2**size - 1))
     number = torch.cat(drawn) if drawn else torch.zeros(0, dtype=torch.int64, device=x.device)

@@ -19,16 +19,16 @@ There ``converged`` is False and ``note`` says so; a ``ridge`` makes the minimum
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
 
 import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_positive, require_shape
-from anyfill.ising.loss import BlockLoss
+from anyfill.ising.blocks import Blocks
 from anyfill.ising.model import Ising
+from anyfill.ising.pseudolikelihood import BlockLoss
 from anyfill.networks.states import require_exact
-from anyfill.questions.blocks import Blocks
 from anyfill.questions.question import Questions
 from anyfill.questions.subsets import KSubset
 from anyfill.rows import Rows
@@ -78,53 +78,56 @@ class IsingFit:
     note: str
 
 
+class Drawn(TypedDict, total=False):
+    """What a fit answers, and how the blocks of it are drawn.
+
+    Attributes:
+        blocks: which blocks are answered together; adaptive ones are scored by eq. (1).
+        k: instead of blocks: all subsets of size k. Neither = maximum likelihood, for N up to 20.
+        masks: m, blocks drawn for each row; 1 by default.
+        ridge: weight of |theta|² / 2 beside the nats per row; 0 by default.
+        generator: draws the blocks; needed unless there is nothing to draw.
+    """
+
+    blocks: Blocks | Questions | None
+    k: int | None
+    masks: int
+    ridge: float
+    generator: Generator | None
+
+
 def fit_ising(
     ising: Ising,
     data: Rows | Tensor,
     *,
-    blocks: Blocks | Questions | None = None,
-    k: int | None = None,
-    masks: int = 1,
     method: Method = "lbfgs",
     tolerance: float = 1e-9,
     steps: int | None = None,
-    ridge: float = 0.0,
     start: Tensor | None = None,
     names: Sequence[str] | None = None,
-    generator: Generator | None = None,
+    **drawn: Unpack[Drawn],
 ) -> IsingFit:
     """Fit the parameters of an Ising model.
 
     Args:
         ising: which edges, how pairs count, whether fields are free; fixed fields are taken from it, nothing else.
         data: codes (n, N), no value missing.
-        blocks: which blocks are answered together; adaptive ones are scored by eq. (1).
-        k: instead of blocks: all subsets of size k. Neither = maximum likelihood, for N up to 20.
-        masks: m, blocks drawn for each row.
         method: how to descend.
         tolerance: the largest entry that the gradient may have at the end.
         steps: the most steps; by default 1000, for gradient descent 100,000.
-        ridge: weight of |theta|² / 2 beside the nats per row.
         start: theta (P,) to begin with; zeros by default.
         names: of the P parameters, for the note; by default those of ``Ising.theta`` by the numbers of their variables.
-        generator: draws the blocks; needed unless there is nothing to draw.
+        drawn: see ``Drawn``.
     """
-    loss = ising_loss(ising, data, blocks=blocks, k=k, masks=masks, ridge=ridge, generator=generator)
+    loss = ising_loss(ising, data, **drawn)
     *_, last = ising_steps(loss, method=method, tolerance=tolerance, steps=steps, start=start)
     return finish(loss, last, tolerance=tolerance, names=names)
 
 
-def ising_loss(
-    ising: Ising,
-    data: Rows | Tensor,
-    *,
-    blocks: Blocks | Questions | None = None,
-    k: int | None = None,
-    masks: int = 1,
-    ridge: float = 0.0,
-    generator: Generator | None = None,
-) -> BlockLoss:
+def ising_loss(ising: Ising, data: Rows | Tensor, **drawn: Unpack[Drawn]) -> BlockLoss:
     """Draw the blocks, once, and return the loss that ``ising_steps`` descends; arguments as for ``fit_ising``."""
+    blocks, k, generator = drawn.get("blocks"), drawn.get("k"), drawn.get("generator")
+    masks, ridge = drawn.get("masks", 1), drawn.get("ridge", 0.0)
     x = _codes(ising, data)
     if not len(ising.theta):
         raise refuse("ising", expected="a model with parameters to fit", got="no edges and fixed fields")
@@ -167,14 +170,14 @@ def ising_steps(
     if method not in get_args(Method):
         raise refuse("method", expected='"lbfgs", "newton" or "gradient"', got=repr(method))
     require_positive("tolerance", tolerance)
-    most = steps if steps is not None else 100_000 if method == "gradient" else 1000
-    require_count("steps", most, minimum=0)
+    maximum = steps if steps is not None else 100_000 if method == "gradient" else 1000
+    require_count("steps", maximum, minimum=0)
     theta = torch.zeros_like(loss.mean_statistics)
     if start is not None:
         require_shape("start", start, tuple(theta.shape))
         theta = start.detach().double().clone()
     ways = {"lbfgs": _lbfgs, "newton": _newton, "gradient": _gradient}
-    return _until(ways[method](loss, theta), tolerance, most)
+    return _until(ways[method](loss, theta), tolerance, maximum)
 
 
 def finish(
@@ -214,12 +217,12 @@ def _name(loss: BlockLoss, parameter: int) -> str:
     return f"the coupling of {edges[parameter]}" if parameter < len(edges) else f"field {parameter - len(edges)}"
 
 
-def _until(path: "Iterator[tuple[Tensor, float, Tensor]]", tolerance: float, most: int) -> Iterator[IsingStep]:
+def _until(path: "Iterator[tuple[Tensor, float, Tensor]]", tolerance: float, maximum: int) -> Iterator[IsingStep]:
     """Steps along a path of (theta, loss, gradient)."""
     for step, (theta, value, gradient) in enumerate(path):
         norm = float(gradient.abs().max()) if len(gradient) else 0.0
         yield IsingStep(step, theta, value, norm)
-        if norm <= tolerance or step >= most:
+        if norm <= tolerance or step >= maximum:
             return
 
 
@@ -298,5 +301,5 @@ def _codes(ising: Ising, data: Rows | Tensor) -> Tensor:
     if bool(other.any()):
         row, variable = (int(place) for place in other.nonzero()[0])
         got = f"{rows.x[row, variable].item()} at row {row}, variable {variable}"
-        raise refuse("data", expected="codes 0 and 1 (data.spins.to_codes makes them from -1 and +1)", got=got)
+        raise refuse("data", expected="codes 0 and 1 (0 stands for spin -1)", got=got)
     return rows.x.long()

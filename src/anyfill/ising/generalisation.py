@@ -40,10 +40,10 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count, require_positive, require_shape
-from anyfill.ising.block_means import block_means
+from anyfill.ising.blocks import Blocks
+from anyfill.ising.dynamics import block_means
 from anyfill.ising.model import Ising
 from anyfill.networks.states import all_codes, state_numbers
-from anyfill.questions.blocks import Blocks
 
 Kind = Literal["printed", "excess", "hoeffding"]
 
@@ -144,8 +144,8 @@ class GeneralisationBound:
         low = self.floor(kind)
         if low >= target:
             return math.inf, math.inf
-        samples = _least(lambda n: self._at(n, math.inf, kind), 0.5 * (low + target))
-        return samples, _least(lambda m: self._at(samples, m, kind), target)
+        samples = _smallest(lambda n: self._at(n, math.inf, kind), 0.5 * (low + target))
+        return samples, _smallest(lambda m: self._at(samples, m, kind), target)
 
     def _at(self, samples: float, masks: float, kind: Kind) -> float:
         """The total with other numbers of rows and masks."""
@@ -181,12 +181,12 @@ def log_margin(ising: Ising, blocks: Blocks, *, radius: float) -> float:
     fields = -radius * torch.ones_like(ising.fields) if ising.free_fields else -ising.fields.detach().abs()
     worst.with_parameters(torch.full_like(ising.couplings.detach(), -radius), fields.detach())
     up = torch.ones(len(subsets), ising.variables, dtype=torch.int64)
-    least = worst.block_log_prob(up, subsets).detach()
+    smallest_log = worst.block_log_prob(up, subsets).detach()
     if blocks.adaptive:
         weights = blocks.probabilities(all_codes(ising.variables))
         smallest = torch.where(weights > 0, weights, math.inf).amin(0)
-        least = least + smallest.log() - weights.amax(0).log()
-    return float(least.min())
+        smallest_log = smallest_log + smallest.log() - weights.amax(0).log()
+    return float(smallest_log.min())
 
 
 def empirical_losses(ising: Ising, blocks: Blocks, x: Tensor) -> tuple[float, float]:
@@ -259,8 +259,8 @@ def _exp(value: float) -> float:
     return math.exp(value) if value < 709.0 else math.inf
 
 
-def _least(total: Callable[[float], float], target: float) -> float:
-    """The least number, to six digits, at which a falling function is at most the target."""
+def _smallest(total: Callable[[float], float], target: float) -> float:
+    """The smallest number, to six digits, at which a falling function is at most the target."""
     low, high = 0.0, 1.0
     while total(math.exp(high)) > target:
         high *= 2.0

@@ -12,8 +12,13 @@ the graph allows; all are vectorised over chains, so a single chain gains nothin
 In the first two a chance is compared with 32 random bits: it is rounded to a multiple of 2^-32, and never above
 1 - 2^-32. In the third, and in random scans of more than 16 variables, it is compared with 53 bits. Bits are numpy's
 SFC64, seeded from the torch generator. A random scan picks a site from 32 bits: its chances differ by less than 2^-32.
+
+``draw_rows`` gives rows of a model of any size: exact ones while its states can be listed, the ends of many chains
+beyond. Half of these start with all spins up, half with all down. If the two halves still differ in mean spin or
+exponent by more than chance allows, they have not forgotten where they began.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,7 +29,8 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
 from anyfill.ising.chains import Spins, Still, check_codes, still
-from anyfill.networks.states import all_codes, state_numbers, to_spins
+from anyfill.ising.model import Ising
+from anyfill.networks.states import MAX_EXACT, all_codes, state_numbers, to_spins
 
 Scan = Literal["sweep", "random"]
 Words = NDArray[np.uint32]
@@ -65,7 +71,7 @@ def gibbs_updates(ising: Spins, x: Tensor, updates: int, *, generator: Generator
         moved = _tabled(law, codes, updates, bits, scan)
     elif scan == "random":
         moved = _scattered(law, codes, updates, bits)
-    elif _most_neighbours(law) <= MAX_NEIGHBOURS:
+    elif _max_degree(law) <= MAX_NEIGHBOURS:
         moved = _coloured(law, codes, updates // count, bits)
     else:
         moved = _mended(law, codes, updates // count, bits)
@@ -151,7 +157,7 @@ def _neighbours(law: Still) -> tuple[Indices, Numbers]:
     return neighbours, weights
 
 
-def _most_neighbours(law: Still) -> int:
+def _max_degree(law: Still) -> int:
     return int((law.interaction != 0).sum(1).max())
 
 
@@ -245,3 +251,54 @@ def _scattered(law: Still, codes: NDArray[np.uint8], updates: int, bits: np.rand
             spins[chain, site] = np.where(up, 1.0, -1.0)
         moved[rows] = spins[:, :-1] > 0
     return moved
+
+
+UNLIKELY = 4.5
+"""Standard errors between the halves that are no longer chance (of two tests, one false alarm in 70,000)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draws:
+    """Rows from a model.
+
+    Attributes:
+        codes: int64 (n, N), in random order.
+        apart: how many standard errors lie between the chains that started up and those that started down; None for
+            exact draws.
+    """
+
+    codes: Tensor
+    apart: float | None
+
+    @property
+    def warning(self) -> str:
+        """A sentence if the rows cannot be trusted; else empty."""
+        if self.apart is None or self.apart <= UNLIKELY:
+            return ""
+        return (
+            f"The chains have not forgotten where they began (up and down are {self.apart:.0f} standard errors apart): "
+            "give them more --sweeps, or the model has two modes that single sites do not cross."
+        )
+
+
+def draw_rows(ising: Ising, rows: int, sweeps: int, *, generator: Generator) -> Draws:
+    """Rows (rows, N); beyond what can be listed, the ends of as many chains after so many sweeps."""
+    if ising.variables <= MAX_EXACT:
+        return Draws(ising.sample(rows, generator=generator), None)
+    start = torch.zeros(rows, ising.variables, dtype=torch.int64)
+    start[: rows // 2] = 1
+    ended = gibbs_updates(ising, start, sweeps * ising.variables, generator=generator)
+    apart = max(
+        _apart(series[: rows // 2], series[rows // 2 :])
+        for series in (to_spins(ended).mean(1), ising.exponent(ended).detach())
+    )
+    return Draws(ended[torch.randperm(rows, generator=generator)], apart)
+
+
+def _apart(one: Tensor, other: Tensor) -> float:
+    """Standard errors between two means."""
+    if len(one) < 2 or len(other) < 2:
+        return 0.0
+    gap = float((one.mean() - other.mean()).abs())
+    error = math.sqrt(float(one.var() / len(one) + other.var() / len(other)))
+    return gap / error if error > 0 else (math.inf if gap > 0 else 0.0)

@@ -15,8 +15,8 @@ over the unknown. With couplings alone as parameters (``free_fields=False``) the
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from typing import Literal
+from itertools import combinations, product
+from typing import Any, Literal, TypedDict, Unpack
 
 import torch
 from torch import Generator, Tensor, nn
@@ -27,6 +27,13 @@ from anyfill.networks.network import Unspecified
 from anyfill.networks.states import all_codes, require_exact, to_spins
 
 Pairs = Literal["once", "twice"]
+
+
+class Kind(TypedDict, total=False):
+    """What every way to make a model takes beside its own arguments; see ``Ising``."""
+
+    pairs: Pairs
+    free_fields: bool
 
 
 @dataclass(eq=False, repr=False)
@@ -63,20 +70,18 @@ class Ising(nn.Module, Unspecified):
             self.register_buffer("fields", fields)
         ends = torch.tensor(self.edges, dtype=torch.int64).reshape(-1, 2)
         self.register_buffer("ends", ends, persistent=False)
+        self.called(f"N = {self.variables}, {len(self.edges)} edges")
 
     # ---- which model
 
     @classmethod
-    def from_matrix(
-        cls, couplings: Tensor, fields: Tensor, *, pairs: Pairs = "once", free_fields: bool = True
-    ) -> "Ising":
+    def from_matrix(cls, couplings: Tensor, fields: Tensor, **kind: Unpack[Kind]) -> "Ising":
         """From a symmetric matrix J (N, N) with zero diagonal and fields h (N,); an edge wherever J is not zero."""
         couplings, fields = couplings.double(), fields.double()
         require_shape("fields", fields, (None,))
         require_shape("couplings", couplings, (len(fields), len(fields)))
-        for name, values in (("couplings", couplings), ("fields", fields)):
-            if not bool(values.isfinite().all()):
-                raise refuse(name, expected="finite numbers", got=f"{values[~values.isfinite()][0].item()}")
+        require_finite("couplings", couplings)
+        require_finite("fields", fields)
         apart = (couplings - couplings.T).abs()
         if bool((apart > 0).any()):
             i, j = (int(place) for place in (apart == apart.max()).nonzero()[0])
@@ -85,32 +90,25 @@ class Ising(nn.Module, Unspecified):
         if bool((couplings.diagonal() != 0).any()):
             raise refuse("diagonal of couplings", expected="zeros (s_i s_i = 1 is a constant)", got="others")
         edges = tuple((int(i), int(j)) for i, j in couplings.triu(1).nonzero())
-        ising = cls(len(fields), edges, pairs, free_fields)
+        ising = cls(len(fields), edges, **kind)
         ends = ising.get_buffer("ends")
         return ising.with_parameters(couplings[ends[:, 0], ends[:, 1]], fields)
 
     @classmethod
-    def complete(
-        cls, variables: int, coupling: float, field: float = 0.0, *, pairs: Pairs = "once", free_fields: bool = True
-    ) -> "Ising":
+    def complete(cls, variables: int, coupling: float, field: float = 0.0, **kind: Unpack[Kind]) -> "Ising":
         """Every pair coupled alike."""
-        return cls.clique(variables, variables, coupling, field, pairs=pairs, free_fields=free_fields)
+        require_count("variables", variables)
+        edges = tuple(combinations(range(variables), 2))
+        return cls._alike(variables, edges, coupling, field, f"complete graph, N = {variables}", kind)
 
     @classmethod
     def clique(
-        cls,
-        variables: int,
-        size: int,
-        coupling: float,
-        field: float | Sequence[float] = 0.0,
-        *,
-        pairs: Pairs = "once",
-        free_fields: bool = True,
+        cls, variables: int, size: int, coupling: float, field: float | Sequence[float] = 0.0, **kind: Unpack[Kind]
     ) -> "Ising":
         """Eq. (6): the first ``size`` variables are coupled to each other, the others are alone."""
         require_count("size of the clique", size, minimum=1, maximum=variables)
-        ising = cls(variables, tuple(combinations(range(size), 2)), pairs, free_fields)
-        return ising.with_parameters(_alike(coupling, len(ising.edges)), _alike(field, variables))
+        edges = tuple(combinations(range(size), 2))
+        return cls._alike(variables, edges, coupling, field, f"clique of {size} among N = {variables} spins", kind)
 
     @classmethod
     def lattice(
@@ -121,8 +119,7 @@ class Ising(nn.Module, Unspecified):
         field: float = 0.0,
         *,
         periodic: bool = False,
-        pairs: Pairs = "once",
-        free_fields: bool = True,
+        **kind: Unpack[Kind],
     ) -> "Ising":
         """A grid, row by row, neighbours coupled; periodic = a torus (each side then needs at least 3)."""
         require_count("height", height)
@@ -130,14 +127,13 @@ class Ising(nn.Module, Unspecified):
         if periodic and min(height, width) < 3:
             raise refuse("side of a periodic lattice", expected="at least 3", got=min(height, width))
         edges: set[tuple[int, int]] = set()
-        for i in range(height):
-            for j in range(width):
-                for a, b in ((i + 1, j), (i, j + 1)):
-                    if periodic or (a < height and b < width):
-                        one, other = i * width + j, a % height * width + b % width
-                        edges.add((min(one, other), max(one, other)))
-        ising = cls(height * width, tuple(sorted(edges)), pairs, free_fields)
-        return ising.with_parameters(_alike(coupling, len(edges)), _alike(field, height * width))
+        for i, j in product(range(height), range(width)):
+            for a, b in ((i + 1, j), (i, j + 1)):
+                if periodic or (a < height and b < width):
+                    one, other = i * width + j, a % height * width + b % width
+                    edges.add((min(one, other), max(one, other)))
+        words = f"{'torus' if periodic else 'lattice'} {height} x {width}, N = {height * width}"
+        return cls._alike(height * width, tuple(sorted(edges)), coupling, field, words, kind)
 
     @classmethod
     def random(
@@ -148,17 +144,36 @@ class Ising(nn.Module, Unspecified):
         coupling_scale: float = 0.5,
         field_scale: float = 0.5,
         density: float = 1.0,
-        pairs: Pairs = "once",
-        free_fields: bool = True,
+        **kind: Unpack[Kind],
     ) -> "Ising":
         """Each pair is an edge with probability ``density``; normal couplings and fields of these scales."""
         listed = list(combinations(range(variables), 2))
         kept = torch.rand(len(listed), generator=generator, dtype=torch.float64) < density
-        edges = tuple(edge for edge, keep in zip(listed, kept.tolist()) if keep)
-        ising = cls(variables, edges, pairs, free_fields)
-        couplings = coupling_scale * torch.randn(len(edges), generator=generator, dtype=torch.float64)
+        ising = cls(variables, tuple(edge for edge, keep in zip(listed, kept.tolist()) if keep), **kind)
+        couplings = coupling_scale * torch.randn(len(ising.edges), generator=generator, dtype=torch.float64)
         fields = field_scale * torch.randn(variables, generator=generator, dtype=torch.float64)
-        return ising.with_parameters(couplings, fields)
+        scales = f"{coupling_scale:g} and {field_scale:g}"
+        words = f"random couplings and fields of scales {scales}, N = {variables}"
+        return ising.with_parameters(couplings, fields).called(words)
+
+    @classmethod
+    def _alike(
+        cls,
+        variables: int,
+        edges: tuple[tuple[int, int], ...],
+        coupling: float,
+        field: float | Sequence[float],
+        graph: str,
+        kind: "Kind",
+    ) -> "Ising":
+        """One coupling for all edges; one field for all variables, or one for each."""
+        ising, fields = cls(variables, edges, **kind), torch.as_tensor(field, dtype=torch.float64)
+        ising.with_parameters(
+            torch.full((len(edges),), coupling, dtype=torch.float64),
+            fields.expand(variables) if fields.dim() == 0 else fields,
+        )
+        h = f"{float(fields):g}" if fields.dim() == 0 else "one for each spin"
+        return ising.called(f"{graph}, J = {coupling:g}, h = {h}")
 
     def with_parameters(self, couplings: Tensor, fields: Tensor | None = None) -> "Ising":
         """Set couplings (E,) and, where given, fields (N,), in place; returns the model itself."""
@@ -166,11 +181,35 @@ class Ising(nn.Module, Unspecified):
             if values is None:
                 continue
             require_shape(name, values, tuple(target.shape))
-            if not bool(values.isfinite().all()):
-                raise refuse(name, expected="finite numbers", got=f"{values[~values.isfinite()][0].item()}")
+            require_finite(name, values)
             with torch.no_grad():
                 target.copy_(values)
+        return self.called(f"N = {self.variables}, {len(self.edges)} edges")
+
+    def with_fixed_fields(self) -> "Ising":
+        """A new model, the same but that its fields are not parameters: couplings alone are fitted."""
+        fixed = Ising(self.variables, self.edges, self.pairs, free_fields=False)
+        fixed.with_parameters(self.couplings.detach(), self.fields.detach()).words = self.words
+        return fixed
+
+    def called(self, words: str) -> "Ising":
+        """Give the model a few words (``words``) for titles, such as ``complete graph, N = 4, J = 0.3, h = 0``."""
+        self.words = words + (", pairs twice" if self.pairs == "twice" else "")
         return self
+
+    def __repr__(self) -> str:
+        return f"Ising({self.words})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON: the words, and all parameters."""
+        return {
+            "description": self.words,
+            "variables": self.variables,
+            "pairs": self.pairs,
+            "edges": [list(edge) for edge in self.edges],
+            "couplings": self.couplings.tolist(),
+            "fields": self.fields.tolist(),
+        }
 
     # ---- parameters and statistics
 
@@ -235,10 +274,10 @@ class Ising(nn.Module, Unspecified):
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
         """(B, N, 2): log p(x_j = v | known) for every j; a known variable has probability 1 at its own value."""
         self._check(x, known)
-        told = torch.where(known, x, 0).long()
-        answer = nn.functional.one_hot(told, 2).double().log()
+        visible = torch.where(known, x, 0).long()
+        answer = nn.functional.one_hot(visible, 2).double().log()
         for rows, members in blocks_by_size(~known):
-            probability = self.block_exponents(told[rows], members).softmax(1)
+            probability = self.block_exponents(visible[rows], members).softmax(1)
             up = all_codes(members.shape[1]).double().to(x.device)
             both = torch.stack([probability @ (1.0 - up), probability @ up], 2).log()  # not 1 - p: it has no digits
             answer = answer.index_put((rows.unsqueeze(1), members), both)
@@ -246,17 +285,17 @@ class Ising(nn.Module, Unspecified):
 
     def log_joint(self) -> Tensor:
         """float64 (2^N,): log p of every state, the last variable running fastest; with its gradient. N <= 20."""
-        require_exact(self.variables, "the joint of an Ising model")
-        nothing = torch.zeros(1, self.variables, dtype=torch.int64, device=self.couplings.device)
-        members = torch.arange(self.variables, device=nothing.device).unsqueeze(0)
-        return self.block_exponents(nothing, members)[0].log_softmax(0)
+        return self._exponents("the joint of an Ising model").log_softmax(0)
 
     def log_partition(self) -> Tensor:
         """float64 (): log Z, with its gradient. N <= 20."""
-        require_exact(self.variables, "the partition function")
+        return self._exponents("the partition function").logsumexp(0)
+
+    def _exponents(self, what: str) -> Tensor:
+        """float64 (2^N,): those of all states."""
+        require_exact(self.variables, what)
         nothing = torch.zeros(1, self.variables, dtype=torch.int64, device=self.couplings.device)
-        members = torch.arange(self.variables, device=nothing.device).unsqueeze(0)
-        return self.block_exponents(nothing, members)[0].logsumexp(0)
+        return self.block_exponents(nothing, torch.arange(self.variables, device=nothing.device).unsqueeze(0))[0]
 
     def joint(self) -> EnumeratedJoint:
         """The same law as a table of all states. N <= 20."""
@@ -290,7 +329,7 @@ def block_number(x: Tensor, members: Tensor) -> Tensor:
     return (x.gather(1, members).long() << shift).sum(1)
 
 
-def _alike(value: float | Sequence[float], count: int) -> Tensor:
-    """float64 (count,): one number for all, or a number for each."""
-    values = torch.as_tensor(value, dtype=torch.float64)
-    return values.expand(count).clone() if values.dim() == 0 else values
+def require_finite(name: str, values: Tensor) -> None:
+    """Refuse numbers that are none or infinite."""
+    if not bool(values.isfinite().all()):
+        raise refuse(name, expected="finite numbers", got=f"{values[~values.isfinite()][0].item()}")

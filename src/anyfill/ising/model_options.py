@@ -1,202 +1,147 @@
-"""The Ising model that a command of the lab is about: from its options, or from a JSON file."""
+"""The options that name a model on the command line of the lab: which graph and how strong, or a JSON file.
 
-import json
+Nothing heavy is imported until a model is built: ``--help`` does not wait for torch.
+"""
+
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import torch
+import typer
 
-from anyfill.checks import refuse, require_count
-from anyfill.ising.model import Ising
+if TYPE_CHECKING:
+    from anyfill.ising.clique_chains import Clique
+    from anyfill.ising.model import Ising
 
-LARGEST = 1e9
+MAX_PARAMETER = 1e9
 """Beyond this sums of couplings have no digits left for the fields."""
 
-GraphKind = Literal["complete", "clique", "lattice", "random"]
+
+Graph = Literal["complete", "clique", "lattice", "random"]
+GraphName = Annotated[Graph | None, typer.Option(help="Which spins are coupled.", show_default=False)]
+Variables = Annotated[int | None, typer.Option(min=1, help="Number of spins N.", show_default=False)]
+CliqueSize = Annotated[
+    int | None, typer.Option("--clique", min=1, help="Spins that are coupled to each other.", show_default=False)
+]
+Coupling = Annotated[
+    float | None, typer.Option(help="J of every pair; of a random graph their scale.", show_default=False)
+]
+Field = Annotated[
+    float | None, typer.Option(help="h of every spin; of a random graph their scale.", show_default=False)
+]
+Pairs = Annotated[Literal["once", "twice"], typer.Option(help="How often the exponent counts a pair.")]
+ModelFile = Annotated[
+    Path | None,
+    typer.Option("--model", help='Instead: JSON file {"couplings": [[...]], "fields": [...]}.', show_default=False),
+]
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
-    """What the command line says of a model; None where it says nothing.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """What the command line says of a model; None where it says nothing."""
 
-    Attributes:
-        usual: the graph, spins, coupling and field of the command if nothing is said.
-    """
+    graph: GraphName = None
+    variables: Variables = None
+    clique: CliqueSize = None
+    height: Annotated[int | None, typer.Option(min=1, help="Rows of a lattice.", show_default=False)] = None
+    width: Annotated[int | None, typer.Option(min=1, help="Columns of a lattice.", show_default=False)] = None
+    periodic: Annotated[bool, typer.Option("--periodic", help="The lattice is a torus.")] = False
+    coupling: Coupling = None
+    field: Field = None
+    pairs: Pairs = "once"
+    model: ModelFile = None
 
-    usual: tuple[GraphKind, int, float, float]
-    graph: GraphKind | None = None
-    variables: int | None = None
-    clique: int | None = None
-    height: int | None = None
-    width: int | None = None
-    periodic: bool = False
-    coupling: float | None = None
-    field: float | None = None
-    pairs: Literal["once", "twice"] = "once"
-    file: Path | None = None
-    free_fields: bool = True
+    def build(self, *, seed: int, columns: int | None = None) -> "Ising":
+        """The model; by default complete graph, N = 4 (or the columns that data have), J = 0.3, no fields."""
+        from anyfill.checks import refuse
 
-    @property
-    def told(self) -> dict[str, object]:
-        """The options that were given, by name."""
-        named = {
-            "--graph": self.graph,
-            "--variables": self.variables,
-            "--clique": self.clique,
-            "--height": self.height,
-            "--width": self.width,
-            "--periodic": self.periodic or None,
-            "--coupling": self.coupling,
-            "--field": self.field,
-        }
-        return {name: value for name, value in named.items() if value is not None}
+        ising = self._from_graph(seed, columns) if self.model is None else self._from_file(self.model)
+        largest = max(abs(value) for value in (*ising.fields.tolist(), *ising.couplings.tolist()))
+        if largest > MAX_PARAMETER:
+            raise refuse("couplings and fields", expected=f"at most {MAX_PARAMETER:g} in size", got=f"{largest:g}")
+        return ising
 
+    def _from_file(self, path: Path) -> "Ising":
+        from anyfill.checks import refuse
+        from anyfill.ising.inputs import read
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LabModel:
-    """A model and a few words for it.
+        for option in ("graph", "variables", "clique", "height", "width", "periodic", "coupling", "field"):
+            if getattr(self, option) not in (None, False):
+                raise refuse(f"--{option}", expected="none beside --model, which says all", got="one")
+        return read(path, pairs=self.pairs)
 
-    Attributes:
-        ising: the model.
-        words: such as ``complete graph, N = 4, J = 0.3, h = 0``.
-    """
+    def _from_graph(self, seed: int, columns: int | None) -> "Ising":
+        from anyfill.checks import refuse
+        from anyfill.ising import inputs
 
-    ising: Ising
-    words: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON: the words, and all parameters."""
-        return {
-            "description": self.words,
-            "variables": self.ising.variables,
-            "pairs": self.ising.pairs,
-            "edges": [list(edge) for edge in self.ising.edges],
-            "couplings": self.ising.couplings.tolist(),
-            "fields": self.ising.fields.tolist(),
-        }
-
-
-def build(spec: Spec, *, seed: int, columns: int | None = None) -> LabModel:
-    """The model of a command; ``columns`` is the number of spins that data have, if there are data."""
-    if spec.file is not None:
-        for option in spec.told:
-            raise refuse(option, expected="none beside --model, which says all", got="one")
-        ising = read_model(spec.file, pairs=spec.pairs, free_fields=spec.free_fields)
-        model = LabModel(ising, f"{spec.file.name}, N = {ising.variables}, {len(ising.edges)} edges")
-    else:
-        for name, value in (("--coupling", spec.coupling), ("--field", spec.field)):
+        for name, value in (("--coupling", self.coupling), ("--field", self.field)):
             if value is not None and not math.isfinite(value):
                 raise refuse(name, expected="a finite number", got=value)
-        model = _from_graph(spec, _graph_of(spec), seed, columns)
-    if columns is not None and model.ising.variables != columns:
-        raise refuse("columns of the data", expected=f"one for each of {model.ising.variables} spins", got=columns)
-    largest = max(abs(value) for value in (*model.ising.fields.tolist(), *model.ising.couplings.tolist()))
-    if largest > LARGEST:
-        raise refuse("couplings and fields", expected=f"at most {LARGEST:g} in size", got=f"{largest:g}")
-    twice = ", pairs twice" if spec.pairs == "twice" else ""
-    return LabModel(model.ising, model.words + twice)
+        coupling = 0.3 if self.coupling is None else self.coupling
+        field, pairs = self.field or 0.0, self.pairs
+        graph, count = self._graph(), self.variables or columns
+        if graph == "lattice":
+            height, width = self.height or self.width or 3, self.width or self.height or 3
+            return inputs.lattice(height, width, coupling, field, periodic=self.periodic, pairs=pairs)
+        if graph == "random":
+            return inputs.random(count or 6, coupling=coupling, field=field, seed=seed, pairs=pairs)
+        if graph == "clique":
+            size = self.clique or min(4, count or 4)
+            return inputs.clique(count or 10, size, coupling, field, pairs=pairs)
+        return inputs.complete(count or 4, coupling, field, pairs=pairs)
+
+    def _graph(self) -> Graph:
+        """The graph that is named, or that the options belong to; refuses options of another."""
+        from anyfill.checks import refuse
+
+        own: dict[str, Graph] = {
+            "clique": "clique", "height": "lattice", "width": "lattice", "periodic": "lattice",
+        }  # fmt: skip
+        given = [option for option in own if getattr(self, option) not in (None, False)]
+        graph = self.graph or (own[given[0]] if given else "complete")
+        for option in given:
+            if own[option] != graph:
+                raise refuse(f"--{option}", expected=f"none with --graph {graph}", got="one")
+        if graph == "lattice" and self.variables is not None:
+            raise refuse("--variables", expected="--height and --width with --graph lattice", got=self.variables)
+        return graph
 
 
-def block_sizes(text: str | None, variables: int, usual: list[int]) -> list[int]:
-    """Sizes from ``1,2,4`` or ``1-4``, increasing; the usual ones if nothing is said."""
-    if text is None:
-        return usual
-    sizes: set[int] = set()
-    for part in text.split(","):
-        ends = [end.strip() for end in part.split("-")]
-        if len(ends) > 2 or not all(end.isdecimal() for end in ends):
-            raise refuse("--k", expected="sizes of blocks, such as 1,2,4 or 1-4", got=repr(text))
-        for end in ends:
-            require_count(f"k of {variables} spins", int(end), maximum=variables)
-        sizes.update(range(int(ends[0]), int(ends[-1]) + 1))
-    if not sizes:
-        raise refuse("--k", expected="increasing sizes, such as 1-4", got=repr(text))
-    return sorted(sizes)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CliqueOptions:
+    """What the command line says of a clique among isolated spins."""
 
+    graph: GraphName = None
+    variables: Variables = None
+    clique: CliqueSize = None
+    coupling: Coupling = None
+    field: Field = None
+    isolated_field: Annotated[float, typer.Option(help="h of the spins outside the clique.")] = 0.0
+    pairs: Pairs = "once"
+    model: ModelFile = None
 
-def read_model(path: Path, *, pairs: Literal["once", "twice"], free_fields: bool) -> Ising:
-    """From a JSON file with a symmetric matrix of couplings and, unless they are 0, the fields."""
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise refuse(str(path), expected="a JSON file", got=f"none: {error}") from None
-    if not isinstance(told, dict) or "couplings" not in told or not set(cast("dict[str, Any]", told)) <= _KEYS:
-        raise refuse(str(path), expected='{"couplings": [[...]], "fields": [...]}', got="something else")
-    document = cast("dict[str, Any]", told)
-    rows = document["couplings"]
-    if not isinstance(rows, list) or not rows:
-        raise refuse(f"couplings in {path}", expected="a matrix, a list of rows", got="something else")
-    listed = [_numbers(row, f"row {place} of couplings in {path}") for place, row in enumerate(cast("list[Any]", rows))]
-    for place, row in enumerate(listed):
-        if len(row) != len(listed):
-            raise refuse(f"row {place} of couplings in {path}", expected=f"{len(listed)} numbers", got=len(row))
-    fields = _numbers(document.get("fields", [0.0] * len(listed)), f"fields in {path}")
-    if len(fields) != len(listed):
-        expected = f"{len(listed)} numbers, one for each row of couplings"
-        raise refuse(f"fields in {path}", expected=expected, got=len(fields))
-    matrix, field = torch.tensor(listed, dtype=torch.float64), torch.tensor(fields, dtype=torch.float64)
-    return Ising.from_matrix(matrix, field, pairs=pairs, free_fields=free_fields)
+    def build(self) -> "Clique":
+        """The clique; by default that of the paper's Figure 3: N = 10, a clique of 4, J = 3, and h = 5 in it."""
+        from anyfill.checks import refuse
+        from anyfill.ising.clique_chains import Clique
 
-
-_KEYS = {"couplings", "fields"}
-
-
-def _numbers(values: object, what: str) -> list[float]:
-    if not isinstance(values, list):
-        raise refuse(what, expected="a list of numbers", got=repr(values)[:40])
-    numbers: list[float] = []
-    for value in cast("list[object]", values):
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise refuse(what, expected="numbers", got=repr(value)[:40])
-        try:
-            numbers.append(float(value))
-        except OverflowError:
-            raise refuse(what, expected="finite numbers", got="one too large") from None
-    return numbers
-
-
-def _graph_of(spec: Spec) -> GraphKind:
-    """The graph that is named, or that the options belong to; refuses options of another."""
-    own: dict[str, GraphKind] = {
-        "--clique": "clique", "--height": "lattice", "--width": "lattice", "--periodic": "lattice"
-    }  # fmt: skip
-    given = [option for option in own if option in spec.told]
-    graph = spec.graph if spec.graph is not None else own[given[0]] if given else spec.usual[0]
-    for option in given:
-        if own[option] != graph:
-            raise refuse(option, expected=f"none with --graph {graph}", got="one")
-    if graph == "lattice" and spec.variables is not None:
-        raise refuse("--variables", expected="--height and --width with --graph lattice", got=spec.variables)
-    return graph
-
-
-def _from_graph(spec: Spec, graph: GraphKind, seed: int, columns: int | None) -> LabModel:
-    usual_graph, usual_count, usual_coupling, usual_field = spec.usual
-    coupling = usual_coupling if spec.coupling is None else spec.coupling
-    field = usual_field if spec.field is None else spec.field
-    count = spec.variables if spec.variables is not None else columns
-    words = f"J = {coupling:g}, h = {field:g}"
-    if graph == "lattice":
-        height, width = spec.height or spec.width or 3, spec.width or spec.height or 3
-        ising = Ising.lattice(
-            height, width, coupling, field,
-            periodic=spec.periodic, pairs=spec.pairs, free_fields=spec.free_fields,
+        if self.graph in ("lattice", "random"):
+            expected = "clique or complete: a clique, coupled alike, and isolated spins"
+            raise refuse("--graph", expected=expected, got=self.graph)
+        options = ModelOptions(
+            graph=self.graph, variables=self.variables, clique=self.clique, coupling=self.coupling, field=self.field,
+            pairs=self.pairs, model=self.model,
         )  # fmt: skip
-        kind = "torus" if spec.periodic else "lattice"
-        return LabModel(ising, f"{kind} {height} x {width}, N = {height * width}, {words}")
-    if graph == "random":
-        count = count or 6
-        ising = Ising.random(
-            count, generator=torch.Generator().manual_seed(seed), coupling_scale=coupling, field_scale=field,
-            pairs=spec.pairs, free_fields=spec.free_fields,
-        )  # fmt: skip
-        return LabModel(ising, f"random couplings and fields of scales {coupling:g} and {field:g}, N = {count}")
-    if graph == "clique":
-        count, size = count or 10, spec.clique or min(4, count or 4)
-        ising = Ising.clique(count, size, coupling, field, pairs=spec.pairs, free_fields=spec.free_fields)
-        return LabModel(ising, f"clique of {size} among N = {count} spins, {words}")
-    count = count or (usual_count if graph == usual_graph else 4)
-    ising = Ising.complete(count, coupling, field, pairs=spec.pairs, free_fields=spec.free_fields)
-    return LabModel(ising, f"complete graph, N = {count}, {words}")
+        if self.model is not None:
+            if self.isolated_field != 0.0:
+                got = self.isolated_field
+                raise refuse("--isolated-field", expected="none beside --model, which says all", got=got)
+            return Clique.of(options.build(seed=0))
+        graph = self.graph or "clique"
+        coupling, field = 3.0 if self.coupling is None else self.coupling, 5.0 if self.field is None else self.field
+        ising = replace(options, graph=graph, coupling=coupling, field=field).build(seed=0)
+        count = ising.variables
+        size = count if graph == "complete" else self.clique or min(4, count)
+        words = ising.words + (f" (h = {self.isolated_field:g} outside)" if size < count else "")
+        return Clique((field,) * size, (self.isolated_field,) * (count - size), coupling, self.pairs, words=words)

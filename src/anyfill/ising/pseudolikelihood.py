@@ -13,8 +13,20 @@ Under ``fit`` each batch has fresh blocks: ``sample_rank`` draws the first block
 others. An adaptive block can be drawn only when the values are there, so ``sample_rank`` refuses it and with it
 ``fit``; call the objective itself, which draws and answers, or ``fit_ising``, which keeps one draw for the whole fit,
 as the paper's estimators do.
+
+**In closed form** (``BlockLoss``). The exponent of an Ising model is linear in theta, so for rows x with blocks K (and
+o(x) = fixed fields + log p_K(K | x), if adaptive), equal rows counted once,
+
+    L(theta)  = sum_g w_g log sum_s exp(theta · T_gs + o_gs)  -  theta · mean T  -  mean o     + ridge/2 |theta|²
+    gradient  = sum_g w_g E_g[T] - mean T                                                      + ridge theta
+    Hessian   = sum_g w_g Cov_g[T]                                                             + ridge I
+
+where a group g is a pair (x_-K, K) with the share w_g of the rows, s runs over the 2^|K| states of its block and E_g is
+the conditional law of the block. The Hessian is a mean of covariances: the loss is convex (proposition 11), adaptive
+blocks included. There are at most 2^(N-k) C(N, k) groups however many rows there are.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
@@ -22,11 +34,11 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
-from anyfill.ising.model import block_number, blocks_by_size
+from anyfill.ising.blocks import Blocks, block_choice, completions, listed_rows
+from anyfill.ising.model import Ising, blocks_by_size
 from anyfill.model import Model
-from anyfill.networks.states import all_codes
+from anyfill.networks.states import all_codes, require_exact
 from anyfill.objectives.objective import Objective
-from anyfill.questions.blocks import Blocks, listed_rows
 from anyfill.questions.question import Factorization, Order, Question, Questions, at_once, question_of
 from anyfill.rows import Rows
 
@@ -115,48 +127,29 @@ class Pseudolikelihood(Objective):
             _require_whole(rows)
             return -adaptive_log_prob(network, self.blocks, rows.x, question.asked)
         if bool(question.ignored.any()):
-            return -_partial_log_prob(network, rows.x, question)
+            return -_log_prob(network, rows.x, question)
         return -network.block_log_prob(rows.x, question.asked)
 
 
 def adaptive_log_prob(network: ExactBlocks, blocks: Blocks, x: Tensor, asked: Tensor) -> Tensor:
     """float64 (B,): log p(x_K | x_-K, K) of eq. (1) for codes x (B, N) and the blocks ``asked`` (B, N)."""
-    answer = torch.zeros(len(x), dtype=torch.float64, device=x.device)
-    for rows, members in blocks_by_size(asked):
-        chosen = block_choice(blocks, x[rows], members)
-        log_probs = (network.block_exponents(x[rows], members) + chosen).log_softmax(1)
-        own = block_number(x[rows], members).unsqueeze(1)
-        if bool(chosen.gather(1, own).isneginf().any()):
-            raise refuse("block", expected="one that the rule draws for this row", got="one of probability 0")
-        answer = answer.index_put((rows,), log_probs.gather(1, own)[:, 0])
+    answer = _log_prob(network, x, Question(~asked, asked), blocks)
+    if not bool(answer.isfinite().all()):
+        raise refuse("block", expected="one that the rule draws for this row", got="one of probability 0")
     return answer
 
 
-def block_choice(blocks: Blocks, x: Tensor, members: Tensor) -> Tensor:
-    """float64 (B, 2^k): log p_K(K | x'_K, x_-K) for all states of the blocks ``members`` (B, k); -inf where never."""
-    states = completions(x, members)
-    asked = torch.zeros_like(x, dtype=torch.bool).scatter(1, members, True)
-    row = listed_rows(blocks.subsets, asked).repeat_interleave(states.shape[1])
-    return blocks.probabilities(states.flatten(0, 1)).gather(1, row.unsqueeze(1)).reshape(states.shape[:2]).log()
-
-
-def completions(x: Tensor, members: Tensor) -> Tensor:
-    """(B, 2^k, N): rows x (B, N) with the block ``members`` (B, k) in each of its states, the last fastest."""
-    states = all_codes(members.shape[1]).to(x)
-    whole = x.unsqueeze(1).expand(-1, len(states), -1)
-    index = members.unsqueeze(1).expand(-1, len(states), -1)
-    return whole.scatter(2, index, states.expand(len(x), -1, -1))
-
-
-def _partial_log_prob(network: ExactBlocks, x: Tensor, question: Question) -> Tensor:
-    """float64 (B,): log p(x_asked | x_given), the ignored summed out."""
+def _log_prob(network: ExactBlocks, x: Tensor, question: Question, adaptive: Blocks | None = None) -> Tensor:
+    """float64 (B,): log p(x_asked | x_given), the ignored summed out; eq. (1) if blocks are adaptive."""
     answer = torch.zeros(len(x), dtype=torch.float64, device=x.device)
     for rows, members in blocks_by_size(~question.given):
-        log_probs = network.block_exponents(x[rows], members).log_softmax(1)
+        exponents = network.block_exponents(x[rows], members)
+        if adaptive is not None:
+            exponents = exponents + block_choice(adaptive, x[rows], members)
         codes = all_codes(members.shape[1]).to(x.device)
-        own, wanted = x[rows].gather(1, members).long(), question.asked[rows].gather(1, members)
-        agrees = ((codes == own.unsqueeze(1)) | ~wanted.unsqueeze(1)).all(2)
-        answer = answer.index_put((rows,), torch.where(agrees, log_probs, -torch.inf).logsumexp(1))
+        own, asked = x[rows].gather(1, members).long(), question.asked[rows].gather(1, members)
+        agrees = ((codes == own.unsqueeze(1)) | ~asked.unsqueeze(1)).all(2)
+        answer = answer.index_put((rows,), torch.where(agrees, exponents.log_softmax(1), -torch.inf).logsumexp(1))
     return answer
 
 
@@ -170,3 +163,123 @@ def _require_whole(rows: Rows) -> None:
 def _rank(asked: Tensor) -> Tensor:
     """int64 (B, N): the block asked at once, the rest given."""
     return torch.where(asked, 0, -1)
+
+
+_PORTION = 2**21
+"""Statistics computed together."""
+_KEPT = 2**25
+"""The most statistics that are kept from one evaluation to the next: 256 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Groups with blocks of one size.
+
+    Attributes:
+        weights: (G,), shares of the rows.
+        statistics: T (G, 2^k, P).
+        offsets: o (G, 2^k), -inf where a state is impossible.
+    """
+
+    weights: Tensor
+    statistics: Tensor
+    offsets: Tensor
+
+    def laws(self, theta: Tensor) -> tuple[Tensor, Tensor]:
+        """Conditional laws (G, 2^k) of the blocks and their log-normalisers (G,)."""
+        exponents = self.statistics @ theta + self.offsets
+        normaliser = exponents.logsumexp(1)
+        return (exponents - normaliser.unsqueeze(1)).exp(), normaliser
+
+
+class BlockLoss:
+    """Mean of -log p_theta(x_K | x_-K) (or of eq. 1, if blocks are adaptive) as a function of theta (P,).
+
+    Args:
+        ising: which model; of its parameters only fixed fields are read.
+        x: codes (n, N).
+        asked: bool (n, N), the block of each row.
+        adaptive: the adaptive blocks that ``asked`` was drawn from, if it was.
+        ridge: weight of |theta|² / 2.
+    """
+
+    def __init__(
+        self, ising: Ising, x: Tensor, asked: Tensor, *, adaptive: Blocks | None = None, ridge: float = 0.0
+    ) -> None:
+        require_exact(int(asked.sum(1).max()), "the states of a block")
+        self.ising, self.adaptive, self.ridge = ising, adaptive, ridge
+        self.mean_statistics, self._mean_offset = torch.zeros_like(ising.theta.detach()), 0.0
+        self._groups: list[tuple[Tensor, Tensor, Tensor]] = []
+        with torch.no_grad():
+            for rows, _ in blocks_by_size(asked):
+                codes, own = x[rows], asked[rows]
+                whole, count = _distinct(torch.cat([codes, own], 1))
+                share = count.double() / len(x)
+                self.mean_statistics += share @ ising.statistics(whole[:, : x.shape[1]])
+                outside = torch.where(own, 0, codes)
+                groups, count = _distinct(torch.cat([outside, own], 1))
+                group_members = groups[:, x.shape[1] :].nonzero()[:, 1].reshape(len(groups), -1)
+                self._groups.append((groups[:, : x.shape[1]], group_members, count.double() / len(x)))
+                self._mean_offset += float(share @ self._own_offset(whole[:, : x.shape[1]], whole[:, x.shape[1] :]))
+        size = len(self.mean_statistics) * sum(len(g) << m.shape[1] for g, m, _ in self._groups)
+        self._kept = list(self._make()) if size <= _KEPT else None
+
+    def value_and_gradient(self, theta: Tensor) -> tuple[float, Tensor]:
+        """Nats per row, and the gradient (P,)."""
+        gradient = self.ridge * theta - self.mean_statistics
+        value = 0.5 * self.ridge * theta @ theta - theta @ self.mean_statistics - self._mean_offset
+        for part in self._parts():
+            law, normaliser = part.laws(theta)
+            value = value + part.weights @ normaliser
+            gradient = gradient + (part.weights.unsqueeze(1) * law).flatten() @ part.statistics.flatten(0, 1)
+        return float(value), gradient
+
+    def hessian(self, theta: Tensor) -> Tensor:
+        """(P, P), positive semi-definite."""
+        hessian = self.ridge * torch.eye(len(theta), dtype=theta.dtype, device=theta.device)
+        for part in self._parts():
+            law, _ = part.laws(theta)
+            centred = part.statistics - (law.unsqueeze(1) @ part.statistics)
+            scaled = ((part.weights.unsqueeze(1) * law).sqrt().unsqueeze(2) * centred).flatten(0, 1)
+            hessian = hessian + scaled.T @ scaled
+        return hessian
+
+    def _parts(self) -> "Iterator[_Part] | list[_Part]":
+        return self._make() if self._kept is None else self._kept
+
+    def _make(self) -> Iterator[_Part]:
+        """All groups, a portion at a time."""
+        for codes, members, weights in self._groups:
+            each = max(1, _PORTION // (len(self.mean_statistics) << members.shape[1]))
+            for some in torch.arange(len(codes), device=codes.device).split(each):
+                states = completions(codes[some], members[some])
+                flat = states.flatten(0, 1)
+                statistics = self.ising.statistics(flat).reshape(*states.shape[:2], -1)
+                offsets = self._fixed(flat).reshape(states.shape[:2])
+                if self.adaptive is not None:
+                    offsets = offsets + block_choice(self.adaptive, codes[some], members[some])
+                yield _Part(weights[some], statistics, offsets)
+
+    def _fixed(self, x: Tensor) -> Tensor:
+        """float64 (B,): what the exponent has of fixed fields."""
+        if self.ising.free_fields:
+            return torch.zeros(len(x), dtype=torch.float64, device=x.device)
+        return (2.0 * x.double() - 1.0) @ self.ising.fields
+
+    def _own_offset(self, x: Tensor, asked: Tensor) -> Tensor:
+        """float64 (B,): o at the rows themselves."""
+        offset = self._fixed(x)
+        if self.adaptive is None:
+            return offset
+        row = listed_rows(self.adaptive.subsets, asked.bool())
+        return offset + self.adaptive.probabilities(x).gather(1, row.unsqueeze(1))[:, 0].log()
+
+
+def _distinct(codes: Tensor) -> tuple[Tensor, Tensor]:
+    """The distinct rows of 0/1 codes (B, C), and how often each occurs."""
+    columns = codes.shape[1]
+    if columns > 62:
+        return torch.unique(codes.long(), dim=0, return_counts=True)
+    shift = torch.arange(columns - 1, -1, -1, device=codes.device)
+    number, count = torch.unique((codes.long() << shift).sum(1), return_counts=True)
+    return (number.unsqueeze(1) >> shift) & 1, count

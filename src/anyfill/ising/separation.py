@@ -34,7 +34,7 @@ from dataclasses import dataclass
 from math import ceil, comb, exp, floor, inf, log, log1p, tanh
 
 from anyfill.checks import refuse, require_count
-from anyfill.ising.clique import Clique
+from anyfill.ising.clique_chains import Clique
 from anyfill.networks.states import all_codes, require_exact
 
 

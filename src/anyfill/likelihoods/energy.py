@@ -29,8 +29,8 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count, require_positive, require_probability
 from anyfill.likelihoods.continuous import GaussianMixture, GaussianMixtureMarginals
 from anyfill.likelihoods.discrete import FiniteMarginals, codes_of
-from anyfill.likelihoods.marginals import Likelihood, Marginals
-from anyfill.likelihoods.numerics import Source, read_params
+from anyfill.likelihoods.marginals import ByPosition, ByVariable, Likelihood, Marginals, SideBySide
+from anyfill.likelihoods.numerics import read_params
 from anyfill.likelihoods.tilted import TiltedMarginals
 
 _CHUNK = 2**22  # hidden units held at once where nothing is learnt
@@ -122,12 +122,11 @@ class EnergyMixture(nn.Module, Likelihood):
             variable = torch.arange(self.variables, device=params.device)
             return self._codes(params, variable) if self._most_codes else self._numbers(params, variable)
         numbers, codes = self.get_buffer("numbers"), self.get_buffer("codes")
-        return EnergyMarginals(
+        parts = (
             self._numbers(params.index_select(-2, numbers), numbers),
             self._codes(params.index_select(-2, codes), codes),
-            lambda x: (x.index_select(-1, numbers), x.index_select(-1, codes)),
-            lambda a, b: torch.cat([a, b.to(a.dtype)], -1).index_select(-1, self.get_buffer("place")),
         )
+        return EnergyMarginals(parts, ByVariable((numbers, codes), self.get_buffer("place")), params.dtype)
 
     def at(self, params: Tensor, variable: Tensor) -> Marginals:
         """Distributions of the variables ``variable`` (B, M, int), one parameter row (B, M, P) for each."""
@@ -136,12 +135,8 @@ class EnergyMixture(nn.Module, Likelihood):
             return self._codes(params, variable) if self._most_codes else self._numbers(params, variable)
         coded = self.get_buffer("size")[variable] > 0
         # Both kinds answer everywhere: which rows need which is not looked at, so that no accelerator waits.
-        return EnergyMarginals(
-            self._numbers(params, variable),
-            self._codes(params, variable),
-            lambda x: (x, x),
-            lambda a, b: torch.where(coded, b.to(a.dtype), a),
-        )
+        parts = (self._numbers(params, variable), self._codes(params, variable))
+        return EnergyMarginals(parts, ByPosition(coded.long(), 2), params.dtype)
 
     def _read(self, params: Tensor) -> Tensor:
         return read_params(params, self.width, "EnergyMixture")
@@ -176,56 +171,22 @@ class EnergyMixture(nn.Module, Likelihood):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EnergyMarginals:
-    """Numbers and codes side by side; codes are floats here.
+class EnergyMarginals(SideBySide):
+    """Numbers and codes side by side; codes are floats here."""
 
-    Attributes:
-        numbers, codes: the distributions of each kind.
-        split: values (B, N) as those of the numbers and those of the codes.
-        join: the answers of both, back in place, (B, N).
-    """
-
-    numbers: TiltedMarginals
-    codes: FiniteMarginals
-    split: Callable[[Tensor], tuple[Tensor, Tensor]]
-    join: Callable[[Tensor, Tensor], Tensor]
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        """log-density of numbers and log-probability of codes, (B, N)."""
-        numbers, codes = self.split(x)
-        return self.join(self.numbers.log_prob(numbers), self.codes.log_prob(codes))
+    parts: tuple[TiltedMarginals, FiniteMarginals]
 
     def sampled_log_prob(self, x: Tensor, samples: int, *, generator: Generator) -> Tensor:
         """As ``log_prob``, with the Z of numbers estimated from ``samples`` fresh draws."""
-        numbers, codes = self.split(x)
-        sampled = self.numbers.sampled_log_prob(numbers, samples, generator=generator)
-        return self.join(sampled, self.codes.log_prob(codes))
+        numbers, codes = self.layout.split(x)
+        sampled = self.parts[0].sampled_log_prob(numbers, samples, generator=generator)
+        return self.layout.join([sampled, self.parts[1].log_prob(codes).to(self.dtype)])
 
     def proposal_log_prob(self, x: Tensor) -> Tensor:
         """log q of numbers and log p of codes, whose normaliser needs no proposal, (B, N)."""
-        numbers, codes = self.split(x)
-        return self.join(self.numbers.proposal_log_prob(numbers), self.codes.log_prob(codes))
-
-    def sample(self, *, generator: Source, temperature: float = 1.0) -> Tensor:
-        """One draw per variable, (B, N) float."""
-        numbers = self.numbers.sample(generator=generator, temperature=temperature)
-        return self.join(numbers, self.codes.sample(generator=generator, temperature=temperature))
-
-    def mode(self) -> Tensor:
-        """(B, N) float."""
-        return self.join(self.numbers.mode(), self.codes.mode())
-
-    def mean(self) -> Tensor:
-        """(B, N): of the code, for codes."""
-        return self.join(self.numbers.mean(), self.codes.mean())
-
-    def quantile(self, q: float) -> Tensor:
-        """(B, N) float."""
-        return self.join(self.numbers.quantile(q), self.codes.quantile(q))
-
-    def entropy(self) -> Tensor:
-        """Nats, (B, N): differential for numbers."""
-        return self.join(self.numbers.entropy(), self.codes.entropy())
+        numbers, codes = self.layout.split(x)
+        proposed = self.parts[0].proposal_log_prob(numbers)
+        return self.layout.join([proposed, self.parts[1].log_prob(codes).to(self.dtype)])
 
 
 class _EnergyNetwork(nn.Module):

@@ -1,10 +1,13 @@
 """What a likelihood is: network parameters (B, N, P) in, one distribution per variable out."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import torch
 from torch import Tensor
 
-from anyfill.likelihoods.numerics import Source
+from anyfill.likelihoods.numerics import Source, require_level, require_temperature
 
 
 @runtime_checkable
@@ -82,3 +85,85 @@ class PerVariable(Likelihood, Protocol):
     def at(self, params: Tensor, variable: Tensor) -> Marginals:
         """Distributions of the variables ``variable`` (B, M, int), one parameter row (B, M, P) for each."""
         ...
+
+
+class Layout(Protocol):
+    """Which part answers where."""
+
+    def split(self, x: Tensor) -> Sequence[Tensor]: ...
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByVariable:
+    """Part g answers for the variables ``members[g]``; ``place`` (N,) is where each variable stands after ``cat``."""
+
+    members: tuple[Tensor, ...]
+    place: Tensor
+
+    def split(self, x: Tensor) -> Sequence[Tensor]:
+        return [x.index_select(-1, index) for index in self.members]
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        return torch.cat(list(parts), -1).index_select(-1, self.place)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ByPosition:
+    """Each of ``count`` parts answers everywhere; ``chosen`` (B, M) says whose answer counts."""
+
+    chosen: Tensor
+    count: int
+
+    def split(self, x: Tensor) -> Sequence[Tensor]:
+        return [x] * self.count
+
+    def join(self, parts: Sequence[Tensor]) -> Tensor:
+        return torch.stack(list(parts), -1).gather(-1, self.chosen.unsqueeze(-1)).squeeze(-1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SideBySide:
+    """Distributions of different kinds side by side; satisfies ``Marginals``.
+
+    Attributes:
+        parts: the marginals of each kind.
+        layout: which part answers where.
+        dtype: of all results.
+    """
+
+    parts: tuple[Marginals, ...]
+    layout: Layout
+    dtype: torch.dtype
+
+    def map(self, answer: Callable[[Marginals], Tensor]) -> Tensor:
+        """``answer`` of each part, put back in place: (B, N) float. ``answer`` keeps the shape of its part."""
+        return self.layout.join([answer(part).to(self.dtype) for part in self.parts])
+
+    def log_prob(self, x: Tensor) -> Tensor:
+        """log-probability or log-density, (B, N)."""
+        pieces = self.layout.split(x)
+        return self.layout.join([part.log_prob(piece).to(self.dtype) for part, piece in zip(self.parts, pieces)])
+
+    def sample(self, *, generator: Source, temperature: float = 1.0) -> Tensor:
+        """One draw per variable, (B, N) float; each column reads the temperature in its own way."""
+        require_temperature(temperature)
+        return self.map(lambda part: part.sample(generator=generator, temperature=temperature))
+
+    def mode(self) -> Tensor:
+        """(B, N) float."""
+        return self.map(lambda part: part.mode())
+
+    def mean(self) -> Tensor:
+        """(B, N)."""
+        return self.map(lambda part: part.mean())
+
+    def quantile(self, q: float) -> Tensor:
+        """(B, N) float."""
+        require_level(q)
+        return self.map(lambda part: part.quantile(q))
+
+    def entropy(self) -> Tensor:
+        """Nats, (B, N): of the codes in discrete columns, differential in continuous ones; not to be compared."""
+        return self.map(lambda part: part.entropy())

@@ -1,114 +1,59 @@
 """Heterogeneous columns: variable j has its own likelihood columns[j].
 
 The network gives every variable the same number of parameters, the widest column's; column j reads the first
-columns[j].width of them. Work is done once per *family* of columns (``anyfill.likelihoods.families``), never per
-column. Values and results are floats; discrete columns use their codes as floats.
+columns[j].width of them. Values and results are floats; discrete columns use their codes as floats.
+
+**Families.** Work is done once per family of columns, never per column. Columns of one family differ only in numbers.
+These become tensors with one entry per column, so that thirty counts with thirty different steps, or thirty categories
+with thirty different sizes, cost one sequence of tensor operations:
+
+    SpikedMixture   equal K, all with a grid or all without; a column with fewer spikes gets spikes of weight zero
+    Categorical     any sizes; a column with fewer codes gets codes with a logit of -inf
+    anything else   columns that are equal
+
+So that one column of a thousand codes does not make thirty wide, columns with up to 4, 16, 64 … spikes or codes are
+families of their own.
 
 ``Mixed.at`` answers for positions whose variable differs from row to row (a sampler that asks every row for its own
 next variable): each family reads all positions and ``variable`` picks the answer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import lru_cache
 
 import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
-from anyfill.likelihoods.discrete import Bernoulli, Categorical
-from anyfill.likelihoods.families import families_of
-from anyfill.likelihoods.marginals import Likelihood, Marginals, PerVariable, Poolable
-from anyfill.likelihoods.numerics import Source, read_params, require_level, require_temperature
+from anyfill.likelihoods.discrete import Bernoulli, Categorical, codes_of
+from anyfill.likelihoods.marginals import (
+    ByPosition,
+    ByVariable,
+    Likelihood,
+    Marginals,
+    PerVariable,
+    Poolable,
+    SideBySide,
+)
+from anyfill.likelihoods.numerics import read_params
 from anyfill.likelihoods.pooled import Pooled
-
-
-class _Layout(Protocol):
-    """Which part answers where."""
-
-    def split(self, x: Tensor) -> Sequence[Tensor]: ...
-
-    def join(self, parts: Sequence[Tensor]) -> Tensor: ...
+from anyfill.likelihoods.spiked import SpikedMixture, read_spiked, stack_spiked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _ByVariable:
-    """Part g answers for the variables ``members[g]``; ``place`` (N,) is where each variable stands after ``cat``."""
-
-    members: tuple[Tensor, ...]
-    place: Tensor
-
-    def split(self, x: Tensor) -> Sequence[Tensor]:
-        return [x.index_select(-1, index) for index in self.members]
-
-    def join(self, parts: Sequence[Tensor]) -> Tensor:
-        return torch.cat(list(parts), -1).index_select(-1, self.place)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _ByPosition:
-    """Each of ``count`` parts answers everywhere; ``chosen`` (B, M) says whose answer counts."""
-
-    chosen: Tensor
-    count: int
-
-    def split(self, x: Tensor) -> Sequence[Tensor]:
-        return [x] * self.count
-
-    def join(self, parts: Sequence[Tensor]) -> Tensor:
-        return torch.stack(list(parts), -1).gather(-1, self.chosen.unsqueeze(-1)).squeeze(-1)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MixedMarginals:
-    """Distributions of different kinds side by side.
+class MixedMarginals(SideBySide):
+    """Distributions of different kinds side by side, one part for each family of columns.
 
     Attributes:
-        parts: the marginals of each family of columns.
-        layout: which part answers where.
         alone: the marginals (B, 1) of one position.
-        dtype: of all results.
     """
 
-    parts: tuple[Marginals, ...]
-    layout: _Layout
     alone: Callable[[int], Marginals]
-    dtype: torch.dtype
-
-    def map(self, answer: Callable[[Marginals], Tensor]) -> Tensor:
-        """``answer`` of each part, put back in place: (B, N) float. ``answer`` keeps the shape of its part."""
-        return self.layout.join([answer(part).to(self.dtype) for part in self.parts])
 
     def column(self, j: int) -> Marginals:
         """The marginals (B, 1) of variable j alone, of their own kind (discrete codes are integers again)."""
         return self.alone(j)
-
-    def log_prob(self, x: Tensor) -> Tensor:
-        """log-probability or log-density, (B, N)."""
-        pieces = self.layout.split(x)
-        return self.layout.join([part.log_prob(piece).to(self.dtype) for part, piece in zip(self.parts, pieces)])
-
-    def sample(self, *, generator: Source, temperature: float = 1.0) -> Tensor:
-        """One draw per variable, (B, N) float; each column reads the temperature in its own way."""
-        require_temperature(temperature)
-        return self.map(lambda part: part.sample(generator=generator, temperature=temperature))
-
-    def mode(self) -> Tensor:
-        """(B, N) float."""
-        return self.map(lambda part: part.mode())
-
-    def mean(self) -> Tensor:
-        """(B, N)."""
-        return self.map(lambda part: part.mean())
-
-    def quantile(self, q: float) -> Tensor:
-        """(B, N) float."""
-        require_level(q)
-        return self.map(lambda part: part.quantile(q))
-
-    def entropy(self) -> Tensor:
-        """Nats, (B, N): of the codes in discrete columns, differential in continuous ones; not to be compared."""
-        return self.map(lambda part: part.entropy())
 
     def pooled(self, log_weights: Tensor) -> "MixedMarginals":
         """Each variable's mixture over members (M, B, N) with log-weights (M, B, N)."""
@@ -119,7 +64,7 @@ class MixedMarginals:
             j = range(log_weights.shape[-1])[j]
             return _poolable(self.alone(j)).pooled(log_weights[..., j : j + 1])
 
-        return MixedMarginals(parts, self.layout, alone, self.dtype)
+        return MixedMarginals(parts, self.layout, self.dtype, alone)
 
 
 def _poolable(part: Marginals) -> Poolable:
@@ -155,13 +100,13 @@ class Mixed(Likelihood):
             raise refuse("parameters of Mixed", expected=f"{len(self.columns)} variables", got=tuple(params.shape))
         families = families_of(self.columns, params.device)
         parts = tuple(family(params) for family in families.each)
-        layout = _ByVariable(tuple(family.members for family in families.each), families.place)
+        layout = ByVariable(tuple(family.members for family in families.each), families.place)
 
         def alone(j: int) -> Marginals:
             j = range(len(self.columns))[j]  # IndexError beyond the last column, and -1 is the last
             return self.columns[j](params[..., j : j + 1, : self.columns[j].width])
 
-        return MixedMarginals(parts, layout, alone, params.dtype)
+        return MixedMarginals(parts, layout, params.dtype, alone)
 
     def at(self, params: Tensor, variable: Tensor) -> MixedMarginals:
         """Distributions of the variables ``variable`` (B, M, int), one parameter row (B, M, P) for each."""
@@ -177,7 +122,7 @@ class Mixed(Likelihood):
             j = range(params.shape[-2])[j]
             return self.at(params[..., j : j + 1, :], variable[..., j : j + 1])
 
-        return MixedMarginals(parts, _ByPosition(chosen, len(parts)), alone, params.dtype)
+        return MixedMarginals(parts, ByPosition(chosen, len(parts)), params.dtype, alone)
 
 
 def marginals_at(likelihood: Likelihood, params: Tensor, variable: Tensor) -> Marginals:
@@ -206,3 +151,98 @@ def _member(likelihood: Likelihood) -> Likelihood:
     while isinstance(likelihood, Pooled):
         likelihood = likelihood.base
     return likelihood
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Family:
+    """n columns that are read as one.
+
+    Attributes:
+        members: int64 (n,), the variables.
+        width: W, how many parameters are read of each.
+        index: int64 (n, W), which those are, in the order of the family; None: the first W of every variable.
+        read: parameters (..., n, W) and the settings -> distributions.
+        settings: what differs between the columns, tensors (n, ...).
+    """
+
+    members: Tensor
+    width: int
+    index: Tensor | None
+    read: Callable[..., Marginals]
+    settings: tuple[Tensor, ...]
+
+    def __call__(self, params: Tensor) -> Marginals:
+        """Distributions (..., n) of the members, from the parameters (..., N, P) of all variables."""
+        if self.index is None:
+            return self.read(params[..., : self.width].index_select(-2, self.members), *self.settings)
+        place = self.members.unsqueeze(-1) * params.shape[-1] + self.index
+        picked = params.flatten(-2).index_select(-1, place.flatten()).unflatten(-1, place.shape)
+        return self.read(picked, *self.settings)
+
+    def at(self, params: Tensor, row: Tensor) -> Marginals:
+        """Distributions of the members numbered ``row`` (B, M), from their parameters (..., B, M, P)."""
+        if self.index is None:
+            picked = params[..., : self.width]
+        else:
+            picked = params.gather(-1, self.index[row].expand(*params.shape[:-1], self.width))
+        return self.read(picked, *(part[row] for part in self.settings))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Families:
+    """All columns.
+
+    Attributes:
+        each: the families, in order of first appearance.
+        place: int64 (N,), where each variable stands when the members of all families stand in a row.
+        number: int64 (N,), the family of each variable.
+        row: int64 (N,), which of its members each variable is.
+    """
+
+    each: tuple[Family, ...]
+    place: Tensor
+    number: Tensor
+    row: Tensor
+
+
+def _key(column: Likelihood) -> Hashable:
+    """Equal for columns of one family."""
+    if isinstance(column, SpikedMixture):
+        return SpikedMixture, column.components, column.step > 0, _crowd(len(column.spikes))
+    return (Categorical, _crowd(column.size)) if isinstance(column, Categorical) else column
+
+
+def _crowd(count: int) -> int:
+    """0 up to 4, 1 up to 16, 2 up to 64 …"""
+    return max(0, (max(count, 1) - 1).bit_length() - 1) // 2
+
+
+@lru_cache(maxsize=64)
+def families_of(columns: tuple[Likelihood, ...], device: torch.device) -> Families:
+    """The families of the columns, on a device: kept, because sending them there makes an accelerator wait."""
+    groups: dict[Hashable, list[int]] = {}
+    for variable, column in enumerate(columns):
+        groups.setdefault(_key(column), []).append(variable)
+    number, row = [0] * len(columns), [0] * len(columns)
+    for i, members in enumerate(groups.values()):
+        for k, variable in enumerate(members):
+            number[variable], row[variable] = i, k
+    with torch.inference_mode(False):  # made while a model is only asked, it must still serve when one is trained
+        each = tuple(_family([columns[j] for j in members], members, device) for members in groups.values())
+        place = torch.cat([family.members for family in each]).argsort()
+        return Families(each, place, torch.tensor(number, device=device), torch.tensor(row, device=device))
+
+
+def _family(columns: Sequence[Likelihood], members: Sequence[int], device: torch.device) -> Family:
+    """The family of columns with one key."""
+    first, where = columns[0], torch.tensor(members, device=device)
+    if all(column == first for column in columns):
+        return Family(where, first.width, None, first, ())
+    spiked = [column for column in columns if isinstance(column, SpikedMixture)]
+    if spiked:
+        index, settings = stack_spiked(spiked, device)
+        alike = len({column.width for column in columns}) == 1
+        return Family(where, index.shape[-1], None if alike else index, read_spiked, settings)
+    size = torch.tensor([column.width for column in columns], device=device).unsqueeze(-1)
+    most = max(column.width for column in columns)
+    return Family(where, most, None, codes_of, (torch.arange(most, device=device) < size,))

@@ -1,1 +1,46 @@
-"""Music for musicians: ``anyfill music``."""
+"""Four-part music in the manner of Bach's chorales: write it, harmonise a tune, fill a piece, score and grade it.
+
+>>> from fractions import Fraction
+>>> from anyfill import music
+>>> pitches = [67, 69, 71, 72, 71, 69, 67, 67]
+>>> tune = music.Score((tuple(music.Note(Fraction(n), Fraction(1), pitch) for n, pitch in enumerate(pitches)),))
+>>> music.read(tune)
+<Piece: 2 bars, G major, soprano>
+>>> first, second = music.load().harmonise(tune, n=2, seed=1)
+>>> [note.pitch for note in first.score.voices[0]] == pitches
+True
+>>> len(first.score.voices), first.seed
+(4, 1)
+
+``first.save("harmonised.musicxml")`` writes a file (or .mid, .png); a notebook shows its piano roll. Tunes and pieces
+may be names of files as well: ``music.load().fill("piece.mid", ask="alto 3-6, tenor 5")``.
+"""
+
+from typing import TYPE_CHECKING
+
+from anyfill.lazy import lazily
+
+if TYPE_CHECKING:
+    from anyfill.music.chorale import Chorale
+    from anyfill.music.files import read
+    from anyfill.music.grade_report import grade
+    from anyfill.music.model import ChoraleModel, load
+    from anyfill.music.quantise import Piece
+    from anyfill.music.score import Note, Score
+    from anyfill.music.training import train
+
+__all__ = ["Chorale", "ChoraleModel", "Note", "Piece", "Score", "grade", "load", "read", "train"]
+
+_HOME = {
+    "Chorale": "chorale",
+    "ChoraleModel": "model",
+    "Note": "score",
+    "Piece": "quantise",
+    "Score": "score",
+    "grade": "grade_report",
+    "load": "model",
+    "read": "files",
+    "train": "training",
+}
+
+__getattr__, __dir__ = lazily(__name__, _HOME)

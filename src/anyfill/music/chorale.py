@@ -17,14 +17,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from anyfill.checks import refuse
-from anyfill.music.score import Note, Score
+from anyfill.music.score import VOICES, Note, Score
 
-VOICES = ("soprano", "alto", "tenor", "bass")
 REST = -1
 LOWEST, HIGHEST = 30, 86
 CODES = HIGHEST - LOWEST + 2
 STEP = Fraction(1, 4)
 """A step in quarter notes: a sixteenth."""
+BAR = 16
+"""Steps in a bar of 4/4."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +43,7 @@ class Chorale:
 
     pitch: NDArray[np.int16]
     onset: NDArray[np.bool_]
-    bar: int = 16
+    bar: int = BAR
     pickup: int = 0
     tempo: float = 80.0
     title: str = ""
@@ -69,6 +70,17 @@ class Chorale:
     def steps(self) -> int:
         """T."""
         return self.pitch.shape[1]
+
+    @property
+    def bars(self) -> range:
+        """The numbers of its bars; 0 is a pickup."""
+        whole = -(-(self.steps - self.pickup) // self.bar)
+        return range(0 if self.pickup else 1, whole + 1)
+
+    def bar_and_beat(self, step: int) -> tuple[int, float]:
+        """Where a step lies: its bar's number, and its beat in quarters from 1 (a pickup ends with its bar's end)."""
+        place = step - self.pickup + self.bar
+        return place // self.bar, 1 + place % self.bar / 4
 
     def codes(self) -> Tensor:
         """int64 (4 T,): the row a model sees."""
@@ -112,7 +124,7 @@ class Chorale:
             )
         first = [0] if self.pickup else []
         bars = tuple(step * STEP for step in [*first, *range(self.pickup, self.steps, self.bar)])
-        return Score(tuple(voices), bars, VOICES, self.tempo, self.title)
+        return Score(tuple(voices), bars, VOICES, self.tempo, self.title, Fraction(self.bar) * STEP)
 
 
 def changes(pitch: NDArray[np.int16]) -> NDArray[np.bool_]:

@@ -1,35 +1,79 @@
-"""The commands ``anyfill music``: generate, harmonise and fill here, and those of ``anyfill.music.use``.
+"""The commands ``anyfill music``: generate, harmonise, fill, score, grade, show and train.
 
-Thin: each reads its options, calls a function that does the work, and says in a few words what came of it. Results go
-to stdout, progress and remarks to stderr. Everything is imported when a command runs.
+Thin: each reads its options, calls what does the work, and says in a few words what came of it. Results go to stdout,
+progress and remarks to stderr. Everything is imported when a command runs.
+
+Pieces are written as OUTPUT/NAME-SEED-1.mid, .musicxml and .png, and so on. Whether the names are free is asked before
+anything is drawn, and again when a file is written.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from anyfill.interface.options import Seed, Temperature
-from anyfill.music.options import (
-    AsDrawn,
-    Best,
-    Count,
-    Force,
-    Kind,
-    ModelFolder,
-    MusicFile,
-    Nucleus,
-    Only,
-    Output,
-    Parallels,
-    Voice,
-)
-from anyfill.music.use import grade, remark, score, show, train
+from anyfill.interface.options import AsJson, Device, Force, OnDevice, Seed, Temperature, chosen_seed, grouped
 
 if TYPE_CHECKING:
-    from anyfill.music.choose import Tally, Wanted
-    from anyfill.music.output import Targets, Written
+    from anyfill.music.grade_report import Table
+    from anyfill.music.request import Request
+
+FORMATS = "MIDI or MusicXML (.mid .musicxml .mxl)"
+_MAX_WIDTH = 120
+
+
+class Voice(StrEnum):
+    """A voice of a chorale."""
+
+    soprano = "soprano"
+    alto = "alto"
+    tenor = "tenor"
+    bass = "bass"
+
+
+class Kind(StrEnum):
+    """A kind of file that is written."""
+
+    midi = "midi"
+    musicxml = "musicxml"
+    png = "png"
+
+    @property
+    def suffix(self) -> str:
+        return "mid" if self is Kind.midi else self.value
+
+
+SOURCES = f"{FORMATS}, a piece of a JSB file (jsb.json:valid:3), or a name of music21's corpus (bwv66.6)."
+MusicFile = Annotated[Path, typer.Argument(metavar="FILE", help=SOURCES)]
+MusicFiles = Annotated[list[Path], typer.Argument(metavar="FILE...", help=SOURCES)]
+ModelFolder = Annotated[
+    Path | None,
+    typer.Option("--model", help="Folder of a model (anyfill music train); by default the one that ships."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """How many alternatives are drawn, how, by which model, and where they go."""
+
+    n: Annotated[int, typer.Option("-n", "--n", min=1, max=1000, help="How many alternatives.")] = 4
+    seed: Seed = None
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the result.")] = Path("out")
+    best: Annotated[
+        int, typer.Option(min=1, max=100, help="Draw so many times as many and keep the best by the grade.")
+    ] = 1
+    only: Annotated[
+        list[Kind] | None,
+        typer.Option(help="Write this kind of file only; may be repeated.", show_default="all three"),
+    ] = None
+    force: Force = False
+    parallels: Annotated[bool, typer.Option("--parallels", help="Allow parallel fifths and octaves.")] = False
+    temperature: Temperature = 1.0
+    nucleus: Annotated[float, typer.Option(help="Draw from the likeliest pitches of this mass; 1 = from all.")] = 0.95
+    model: ModelFolder = None
 
 
 def register(app: typer.Typer) -> None:
@@ -49,20 +93,15 @@ def register(app: typer.Typer) -> None:
     app.add_typer(music, name="music", help="Four-part music in the manner of Bach's chorales.")
 
 
+@grouped
 def generate(
+    *,
     bars: Annotated[int, typer.Option(min=1, max=512, help="Length in bars of 4/4.")] = 8,
-    n: Count = 4,
     key: Annotated[str | None, typer.Option(help='A key, as "D minor"; by default the nearest common one.')] = None,
-    seed: Seed = None,
-    output: Output = Path("out"),
-    best: Best = 1,
-    only: Only = None,
-    force: Force = False,
-    parallels: Parallels = False,
-    temperature: Temperature = 1.0,
-    nucleus: Nucleus = 0.95,
-    as_drawn: AsDrawn = False,
-    model: ModelFolder = None,
+    how: Drawing,
+    as_drawn: Annotated[
+        bool, typer.Option("--as-drawn", help="Keep pieces that hardly move, or are like another one.")
+    ] = False,
 ) -> None:
     """Write new chorales: OUTPUT/chorale-SEED-1.mid, .musicxml and .png, and so on.
 
@@ -70,48 +109,31 @@ def generate(
     pieces are drawn until enough are in its mode, and transposed. A piece is drawn again if some voice changes
     its pitch less often than there are bars; how often that was is said.
     """
-    from anyfill.music.generate import generate as write
-    from anyfill.music.keys import parse_key
-    from anyfill.music.model import load
+    from anyfill.music.request import Request
 
-    named = None if key is None else parse_key(key)
-    wanted = _wanted(n, seed, best, parallels, temperature, nucleus, as_drawn)
-    targets, loaded = _targets(output, "chorale", wanted, only, force), load(model)
-    _write(lambda tally: write(loaded, bars, wanted, key=named, tally=tally), targets, wanted)
+    _write(Request.generate(bars, key), "chorale", how, as_drawn=as_drawn)
 
 
+@grouped
 def harmonise(
+    *,
     tune: MusicFile,
     voice: Annotated[Voice, typer.Option(help="Which voice the tune is.")] = Voice.soprano,
-    n: Count = 4,
-    seed: Seed = None,
-    output: Output = Path("out"),
-    best: Best = 1,
-    only: Only = None,
-    force: Force = False,
-    parallels: Parallels = False,
-    temperature: Temperature = 1.0,
-    nucleus: Nucleus = 0.95,
-    model: ModelFolder = None,
+    how: Drawing,
 ) -> None:
     """Put a tune in four parts, in several ways: OUTPUT/NAME-harmonised-SEED-1.mid and so on.
 
     The tune itself is never changed; rests, repeated notes, tempo and title are kept. One that does not lie in the
     range of its voice is moved into it for the model (by octaves if that helps), and everything is moved back.
     """
-    from anyfill.music.chorale import VOICES
-    from anyfill.music.harmonise import harmonise as write
-    from anyfill.music.harmonise import read_tune
-    from anyfill.music.model import load
+    from anyfill.music.request import Request
 
-    wanted = _wanted(n, seed, best, parallels, temperature, nucleus)
-    read = read_tune(tune, VOICES.index(voice.value))
-    remark(read.remarks)
-    targets, loaded = _targets(output, f"{_stem(tune)}-harmonised", wanted, only, force), load(model)
-    _write(lambda tally: write(loaded, read, wanted, tally=tally), targets, wanted)
+    _write(Request.harmonise(tune, voice.value), f"{_stem(tune)}-harmonised", how)
 
 
+@grouped
 def fill(
+    *,
     piece: MusicFile,
     ask: Annotated[
         str | None,
@@ -120,78 +142,158 @@ def fill(
             "all its bars. By default the voices that the file does not have."
         ),
     ] = None,
-    n: Count = 4,
-    seed: Seed = None,
-    output: Output = Path("out"),
-    best: Best = 1,
-    only: Only = None,
-    force: Force = False,
-    parallels: Parallels = False,
-    temperature: Temperature = 1.0,
-    nucleus: Nucleus = 0.95,
-    model: ModelFolder = None,
+    how: Drawing,
 ) -> None:
     """Write some voices and bars of a piece anew, in several ways: OUTPUT/NAME-filled-SEED-1.mid and so on.
 
-    What is not asked is locked: it is told to the model and never changed. A piece out of the model's range is moved
+    What is not asked is locked: it is given to the model and never changed. A piece out of the model's range is moved
     into it as a whole (by octaves if that helps), and moved back.
     """
-    from anyfill.music.fill import fill as write
-    from anyfill.music.fill import question_of
+    from anyfill.music.request import Request
+
+    _write(Request.fill(piece, ask), f"{_stem(piece)}-filled", how)
+
+
+def score(
+    files: MusicFiles,
+    most: Annotated[int, typer.Option(min=0, help="List so many of the most surprising notes.")] = 10,
+    as_json: AsJson = False,
+    png: Annotated[
+        Path | None, typer.Option(help="Also draw the piece, coloured by surprise (one FILE).", show_default=False)
+    ] = None,
+    force: Force = False,
+    model: ModelFolder = None,
+) -> None:
+    """How likely a piece is under the model's own law, exactly, and where it surprises: bar, beat and voice.
+
+    Log-likelihoods are in nats, a natural logarithm: -0.7 is a choice between two. Per cell means per sixteenth of each
+    voice. A note's surprise is minus its log-probability, given all that came before. The law is that of --nucleus 1
+    --parallels, not of the commands' default how. A piece out of the model's range is moved into it.
+    """
+    from anyfill.checks import refuse
+    from anyfill.music.files import read
     from anyfill.music.model import load
-    from anyfill.music.whole import read_whole
 
-    wanted = _wanted(n, seed, best, parallels, temperature, nucleus)
-    read = read_whole(piece)
-    remark(read.piece.remarks)
-    question = question_of(read.piece, ask)
-    targets, loaded = _targets(output, f"{_stem(piece)}-filled", wanted, only, force), load(model)
-    _write(
-        lambda tally: write(loaded, question, wanted, source=read.source, shift=read.shift, tally=tally),
-        targets,
-        wanted,
-    )
-
-
-def _wanted(
-    n: int,
-    seed: int | None,
-    best: int,
-    parallels: bool,
-    temperature: float,
-    nucleus: float,
-    as_drawn: bool = False,
-) -> "Wanted":
-    import secrets
-
-    from anyfill.music.choose import Wanted
-    from anyfill.music.draws import Manner
-
-    manner = Manner(temperature, nucleus, parallels)
-    _ = manner.draw  # refuses what cannot be
-    return Wanted(n, best, manner, secrets.randbelow(100_000) if seed is None else seed, as_drawn)
+    if png is not None:
+        if len(files) > 1:
+            raise refuse("--png", expected="one FILE", got=len(files))
+        _require_picture(png, force)
+    pieces = [read(file) for file in files]
+    loaded, found = load(model), list[dict[str, object]]()
+    for file, piece in zip(files, pieces):
+        scored = loaded.score(piece)
+        found.append({"file": str(file), **scored.summary(most), "remarks": list(piece.remarks)})
+        if not as_json:
+            _remark(piece.remarks)
+            typer.echo(f"{file}\n{scored.describe(most)}")
+        if png is not None:
+            scored.save(png, title=piece.chorale.title or file.name)
+            typer.echo(f"wrote {png}", err=as_json)
+    if as_json:
+        _print_json(found)
 
 
-def _targets(folder: Path, name: str, wanted: "Wanted", only: Sequence[Kind] | None, force: bool) -> "Targets":
-    from anyfill.music.output import KINDS, Targets
+def grade(files: MusicFiles, as_json: AsJson = False) -> None:
+    """How near pieces are to Bach's chorales, by nine features and two protocols, beside real Bach.
 
-    names = {Kind.midi: "mid", Kind.musicxml: "musicxml", Kind.png: "png"}
-    kinds = KINDS if not only else tuple(dict.fromkeys(names[kind] for kind in only))
-    targets = Targets(folder, f"{name}-{wanted.seed}", wanted.count, kinds, force)
-    targets.require_free()
-    return targets
+    Each feature is a distance; 0 would be a piece like all chorales together. Protocol paper is the published grade,
+    which depends on the key a piece is in; protocol key-aware does not. Names of notes in MusicXML count only in the
+    line that says so: a piece has the same grade in every format. Several files: median ± standard deviation.
+    """
+    from anyfill.music import grade_report
+
+    graded = [grade_report.grade(file) for file in files]
+    if as_json:
+        _print_json(grade_report.document(graded))
+    else:
+        _print_tables([*grade_report.tables(graded), *([grade_report.each(graded)] if len(graded) > 1 else [])])
 
 
-def _write(pieces: "Callable[[Tally], Iterator[Written]]", targets: "Targets", wanted: "Wanted") -> None:
+def show(
+    piece: MusicFile,
+    output: Annotated[Path, typer.Option("-o", "--output", help="The picture: FILE.png.")],
+    force: Force = False,
+) -> None:
+    """Draw a piece as a piano roll."""
+    from anyfill.music.files import read_piece
+
+    _require_picture(output, force)
+    read = read_piece(piece)
+    _remark(read.remarks)
+    replace(read, title=read.chorale.title or piece.name).save(output)
+    typer.echo(f"wrote {output}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fitting:
+    """The network, and how it is trained."""
+
+    steps: Annotated[int, typer.Option(min=1, help="Optimizer steps; a GPU does these in minutes.")] = 6000
+    batch: Annotated[int, typer.Option(min=1, help="Crops of 8 bars in each step.")] = 64
+    width: Annotated[int, typer.Option(min=8, help="Width of the network.")] = 256
+    depth: Annotated[int, typer.Option(min=1, help="Its layers.")] = 8
+    heads: Annotated[int, typer.Option(min=1, help="Its heads.")] = 8
+    dropout: Annotated[float, typer.Option(min=0.0, max=0.95, help="Rate of dropout.")] = 0.4
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False
+    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0
+    device: OnDevice = Device.auto
+
+
+@grouped
+def train(
+    *,
+    sources: Annotated[
+        list[Path], typer.Argument(metavar="JSB.json | FILE...", help=f"A JSB file of chorales, or files: {FORMATS}.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model.")],
+    fitting: Fitting,
+) -> None:
+    """Train a model of four-part music, for --model of the other commands.
+
+    Ctrl-C leaves a checkpoint: the folder can be used as it is, and --resume with the same options goes on.
+    """
+    from anyfill.music import training
+
+    try:
+        report = training.train(sources, output, **asdict(fitting))
+    except KeyboardInterrupt:
+        if (output / "config.json").exists():
+            typer.echo(f"what was learnt so far is in {output}; the same command with --resume goes on", err=True)
+        raise
+    typer.echo(f"{report}\nmodel saved in {output}")
+
+
+def _write(request: "Request", name: str, how: Drawing, *, as_drawn: bool = False) -> None:
     """Say the seed, write each piece when it is done and say where, and at the end what was drawn again."""
-    from anyfill.music.choose import Tally
+    from anyfill.checks import refuse
+    from anyfill.interface.output import require_new
+    from anyfill.interface.progress import metered
+    from anyfill.music.model import load
+    from anyfill.music.sample import SamplingOptions
 
-    tally = Tally()
-    typer.echo(f"seed {wanted.seed}")
-    for number, piece in enumerate(pieces(tally), 1):
-        for path in targets.write(number, piece):
+    seed = chosen_seed(how.seed)
+    options = SamplingOptions(how.n, seed, how.best, how.temperature, how.nucleus, how.parallels, as_drawn)
+    _remark(request.piece.remarks)
+
+    def targets(number: int) -> list[Path]:
+        """Where the files of a piece go; refused where something is in the way."""
+        kinds = dict.fromkeys(how.only or Kind)
+        paths = [how.output / f"{name}-{seed}-{number}.{kind.suffix}" for kind in kinds]
+        for path in paths:
+            require_new(path, force=how.force, way="another --seed or -o leaves it alone")
+        return paths
+
+    if how.output.exists() and not how.output.is_dir():
+        raise refuse(f"{how.output}", expected="a folder for the result", got="a file")
+    for number in range(1, options.n + 1):
+        targets(number)
+    search = load(how.model).search(request, options, progress=metered)
+    typer.echo(f"seed {seed}")
+    for number, piece in enumerate(search.pieces(), 1):
+        for path in targets(number):
+            piece.save(path)
             typer.echo(f"wrote {path}")
-    for line in tally.lines(wanted):
+    for line in search.tally.lines(options):
         typer.echo(line)
 
 
@@ -200,3 +302,43 @@ def _stem(path: Path) -> str:
     from anyfill.music.files import jsb_name
 
     return path.stem if path.exists() else jsb_name(path) or path.name
+
+
+def _require_picture(path: Path, force: bool) -> None:
+    from anyfill.checks import refuse
+    from anyfill.interface.output import require_new
+
+    if path.suffix.lower() != ".png" or path.is_dir():
+        raise refuse(f"{path}", expected="the name of a file that ends in .png", got=path.name)
+    require_new(path, force=force)
+
+
+def _remark(remarks: Sequence[str]) -> None:
+    """Say on stderr what was changed on the way."""
+    for remark in remarks:
+        typer.echo(f"note: {remark}", err=True)
+
+
+def _print_json(value: object) -> None:
+    import json
+
+    from anyfill.interface.output import jsonable
+
+    typer.echo(json.dumps(jsonable(value), indent=2, allow_nan=False))
+
+
+def _print_tables(tables: "Sequence[Table]") -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table as Shown
+
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, markup=False, width=_MAX_WIDTH)
+    for title, columns, rows in tables:
+        shown = Shown(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, title_style="bold")
+        for place, name in enumerate(columns):
+            shown.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
+        for row in rows:
+            shown.add_row(*row)
+        console.print(shown)

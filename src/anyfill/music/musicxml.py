@@ -4,116 +4,115 @@ Inside a measure a cursor moves on with every note, stays for the notes of a cho
 ``forward``. A measure is as long as the furthest its parts go, so a pickup is a short first measure; a measure with
 nothing in it is as long as the time signature says. Tied notes are merged. A part for an instrument that transposes is
 read as it sounds. Grace notes, cues and unpitched notes are left out, and repeats are read once.
+
+XML comes from strangers: it is parsed without entities, without depth and within a size. A file can define words that
+stand for other words, and so grow without end, or name files of the reader's machine; none of that is needed for music,
+and a file that does it is refused. A document type that only names a public DTD is read past and never fetched. A zip
+file is opened only as far as its members keep within the size.
 """
 
+import io
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+import zipfile
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from xml.etree.ElementTree import Element
+from itertools import accumulate
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
 
 from anyfill.checks import refuse
-from anyfill.music.key_signature import named, sounding, with_octave
-from anyfill.music.markup import parse_markup, unzip
-from anyfill.music.metre import COMMON, about_metres
-from anyfill.music.parts import MAX_NOTES, MAX_QUARTERS, Factorization, Frame, Part, about_tempos, assemble, times
-from anyfill.music.score import Note
+from anyfill.music.keys import named, sounding, with_octave
+from anyfill.music.score import COMMON, MAX_NOTES, MAX_QUARTERS, Note, ParsedScore, Score, require_length, times
+from anyfill.music.voices import Part, assemble
 
+MAX_BYTES = 32 * 2**20
+_MAX_DEPTH = 64
+_MAX_MEMBERS = 1_000
+_MAX_MEASURES = 100_000
 _LETTERS = "CDEFGAB"
 _NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,9})?")
-_MEASURES = 100_000
 
 
-def read_musicxml(data: bytes, source: str = "MusicXML file") -> Factorization:
+def read_musicxml(data: bytes, source: str = "MusicXML file") -> ParsedScore:
     """The score in a MusicXML file (zipped or not); ValueError, in a sentence that begins with ``source``, if none."""
     if data[:2] == b"PK":
         data = _unzipped(data, source)
-    root = parse_markup(data, source, most={"note": 2 * MAX_NOTES, "measure": _MEASURES})
+    root = parse_markup(data, source, limits={"note": 2 * MAX_NOTES, "measure": _MAX_MEASURES})
     if root.tag != "score-partwise":
         raise refuse(source, expected="MusicXML with the root score-partwise", got=f"the root {root.tag}")
-    left_out: dict[str, int] = {}
-    parts = [_PartReader(part, source, left_out).read() for part in root.findall("part")]
+    left_out = Counter[str]()
+    parts = [_Part(part, source, left_out) for part in root.findall("part")]
     lengths = _lengths(parts)
-    starts = [Fraction(0)]
-    for length in lengths:
-        starts.append(starts[-1] + length)
-    if starts[-1] > MAX_QUARTERS:
-        got = f"{float(starts[-1]):,.0f}"
-        raise refuse(source, expected=f"at most {MAX_QUARTERS:,} quarter notes", got=got)
+    starts = [*accumulate(lengths, initial=Fraction(0))]
+    require_length(source, starts[-1])
+    listed = {part.get("id", ""): part.findtext("part-name") or "" for part in root.iter("score-part")}
     found: list[Part] = []
-    for number, part in enumerate(parts):
-        name = _names(root).get(part.key, f"Part {number + 1}")
-        streams = part.streams(starts)
-        for count, notes in enumerate(streams):
-            found.append(Part(name if len(streams) == 1 else f"{name} voice {count + 1}", tuple(notes)))
+    for number, part in enumerate(parts, 1):
+        name, streams = " ".join(listed.get(part.key, f"Part {number}").split()), part.streams(starts)
+        many = len(streams) > 1
+        found += [Part(f"{name} voice {n}" if many else name, tuple(notes)) for n, notes in enumerate(streams, 1)]
     if sum(note.pitch is not None for part in found for note in part.notes) > MAX_NOTES:
         raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
     bars = tuple(start for start, length in zip(starts, lengths) if length > 0) or (Fraction(0),)
-    bar, tempos = _bar(parts, lengths), _tempos(root)
-    frame = Frame(bars, bar, tempos[0] if tempos else 80.0, _title(root))
+    bar = _bar(parts, lengths)
+    title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
+    about = Score((), bars, title=" ".join(title.split()), bar=bar)
     remarks = [times(count, f"{what} left out", f"{what}s left out") for what, count in left_out.items() if count]
     if root.find(".//repeat[@direction='backward']") is not None:
         remarks.append("repeats are read once")
-    remarks += about_metres(_metres(parts, lengths, bar), bar)
-    remarks += about_tempos(tempos)
-    return assemble(found, frame, source, remarks)
+    metres = _metres(parts, lengths, bar)
+    return assemble(found, about, source, metres=metres, tempos=_tempos(root), remarks=remarks)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Found:
-    """A note where it stands: measure, quarters into it, and the ties that it has."""
+    """A note, with its start in quarters into its measure; its staff and voice; and the kinds of its ties."""
 
     measure: int
-    at: Fraction
     note: Note
     stream: tuple[str, str]
-    tie_from: bool
-    tie_to: bool
+    ties: set[str | None]
 
 
-@dataclass(slots=True)
-class _PartFound:
-    """The notes of a part, how far each measure goes, and the time signature that holds in it."""
+class _Part:
+    """A part, measure by measure.
 
-    key: str
-    notes: list[_Found] = field(default_factory=list[_Found])
-    reach: list[Fraction] = field(default_factory=list[Fraction])
-    nominal: list[Fraction | None] = field(default_factory=list[Fraction | None])
+    Attributes:
+        key: by which the list of parts names it.
+        notes: that were found.
+        reach: how far each measure goes, in quarters.
+        nominal: quarters in a bar after the time signature that holds in each measure.
+    """
+
+    def __init__(self, part: Element, source: str, left_out: Counter[str]) -> None:
+        self.key, self.notes = part.get("id", ""), list[_Found]()
+        self.reach, self.nominal = list[Fraction](), list[Fraction | None]()
+        self._left_out = left_out
+        self._divisions = Fraction(1)
+        self._shift = (0, 0)  # semitones and steps of the staff from what is written to what sounds
+        self._time: Fraction | None = None
+        for number, measure in enumerate(part.findall("measure")):
+            self._where = f"{source}, measure {measure.get('number', number + 1)}"
+            self._measure(number, measure)
 
     def streams(self, starts: list[Fraction]) -> list[list[Note]]:
         """Notes by staff and voice, with times from the beginning of the score and ties merged."""
         streams: dict[tuple[str, str], list[Note]] = {}
         tied: dict[tuple[tuple[str, str], int | None], int] = {}
-        for one in sorted(self.notes, key=lambda one: (one.measure, one.at)):
+        for one in sorted(self.notes, key=lambda one: (one.measure, one.note.start)):
             line = streams.setdefault(one.stream, [])
-            note = replace(one.note, start=starts[one.measure] + one.at)
+            note = replace(one.note, start=starts[one.measure] + one.note.start)
             key = (one.stream, note.pitch)
-            before = tied.pop(key, None) if one.tie_to else None
+            before = tied.pop(key, None) if "stop" in one.ties else None
             if before is not None and line[before].end == note.start:
                 line[before] = replace(line[before], length=line[before].length + note.length)
             else:
                 before = len(line)
                 line.append(note)
-            if one.tie_from:
+            if "start" in one.ties:
                 tied[key] = before
         return list(streams.values())
-
-
-class _PartReader:
-    """Goes through the measures of one part."""
-
-    def __init__(self, part: Element, source: str, left_out: dict[str, int]) -> None:
-        self._part, self._source, self._left_out = part, source, left_out
-        self._found = _PartFound(part.get("id", ""))
-        self._divisions = Fraction(1)
-        self._shift = (0, 0)  # semitones and steps of the staff from what is written to what sounds
-        self._time: Fraction | None = None
-
-    def read(self) -> _PartFound:
-        for number, measure in enumerate(self._part.findall("measure")):
-            self._where = f"{self._source}, measure {measure.get('number', number + 1)}"
-            self._measure(number, measure)
-        return self._found
 
     def _measure(self, number: int, measure: Element) -> None:
         at = reach = last = Fraction(0)
@@ -126,7 +125,7 @@ class _PartReader:
                 case "forward":
                     at += self._duration(item)
                 case "note" if item.find("grace") is not None:
-                    self._count("grace note")
+                    self._left_out["grace note"] += 1
                 case "note":
                     length = self._duration(item)
                     if item.find("chord") is None:
@@ -135,8 +134,8 @@ class _PartReader:
                 case _:
                     pass
             reach = max(reach, at)
-        self._found.reach.append(reach)
-        self._found.nominal.append(self._time)
+        self.reach.append(reach)
+        self.nominal.append(self._time)
 
     def _attributes(self, item: Element) -> None:
         if item.find("divisions") is not None:
@@ -156,22 +155,19 @@ class _PartReader:
             self._shift = (int(self._number(transpose, "chromatic", "0")) + 12 * octaves, steps + 7 * octaves)
 
     def _note(self, number: int, at: Fraction, length: Fraction, item: Element) -> None:
-        if item.find("cue") is not None:
-            return self._count("cue note")
-        if item.find("unpitched") is not None:
-            return self._count("unpitched note")
-        if length <= 0:
-            return self._count("note of no length") if item.find("rest") is None else None
-        stream = (item.findtext("staff", "1"), item.findtext("voice", "1"))
-        pitch = item.find("pitch")
-        if pitch is None and item.find("rest") is None:
+        pitch, rest = item.find("pitch"), item.find("rest") is not None
+        unwanted = next((tag for tag in ("cue", "unpitched") if item.find(tag) is not None), None)
+        if unwanted:
+            self._left_out[f"{unwanted} note"] += 1
+        elif length <= 0:
+            self._left_out["note of no length"] += not rest
+        elif pitch is None and not rest:
             raise refuse(self._where, expected="notes with a pitch or a rest", got="one with neither")
-        note = Note(at, length, None) if pitch is None else self._pitched(pitch, at, length)
-        ties = {tie.get("type") for tie in item.findall("tie")}
-        ties |= {tie.get("type") for tie in item.findall("notations/tied")}
-        ties = set[str | None]() if pitch is None else ties
-        self._found.notes.append(_Found(number, at, note, stream, "start" in ties, "stop" in ties))
-        return None
+        else:
+            note = Note(at, length, None) if pitch is None else self._pitched(pitch, at, length)
+            stream = (item.findtext("staff", "1"), item.findtext("voice", "1"))
+            tied = [*item.findall("tie"), *item.findall("notations/tied")] if pitch is not None else []
+            self.notes.append(_Found(number, note, stream, {tie.get("type") for tie in tied}))
 
     def _pitched(self, pitch: Element, at: Fraction, length: Fraction) -> Note:
         letter = (pitch.findtext("step") or "").strip()
@@ -197,16 +193,12 @@ class _PartReader:
             raise refuse(self._where, expected=f"durations up to {MAX_QUARTERS:,} quarter notes", got=float(value))
         return value
 
-    def _number(self, item: Element, name: str, default: str | None = None) -> Fraction:
-        text = (item.findtext(name, default) if default is not None else item.findtext(name)) or ""
+    def _number(self, item: Element, name: str, default: str = "") -> Fraction:
+        text = item.findtext(name, default)
         if not _NUMBER.fullmatch(text.strip()):
-            raise refuse(
-                self._where, expected=f"a number as {name} of {item.tag}", got=repr(text[:20]) if text else "none"
-            )
+            got = repr(text[:20]) if text else "none"
+            raise refuse(self._where, expected=f"a number as {name} of {item.tag}", got=got)
         return Fraction(text.strip())
-
-    def _count(self, what: str) -> None:
-        self._left_out[what] = self._left_out.get(what, 0) + 1
 
 
 def _unzipped(data: bytes, source: str) -> bytes:
@@ -217,15 +209,14 @@ def _unzipped(data: bytes, source: str) -> bytes:
         named_there = [item.get("full-path", "") for item in listed if item.tag.rpartition("}")[2] == "rootfile"]
     else:
         named_there = sorted(name for name in members if "/" not in name)
-    for name in named_there:
-        if name in members:
-            return members[name]
-    raise refuse(
-        source, expected="a zip file with MusicXML in it", got=f"one with {', '.join(sorted(members)) or 'none'}"
-    )
+    found = next((members[name] for name in named_there if name in members), None)
+    if found is None:
+        got = f"one with {', '.join(sorted(members)) or 'none'}"
+        raise refuse(source, expected="a zip file with MusicXML in it", got=got)
+    return found
 
 
-def _lengths(parts: list[_PartFound]) -> list[Fraction]:
+def _lengths(parts: list[_Part]) -> list[Fraction]:
     """Quarters in each measure."""
     lengths: list[Fraction] = []
     for number in range(max((len(part.reach) for part in parts), default=0)):
@@ -235,25 +226,20 @@ def _lengths(parts: list[_PartFound]) -> list[Fraction]:
     return lengths
 
 
-def _bar(parts: list[_PartFound], lengths: list[Fraction]) -> Fraction | None:
+def _bar(parts: list[_Part], lengths: list[Fraction]) -> Fraction | None:
     """Quarters in a bar after the time signature that holds longest."""
-    lasting: dict[Fraction, Fraction] = {}
+    lasting: defaultdict[Fraction, Fraction] = defaultdict(Fraction)
     for nominal, length in zip(parts[0].nominal if parts else (), lengths):
         if nominal is not None:
-            lasting[nominal] = lasting.get(nominal, Fraction(0)) + length
+            lasting[nominal] += length
     return max(lasting, key=lambda bar: lasting[bar], default=None)
 
 
-def _metres(parts: list[_PartFound], lengths: list[Fraction], bar: Fraction | None) -> list[Fraction]:
+def _metres(parts: list[_Part], lengths: list[Fraction], bar: Fraction | None) -> list[Fraction]:
     """Quarters in a bar after each time signature; not that of a pickup."""
     stated = parts[0].nominal if parts else []
     pickup = bool(stated) and stated[0] is not None and bar is not None and lengths[0] <= stated[0] < bar
     return [nominal for nominal in stated[pickup:] if nominal is not None]
-
-
-def _names(root: Element) -> dict[str, str]:
-    listed: Iterator[Element] = root.iter("score-part")
-    return {part.get("id", ""): " ".join((part.findtext("part-name") or "").split()) for part in listed}
 
 
 def _tempos(root: Element) -> list[float]:
@@ -268,6 +254,71 @@ def _tempos(root: Element) -> list[float]:
     return [tempo for number in sorted(found) for tempo in found[number]]
 
 
-def _title(root: Element) -> str:
-    title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
-    return " ".join(title.split())
+def parse_markup(data: bytes, source: str, *, limits: dict[str, int] | None = None) -> Element:
+    """The root of a document; ValueError, in a sentence that begins with ``source``, if it is none.
+
+    Args:
+        data: the document.
+        source: what an error calls it.
+        limits: how many elements of a name there may be.
+    """
+    if len(data) > MAX_BYTES:
+        raise refuse(source, expected=f"at most {MAX_BYTES // 2**20} MiB of XML", got=f"{len(data) / 2**20:.1f} MiB")
+    builder, depth, left = TreeBuilder(), 0, dict(limits or {})
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _MAX_DEPTH:
+            raise refuse(source, expected=f"elements at most {_MAX_DEPTH} deep", got="deeper ones")
+        if name in left:
+            left[name] -= 1
+            if left[name] < 0:
+                raise refuse(source, expected=f"at most {(limits or {})[name]:,} elements {name}", got="more")
+        builder.start(name, attributes)
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(name)
+
+    def entity(*_: object) -> None:
+        raise refuse(source, expected="XML without entities of its own", got="a definition of one")
+
+    parser = expat.ParserCreate()
+    parser.buffer_text = True
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = builder.data
+    parser.EntityDeclHandler = entity
+    try:
+        parser.Parse(data, True)
+        return builder.close()
+    except expat.ExpatError as error:
+        raise refuse(source, expected="XML", got=str(error)) from None
+    except (LookupError, UnicodeError) as error:  # an encoding that nobody knows
+        raise refuse(source, expected="XML in a known encoding", got=str(error)) from None
+
+
+def unzip(data: bytes, source: str) -> dict[str, bytes]:
+    """The members of a zip file by name, those of XML only; refused if they are damaged or too large."""
+    members: dict[str, bytes] = {}
+    room, many = MAX_BYTES, 0
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            listed = archive.infolist()
+            many = len(listed)
+            for info in listed if many <= _MAX_MEMBERS else ():
+                if info.filename.lower().endswith((".xml", ".musicxml")) and room >= 0:
+                    with archive.open(info) as file:
+                        content = file.read(room + 1)  # what the zip says of the size is not believed
+                    room -= len(content)
+                    members[info.filename] = content
+    except Exception as error:  # a damaged zip file fails in many ways, and one with a password in another
+        got = f"a damaged or locked one ({' '.join(str(error).split())})"
+        raise refuse(source, expected="a zip file with MusicXML", got=got) from None
+    if many > _MAX_MEMBERS:
+        raise refuse(source, expected=f"at most {_MAX_MEMBERS:,} files in the zip", got=f"{many:,}")
+    if room < 0:
+        raise refuse(source, expected=f"at most {MAX_BYTES // 2**20} MiB unpacked", got="more")
+    return members

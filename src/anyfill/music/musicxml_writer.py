@@ -9,15 +9,15 @@ the same bytes.
 import io
 import zipfile
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import lcm
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from anyfill.checks import require_positive
-from anyfill.music.key_signature import KeySignature, parse_name, with_octave
-from anyfill.music.metre import bar_of, bars_of, lengths_of, signature
-from anyfill.music.score import Note, Score
+from anyfill.music.keys import KeySignature, parse_name, with_octave
+from anyfill.music.score import Note, Score, signature
 from anyfill.music.voices import mean_pitch
 
 _DOCTYPE = (
@@ -40,30 +40,25 @@ _ACCIDENTALS = {-2: "flat-flat", -1: "flat", 0: "natural", 1: "sharp", 2: "doubl
 _TREBLE, _TENOR, _BASS = ("G", 2, 0), ("G", 2, -1), ("F", 4, 0)
 
 
-def write_musicxml(score: Score, bar: Fraction | None = None, *, zipped: bool = False) -> bytes:
+def write_musicxml(score: Score, *, zipped: bool = False) -> bytes:
     """A ``score-partwise`` of MusicXML 4.0.
 
     Args:
         score: what to write.
-        bar: quarters in a bar; after the score's bars by default.
         zipped: as .mxl has it.
     """
     require_positive("tempo", score.tempo)
     root = Element("score-partwise", version="4.0")
     if score.title:
-        SubElement(SubElement(root, "work"), "work-title").text = _plain(score.title)
+        _add(SubElement(root, "work"), work_title=_plain(score.title))
     listed = SubElement(root, "part-list")
-    bar = bar or bar_of(score)
-    sheet = _Sheet.of(score, bar)
+    sheet = _Sheet.of(score)
     for number, voice in enumerate(score.voices):
         name = score.names[number] if number < len(score.names) else f"voice {number + 1}"
         key = f"P{number + 1}"
-        part = SubElement(listed, "score-part", id=key)
-        SubElement(part, "part-name").text = _plain(name).capitalize()
-        SubElement(SubElement(part, "score-instrument", id=f"{key}-I1"), "instrument-name").text = "Piano"
-        instrument = SubElement(part, "midi-instrument", id=f"{key}-I1")
-        SubElement(instrument, "midi-channel").text = str(number % 9 + 1)
-        SubElement(instrument, "midi-program").text = "1"
+        part = _add(SubElement(listed, "score-part", id=key), part_name=_plain(name).capitalize())
+        _add(SubElement(part, "score-instrument", id=f"{key}-I1"), instrument_name="Piano")
+        _add(SubElement(part, "midi-instrument", id=f"{key}-I1"), midi_channel=number % 9 + 1, midi_program=1)
         part = SubElement(root, "part", id=key)
         for measure in range(len(sheet.bars)):
             sheet.write(part, voice, number, measure)
@@ -85,18 +80,17 @@ class _Sheet:
     key: KeySignature
 
     @classmethod
-    def of(cls, score: Score, bar: Fraction) -> "_Sheet":
-        bars = bars_of(score, bar)
-        end = score.length
-        times = lengths_of(bars, bar, end)
-        pickup = times[0] < bar
+    def of(cls, score: Score) -> "_Sheet":
+        bars, lengths = zip(*score.measures())
+        times = list(lengths)
+        pickup = times[0] < score.bar_length
         if pickup:  # its time signature is that of the bars behind it; the measure is marked as implicit instead
             times[0] = times[1]
         parts = [time.denominator for voice in score.voices for note in voice for time in (note.start, note.end)]
         return cls(
             score,
             bars,
-            (*bars[1:], end),
+            (*bars[1:], score.length),
             tuple(times),
             pickup,
             lcm(4, *parts, *(b.denominator for b in bars)),
@@ -113,9 +107,9 @@ class _Sheet:
         if measure == 0 and number == 0:
             direction = SubElement(item, "direction", placement="above")
             metronome = SubElement(SubElement(direction, "direction-type"), "metronome")
-            SubElement(metronome, "beat-unit").text = "quarter"
-            SubElement(metronome, "per-minute").text = f"{self.score.tempo:.10g}"
-            SubElement(direction, "sound", tempo=f"{self.score.tempo:.10g}")
+            tempo = f"{self.score.tempo:.10g}"
+            _add(metronome, beat_unit="quarter", per_minute=tempo)
+            SubElement(direction, "sound", tempo=tempo)
         altered: dict[tuple[str, int], int] = {}
         now = start
         for note in voice[bisect_right(voice, start, key=lambda note: note.end) :]:
@@ -137,19 +131,14 @@ class _Sheet:
             return
         attributes = SubElement(item, "attributes")
         if measure == 0:
-            SubElement(attributes, "divisions").text = str(self.divisions)
-            key = SubElement(attributes, "key")
-            SubElement(key, "fifths").text = str(self.key.fifths)
-            SubElement(key, "mode").text = "minor" if self.key.minor else "major"
-        time = SubElement(attributes, "time")
+            mode = "minor" if self.key.minor else "major"
+            _add(attributes, divisions=self.divisions)
+            _add(SubElement(attributes, "key"), fifths=self.key.fifths, mode=mode)
         beats, unit = signature(self.times[measure])
-        SubElement(time, "beats").text, SubElement(time, "beat-type").text = str(beats), str(unit)
+        _add(SubElement(attributes, "time"), beats=beats, beat_type=unit)
         if measure == 0:
             sign, line, octaves = _clef(self.score.voices, number)
-            clef = SubElement(attributes, "clef")
-            SubElement(clef, "sign").text, SubElement(clef, "line").text = sign, str(line)
-            if octaves:
-                SubElement(clef, "clef-octave-change").text = str(octaves)
+            _add(SubElement(attributes, "clef"), sign=sign, line=line, clef_octave_change=octaves or None)
 
     def _rest(self, item: Element, start: Fraction, end: Fraction, bar: Fraction) -> None:
         for _, length in _pieces(start, end, bar) if end > start else ():
@@ -162,11 +151,7 @@ class _Sheet:
     ) -> None:
         note = SubElement(item, "note")
         letter, alteration, octave = self._name(source)
-        pitch = SubElement(note, "pitch")
-        SubElement(pitch, "step").text = letter
-        if alteration:
-            SubElement(pitch, "alter").text = str(alteration)
-        SubElement(pitch, "octave").text = str(octave)
+        _add(SubElement(note, "pitch"), step=letter, alter=alteration or None, octave=octave)
         ties = [kind for kind, there in (("stop", at > source.start), ("start", on)) if there]
         accidental = None
         if at == source.start and altered.get((letter, octave), self.key.alteration(letter)) != alteration:
@@ -185,21 +170,24 @@ class _Sheet:
         letter, alteration = parse_name(note.name)
         return with_octave(letter, alteration, pitch)
 
-    def _length(
-        self, note: Element, length: Fraction, ties: list[str] | None = None, accidental: str | None = None
-    ) -> None:
+    def _length(self, note: Element, length: Fraction, ties: Sequence[str] = (), accidental: str | None = None) -> None:
         """Duration, ties, voice, symbol and accidental, in the order that MusicXML wants."""
-        SubElement(note, "duration").text = str(int(length * self.divisions))
-        for kind in ties or ():
+        _add(note, duration=int(length * self.divisions))
+        for kind in ties:
             SubElement(note, "tie", type=kind)
-        SubElement(note, "voice").text = "1"
-        if length in _SYMBOLS:
-            name, dots = _SYMBOLS[length]
-            SubElement(note, "type").text = name
-            for _ in range(dots):
-                SubElement(note, "dot")
-        if accidental:
-            SubElement(note, "accidental").text = accidental
+        name, dots = _SYMBOLS.get(length, (None, 0))
+        _add(note, voice=1, type=name)
+        for _ in range(dots):
+            SubElement(note, "dot")
+        _add(note, accidental=accidental)
+
+
+def _add(parent: Element, **texts: object) -> Element:
+    """The element with one more child for each text that is not None, in their order; _ in a name stands for -."""
+    for name, text in texts.items():
+        if text is not None:
+            SubElement(parent, name.replace("_", "-")).text = str(text)
+    return parent
 
 
 def _pieces(start: Fraction, end: Fraction, bar: Fraction) -> list[tuple[Fraction, Fraction]]:

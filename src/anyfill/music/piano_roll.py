@@ -5,30 +5,41 @@ lines are beats, thicker ones bars, which are numbered (a pickup is not). Where 
 model, never changed) a note is filled, and where the model wrote it is hollow with a coloured edge; the strip below the
 notes says the same of every voice and time. Several panels of the same piece, as before and after, stand one above the
 other with the same axes.
+
+A piece that was scored is drawn with surprise as its colours: pale notes were expected, dark ones were not.
 """
 
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import FancyBboxPatch, Patch
+from matplotlib.patches import FancyBboxPatch, Patch, Rectangle
 from numpy.typing import NDArray
 
 from anyfill.checks import refuse
 from anyfill.disk import write_bytes
-from anyfill.music.chorale import REST, STEP, VOICES, Chorale
+from anyfill.music.chorale import REST, STEP, Chorale
+from anyfill.music.score import VOICES
+
+if TYPE_CHECKING:
+    from anyfill.music.scoring import Scored
 
 COLOURS = ("#c2410c", "#b8860b", "#0f766e", "#3730a3")
 """Of soprano, alto, tenor and bass."""
 _TEXT, _FAINT, _BEAT, _BAR, _KEYS = "#1d1f23", "#6d7178", "#e9e7e2", "#b9b6ae", "#f5f3ef"
 _STRIP = 3.6  # the height of the strip of asked cells, in semitones
-_NAMES = ("C", "C♯", "D", "E♭", "E", "F", "F♯", "G", "A♭", "A", "B♭", "B")
+_NAMES = {0: "C", 4: "E", 7: "G"}
 _MAX_STEPS = 2_048
+_MIN_SCALE = 3.0
+"""Nats at the dark end of the colours, at least."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,25 +65,27 @@ class Panel:
 
 
 def draw_piano_roll(panels: Chorale | Panel | Sequence[Panel], path: str | Path, *, title: str = "") -> None:
-    """Write a PNG, as a whole or not at all.
+    """Write a PNG, as a whole or not at all (see ``piano_roll``)."""
+    require_png(path)
+    write_png(piano_roll(panels, title=title), path)
+
+
+def piano_roll(panels: Chorale | Panel | Sequence[Panel], *, title: str = "") -> bytes:
+    """A PNG.
 
     Args:
         panels: what to draw, from top to bottom.
-        path: of the picture.
         title: over all panels.
     """
-    if not Path(path).name.lower().endswith(".png"):
-        raise refuse(f"file {path}", expected="a name that ends in .png", got=Path(path).name)
     shown = [Panel(panels)] if isinstance(panels, Chorale) else [panels] if isinstance(panels, Panel) else list(panels)
     if not shown:
         raise refuse("panels", expected="one at least", got="none")
     steps = max(panel.chorale.steps for panel in shown)
     if steps > _MAX_STEPS:
         raise refuse("piano roll", expected=f"at most {_MAX_STEPS:,} steps", got=f"{steps:,}")
-    low, high = _range(shown)
+    low, high = _range(np.concatenate([panel.chorale.pitch[panel.chorale.pitch != REST] for panel in shown]))
     height = 0.6 + len(shown) * (0.7 + 0.082 * (high - low + 1)) + (0.3 if title else 0)
-    figure = Figure(figsize=(min(max(1.4 + steps * 0.072, 6.5), 60), height), facecolor="white", layout="constrained")
-    canvas = FigureCanvasAgg(figure)
+    figure = Figure(figsize=(_width(steps), height), facecolor="white", layout="constrained")
     grid: Any = figure.subplots(len(shown), 1, sharex=True, squeeze=False)
     for axes, panel in zip(grid[:, 0], shown):
         _draw(axes, panel, low, high, steps)
@@ -80,53 +93,104 @@ def draw_piano_roll(panels: Chorale | Panel | Sequence[Panel], path: str | Path,
     if title:
         figure.suptitle(title, color=_TEXT, fontsize=12, x=0.01, ha="left")
     _legend(figure, shown)
+    return _png(figure)
+
+
+def surprise_roll(scored: "Scored", *, title: str = "") -> bytes:
+    """A PNG: every note coloured by its -log p in nats."""
+    chorale = scored.chorale
+    low, high = _range(chorale.pitch[chorale.pitch != REST] - scored.shift)
+    figure = Figure(figsize=(_width(chorale.steps), 0.9 + 0.082 * (high - low + 1)), layout="constrained")
+    axes: Any = figure.subplots()
+    _bar_lines(axes, chorale)
+    notes = [note for note in scored.notes() if note.note != "rest"]
+    scale, colours = Normalize(0, max([_MIN_SCALE, *(note.nats for note in notes)])), colormaps["YlOrRd"]
+    for note in notes:
+        pitch = int(chorale.pitch[VOICES.index(note.voice), note.step]) - scored.shift
+        colour = colours(scale(note.nats))
+        corner = (note.step + 0.1, pitch - 0.4)
+        axes.add_patch(Rectangle(corner, note.steps - 0.2, 0.8, fc=colour, ec=_FAINT, lw=0.5, zorder=2))
+    axes.set_ylim(low - 0.5, high + 0.5)
+    _frame(axes, chorale, chorale.steps, _labels(low, high))
+    axes.set_xlabel("bar", color=_FAINT, fontsize=8)
+    if title:
+        axes.set_title(title, loc="left", fontsize=10)
+    bar = figure.colorbar(ScalarMappable(scale, colours), ax=axes, pad=0.01, aspect=30)
+    bar.set_label("surprise of a note, nats", fontsize=8, color=_FAINT)
+    bar.ax.tick_params(labelsize=7, length=0, colors=_FAINT)
+    return _png(figure)
+
+
+def require_png(path: str | Path) -> None:
+    """Refuse a name that is not that of a picture."""
+    if not Path(path).name.lower().endswith(".png"):
+        raise refuse(f"file {path}", expected="a name that ends in .png", got=Path(path).name)
+
+
+def write_png(picture: bytes, path: str | Path) -> None:
+    """Write a picture, as a whole or not at all."""
+    require_png(path)
+    write_bytes(picture, path)
+
+
+def _png(figure: Figure) -> bytes:
     picture = io.BytesIO()
-    canvas.print_png(picture, metadata={"Software": None})  # the same picture, the same bytes
-    write_bytes(picture.getvalue(), path)
+    FigureCanvasAgg(figure).print_png(picture, metadata={"Software": None})  # the same picture, the same bytes
+    return picture.getvalue()
 
 
-def _range(panels: Sequence[Panel]) -> tuple[int, int]:
+def _width(steps: int) -> float:
+    return min(max(1.4 + steps * 0.072, 6.5), 60)
+
+
+def _range(pitches: NDArray[np.int16]) -> tuple[int, int]:
     """The pitches of the axis: all that sound, and a little more."""
-    pitches = np.concatenate([panel.chorale.pitch[panel.chorale.pitch != REST] for panel in panels])
-    if not len(pitches):
-        return 48, 72
-    return int(pitches.min()) - 2, int(pitches.max()) + 2
+    return (int(pitches.min()) - 2, int(pitches.max()) + 2) if len(pitches) else (48, 72)
 
 
-def _draw(axes: Any, panel: Panel, low: int, high: int, steps: int) -> None:
-    chorale = panel.chorale
-    for pitch in range(low, high + 1):
-        if pitch % 12 in (1, 3, 6, 8, 10):  # the black keys
-            axes.axhspan(pitch - 0.5, pitch + 0.5, color=_KEYS, lw=0, zorder=0)
-    for step in range(0, chorale.steps + 1):
+def _labels(low: int, high: int) -> dict[float, str]:
+    """Names on the axis of pitches."""
+    return {pitch: f"{_NAMES[pitch % 12]}{pitch // 12 - 1}" for pitch in range(low, high + 1) if pitch % 12 in _NAMES}
+
+
+def _bar_lines(axes: Any, chorale: Chorale) -> None:
+    for step in range(chorale.steps + 1):
         from_bar = (step - chorale.pickup) % chorale.bar
         if from_bar == 0:
             axes.axvline(step, color=_BAR, lw=0.9, zorder=1)
         elif from_bar % int(1 / STEP) == 0:
             axes.axvline(step, color=_BEAT, lw=0.6, zorder=1)
-    for voice in range(len(VOICES)):
-        _voice(axes, panel, voice)
-    asked = _asked(panel)
-    strip = _STRIP if asked.any() else 0
-    for voice in range(len(VOICES)):
-        for start, end in _runs(asked[voice]):
-            at = low - 1.1 - 0.8 * voice
-            axes.plot((start + 0.2, end - 0.2), (at, at), color=COLOURS[voice], lw=2.2, solid_capstyle="butt")
-    if strip:
-        axes.axhline(low - 0.5, color=_BAR, lw=0.6)
+
+
+def _frame(axes: Any, chorale: Chorale, steps: int, labels: dict[float, str]) -> None:
+    """Numbers of bars, names of pitches, and a thin border."""
     axes.set_xlim(0, steps)
-    axes.set_ylim(low - 0.5 - strip, high + 0.5)
     bars = range(chorale.pickup, chorale.steps, chorale.bar)
     axes.set_xticks(list(bars), [str(number + 1) for number in range(len(bars))], color=_FAINT, fontsize=8, ha="left")
-    named = [pitch for pitch in range(low, high + 1) if pitch % 12 in (0, 4, 7)]
-    labels = [f"{_NAMES[p % 12]}{p // 12 - 1}" for p in named]
-    if strip:
-        named, labels = [low - 2.3, *named], ["asked", *labels]
-    axes.set_yticks(named, labels, color=_FAINT, fontsize=7)
+    axes.set_yticks(list(labels), list(labels.values()), color=_FAINT, fontsize=7)
     axes.tick_params(length=0)
     for side in axes.spines.values():
         side.set_color(_BAR)
         side.set_linewidth(0.6)
+
+
+def _draw(axes: Any, panel: Panel, low: int, high: int, steps: int) -> None:
+    for pitch in range(low, high + 1):
+        if pitch % 12 in (1, 3, 6, 8, 10):  # the black keys
+            axes.axhspan(pitch - 0.5, pitch + 0.5, color=_KEYS, lw=0, zorder=0)
+    _bar_lines(axes, panel.chorale)
+    for voice in range(len(VOICES)):
+        _voice(axes, panel, voice)
+    asked, labels, strip = _asked(panel), _labels(low, high), 0.0
+    for voice in range(len(VOICES)):
+        for start, end in _runs(asked[voice]):
+            at = low - 1.1 - 0.8 * voice
+            axes.plot((start + 0.2, end - 0.2), (at, at), color=COLOURS[voice], lw=2.2, solid_capstyle="butt")
+    if asked.any():
+        strip, labels = _STRIP, {low - 2.3: "asked", **labels}
+        axes.axhline(low - 0.5, color=_BAR, lw=0.6)
+    axes.set_ylim(low - 0.5 - strip, high + 0.5)
+    _frame(axes, panel.chorale, steps, labels)
     if panel.title:
         axes.set_title(panel.title, loc="left", color=_TEXT, fontsize=10)
 

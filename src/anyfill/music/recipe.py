@@ -12,7 +12,8 @@ import torch
 from anyfill.checks import refuse
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
-from anyfill.music.chorale import CODES, VOICES
+from anyfill.music.chorale import BAR, CODES
+from anyfill.music.score import VOICES
 from anyfill.networks.embed import Discrete
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.objectives.one_pass import OnePassLoss
@@ -20,8 +21,6 @@ from anyfill.questions.mixture import Mixture
 from anyfill.questions.order import Increasing
 from anyfill.questions.regions import Regions
 from anyfill.questions.subsets import UniformSplits
-
-BAR = 16
 
 
 def one_pass_chorale_model(

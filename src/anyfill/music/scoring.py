@@ -2,7 +2,7 @@
 
     p(x) = prod over cells of p(cell | all cells before it),   in windows where the piece is longer than one
 
-One pass for each window of eight bars (``windows``). The sum is exact: the log-probability that this piece is drawn by
+One pass for each window of eight bars (``request``). The sum is exact: the log-probability that this piece is drawn by
 the model's own law (``--nucleus 1 --parallels``, temperature 1). The commands do not draw so by default: they leave out
 unlikely pitches and parallels, under which some pieces are impossible and the others at least as likely as here.
 
@@ -11,20 +11,21 @@ steps, given everything before. The model knows no onsets, so a note struck agai
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from anyfill.evaluation import terms
 from anyfill.model import Model
-from anyfill.music.ask import bar_and_beat
-from anyfill.music.chorale import REST, VOICES, Chorale
-from anyfill.music.draws import Asked, flat, in_window
-from anyfill.music.key_signature import KeySignature
+from anyfill.music.chorale import REST, Chorale
+from anyfill.music.keys import KeySignature
 from anyfill.music.quantise import Piece
-from anyfill.music.range import moved
 from anyfill.music.recipe import resized
+from anyfill.music.request import Request
+from anyfill.music.score import VOICES
 from anyfill.questions.question import Question, chain_rank
 
 _SIGNS = {-2: "bb", -1: "b", 0: "", 1: "#", 2: "##"}
@@ -53,7 +54,7 @@ class NoteSurprise:
     nats: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Scored:
     """A piece and its log-probability.
 
@@ -85,24 +86,24 @@ class Scored:
     def notes(self) -> list[NoteSurprise]:
         """Every note and rest of the voices that are there, in order of time."""
         chorale, found = self.chorale, list[NoteSurprise]()
-        key = KeySignature.of(moved(chorale.score(), -self.shift))
+        key = KeySignature.of(chorale.score().transposed(-self.shift))
         for voice in np.flatnonzero(self.present.any(1)).tolist():
             starts = np.flatnonzero(chorale.onset[voice]).tolist()
             for start, end in zip(starts, [*starts[1:], chorale.steps]):
                 pitch = int(chorale.pitch[voice, start])
                 name = "rest" if pitch == REST else _name(key, pitch - self.shift)
                 nats = -float(self.log_prob[voice, start:end].sum())
-                bar, beat = bar_and_beat(start, chorale)
+                bar, beat = chorale.bar_and_beat(start)
                 found.append(NoteSurprise(VOICES[voice], bar, beat, name, start, end - start, nats))
         return sorted(found, key=lambda note: note.step)
 
-    def summary(self, most: int) -> dict[str, Any]:
-        """The figures, with the ``most`` surprising notes."""
-        notes = self.notes()
-        sounding = sum(note.note != "rest" for note in notes)
+    def summary(self, notes: int = 10) -> dict[str, Any]:
+        """The figures, with so many of the most surprising notes."""
+        found = self.notes()
+        sounding = sum(note.note != "rest" for note in found)
         bars: dict[int, float] = {}
         for step, nats in enumerate(-self.log_prob.sum(0)):
-            bar, _ = bar_and_beat(step, self.chorale)
+            bar, _ = self.chorale.bar_and_beat(step)
             bars[bar] = bars.get(bar, 0.0) + float(nats)
         return {
             "kind": self.kind,
@@ -120,36 +121,58 @@ class Scored:
             "surprise_of_bar": {str(bar): nats for bar, nats in bars.items()},
             "most_surprising": [
                 {"bar": n.bar, "beat": n.beat, "voice": n.voice, "note": n.note, "steps": n.steps, "nats": n.nats}
-                for n in sorted(notes, key=lambda note: -note.nats)[:most]
+                for n in sorted(found, key=lambda note: -note.nats)[:notes]
             ],
         }
 
+    def describe(self, notes: int = 10) -> str:
+        """Its log-likelihood and so many of the most surprising notes, in words."""
+        found = self.summary(notes)
+        how = "one pass" if self.windows == 1 else f"{self.windows} windows of 8 bars"
+        lines = [
+            f"  log-likelihood {self.total:,.1f} nats ({self.kind}, {how})",
+            f"  per cell {found['log_likelihood_per_cell']:.3f}, per note {found['log_likelihood_per_note']:.3f} "
+            f"({found['cells']:,} cells, {found['notes']:,} notes)",
+        ]
+        if found["most_surprising"]:
+            lines.append("  most surprising notes:   bar  beat   voice     note   nats")
+            lines += [
+                f"  {'':<23}{n['bar']:>5}  {n['beat']:<5g}  {n['voice']:<8}  {n['note']:<5}{n['nats']:>6.1f}"
+                for n in found["most_surprising"]
+            ]
+        return "\n".join(lines)
 
-def score_piece(model: Model, piece: Piece, *, shift: int = 0) -> Scored:
-    """log p of every cell of the voices that are there.
+    def save(self, path: str | Path, *, title: str = "") -> None:
+        """Write a picture (.png): every note coloured by its surprise."""
+        from anyfill.music.piano_roll import write_png
 
-    Args:
-        model: of chorales.
-        piece: as the model sees it.
-        shift: semitones by which this is higher than the file (``whole.Whole``).
-    """
-    question = Asked(piece.chorale, np.zeros_like(piece.present), piece.present)
-    x, asked = question.codes().unsqueeze(0), flat(question.on_bars(question.asked))
+        write_png(self._repr_png_(title), path)
+
+    def _repr_png_(self, title: str = "") -> bytes:
+        from anyfill.music.piano_roll import surprise_roll
+
+        return surprise_roll(self, title=title)
+
+    def __repr__(self) -> str:
+        return f"<Scored: {self.chorale.title or 'a piece'}\n{self.describe(3)}>"
+
+
+def score_piece(model: Model, piece: Piece) -> Scored:
+    """log p of every cell of the voices that are there."""
+    request = Request(piece, np.zeros_like(piece.present), piece.present)
+    x, asked = request.codes().unsqueeze(0), request.row(request.asked)
     value = torch.zeros(len(asked), dtype=torch.float64)
     known = torch.zeros_like(asked)
-    windows = question.windows()
+    windows = request.windows()
     for window in windows:
-        cells = slice(len(VOICES) * window.start, len(VOICES) * window.stop)
-        wanted = in_window(window, asked)
-        local = Question(known[cells].unsqueeze(0), wanted[cells].unsqueeze(0))
+        cells, answered = window.cells, window.answers(asked)
+        question = Question(known[cells].unsqueeze(0), answered[cells].unsqueeze(0))
         seen = resized(model, window.stop - window.start)
-        with seen.evaluating():
-            marginals = seen.chain(x[:, cells], chain_rank(seen.order, local))
-            terms = marginals.log_prob(x[:, cells])[0].double()
-        value[cells] = torch.where(wanted[cells], terms, value[cells])
-        known = known | wanted
-    grid = value.reshape(-1, len(VOICES)).T.numpy()[:, question.before :]
-    return Scored(piece.chorale, grid, piece.present, "exact" if model.is_exact else "estimate", len(windows), shift)
+        value[cells] += terms(seen, x[:, cells], chain_rank(seen.order, question))[0]
+        known = known | answered
+    grid = value.reshape(-1, len(VOICES)).T.numpy()[:, request.before :]
+    kind = "exact" if model.is_exact else "estimate"
+    return Scored(piece.chorale, grid, piece.present, kind, len(windows), piece.shift)
 
 
 def _name(key: KeySignature, pitch: int) -> str:

@@ -1,11 +1,7 @@
 """Names of notes as places on the line of fifths, and the two ways a piece's notes get their names.
 
-    … E- B- F C G D A E B F# C# G# …
-      -3 -2 -1 0 1 2 3 4 5  6  7  8
-
-Seven places up is a sharp, twelve the enharmonic twin; the letter is the place modulo 7 and the pitch class is
-7 · place modulo 12. An interval is the difference of two places together with a number of steps of the staff, so
-everything the grade asks of names is integer arithmetic.
+Seven places up is a sharp, twelve the enharmonic equivalent (see ``keys``). An interval is the difference of two places
+together with a number of steps of the staff, so everything the grade asks of names is integer arithmetic.
 
 A grade needs names because a diminished fifth is no augmented fourth. Where they come from is the *protocol*:
 
@@ -17,6 +13,7 @@ A grade needs names because a diminished fifth is no augmented fourth. Where the
                read.
 """
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -24,13 +21,11 @@ from math import lcm
 from typing import Literal, get_args
 
 from anyfill.checks import refuse
-from anyfill.music.key_profile import PLACES, Key, find_key
+from anyfill.music.keys import LETTERS, PLACES, Key, find_key, parse_name
 from anyfill.music.score import Score
 
 Protocol = Literal["paper", "key-aware"]
 
-LETTERS = "FCGDAEB"
-"""On the line of fifths from F = -1."""
 LOWEST_PLACE = {"major": -3, "minor": -5}
 """Relative to the tonic: the first of the twelve places of the key-aware protocol."""
 
@@ -54,7 +49,7 @@ class Spelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SpelledPiece:
     """What features read: whole-number times, names, and a key.
 
     Attributes:
@@ -72,7 +67,7 @@ class Piece:
     from_source: bool
 
 
-def spell(score: Score, *, protocol: Protocol) -> Piece:
+def spell(score: Score, *, protocol: Protocol) -> SpelledPiece:
     """A score with its notes named after ``protocol``; refused where nothing sounds."""
     if protocol not in get_args(Protocol):
         raise refuse("protocol", expected=" or ".join(repr(one) for one in get_args(Protocol)), got=repr(protocol))
@@ -80,9 +75,7 @@ def spell(score: Score, *, protocol: Protocol) -> Piece:
     quarter = lcm(*{time.denominator for voice in score.voices for note in voice for time in (note.start, note.length)})
     quarter = lcm(quarter, *(bar.denominator for bar in score.bars))
     end = _units(score.length, quarter)
-    named = protocol == "paper" and all(
-        note.name is not None or note.pitch is None for voice in score.voices for note in voice
-    )
+    named = protocol == "paper" and score.is_named
     voices: list[tuple[Spelled, ...]] = []
     for voice in score.voices:
         notes: list[Spelled] = []
@@ -94,26 +87,26 @@ def spell(score: Score, *, protocol: Protocol) -> Piece:
             at = start + _units(note.length, quarter)
             if note.pitch is None:
                 notes.append(Spelled(start, at, None, 0, 0))
-            elif protocol == "paper" and note.name is not None:
+                continue
+            if protocol == "paper" and note.name is not None:
                 place = place_of(note.name)
-                notes.append(Spelled(start, at, note.pitch, place, staff_of(note.pitch, place)))
             else:
                 place = _place(note.pitch % 12, key if protocol == "key-aware" else None)
-                notes.append(Spelled(start, at, note.pitch, place, staff_of(note.pitch, place)))
+            notes.append(Spelled(start, at, note.pitch, place, staff_of(note.pitch, place)))
         if at < end:
             notes.append(Spelled(at, end, None, 0, 0))
         voices.append(tuple(notes))
     bars = tuple(_units(bar, quarter) for bar in score.bars) or (0,)
-    return Piece(tuple(voices), bars, quarter, key, named)
+    return SpelledPiece(tuple(voices), bars, quarter, key, named)
 
 
 @lru_cache(maxsize=256)
 def place_of(name: str) -> int:
     """Place of a spelled name: "C" 0, "F#" 6, "B-" -2."""
-    letter, marks = name[:1], name[1:]
-    if letter not in LETTERS or letter == "" or (marks.strip("#") and marks.strip("-")):
+    if not re.fullmatch(r"[A-G](#*|-*)", name):
         raise refuse("name of a note", expected="a letter A to G, then # or - as often as needed", got=repr(name))
-    return LETTERS.index(letter) - 1 + 7 * (marks.count("#") - marks.count("-"))
+    letter, alteration = parse_name(name)
+    return LETTERS.index(letter) - 1 + 7 * alteration
 
 
 @lru_cache(maxsize=4096)

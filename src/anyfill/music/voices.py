@@ -1,4 +1,6 @@
-"""Which note belongs to which voice.
+"""Which note belongs to which voice: from the parts of a file to lines of one note at a time.
+
+A ``Part`` is what the file keeps together (a track and channel, a staff and voice) and may have several notes at once.
 
 Chords are split by going through the beginnings of notes in order of time. A note that sounds keeps its voice; those
 that begin are given to free voices, in every possible way, at a cost of
@@ -11,15 +13,14 @@ few ways so far (a beam) are carried on. As many voices are made as notes sound 
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import groupby, pairwise, permutations
+from itertools import combinations, groupby, pairwise, permutations
 from math import lcm
 from statistics import fmean
 
 from anyfill.checks import refuse
-from anyfill.music.chorale import VOICES
-from anyfill.music.score import Note
+from anyfill.music.score import VOICES, Note, ParsedScore, Score, about_metres, about_tempos, require_length
 
 _BEAM = 8
 _CROSSING = 100.0
@@ -32,6 +33,53 @@ _NAMES = (
     ("t", "tenor", "tenors", "tenore", "tenori"),
     ("b", "bass", "basses", "basso", "bassus", "bassi"),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Notes that a file keeps together, in any order; several may sound at once.
+
+    Attributes:
+        name: what the file calls it.
+        notes: of the part; rests too, where the file has them.
+    """
+
+    name: str
+    notes: tuple[Note, ...]
+
+
+def assemble(
+    parts: Sequence[Part],
+    about: Score,
+    source: str,
+    *,
+    metres: Sequence[Fraction],
+    tempos: Sequence[float],
+    remarks: Sequence[str],
+) -> ParsedScore:
+    """Voices from parts: parts without a note are left out, and chords are split.
+
+    Args:
+        parts: as they are in the file.
+        about: a score with bars and title, and no notes yet.
+        source: what an error calls the file.
+        metres: quarters in a bar after each time signature.
+        tempos: quarters a minute, in order of time; the first is kept.
+        remarks: of the reader.
+    """
+    remarks = [*remarks, *about_metres(metres, about.bar), *about_tempos(tempos)]
+    sounding = [part for part in parts if any(note.pitch is not None for note in part.notes)]
+    if not sounding:
+        raise refuse(source, expected="notes", got="; ".join(remarks) or "none")
+    voices: list[tuple[str, tuple[Note, ...]]] = []
+    for part in sounding:
+        lines = split(part.notes, source)
+        many = len(lines) > 1
+        voices += [(f"{part.name} {n + 1}".strip() if many else part.name, line) for n, line in enumerate(lines)]
+    names, lines = zip(*highest_first(voices))
+    score = replace(about, voices=lines, names=names, tempo=tempos[0] if tempos else about.tempo)
+    require_length(source, score.length)
+    return ParsedScore(score, tuple(remarks))
 
 
 def split(notes: Sequence[Note], source: str = "part") -> list[tuple[Note, ...]]:
@@ -70,7 +118,7 @@ def without_overlaps(notes: Sequence[Note], shorter_than: Fraction) -> list[Note
         place = bisect_right(begins, note.end - shorter_than)
         at = begins[place] if place < len(begins) else note.end
         end = at if note.start < at < note.end else note.end
-        cut.append(Note(note.start, end - note.start, note.pitch, note.name, note.octave))
+        cut.append(replace(note, length=end - note.start))
     return cut
 
 
@@ -104,8 +152,7 @@ def seats(voices: Sequence[Sequence[Note]], names: Sequence[str]) -> tuple[int, 
     if len(called) == len(voices) and None not in called and len(set(called)) == len(called):
         return tuple(number for number in called if number is not None)
     pitches = [mean_pitch(voice) for voice in voices]
-    choices = [choice for choice in permutations(range(len(VOICES)), len(voices)) if list(choice) == sorted(choice)]
-    choices = [choice for choice in choices if choice[:1] == (0,)]
+    choices = [(0, *lower) for lower in combinations(range(1, len(VOICES)), len(voices) - 1)]
     return min(choices, key=lambda choice: sum(abs(_CENTRES[v] - pitch) for v, pitch in zip(choice[1:], pitches[1:])))
 
 

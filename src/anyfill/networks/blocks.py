@@ -1,4 +1,4 @@
-"""What all our transformers are made of: rotary positions on a grid, attention, and one pre-norm block.
+"""What all our transformers are made of: rotary positions on a grid, attention, one pre-norm block, a trunk of them.
 
 Rotary positions on a grid of shape (S_1, …, S_d): each axis owns an equal share of the head's planes and rotates
 them by its coordinate, so that a query at p and a key at q meet through p - q alone. Query and key may be rotated by
@@ -9,15 +9,17 @@ attention logits stay bounded, and output projections start at zero so that a fr
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, Self, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, require_count, require_counts, require_member, require_probability
+from anyfill.networks.embed import Kind
+from anyfill.networks.network import Capabilities
 
 
 def require_grid(shape: object) -> None:
@@ -95,29 +97,6 @@ def require_periods(periods: object, shape: tuple[int, ...]) -> None:
         raise refuse("periods", expected=f"{len(shape)} of them, one for each axis", got=len(periods))
 
 
-Net = TypeVar("Net", bound=nn.Module)
-
-
-def on_another_grid(network: Net, shape: tuple[int, ...]) -> Net:
-    """A network (a dataclass with shape, periods and positions) on a grid of another size; weights are shared."""
-    own: Any = network
-    if own.periods is None or own.positions != "rotary":
-        got = f"periods={own.periods}, positions={own.positions!r}"
-        raise refuse("network to resize", expected="one with periods and rotary positions", got=got)
-    return with_shape(network, shape)
-
-
-def with_shape(network: Net, shape: tuple[int, ...]) -> Net:
-    """A network (a dataclass with a shape, none of whose weights depend on its sides) of another shape; shared."""
-    own: Any = network
-    if len(shape) != len(own.shape):
-        raise refuse("shape", expected=f"{len(own.shape)} sides, as before", got=shape)
-    with torch.random.fork_rng(devices=[]):  # what it is born with is thrown away
-        other: Any = replace(own, shape=shape)
-    other.load_state_dict(network.state_dict(), assign=True)
-    return other.to(next(network.parameters()).device).train(network.training)
-
-
 Turn = tuple[Tensor, Tensor]
 
 
@@ -175,3 +154,90 @@ class Block(nn.Module):
 
     def _drop(self, h: Tensor) -> Tensor:
         return functional.dropout(h, self.dropout, self.training) if self.dropout else h
+
+
+Net = TypeVar("Net", bound=nn.Module)
+
+
+def with_shape(network: Net, shape: tuple[int, ...]) -> Net:
+    """A network (a dataclass with a shape, none of whose weights depend on its sides) of another shape; shared."""
+    own: Any = network
+    if len(shape) != len(own.shape):
+        raise refuse("shape", expected=f"{len(own.shape)} sides, as before", got=shape)
+    with torch.random.fork_rng(devices=[]):  # what it is born with is thrown away
+        other: Any = replace(own, shape=shape)
+    other.load_state_dict(network.state_dict(), assign=True)
+    return other.to(next(network.parameters()).device).train(network.training)
+
+
+@dataclass(eq=False, repr=False)
+class GridTransformer(nn.Module, Capabilities):
+    """What transformers over N variables laid out on a grid have in common: their options and their trunk.
+
+    Attributes:
+        kind: what a value is.
+        shape: the grid; (N,) for a line, (height, width) for an image, (voices, time) for music.
+        outputs: P, the likelihood's width.
+        width, depth, heads: size of the trunk.
+        positions: "learned" places only, "rotary" as well, or "relative" ones (masked transformers only).
+        dropout: rate after attention and MLP.
+        context_width: length of the context vector (B, C); 0 = none is taken.
+        periods: None = each cell has learned vectors of its own; otherwise cells share them, see ``Places``, and with
+            rotary positions the weights serve grids of any size (``resized``).
+    """
+
+    kind: Kind
+    shape: tuple[int, ...]
+    outputs: int
+    width: int = 256
+    depth: int = 4
+    heads: int = 4
+    positions: Literal["learned", "relative", "rotary"] = "rotary"
+    dropout: float = 0.0
+    context_width: int = 0
+    periods: tuple[int, ...] | None = None
+
+    def _begin(self, **choices: tuple[str, ...]) -> None:
+        """Begin the module; ValueError unless its options are legal, ``choices`` being what some of them may be."""
+        require_counts(self, "outputs", "width", "depth", "heads")
+        require_probability("dropout", self.dropout)
+        for name, allowed in choices.items():
+            require_member(name, getattr(self, name), allowed)
+        require_grid(self.shape)
+        require_periods(self.periods, self.shape)
+        super().__init__()
+
+    def _make_trunk(self) -> None:
+        """Rotations, blocks and head, behind whatever embeds the tokens."""
+        if self.positions == "rotary":
+            self.rotary = Rotary(self.shape, self.width // self.heads)
+        if self.context_width:
+            self.context = nn.Linear(self.context_width, self.width)
+        self.blocks = nn.ModuleList(Block(self.width, self.heads, self.dropout) for _ in range(self.depth))
+        self.norm = nn.RMSNorm(self.width)
+        self.head = nn.Linear(self.width, self.outputs)
+        nn.init.zeros_(self.head.weight)
+
+    @property
+    def variables(self) -> int:
+        """N, the number of cells of the grid."""
+        return math.prod(self.shape)
+
+    def resized(self, shape: tuple[int, ...]) -> Self:
+        """The same weights, shared, on another grid; needs ``periods`` and rotary positions."""
+        if self.periods is None or self.positions != "rotary":
+            got = f"periods={self.periods}, positions={self.positions!r}"
+            raise refuse("network to resize", expected="one with periods and rotary positions", got=got)
+        return with_shape(self, shape)
+
+    def compile_parts(self) -> bool:
+        """Compile the repeated block: most of the speed of compiling everything, a fraction of the wait."""
+        for block in self.blocks:
+            block.compile()
+        return True
+
+    def _in_context(self, h: Tensor, context: Tensor | None) -> Tensor:
+        """Tokens h (B, L, width) and the context vectors (B, C)."""
+        if self.context_width and context is not None:
+            h = h + self.context(context.to(h.dtype)).unsqueeze(1)
+        return h

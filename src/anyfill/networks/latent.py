@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 from torch.quasirandom import SobolEngine
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import require_count, require_counts, require_member
 from anyfill.networks.embed import Kind, value_features
 from anyfill.networks.network import Capabilities
 
@@ -90,12 +90,9 @@ class LatentVariable(nn.Module, Capabilities):
     context_width = 0
 
     def __post_init__(self) -> None:
-        for name in ("variables", "latent", "draws", "width"):
-            require_count(name, getattr(self, name))
-        for name in ("depth", "seed"):
-            require_count(name, getattr(self, name), minimum=0)
-        if self.activation not in ("relu", "tanh"):
-            raise refuse("activation", expected="'relu' or 'tanh'", got=repr(self.activation))
+        require_counts(self, "variables", "latent", "draws", "width")
+        require_counts(self, "depth", "seed", minimum=0)
+        require_member("activation", self.activation, ("relu", "tanh"))
         super().__init__()
         features = value_features(self.kind, torch.zeros(1, self.variables)).shape[-1] + int(self.told)
         self.encoder = self._layers(self.variables * features, 2 * self.latent)

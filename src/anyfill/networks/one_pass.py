@@ -20,7 +20,7 @@ aim at its own place and see one another; then comes the start token, aimed at t
     token q sees token k  if  k <= q  or  k < g
 
 so what the given block tells does not depend on who is asked. Terms of the given block would see themselves: they are
-neither answered (their parameters are zero) nor trained (``objectives.Chain.conditioned_share``). And roles matter:
+neither answered (their parameters are zero) nor trained (``OnePassLoss.conditioned_share``). And roles matter:
 p(x_j | known) is one distribution where a known value was given (rank < 0), another where it was answered before
 (rank >= 0). A log-probability is exact for the question as it was posed; whoever asks for its terms one by one must
 leave each value its role (``roles_matter``). Read causally, without blanks, roles change nothing.
@@ -32,10 +32,9 @@ has a token too, with a learned vector in place of its value, right before the f
 
 A masked network has room at every hole to think of what may stand there, and what it thinks helps with the next value;
 so has this one, in the same single pass. Blanks carry no value, so log p(subset) stays exact. The token before a blank
-predicts its variable from what was read so far: a term to practise on (``OnePassLoss``), and how ties are answered
+predicts its variable from what was read so far: a term to train on (``OnePassLoss``), and how ties are answered
 here."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -43,77 +42,33 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from anyfill.checks import refuse, require_count, require_probability
-from anyfill.networks.blocks import Block, Places, Rotary, Turn, on_another_grid, require_grid, require_periods
-from anyfill.networks.embed import Kind, ValueEmbedding
-from anyfill.networks.network import Capabilities
-from anyfill.networks.one_pass_cache import Cache, Window
-from anyfill.networks.one_pass_plan import Plan, unsort, wide
+from anyfill.checks import refuse
+from anyfill.networks.blocks import GridTransformer, Places, Turn
+from anyfill.networks.embed import ValueEmbedding
+from anyfill.networks.one_pass_tokens import Cache, Plan, Window, unsort, wide
 
 
 @dataclass(eq=False, repr=False)
-class OnePassTransformer(nn.Module, Capabilities):
-    """(B, N, outputs): a chain of conditionals over N variables laid out on a grid, in one pass.
+class OnePassTransformer(GridTransformer):
+    """(B, N, outputs): a chain of conditionals over N variables in one pass; see ``GridTransformer`` for other options.
 
     Attributes:
-        kind: what a value is.
-        shape: the grid; (N,) for a line, (height, width) for an image, (voices, time) for music.
-        outputs: P, the likelihood's width.
-        width, depth, heads: size of the trunk.
-        positions: "learned" places only, or "rotary" as well.
-        dropout: rate after attention and MLP.
-        context_width: length of the context vector (B, C); 0 = none is taken.
-        periods: None = each cell has learned vectors of its own; otherwise cells share them, see ``Places``, and with
-            rotary positions the weights serve grids of any size (``resized``).
         given: "causal" = a given value sees the given ones before it; "full" = all of them, see above.
         ignored: "left out" = no token speaks of them; "blank" = they are read as blanks where nothing is given.
     """
 
-    kind: Kind
-    shape: tuple[int, ...]
-    outputs: int
-    width: int = 256
-    depth: int = 4
-    heads: int = 4
-    positions: Literal["learned", "rotary"] = "rotary"
-    dropout: float = 0.0
-    context_width: int = 0
-    periods: tuple[int, ...] | None = None
     given: Literal["causal", "full"] = "causal"
     ignored: Literal["left out", "blank"] = "left out"
 
     def __post_init__(self) -> None:
-        for name in ("outputs", "width", "depth", "heads"):
-            require_count(name, getattr(self, name))
-        require_probability("dropout", self.dropout)
-        if self.positions not in ("learned", "rotary"):
-            raise refuse("positions", expected="'learned' or 'rotary'", got=repr(self.positions))
-        if self.given not in ("causal", "full"):
-            raise refuse("given", expected="'causal' or 'full'", got=repr(self.given))
-        if self.ignored not in ("left out", "blank"):
-            raise refuse("ignored", expected="'left out' or 'blank'", got=repr(self.ignored))
-        require_grid(self.shape)
-        require_periods(self.periods, self.shape)
-        super().__init__()
+        self._begin(positions=("learned", "rotary"), given=("causal", "full"), ignored=("left out", "blank"))
         self.value = ValueEmbedding(self.kind, self.variables, self.width)
         self.start = nn.Parameter(nn.init.normal_(torch.empty(self.width), std=0.5))
         if self.ignored == "blank":
             self.blank = nn.Parameter(nn.init.normal_(torch.empty(self.width), std=0.5))
         self.own = Places(self.shape, self.width, self.periods)  # the start token stands nowhere
         self.target = Places(self.shape, self.width, self.periods)
-        if self.positions == "rotary":
-            self.rotary = Rotary(self.shape, self.width // self.heads)
-        if self.context_width:
-            self.context = nn.Linear(self.context_width, self.width)
-        self.blocks = nn.ModuleList(Block(self.width, self.heads, self.dropout) for _ in range(self.depth))
-        self.norm = nn.RMSNorm(self.width)
-        self.head = nn.Linear(self.width, self.outputs)
-        nn.init.zeros_(self.head.weight)
-
-    @property
-    def variables(self) -> int:
-        """N, the number of cells of the grid."""
-        return math.prod(self.shape)
+        self._make_trunk()
 
     @property
     def reads_both_ways(self) -> bool:
@@ -122,10 +77,6 @@ class OnePassTransformer(nn.Module, Capabilities):
     @property
     def reads_blanks(self) -> bool:
         return self.ignored == "blank"
-
-    def resized(self, shape: tuple[int, ...]) -> "OnePassTransformer":
-        """The same weights, shared, on another grid; needs ``periods`` and rotary positions."""
-        return on_another_grid(self, shape)
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
         """(B, N, P): every unknown variable given the known ones (B, N), in one pass."""
@@ -180,25 +131,8 @@ class OnePassTransformer(nn.Module, Capabilities):
         """Take in each row's answer (B,): parameters (B, P) of its next variable. Writes into the cache."""
         if cache.blanks is not None:
             return self._past_blanks(value, cache, cache.blanks)
-        row = torch.arange(len(value), device=value.device)
-        room = cache.keys[0].shape[2]
-        own = cache.order[row, cache.place.clamp(max=self.variables - 1)]
-        place = (cache.place + 1).clamp(max=room - 1)  # rows that are done stay put; their output means nothing
-        target = cache.order[row, place.clamp(max=self.variables - 1)]
-        h, query_turn, key_turn = self._embed(
-            self.value(value.unsqueeze(1), own.unsqueeze(1)), own.unsqueeze(1), target.unsqueeze(1), cache.context
-        )
-        reach = int(place.max()) + 1
-        visible = (torch.arange(reach, device=value.device) <= place.unsqueeze(1))[:, None, None]
-        for block, keys, values in zip(self._blocks(), cache.keys, cache.values):
-            query, key, new = block.project(h, query_turn, key_turn)
-            keys[row, :, place] = key[:, :, 0]
-            values[row, :, place] = new[:, :, 0]
-            attended = functional.scaled_dot_product_attention(
-                query, keys[:, :, :reach], values[:, :, :reach], attn_mask=visible
-            )
-            h = block.finish(h, attended)
-        return self.head(self.norm(h[:, 0])), cache.at(place)
+        params, cache = self.advance(value.unsqueeze(1), cache)
+        return params[:, 0], cache
 
     def advance(self, values: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
         """Take in each row's next W answers (B, W): parameters (B, W, P) of the variable behind each of them."""
@@ -243,12 +177,6 @@ class OnePassTransformer(nn.Module, Capabilities):
             h = block.finish(h, attended)
         return self.head(self.norm(h)), cache.at(cache.place + read)
 
-    def compile_parts(self) -> bool:
-        """Compile the repeated block: most of the speed of compiling everything, a fraction of the wait."""
-        for block in self.blocks:
-            block.compile()
-        return True
-
     def _blocks(self) -> Any:
         return self.blocks
 
@@ -261,9 +189,7 @@ class OnePassTransformer(nn.Module, Capabilities):
         self, value: Tensor, own: Tensor, target: Tensor, context: Tensor | None
     ) -> tuple[Tensor, Turn | None, Turn | None]:
         """Tokens (B, L, width) and their rotations from value vectors and the places own, target (B, L)."""
-        h = value + self.own(own) + self.target(target)
-        if self.context_width and context is not None:
-            h = h + self.context(context.to(h.dtype)).unsqueeze(1)
+        h = self._in_context(value + self.own(own) + self.target(target), context)
         if self.positions == "learned":
             return h, None, None
         return h, self.rotary(target), self.rotary(own)

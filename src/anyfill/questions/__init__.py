@@ -3,10 +3,8 @@
 Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, Regions, Spans, Staged, Mixture
 MAC's edges   MacEdges and InpaintingEdges (closed form), Edges (any test distribution), TheRest (all unknown asked)
 Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion, InStages
-Blocks        FixedBlocks, AdaptiveBlocks, k_blocks: variables that are answered jointly given the rest
 """
 
-from anyfill.questions.blocks import AdaptiveBlocks, Blocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.questions.enumerate import edges_by_definition, enumerate_questions
 from anyfill.questions.mac import Edges, InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import InStages, Mixture, Staged, directions, patches
@@ -26,15 +24,12 @@ from anyfill.questions.regions import Regions, Spans
 from anyfill.questions.subsets import Bernoulli, KSubset, UniformCardinality, UniformSplits
 
 __all__ = [
-    "AdaptiveBlocks",
     "Bernoulli",
-    "Blocks",
     "ByRegion",
     "Decreasing",
     "Edges",
     "Factorization",
     "Family",
-    "FixedBlocks",
     "InStages",
     "Increasing",
     "InpaintingEdges",
@@ -57,9 +52,7 @@ __all__ = [
     "directions",
     "edges_by_definition",
     "enumerate_questions",
-    "k_blocks",
     "patches",
     "question_of",
     "rank_of",
-    "subsets_of",
 ]

@@ -2,7 +2,7 @@
 
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model, seeded
-from anyfill.networks.coconet import Coconet
+from anyfill.networks.convolutions import Coconet
 from anyfill.networks.embed import Discrete
 from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.objective import RescaledEveryone

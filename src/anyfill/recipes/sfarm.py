@@ -18,7 +18,7 @@ from anyfill.likelihoods import Mixed as MixedColumns
 from anyfill.model import Model, seeded
 from anyfill.networks.counts import WithCounts, count_features
 from anyfill.networks.embed import Mixed, Real
-from anyfill.networks.plain_mlp import PlainMLP
+from anyfill.networks.mlp import PlainMLP
 from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.objective import Stepwise
 from anyfill.questions.mixture import Mixture, Region, Staged

@@ -20,9 +20,9 @@ from anyfill.checks import require_member
 from anyfill.corruption import Corruption, Uniform
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model, seeded
+from anyfill.networks.convolutions import AttentionalUNet
 from anyfill.networks.embed import Discrete
 from anyfill.networks.transformer import Transformer
-from anyfill.networks.unet import AttentionalUNet
 from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.objective import Damped
 from anyfill.questions.subsets import Bernoulli

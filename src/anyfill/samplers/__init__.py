@@ -3,11 +3,13 @@
 Loop       trace (state by state; also called watch), sample (to the end)
 Policies   Follow, Confidence, EntropyBounded, Remask, Gibbs, AnnealedGibbs (Coconet), Rewrite (SUNMASK, SUNDAE)
 Others     CachedChain (key-value cache), Speculative (fewer passes, same law), NgramDraft (what it may guess from)
+No draws   beam_search (likely answers as a whole)
 Values     Draw (temperature, top-k, nucleus, typical), Veto (rules to keep), best_of (many samples)
 A new one  subclass Policy: visible and commit are all it must say
 """
 
 from anyfill.samplers.annealed import Anneal, AnnealedGibbs, Rewrite
+from anyfill.samplers.beam import beam_search, can_search
 from anyfill.samplers.cached import CachedChain, Veto
 from anyfill.samplers.confidence import Confidence, EntropyBounded
 from anyfill.samplers.drafts import Draft, NgramDraft
@@ -39,7 +41,9 @@ __all__ = [
     "State",
     "Task",
     "Veto",
+    "beam_search",
     "best_of",
+    "can_search",
     "reshape_log_probs",
     "sample",
     "trace",

@@ -23,6 +23,7 @@ from anyfill.checks import refuse
 from anyfill.likelihoods.discrete import FiniteMarginals
 from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
 from anyfill.likelihoods.mixed import marginals_at
+from anyfill.networks.network import Cached, Windowed
 from anyfill.samplers.policy import Ordered, State, Step, Task, as_values
 
 MIN_MASS = 1e-3
@@ -45,9 +46,12 @@ class CachedChain(Ordered):
     Attributes:
         order: None = the model's own.
         veto: a rule to keep (then the law is no longer the model's own).
+        read_once: rows that are given the same are read once, not each by itself: d draws of l values beside s given
+            ones are s + d l instead of d (s + l) values of work, and nothing else changes.
     """
 
     veto: Veto | None = None
+    read_once: bool = False
 
     def begin(self, task: Task) -> Step:
         model, network, rule = task.model, task.model.cached, self.veto
@@ -60,7 +64,8 @@ class CachedChain(Ordered):
             variable = due.to(torch.uint8).argmax(1, keepdim=True)  # (B, 1); rows that are finished: any
             with model.evaluating():
                 if state.step == 0:
-                    params, cache = network.open(state.x, state.plan, task.context)
+                    read = _opened_once if self.read_once else type(network).open
+                    params, cache = read(network, state.x, state.plan, task.context)
                 else:
                     params, cache = network.extend(drawn, cache)
                 marginals = marginals_at(model.likelihood, params.unsqueeze(1), variable)
@@ -71,6 +76,17 @@ class CachedChain(Ordered):
             return state.committed(due, value, score, due.any(1))
 
         return step
+
+
+def _opened_once(network: Cached, x: Tensor, rank: Tensor, context: Tensor | None) -> tuple[Tensor, Any]:
+    """As ``network.open``, equal rows together."""
+    visible = torch.cat([rank, torch.where(rank < 0, x, torch.zeros_like(x))], 1)
+    distinct, number = visible.unique(dim=0, return_inverse=True)
+    if context is not None or len(distinct) == len(x) or not isinstance(network, Windowed):
+        return network.open(x, rank, context)
+    rank, x = distinct.split(x.shape[1], 1)
+    params, cache = network.open(x, rank)
+    return params[number], network.select(cache, number)
 
 
 def vetoed(rule: Veto, marginals: Marginals, state: State, variable: Tensor) -> Marginals:

@@ -6,12 +6,12 @@ from anyfill.lazy import lazily
 
 if TYPE_CHECKING:
     from anyfill.tables.estimator import TableModel
-    from anyfill.tables.gaussian import GaussianJoint
-    from anyfill.tables.residual_ensemble import GaussianResidualEnsemble
+    from anyfill.tables.gaussian_joint import GaussianJoint
+    from anyfill.tables.residual_network import GaussianResidualEnsemble
 
 __all__ = ["GaussianJoint", "GaussianResidualEnsemble", "TableModel"]
 
 __getattr__, __dir__ = lazily(
     __name__,
-    {"GaussianJoint": "gaussian", "GaussianResidualEnsemble": "residual_ensemble", "TableModel": "estimator"},
+    {"GaussianJoint": "gaussian_joint", "GaussianResidualEnsemble": "residual_network", "TableModel": "estimator"},
 )

@@ -5,16 +5,16 @@ For every test row, from O = what is given (nothing by default):
     record how well y is predicted from x_O;  j <- chooser;  O <- O + j, x_j its true value;  until all is known
 
 which makes d + 1 points for d measurable variables. A row stops early where its chooser answers -1, and its curve stays
-flat from there. A value that is missing in the data cannot be measured, so it is no candidate; nor is it ever told.
+flat from there. A value that is missing in the data cannot be measured, so it is no candidate; nor is it ever given.
 
 Rows go through in one batch and each follows its own way, but they share the generator: what a row draws depends on
 which rows come with it. Chooser and metrics look at nothing else of the other rows; for a result of one row that
 repeats whatever its company, run it alone with its own seed.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Generator, Tensor
@@ -30,61 +30,11 @@ from anyfill.questions.question import Question
 from anyfill.questions.supported import step_factorization, untrained
 from anyfill.rows import Rows
 from anyfill.tables.choosers import Chooser, Informed, Rewarding, Standing
-from anyfill.tables.curves import Curves
+from anyfill.tables.curves import Acquired, Curves
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Acquired:
-    """Where B rows stand after one step.
-
-    Attributes:
-        step: t, from 0 (before the first measurement).
-        steps: T, the most there can be.
-        known: bool (B, N), given or measured.
-        chosen: int64 (B,), what was just measured; -1 = nothing.
-        gain: float64 (B,), the nats it was expected to tell; NaN where nobody said.
-        cost: float64 (B,), spent so far.
-        squared_error, log_prob, wrong: float64 (B,), how well the target is predicted (see ``Curves``).
-    """
-
-    step: int
-    steps: int
-    known: Tensor
-    chosen: Tensor
-    gain: Tensor
-    cost: Tensor
-    squared_error: Tensor
-    log_prob: Tensor
-    wrong: Tensor
-
-
-def acquire_rows(
-    model: Model,
-    rows: Rows,
-    target: int | Sequence[int] | Tensor,
-    chooser: Chooser,
-    *,
-    given: Tensor | None = None,
-    costs: Sequence[float] | None = None,
-    generator: Generator,
-    rows_per_pass: int | None = None,
-) -> Curves:
-    """The curves of a chooser on test rows: ``acquire_steps`` run to its end."""
-    steps = list(
-        acquire_steps(
-            model, rows, target, chooser, given=given, costs=costs, generator=generator, rows_per_pass=rows_per_pass
-        )
-    )
-    moves, empty = steps[1:], steps[0].chosen.new_empty(len(rows), 0)
-    curves = Curves(
-        torch.stack([one.chosen for one in moves], 1) if moves else empty,
-        torch.stack([one.gain for one in moves], 1) if moves else empty.double(),
-        torch.stack([one.cost for one in steps], 1),
-        torch.stack([one.squared_error for one in steps], 1),
-        torch.stack([one.log_prob for one in steps], 1),
-        torch.stack([one.wrong for one in steps], 1),
-    )
-    return curves.extended(steps[0].steps)
+_P = ParamSpec("_P")
+_Step = TypeVar("_Step")
+_All = TypeVar("_All")
 
 
 def acquire_steps(
@@ -130,9 +80,7 @@ def acquire_steps(
         index = open_rows.nonzero()[:, 0]
         if not len(index):
             return
-        some, told = rows.take(index), known[index]
-        blank = torch.where(told, some.x, torch.zeros_like(some.x))
-        standing = Standing(blank, told, candidate[index], wanted[index], some.x, some.context)
+        standing = Standing.of(rows.take(index), known[index], candidate[index], wanted[index])
         choice = chooser.choose(model, standing, generator=generator)
         _check_choice(choice.variable, standing.candidate)
         chosen, gain = torch.full_like(chosen, -1), torch.full_like(gain, torch.nan)
@@ -148,20 +96,6 @@ def acquire_steps(
         yield Acquired(step, steps, known, chosen, gain, cost, *scores)
 
 
-def global_order(
-    model: Model,
-    rows: Rows,
-    target: int | Sequence[int] | Tensor,
-    *,
-    by: Rewarding | None = None,
-    given: Tensor | None = None,
-    generator: Generator,
-) -> tuple[int, ...]:
-    """One order for all rows, for ``InOrder`` (SING): ``global_order_steps`` run to its end."""
-    steps = global_order_steps(model, rows, target, by=by, given=given, generator=generator)
-    return tuple(variable for variable, _ in steps)
-
-
 def global_order_steps(
     model: Model,
     rows: Rows,
@@ -174,7 +108,7 @@ def global_order_steps(
     """The next variable of the order and its mean reward, chosen greedily.
 
     Each step takes the variable with the greatest mean reward (per cost) over all rows, where every row knows what it
-    has of the variables taken so far. A missing value is not told, but its reward counts; a given one has none left.
+    has of the variables taken so far. A missing value is not given, but its reward counts; a given one has none left.
 
     Args:
         model: what predicts.
@@ -196,12 +130,26 @@ def global_order_steps(
     taken = torch.zeros_like(left)
     while bool(left.any()):
         known = start | (rows.present & taken)
-        blank = torch.where(known, rows.x, torch.zeros_like(rows.x))
-        standing = Standing(blank, known, left & ~(wanted | start), wanted, rows.x, rows.context)
+        standing = Standing.of(rows, known, left & ~(wanted | start), wanted)
         reward = by.reward(model, standing, generator=generator).value.mean(0)
         best = int(torch.where(left, reward / price, -torch.inf).argmax())
         left[best], taken[best] = False, True
         yield best, float(reward[best])
+
+
+def _to_the_end(steps: Callable[_P, Iterator[_Step]], gather: Callable[[list[_Step]], _All]) -> Callable[_P, _All]:
+    """What ``gather`` makes of all steps."""
+
+    def run(*args: _P.args, **options: _P.kwargs) -> _All:
+        return gather(list(steps(*args, **options)))
+
+    return run
+
+
+acquire_rows = _to_the_end(acquire_steps, Curves.of)
+"""The curves of a chooser on test rows: ``acquire_steps`` run to its end."""
+global_order = _to_the_end(global_order_steps, lambda steps: tuple(variable for variable, _ in steps))
+"""One order for all rows, for ``InOrder`` (SING): ``global_order_steps`` run to its end."""
 
 
 def _scores(model: Model, rows: Rows, known: Tensor, wanted: Tensor, rows_per_pass: int | None) -> Tensor:
@@ -253,10 +201,7 @@ def _errors(marginals: Marginals, x: Tensor, sizes: Tensor) -> tuple[Tensor, Ten
 def _wanted(target: int | Sequence[int] | Tensor, rows: Rows) -> Tensor:
     """bool (B, N): the target of each row, one variable at least."""
     if isinstance(target, Tensor):
-        require_bool("target", target)
-        if tuple(target.shape) not in (tuple(rows.x.shape[1:]), tuple(rows.x.shape)):
-            raise refuse("shape of target", expected=f"{tuple(rows.x.shape)}", got=tuple(target.shape))
-        wanted = target.to(rows.x.device).expand(rows.x.shape)
+        wanted = _widened("target", target, rows)
     else:
         wanted = torch.zeros_like(rows.present)
         for variable in [target] if isinstance(target, int) else target:
@@ -271,11 +216,15 @@ def _given(given: Tensor | None, rows: Rows, wanted: Tensor) -> Tensor:
     """bool (B, N): what is known from the start."""
     if given is None:
         return torch.zeros_like(wanted)
-    require_bool("given", given)
-    if tuple(given.shape) not in (tuple(rows.x.shape[1:]), tuple(rows.x.shape)):
-        raise refuse("shape of given", expected=f"{tuple(rows.x.shape)}", got=tuple(given.shape))
-    wide = given.to(rows.x.device).expand(rows.x.shape) & rows.present
-    return Question(wide, wanted).checked().given
+    return Question(_widened("given", given, rows) & rows.present, wanted).checked().given
+
+
+def _widened(name: str, flags: Tensor, rows: Rows) -> Tensor:
+    """bool (B, N): flags (N,) or (B, N), where the rows are."""
+    require_bool(name, flags)
+    if tuple(flags.shape) not in (tuple(rows.x.shape[1:]), tuple(rows.x.shape)):
+        raise refuse(f"shape of {name}", expected=f"{tuple(rows.x.shape)}", got=tuple(flags.shape))
+    return flags.to(rows.x.device).expand(rows.x.shape)
 
 
 def _price(costs: Sequence[float] | None, rows: Rows) -> Tensor:
@@ -290,7 +239,7 @@ def _price(costs: Sequence[float] | None, rows: Rows) -> Tensor:
 
 
 def _check_choice(variable: Tensor, candidate: Tensor) -> None:
-    """ValueError if a chooser names what is no candidate: a value would be measured twice, or the target told."""
+    """ValueError if a chooser names what is no candidate: a value would be measured twice, or the target given."""
     named = candidate.gather(1, variable.clamp(min=0)[:, None])[:, 0]
     if bool(((variable >= 0) & ~named).any()):
         raise refuse("choice", expected="a candidate of its row, or -1", got=variable.tolist())

@@ -3,8 +3,9 @@
 Every answer is a standardised value z first, in 32 bits, and decoded last. Holes alone are read, and an answer does not
 depend on the rows that come with it (``anyfill.tables.cells``).
 
-Means are in ``anyfill.tables.means``. Medians, modes and ends of intervals are those of z, decoded: a warp is
-monotone (the mode is the densest point of z, not of x).
+Means are of x in own units (``cells.mean_of_part``), drawn towards those of a plain joint Gaussian where that helps
+(``linear``). Medians, modes and ends of intervals are those of z, decoded: a warp is monotone (the mode is the
+densest point of z, not of x). Categories are filled with their likeliest level.
 
 **Models that answer no single variable by itself** (trained for completions in one order only) are asked for 64 joint
 draws instead, whose noise depends on the row alone, and these are summarised.
@@ -12,6 +13,7 @@ draws instead, whose noise depends on the row alone, and these are summarised.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -35,17 +37,16 @@ from anyfill.samplers.rowwise import (
     sample_rowwise,
 )
 from anyfill.tables.categories import SPREAD
-from anyfill.tables.cells import DEAR, Part, level_log_probs, read_cells, with_rest
+from anyfill.tables.cells import COSTLY, Part, level_log_probs, mean_of_part, read_cells, with_rest
 from anyfill.tables.frames import Frame
 from anyfill.tables.linear import Linear
-from anyfill.tables.means import means
 from anyfill.tables.numbers import Number
 from anyfill.tables.table import Category, Ignored, Table
 
 Statistic = Literal["mean", "median", "mode"]
 DRAWS = 64
 """Joint draws behind a summary where a model answers no variable by itself."""
-_DEAR = 32  # rows whose quantiles or modes are found at once
+_COSTLY = 32  # rows whose quantiles or modes are found at once
 _NOISE = 2e-6  # of z: what 32 bits and a network's rounding make of an exact value
 
 
@@ -70,32 +71,31 @@ def summary(
     if not answers_each(model):
         return _of_draws(model, table, x, known, lambda j, z: _statistic_of_draws(table, j, z, statistic))
 
+    asked = open_cells(table, known)
     if statistic == "mean":
-        return means(model, table, x, known, open_cells(table, known), linear)
+        found = read_cells(model, table, x, known, asked, mean_of_part, is_mean=True)[0]
+        return found if linear is None else linear.blend(table, x, known, asked, found)
 
     def read(part: Part, marginals: Marginals) -> Tensor:
         if part.coded:
             return part.level(marginals)
         return (marginals.quantile(0.5) if statistic == "median" else marginals.mode())[:, 0]
 
-    together = 4 * DEAR if statistic == "median" else DEAR
-    return read_cells(model, table, x, known, open_cells(table, known), read, together=together)[0]
+    together = 4 * COSTLY if statistic == "median" else COSTLY
+    return read_cells(model, table, x, known, asked, read, together=together)[0]
 
 
 def quantiles(model: Model, table: Table, x: Tensor, known: Tensor, levels: tuple[float, ...]) -> list[Tensor]:
     """For each level a float32 (B, N): quantiles of unknown numbers and ordered categories, else modes."""
-    unordered = _unordered(table)
     if not answers_each(model):
 
-        def of_draws(level: float) -> Callable[[int, Tensor], Tensor]:
-            def read_draws(j: int, z: Tensor) -> Tensor:
-                if unordered[j]:
-                    return _statistic_of_draws(table, j, z, "mode")
-                return _sorted_at(z, level, codes=table.sizes[j] > 0)
+        def read_draws(level: float, j: int, z: Tensor) -> Tensor:
+            column = table.columns[j]
+            if isinstance(column, Category) and not column.ordered:
+                return _statistic_of_draws(table, j, z, "mode")
+            return _sorted_at(z, level, codes=table.sizes[j] > 0)
 
-            return read_draws
-
-        return [_of_draws(model, table, x, known, of_draws(level)) for level in levels]
+        return [_of_draws(model, table, x, known, partial(read_draws, level)) for level in levels]
 
     def read(part: Part, marginals: Marginals) -> Tensor:
         if part.coded and not part.ordered:
@@ -103,7 +103,7 @@ def quantiles(model: Model, table: Table, x: Tensor, known: Tensor, levels: tupl
         return torch.cat([marginals.quantile(level) for level in levels], 1)
 
     asked = open_cells(table, known)
-    return list(read_cells(model, table, x, known, asked, read, answers=len(levels), together=4 * DEAR))
+    return list(read_cells(model, table, x, known, asked, read, answers=len(levels), together=4 * COSTLY))
 
 
 def probabilities(model: Model, table: Table, x: Tensor, known: Tensor, j: int) -> Tensor:
@@ -116,8 +116,7 @@ def probabilities(model: Model, table: Table, x: Tensor, known: Tensor, j: int) 
         raise refuse("column", expected="a category", got=f"{column.name!r} ({column.label})")
     codes = torch.arange(table.sizes[j], device=x.device)
     if not answers_each(model):
-        asked = open_cells(table, known)
-        drawn = sample_rowwise(model, x, known, asked, keys=row_keys(x, known, 0), draws=DRAWS)
+        drawn = _draws(model, table, x, known)
         return (drawn[:, :, j, None] == codes).float().mean(0) * torch.from_numpy(column.weights).to(x)
 
     return _in_blocks(model, x, known, lambda params: level_log_probs(column, _alone(model, params, j)).exp())
@@ -184,28 +183,27 @@ def _alone(model: Model, params: Tensor, j: int) -> Marginals:
 def _in_blocks(model: Model, x: Tensor, known: Tensor, read: Callable[[Tensor], Tensor]) -> Tensor:
     """float32 (B, ...): what ``read`` makes of the parameters (b, N, P) of each row.
 
-    A few rows are read together, as reading is dear here: nobody's rows then cost little.
+    A few rows are read together, as reading is costly here: padding then costs little.
     """
     size = block_size(model)
     answers: list[Tensor] = []
     with model.evaluating():
         for rows in portions(torch.arange(len(x), device=x.device), size):
             params = parameters(model, x[rows], known[rows], None, size)
-            parts = params.split(_DEAR)[: math.ceil(len(rows) / _DEAR)]
+            parts = params.split(_COSTLY)[: math.ceil(len(rows) / _COSTLY)]
             answers.append(torch.cat([read(part) for part in parts])[: len(rows)].float())
     return torch.cat(answers) if answers else torch.zeros_like(x, dtype=torch.float32)
 
 
-def _unordered(table: Table) -> Tensor:
-    """bool (N,): categories without an order, whose quantiles mean nothing."""
-    return torch.tensor([isinstance(c, Category) and not c.ordered for c in table.columns])
-
-
 def _of_draws(model: Model, table: Table, x: Tensor, known: Tensor, read: Callable[[int, Tensor], Tensor]) -> Tensor:
     """float32 (B, N): what ``read`` makes of the draws (DRAWS, B) of each column."""
-    asked = open_cells(table, known)
-    drawn = sample_rowwise(model, x, known, asked, keys=row_keys(x, known, 0), draws=DRAWS)
+    drawn = _draws(model, table, x, known)
     return torch.stack([read(j, drawn[:, :, j]) for j in range(len(table.columns))], 1).float()
+
+
+def _draws(model: Model, table: Table, x: Tensor, known: Tensor) -> Tensor:
+    """(DRAWS, B, N): joint draws of the holes, whose noise depends on the row alone."""
+    return sample_rowwise(model, x, known, open_cells(table, known), keys=row_keys(x, known, 0), draws=DRAWS)
 
 
 def _statistic_of_draws(table: Table, j: int, z: Tensor, statistic: Statistic) -> Tensor:

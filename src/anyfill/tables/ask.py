@@ -1,8 +1,10 @@
-"""Asking a table's model about one row: what is likely, given some values."""
+"""Asking a table's model about one row: what is likely, given some values, as plain values and as text."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from torch import Tensor
@@ -10,22 +12,92 @@ from torch import Tensor
 from anyfill.checks import refuse, require_count
 from anyfill.interface.threads import threads
 from anyfill.samplers.rowwise import row_keys, sample_rowwise
-from anyfill.tables.answers import (
-    Statistic,
-    decoded,
-    open_cells,
-    probabilities,
-    quantiles,
-    spread_in_rest,
-    summary,
-)
+from anyfill.tables.answers import Statistic, decoded, open_cells, probabilities, quantiles, spread_in_rest, summary
 from anyfill.tables.filler import Filler
-from anyfill.tables.questions import Answer, ColumnAnswer, Plain, plain
-from anyfill.tables.settings import require_level
+from anyfill.tables.inputs import require_level
 from anyfill.tables.table import Category, Datetime, Table
 
 Names = Sequence[str] | str | None
 """Names of columns: several, one or none."""
+Plain = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnAnswer:
+    """What is known of one wanted column.
+
+    Attributes:
+        name: of the column.
+        kind: number, int, datetime or category.
+        value: the best single answer: the mean of a number, the likeliest level of a category.
+        median: of a number; None for categories.
+        low, high: the central interval of a number or an ordered category; None for other categories.
+        probabilities: for categories, each level and its probability, the likeliest first; empty for numbers.
+    """
+
+    name: str
+    kind: str
+    value: Plain
+    median: Plain
+    low: Plain
+    high: Plain
+    probabilities: tuple[tuple[Plain, float], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can keep it."""
+        found: dict[str, Any] = {"kind": self.kind, "value": self.value}
+        if self.median is not None:
+            found["median"] = self.median
+        if self.low is not None:
+            found |= {"low": self.low, "high": self.high}
+        if self.probabilities:
+            found["probabilities"] = {str(level): share for level, share in self.probabilities}
+        return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """The answer to one question.
+
+    Attributes:
+        given: the values that the question rests on.
+        level: of the intervals.
+        columns: an answer for each wanted column, each by itself.
+        draws: for each wanted column its values (n,) in n joint draws; empty if none were wanted.
+    """
+
+    given: Mapping[str, Plain]
+    level: float
+    columns: tuple[ColumnAnswer, ...]
+    draws: Mapping[str, NDArray[Any]]
+
+    def __getitem__(self, name: str) -> ColumnAnswer:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can keep it."""
+        found: dict[str, Any] = {"given": dict(self.given), "level": self.level}
+        found["answers"] = {column.name: column.to_dict() for column in self.columns}
+        if self.draws:
+            found["draws"] = {name: [plain(value) for value in values] for name, values in self.draws.items()}
+        return found
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{name} = {shown(value)}" for name, value in self.given.items()) or "nothing"
+        wide = max((len(column.name) for column in self.columns), default=0)
+        lines = [f"given {given}"]
+        for column in self.columns:
+            if column.probabilities:
+                said = ", ".join(f"{shown(level)} {share:.1%}" for level, share in column.probabilities[:6])
+                more = len(column.probabilities) - 6
+                said += f", {more} more" if more > 0 else ""
+            else:
+                said = f"{shown(column.value)}   ({self.level:.0%}: {shown(column.low)} to {shown(column.high)})"
+            lines.append(f"  {column.name:<{wide}}  {said}")
+        return "\n".join(lines)
 
 
 def names_of(names: Names) -> list[str]:
@@ -47,17 +119,14 @@ def ask_row(
     require_level(level)
     require_count("draws", draws, minimum=0)
     table = filler.table
-    said: dict[str, Plain] = {}
-    for name, value in given.items():
-        table.index(name)
-        if not (pd.api.types.is_scalar(value) and pd.isna(value)):
-            said[name] = plain(value)
+    place = {name: table.index(name) for name in given}
+    missing = {name for name, value in given.items() if pd.api.types.is_scalar(value) and pd.isna(value)}
+    said = {name: plain(value) for name, value in given.items() if name not in missing}
+    x, known = filler.nothing(1)
     if said:
-        told = table.encode({n: [v] for n, v in said.items()}, unknown=unknown, absent="missing")
-        said = {name: value for name, value in said.items() if bool(told.present[0, table.index(name)])}
-        x, known = filler.told(told)
-    else:
-        x, known = filler.nothing(1)
+        row = table.encode({name: [value] for name, value in said.items()}, unknown=unknown, absent="missing")
+        said = {name: value for name, value in said.items() if bool(row.present[0, place[name]])}
+        x, known = filler.given(row)
     free = open_cells(table, known)
     wanted = free[0].cpu() if want is None else table.members(names_of(want))
     closed = wanted & ~free[0].cpu()
@@ -95,3 +164,19 @@ def _readable(table: Table, j: int, z: Tensor, *, statistic: Statistic | None = 
     """Values of column j for people: dates as text."""
     column, values = table.columns[j], decoded(table, j, z, statistic=statistic)
     return column.written(values) if isinstance(column, Datetime) and column.format is None else values
+
+
+def plain(value: Any) -> Plain:
+    """A cell as JSON can keep it."""
+    value = value.item() if isinstance(value, np.generic) else value
+    value = value + 0.0 if isinstance(value, float) else value  # no minus zero
+    if value is None or (isinstance(value, float) and np.isnan(value)):
+        return None
+    return value if isinstance(value, str | bool | int | float) else str(value)
+
+
+def shown(value: Plain) -> str:
+    """A value for people: six digits of a number."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "?" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""Informed choice that has been held against what measuring really told: for ``anyfill.evaluation.acquire_rows``.
+"""Informed choice that has been held against what measuring really told: for ``acquisition.acquire_rows``.
 
 A network's answers are those of no joint, quite, so an estimate of I(y; x_j | x_O) has an error of its own beside its
 Monte Carlo error: where p(y | x_j, x_O) merely jitters with x_j, or x_j is less certain to the model than it is in
@@ -9,20 +9,20 @@ truth, nothing is told and yet something expected. Rows that are known in full (
 
 the estimate e_j of a new row becomes  mean_i r_ij + b (e_j - mean_i e_ij),  where b, one for all candidates j, is the
 slope of r on e within columns less two of its standard errors, clipped to [0, 1]: rows are told apart as far as it is
-certain that their estimates are borne out, and b = 0 is the one choice that is best on average for this O. This is the
+certain that their estimates are confirmed, and b = 0 is the one choice that is best on average for this O. This is the
 usual shrinkage of noisy values towards their mean (regression calibration, empirical Bayes), with a mean that was
 observed instead of computed.
 
-**Two means over the same rows.** Gains are observed in n rows, but estimates are dear and made for m of them only. What
-is missing of the second mean is foretold by the first: mean_n e ~ mean_m e + c (mean_n r - mean_m r), c the slope of e
-on r within columns. Where estimates are borne out, it falls out of the difference which rows happened to serve.
+**Two means over the same rows.** Gains are observed in n rows, but estimates are costly and made for m of them only.
+What is missing of the second mean is foretold by the first: mean_n e ~ mean_m e + c (mean_n r - mean_m r), c the slope
+of e on r within columns. Where estimates are confirmed, it falls out of the difference which rows happened to serve.
 
 **No row decides alone.** One that the model thought impossible, before or after, has an r of any size. So
 
     below   r counts down to -5. If p is a joint, E exp(-r) <= 1, so P(r < -t) <= exp(-t), and this moves a mean by no
             more than exp(-5) = 0.007 nats, whatever x_j is.
     above   r counts up to 3 nats beyond the third greatest of its column. There is no such bound: a column may tell 5
-            nats in every row, or 8 in one of five. What three rows bear out counts in full, so with more rows the cut
+            nats in every row, or 8 in one of five. What three rows confirm counts in full, so with more rows the cut
             falls on ever rarer values and the mean is that of the model, if that is a joint.
 
 One row of n can move a mean by a few nats / n, and the standard error with it.
@@ -49,18 +49,18 @@ from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
 from anyfill.questions.question import Factorization
 from anyfill.rows import Rows
-from anyfill.tables.choosers import Choice, Rewarding, Standing, best_choice
+from anyfill.tables.choosers import Rewarding, Standing
 
-FEWEST = 30
+MIN_REFERENCE = 30
 """With fewer reference rows an estimate is left as it is."""
-_LEAST, _MAX = -5.0, 30.0  # nats; the second stands for infinity
+_MIN, _MAX = -5.0, 30.0  # nats; the second stands for infinity
 _ROOM = 3.0
 _THIRD = 3
 _SAME = 1e-4  # nats; estimates that differ by less are the same but for rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Observed:
+class Observed(Rewarding):
     """What each candidate tells at the true values: a yardstick, and with ``global_order`` the order that told most on
     rows that are known in full. Among the rows that come together none decides alone, as in ``Calibrated``.
 
@@ -71,15 +71,12 @@ class Observed:
     costs: tuple[float, ...] | None = None
 
     def reward(self, model: Model, standing: Standing, *, generator: Generator) -> Information:
-        gain = _borne_out(_observed_gains(model, standing), standing.candidate)
+        gain = _confirmed(_observed_gains(model, standing), standing.candidate)
         return Information(gain, torch.zeros_like(gain), standing.candidate, 1)
-
-    def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
-        return best_choice(self.reward(model, standing, generator=generator), self.costs, None)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Calibrated:
+class Calibrated(Rewarding):
     """The candidate that tells most, by estimates that are held against reference rows.
 
     Attributes:
@@ -97,11 +94,11 @@ class Calibrated:
     min_gain: float | None = None
 
     def __post_init__(self) -> None:
-        require_count("observed_rows", self.observed_rows, minimum=FEWEST)
+        require_count("observed_rows", self.observed_rows, minimum=MIN_REFERENCE)
         require_count("expected_rows", self.expected_rows, minimum=3)
 
     @property
-    def costs(self) -> tuple[float, ...] | None:
+    def costs(self) -> tuple[float, ...] | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Those of ``base``."""
         return self.base.costs
 
@@ -129,7 +126,7 @@ class Calibrated:
         Best made from the same ``seed`` on the same ``device``: then what noise does to all rows alike falls out of
         e_j - mean_i e_ij. Every kind of rows is corrected with the same noise, or a row would depend on its company.
         """
-        value = found.value.nan_to_num(nan=0.0).clamp(_LEAST, _MAX)
+        value = found.value.nan_to_num(nan=0.0).clamp(_MIN, _MAX)
         stderr = found.stderr.nan_to_num(nan=torch.inf)
         for rows, kind in _kinds(standing):
             served = self._serving(kind)
@@ -144,9 +141,6 @@ class Calibrated:
                 stderr[rows] = torch.where(held, error, own[1])
         return Information(value, stderr, found.candidate, found.samples)
 
-    def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
-        return best_choice(self.reward(model, standing, generator=generator), self.costs, self.min_gain)
-
     def _serving(self, kind: "_Kind") -> tuple[Tensor, Tensor] | None:
         """Numbers (n,) of the reference rows that serve, and which candidates (n, N) each has; None = too few.
 
@@ -155,25 +149,25 @@ class Calibrated:
         present = self.reference.present.to(kind.known.device)
         index = present[:, kind.known | kind.target].all(1).nonzero()[:, 0]
         count = min(len(index), self.observed_rows)
-        if count < FEWEST:
+        if count < MIN_REFERENCE:
             return None
         index = index[_evenly(len(index), count, index.device)]
         has = present[index] & kind.candidate
-        enough = has.sum(0) >= FEWEST
+        enough = has.sum(0) >= MIN_REFERENCE
         if not bool(enough.any()):
             return None
         has = has & enough
         full = (has == enough).all(1)
-        if int(full.sum()) >= max(FEWEST, count / 2):  # the same rows for all candidates compare them best
+        if int(full.sum()) >= max(MIN_REFERENCE, count / 2):  # the same rows for all candidates compare them best
             return index[full], has[full]
         return index, has
 
     def _line(self, model: Model, kind: "_Kind", index: Tensor, has: Tensor, generator: Generator) -> "_Line":
         """What was observed and expected of each candidate, and how far rows are to be told apart."""
         reference = self.reference.to(index.device)
-        gain = _borne_out(_observed_gains(model, _standing(reference.take(index), kind, has)), has)
+        gain = _confirmed(_observed_gains(model, _standing(reference.take(index), kind, has)), has)
         count, observed = has.sum(0), _mean(gain, has)
-        # Estimates are dear: evenly among the rows with the fewest holes.
+        # Estimates are costly: evenly among the rows with the fewest holes.
         few = min(len(index), self.expected_rows)
         own = has.sum(1)
         full = (own >= own.sort(descending=True).values[few - 1]).nonzero()[:, 0]
@@ -182,7 +176,7 @@ class Calibrated:
         estimates = (
             self.base.reward(model, _standing(reference.take(index[some]), kind, there), generator=generator)
             .value.nan_to_num(nan=0.0)
-            .clamp(_LEAST, _MAX)
+            .clamp(_MIN, _MAX)
         )
         each = there.sum(0)
         e, r = (torch.where(there, one - _mean(one, there), 0.0) for one in (estimates, gain[some]))
@@ -235,9 +229,7 @@ def _kinds(standing: Standing) -> list[tuple[Tensor, _Kind]]:
 def _standing(rows: Rows, kind: _Kind, candidate: Tensor) -> Standing:
     """Rows of which the same is known; ``candidate`` (B, N) is what of the open ones each has."""
     known, target = (one.expand(len(rows), -1) for one in (kind.known, kind.target))
-    return Standing(
-        torch.where(known, rows.x, torch.zeros_like(rows.x)), known, candidate, target, rows.x, rows.context
-    )
+    return Standing.of(rows, known, candidate, target)
 
 
 def _observed_gains(model: Model, standing: Standing) -> Tensor:
@@ -250,10 +242,10 @@ def _observed_gains(model: Model, standing: Standing) -> Tensor:
     else:
         truth = standing.truth.unsqueeze(0)
         gain = gains(model, truth, standing.known, standing.target, standing.candidate, context=standing.context)[0]
-    return gain.nan_to_num(nan=0.0).clamp(_LEAST, _MAX)
+    return gain.nan_to_num(nan=0.0).clamp(_MIN, _MAX)
 
 
-def _borne_out(gain: Tensor, has: Tensor) -> Tensor:
+def _confirmed(gain: Tensor, has: Tensor) -> Tensor:
     """float64 (n, N): gains up to 3 nats beyond the third greatest of their column, or the least of fewer; else 0."""
     if not len(gain):
         return gain

@@ -18,19 +18,16 @@ level unless the column itself has two of them, and so are True, "true" and 1 in
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from anyfill.checks import refuse
-from anyfill.tables.numbers import Floats
-
-Value = str | int | float | bool
-"""What a level may be: anything JSON can keep."""
-Unknown = Literal["error", "missing"]
+from anyfill.tables.columns import Array, Column, Floats, Unknown, Value, listed, require_once, tidy
+from anyfill.tables.kinds import Variable
 
 MAX_LEVELS = 100
 """More codes than this a column does not get, the rest included."""
@@ -39,14 +36,12 @@ MAX_IN_REST = 1000
 SPREAD = 0.49
 """How far above the rest's code its levels reach: rounded, all of them are that code."""
 
-_TRUTH = {
-    **dict.fromkeys(("false", "f", "no", "n", "0"), False),
-    **dict.fromkeys(("true", "t", "yes", "y", "1"), True),
-}
+_TRUTHS = (("false", "true"), ("no", "yes"), ("f", "t"), ("n", "y"), ("0", "1"))
+_TRUTH = {word: bool(code) for pair in _TRUTHS for code, word in enumerate(pair)}
 
 
 @dataclass(frozen=True, slots=True)
-class Category:
+class Category(Variable):
     """A column of finitely many levels.
 
     Attributes:
@@ -73,9 +68,7 @@ class Category:
         where = f"of column {self.name!r}"
         if not self.values:
             raise refuse(f"values {where}", expected="at least one", got="none")
-        if len(set(self.values)) != self.size:
-            twice = next(value for value in self.values if self.values.count(value) > 1)
-            raise refuse(f"values {where}", expected="each of them once", got=f"{twice!r} twice")
+        require_once(f"values {where}", self.values)
         if self.rest is not None and self.rest != self.size - 1:
             raise refuse(f"rest {where}", expected=f"the last code, {self.size - 1}", got=self.rest)
         if self.rest_values and (self.rest is None or self.rest_values[0] != self.values[-1]):
@@ -107,7 +100,21 @@ class Category:
             return "bool"
         return "ordinal" if self.ordered else "category"
 
-    def encode(self, values: NDArray[Any], *, unknown: Unknown = "error") -> Floats:
+    @property
+    def details(self) -> str:
+        """What is known of the column, for people."""
+        levels = listed(self.values, str, " < " if self.ordered else ", ", 6)
+        rest = "" if self.rest is None else ", the last for all rarer ones"
+        return f"{self.size} level{'' if self.size == 1 else 's'}{rest}: {levels}"
+
+    @property
+    def dtype(self) -> Any:
+        """Booleans, floats or text, as the levels are."""
+        if self.cells == "bool" or all(isinstance(value, bool) for value in self.values):
+            return nw.Boolean()
+        return nw.String() if any(isinstance(value, str) for value in self.values) else nw.Float64()
+
+    def encode(self, values: Array, *, unknown: Unknown = "error") -> Floats:
         """Codes (B,) as floats from objects (None = missing) or numbers (NaN = missing); NaN = missing.
 
         Args:
@@ -115,20 +122,21 @@ class Category:
             unknown: what happens to a level that has no code: a ValueError, or it is missing.
         """
         places, levels = pd.factorize(values)
-        code: dict[Any, int] = {**dict.fromkeys(self.rest_values, self.size - 1), **_numbered(self.values)}
+        code: dict[Any, int] = dict.fromkeys(self.rest_values, self.size - 1)
+        code |= {value: number for number, value in enumerate(self.values)}
         codes = [code.get(level, -1) for level in levels]
         if -1 in codes:
             otherwise = self._otherwise()
             codes = [otherwise(level) if number < 0 else number for level, number in zip(levels, codes)]
         if unknown == "error" and -1 in codes:
             row = int((places == codes.index(-1)).argmax())
-            got = repr(plain(levels[codes.index(-1)]))
+            got = repr(tidy(levels[codes.index(-1)]))
             raise refuse(f"column {self.name!r}, row {row}", expected=f"one of {listed(self.values)}", got=got)
         # The place of a missing cell is -1: the last of these.
         numbers = np.array([*(math.nan if number < 0 else number for number in codes), math.nan], dtype=np.float64)
         return numbers[places]
 
-    def decode(self, codes: Floats) -> NDArray[Any]:
+    def decode(self, codes: Floats) -> Array:
         """The values that codes stand for (objects, any shape); None where NaN.
 
         Above the code of the rest lie the levels inside it; see the top of this file.
@@ -149,7 +157,7 @@ class Category:
         values[:] = [*self.values, None, *self.rest_values[1:]]
         return values[numbers.ravel()].reshape(codes.shape)
 
-    def log_shares(self, values: NDArray[Any]) -> Floats:
+    def log_shares(self, values: Array) -> Floats:
         """(B,): log P(level | its code) of cells as ``encode`` takes them; 0 where missing, or not known.
 
         Levels without a share of their own get what is left over, which is of all of them together.
@@ -165,10 +173,48 @@ class Category:
         # The place of a missing cell is -1: the last of these.
         return np.log([*np.where(codes == self.rest, found, 1.0), 1.0])[places]
 
-    def canonical(self, codes: Floats) -> NDArray[Any]:
+    def decode_column(self, z: Floats, *, rounded: bool = True) -> Array:
         """The same as the cells of the column are: float64 (NaN = missing) where they are numbers or booleans."""
-        values = self.decode(codes)
+        values = self.decode(z)
         return values if self.cells == "text" else values.astype(np.float64)
+
+    def written_like(self, cells: Column) -> "Category":
+        """The same levels as text, numbers or booleans; the column itself where they cannot be that.
+
+        As text, levels take the spelling that they have in ``cells``, where it has them.
+        """
+        if cells.kind == "text":
+            values = self._spelt(cells)
+        elif cells.kind == "bool" or (cells.kind == "number" and self.label == "bool"):
+            values = [truth(value) for value in self.values]
+        else:
+            values = [_number(value) for value in self.values]
+        known = [value for value in values if value is not None]
+        if cells.kind == "datetime" or len(known) < self.size or len(set(known)) < self.size:
+            return self
+        return replace(self, values=tuple(known), cells=cells.kind)
+
+    def _encoded(self, column: Column, unknown: Unknown) -> Floats:
+        if column.kind == "datetime":
+            raise refuse(f"column {self.name!r}", expected=f"one of {listed(self.values)}", got="dates")
+        return self.encode(column.values, unknown=unknown)
+
+    def _spelt(self, cells: Column) -> list[Value]:
+        """Each level as the cells have it: as its first cell in alphabetical order, or else as Python writes it."""
+        if self.cells == "text" and all(isinstance(value, str) for value in self.values) and cells.levels is None:
+            return list(self.values)
+        seen = [tidy(one) for one in pd.unique(cells.values[cells.present])] if cells.levels is None else cells.levels
+        seen = sorted(seen, key=str)
+        codes = replace(self, rest=None).encode(np.array([*seen, None], dtype=object), unknown="missing")[:-1]
+        found: dict[int, Value] = {}
+        for value, code in zip(seen, codes.tolist()):
+            if code == code:
+                found.setdefault(int(code), value)
+        if self.label == "bool" and len(found) == 1:
+            code, word = next(iter(found.items()))
+            found[1 - code] = _opposite(str(word)) or str(self.values[1 - code])
+        kept = cells.levels is not None
+        return [found.get(code, value if kept else str(value)) for code, value in enumerate(self.values)]
 
     def _otherwise(self) -> Callable[[Any], int]:
         """The code of a level that is spelt otherwise than any value; -1 if there is none."""
@@ -184,7 +230,7 @@ class Category:
 
 def infer_category(
     name: str,
-    values: NDArray[Any],
+    values: Array,
     *,
     levels: Sequence[Value] | None = None,
     ordered: bool = False,
@@ -200,7 +246,7 @@ def infer_category(
         cells: what the cells are.
     """
     places, seen = pd.factorize(values)
-    counts = dict(zip((plain(level) for level in seen), np.bincount(places[places >= 0]).tolist()))
+    counts = dict(zip((tidy(level) for level in seen), np.bincount(places[places >= 0]).tolist()))
     # Numbers before text: the two cannot be compared.
     known = list(levels) if levels is not None else sorted(counts, key=lambda one: (isinstance(one, str), one))
     if len(known) > MAX_LEVELS:
@@ -219,26 +265,11 @@ def infer_category(
     return Category(name, values_kept, rest=MAX_LEVELS - 1, cells=cells, rest_values=named, rest_shares=shares)
 
 
-def _numbered(values: Sequence[Value]) -> dict[Value, int]:
-    return {value: number for number, value in enumerate(values)}
-
-
 def truth(value: object) -> bool | None:
     """What a value says if it is a boolean in any spelling (true, yes, 1 …); None if it is not."""
     if isinstance(value, str):
         return _TRUTH.get(value.strip().lower())
     return bool(value) if value in (0, 1) else None
-
-
-def plain(value: Any) -> Value:
-    """A level as a plain Python value; whole numbers as int."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def listed(values: Sequence[Value], form: Callable[[Any], str] = repr, between: str = ", ", most: int = 10) -> str:
-    """The first of these for people."""
-    return between.join(map(form, values[:most])) + (between + "…" if len(values) > most else "")
 
 
 def spelling(value: Any) -> str:
@@ -248,5 +279,18 @@ def spelling(value: Any) -> str:
             number = float(value)
         except ValueError:
             return value
-        return repr(plain(number)) if math.isfinite(number) else value
-    return repr(plain(value))
+        return repr(tidy(number)) if math.isfinite(number) else value
+    return repr(tidy(value))
+
+
+def _opposite(word: str) -> str:
+    """The other one of false and true, in the same style; "" if this is none."""
+    other = next((pair[1 - pair.index(word.lower())] for pair in _TRUTHS if word.lower() in pair), "")
+    return other.upper() if word.isupper() and len(word) > 1 else other.capitalize() if word[0].isupper() else other
+
+
+def _number(value: Value) -> Value | None:
+    try:
+        return tidy(float(spelling(value)))
+    except ValueError:
+        return None

@@ -6,29 +6,41 @@ Cells are read elementwise and in multiples of ``LANES``, so it does not matter 
 
 **Categories.** Where rare levels share a code, the likeliest of them competes with the levels that have codes of their
 own: P(rest) times its share of the rest.
+
+**Means of warped columns.** If x = g(u) with g = exp or sinh, E[x] is not g(E[u]). For a mixture of Gaussians, and with
+x clipped to the column's bounds [g(a), g(b)] as draws are, it is in closed form: with U ~ N(m, s)
+
+    E[e^{cU}; a < U < b] = e^{cm + s²/2} [Φ((b - m)/s - cs) - Φ((a - m)/s - cs)],     c = ±1
+
+and the two ends add g(a) P(U < a) and g(b) P(U > b). Other distributions are averaged over 32 quantiles.
 """
 
-from collections.abc import Callable, Hashable
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from anyfill.likelihoods.families import Family, families_of
+from anyfill.likelihoods.continuous import GaussianMarginals, GaussianMixtureMarginals
 from anyfill.likelihoods.marginals import Likelihood, Marginals
-from anyfill.likelihoods.mixed import Mixed, marginals_at
+from anyfill.likelihoods.mixed import Family, Mixed, families_of, marginals_at
 from anyfill.likelihoods.pooled import Pooled
 from anyfill.likelihoods.spiked import SpikedMixture
 from anyfill.model import Model
 from anyfill.samplers.rowwise import LANES, SPARE, block_size, cell_centers, cell_parameters
-from anyfill.tables.numbers import Number
+from anyfill.tables.numbers import SMALLEST, Number
 from anyfill.tables.table import Category, Table
 
-_MAX = 4096  # rows of a block: tables to be filled are long, and small networks spend more on calls than on numbers
+_MAX_ROWS = (
+    4096  # rows of a block: tables to be filled are long, and small networks spend more on calls than on numbers
+)
 _TOGETHER = 2**19  # parameters that are read at once
-DEAR = 4 * LANES
+_LEVELS = 32  # quantiles behind a mean that has no closed form
+COSTLY = 4 * LANES
 """Cells that are read at once where each takes a search: few enough for what it holds to stay in the cache."""
 
 
@@ -40,18 +52,18 @@ class Part:
         members: bool (N,), which these are.
         likelihood: what reads them.
         number: the warped column that this is, alone; None for columns without a warp.
+        category: the category with a rest that this is, alone; None for others.
         coded: they are categories.
         ordered: they are categories with an order.
-        category: the category with a rest that this is, alone; None for others.
         center: which parameter is the mean itself, if one is.
     """
 
     members: NDArray[np.bool_]
     likelihood: Likelihood
     number: Number | None
+    category: Category | None
     coded: bool
     ordered: bool
-    category: Category | None
     center: int | None
 
     def level(self, marginals: Marginals) -> Tensor:
@@ -87,7 +99,7 @@ def read_cells(
     # By columns, as they will be looked at.
     answer = torch.zeros(answers, *x.shape[::-1], dtype=torch.float32, device=x.device)
     parts = _parts(model.likelihood, table, x.device)
-    size, count = block_size(model, _MAX), x.shape[1]
+    size, count = block_size(model, _MAX_ROWS), x.shape[1]
     every = _true(asked.flatten())
     row = every // count
     variable = every - row * count
@@ -170,21 +182,20 @@ def _parts(likelihood: Likelihood, table: Table, device: torch.device) -> list[P
     while isinstance(mixed, Pooled):
         mixed = mixed.base
     families = families_of(mixed.columns, device) if isinstance(mixed, Mixed) else None
-    groups: dict[Hashable, list[int]] = {}
-    for j, size in enumerate(table.sizes):
+    groups: dict[tuple[int, bool, bool, int], list[int]] = {}
+    for j, column in enumerate(table.columns):
         family = -1 if families is None else int(families.number[j])
-        alone = _warped(table, j) is not None or with_rest(table, j) is not None
-        groups.setdefault((family, size > 0, _is_ordered(table, j), j if alone else -1), []).append(j)
+        is_alone = _warped(table, j) is not None or with_rest(table, j) is not None
+        groups.setdefault((family, table.sizes[j] > 0, _is_ordered(column), j if is_alone else -1), []).append(j)
     parts: list[Part] = []
-    for members in groups.values():
+    for (_, coded, ordered, _), members in groups.items():
         reader, j = likelihood, members[0]
         if families is not None:
             reader = _narrowed(likelihood, _OfFamily(families.each[families.number[j]], families.row, mixed.width))
-        chosen = np.zeros(len(table.columns), dtype=np.bool_)
-        chosen[members] = True
-        number, coded = _warped(table, j), table.sizes[j] > 0
+        chosen = np.isin(np.arange(len(table.columns)), members)
+        number = _warped(table, j)
         center = _center(likelihood, j) if number is None else None
-        parts.append(Part(chosen, reader, number, coded, _is_ordered(table, j), with_rest(table, j), center))
+        parts.append(Part(chosen, reader, number, with_rest(table, j), coded, ordered, center))
     return parts
 
 
@@ -207,8 +218,7 @@ def _warped(table: Table, j: int) -> Number | None:
     return number if number is not None and number.warp != "none" else None
 
 
-def _is_ordered(table: Table, j: int) -> bool:
-    column = table.columns[j]
+def _is_ordered(column: object) -> bool:
     return isinstance(column, Category) and column.ordered
 
 
@@ -244,3 +254,56 @@ def _full(index: NDArray[np.int64], device: torch.device, start: int = 0) -> Ten
     full = np.zeros(len(index) + -len(index) % LANES, dtype=np.int64)
     np.subtract(index, start, out=full[: len(index)])
     return torch.from_numpy(full).to(device)
+
+
+def mean_of_part(part: Part, marginals: Marginals) -> Tensor:
+    """(H,), standardised, of marginals (H, 1)."""
+    if part.coded:
+        return part.level(marginals)
+    if part.number is None:
+        return marginals.mean()[:, 0]
+    return torch.from_numpy(part.number.encode(_mean_of(part.number, marginals).cpu().numpy()))
+
+
+def own_mean(number: Number, log_weights: Tensor, centers: Tensor, scales: Tensor) -> Tensor:
+    """float64 (...): E[x] in own units, clipped to the column's bounds, of mixtures of Gaussians of z (..., K)."""
+    mean = number.location + number.scale * centers.double()
+    spread = number.scale * scales.double()
+    low, high = _bent(number, number.low), _bent(number, number.high)
+    below, above = (low - mean) / spread, (high - mean) / spread
+
+    def part(sign: float) -> Tensor:
+        log_mass = _log_between(below - sign * spread, above - sign * spread)
+        return (sign * mean + spread.square() / 2 + log_mass).exp()
+
+    bent = part(1.0) if number.warp == "log" else (part(1.0) - part(-1.0)) / 2
+    inside = number.center * _log_between(below, above).exp() + number.spread * bent
+    inside = inside + torch.special.ndtr(below) * number.low if math.isfinite(number.low) else inside
+    inside = inside + torch.special.ndtr(-above) * number.high if math.isfinite(number.high) else inside
+    return (log_weights.double().exp() * inside).sum(-1).clamp(number.low, number.high)
+
+
+def _bent(number: Number, bound: float) -> float:
+    """u of a bound; where the logarithm has none, of what is next to its end."""
+    if number.warp == "log" and bound <= number.center:
+        return math.log(SMALLEST)
+    return float(number.warped(np.array(bound)))
+
+
+def _log_between(a: Tensor, b: Tensor) -> Tensor:
+    """log [Φ(b) - Φ(a)] for a <= b, in the tail where it keeps its digits."""
+    flip = a > 0
+    a, b = torch.where(flip, -b, a), torch.where(flip, -a, b)
+    upper, lower = torch.special.log_ndtr(b), torch.special.log_ndtr(a)
+    return upper + torch.log1p(-(lower - upper).clamp(max=0.0).exp())
+
+
+def _mean_of(number: Number, marginals: Any) -> Tensor:
+    """float64 (H,): E[x] in own units of marginals (H, 1)."""
+    if isinstance(marginals, GaussianMarginals):
+        center, scale = marginals.center[:, 0, None], marginals.scale[:, 0, None]
+        return own_mean(number, torch.zeros_like(center), center, scale)
+    if isinstance(marginals, GaussianMixtureMarginals):
+        return own_mean(number, marginals.log_weights[:, 0], marginals.centers[:, 0], marginals.scales[:, 0])
+    z = torch.stack([marginals.quantile((i + 0.5) / _LEVELS)[:, 0] for i in range(_LEVELS)])
+    return torch.from_numpy(number.decode(z.double().cpu().numpy(), rounded=False).mean(0))

@@ -1,6 +1,8 @@
-"""Who decides what to measure next: one small policy per line, for ``anyfill.evaluation.acquire_rows``.
+"""Who decides what to measure next: one small policy per line, for ``acquisition.acquire_rows``.
 
     Informed    argmax_j I(y; x_j | x_O) / cost_j, by the any-order estimator (SFARM eq. 15)
+    Quantiles   the same without joint draws (``anyfill.tables.quantiles``)
+    Calibrated  the same, held against rows that are known (``anyfill.tables.calibrated``)
     Latent      argmax_j of EDDI's reward through an encoder q(z | x_O) (Ma et al. 2019, eq. 8), per cost:
                 E KL(q(z | x_j, x_O) || q(z | x_O)) - E KL(q(z | y, x_j, x_O) || q(z | y, x_O))
     InOrder     one order for all rows (SING, if ``global_order`` found it)
@@ -9,6 +11,8 @@
 
 All expectations are over joint draws (x_U, y) ~ p(. | x_O) of the model. EDDI's published code divides by a standard
 deviation where the divergence of two normals has a variance; ``Latent`` has the variance.
+
+A chooser has one method: ``choose``, or ``reward`` if it can say what it expects of every candidate.
 """
 
 from dataclasses import dataclass
@@ -20,6 +24,7 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_count, require_positive
 from anyfill.evaluation.acquire import Information, averaged, gains, information, packs, with_one
 from anyfill.model import Model
+from anyfill.rows import Rows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +47,17 @@ class Standing:
     truth: Tensor
     context: Tensor | None = None
 
+    @classmethod
+    def of(cls, rows: Rows, known: Tensor, candidate: Tensor, target: Tensor) -> "Standing":
+        """That of rows of which this (B, N) is known."""
+        return cls(torch.where(known, rows.x, torch.zeros_like(rows.x)), known, candidate, target, rows.x, rows.context)
+
+    def take(self, rows: Tensor) -> "Standing":
+        """That of the rows at an index."""
+        context = None if self.context is None else self.context[rows]
+        parts = (self.x, self.known, self.candidate, self.target, self.truth)
+        return Standing(*(part[rows] for part in parts), context=context)
+
 
 class Choice(NamedTuple):
     """The variables to measure next.
@@ -55,6 +71,7 @@ class Choice(NamedTuple):
     gain: Tensor
 
 
+@runtime_checkable
 class Chooser(Protocol):
     """A way to choose what each row measures next."""
 
@@ -64,15 +81,27 @@ class Chooser(Protocol):
 
 
 @runtime_checkable
-class Rewarding(Protocol):
-    """A chooser that can say what it expects of every candidate."""
+class Rewarding(Chooser, Protocol):
+    """A chooser that can say what it expects of every candidate, and takes the best.
 
-    @property
-    def costs(self) -> tuple[float, ...] | None: ...
+    Attributes:
+        costs: N costs, those of targets unread; None = all alike.
+        min_gain: stop where no gain per cost is above this by its standard error; None = never.
+    """
+
+    costs: tuple[float, ...] | None = None
+    min_gain: float | None = None
 
     def reward(self, model: Model, standing: Standing, *, generator: Generator) -> Information:
         """The nats each candidate of each row is expected to tell."""
         ...
+
+    def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
+        reward = self.reward(model, standing, generator=generator)
+        cost = None if self.costs is None else torch.tensor(self.costs, dtype=torch.float64)
+        variable = reward.best(cost, self.min_gain)
+        gain = reward.value.gather(1, variable.clamp(min=0)[:, None])[:, 0]
+        return Choice(variable, torch.where(variable < 0, torch.nan, gain))
 
 
 @runtime_checkable
@@ -85,7 +114,7 @@ class Encoder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Informed:
+class Informed(Rewarding):
     """The variable that tells most about the target, per unit of cost.
 
     Attributes:
@@ -109,7 +138,7 @@ class Informed:
     def reward(self, model: Model, standing: Standing, *, generator: Generator) -> Information:
         return information(
             model,
-            draw_ahead(model, standing, self.samples, generator=generator, rows_per_pass=self.rows_per_pass),
+            _draw_ahead(model, standing, self.samples, self.rows_per_pass, generator),
             standing.known,
             standing.target,
             candidate=standing.candidate,
@@ -119,12 +148,9 @@ class Informed:
             rows_per_pass=self.rows_per_pass,
         )
 
-    def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
-        return best_choice(self.reward(model, standing, generator=generator), self.costs, self.min_gain)
-
 
 @dataclass(frozen=True, slots=True)
-class Latent:
+class Latent(Rewarding):
     """EDDI's reward: what x_j tells about a latent variable, less what it tells beside the target.
 
     It needs a network with ``posterior``; attributes as for ``Informed``.
@@ -140,21 +166,18 @@ class Latent:
         require_costs(self.costs)
 
     def reward(self, model: Model, standing: Standing, *, generator: Generator) -> Information:
-        drawn = draw_ahead(model, standing, self.samples, generator=generator, rows_per_pass=self.rows_per_pass)
+        drawn = _draw_ahead(model, standing, self.samples, self.rows_per_pass, generator)
         gain = torch.zeros(drawn.shape, dtype=torch.float64, device=drawn.device)
         for draw, row, j in packs(self.samples, standing.candidate, model, self.rows_per_pass):
             x, known = drawn[draw, row], standing.known[row]
             beside = known | standing.target[row]
-            moved, moved_beside = (_moved(model, x, with_one(told, j), told) for told in (known, beside))
+            moved, moved_beside = (_moved(model, x, with_one(before, j), before) for before in (known, beside))
             gain[draw, row, j] = moved - moved_beside
         return averaged(gain, standing.candidate)
 
-    def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
-        return best_choice(self.reward(model, standing, generator=generator), self.costs, self.min_gain)
-
 
 @dataclass(frozen=True, slots=True)
-class AtRandom:
+class AtRandom(Chooser):
     """Uniformly among what is left, each row for itself."""
 
     def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
@@ -164,7 +187,7 @@ class AtRandom:
 
 
 @dataclass(frozen=True, slots=True)
-class InOrder:
+class InOrder(Chooser):
     """The first variable of ``order`` that is left; where none is, stop."""
 
     order: tuple[int, ...]
@@ -184,26 +207,20 @@ class InOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Oracle:
+class Oracle(Rewarding):
     """The variable whose true value raises the log-probability of the true target most: greedy, and not allowed."""
 
     rows_per_pass: int | None = None
 
-    def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
-        gain = gains(
-            model,
-            standing.truth.unsqueeze(0),
-            standing.known,
-            standing.target,
-            standing.candidate,
-            context=standing.context,
-            rows_per_pass=self.rows_per_pass,
-        )[0]
-        return best_choice(Information(gain, torch.zeros_like(gain), standing.candidate, 1), None, None)
+    def reward(self, model: Model, standing: Standing, *, generator: Generator) -> Information:
+        truth, per_pass = standing.truth.unsqueeze(0), self.rows_per_pass
+        question = standing.known, standing.target, standing.candidate
+        gain = gains(model, truth, *question, context=standing.context, rows_per_pass=per_pass)[0]
+        return Information(gain, torch.zeros_like(gain), standing.candidate, 1)
 
 
-def draw_ahead(
-    model: Model, standing: Standing, samples: int, *, generator: Generator, rows_per_pass: int | None = None
+def _draw_ahead(
+    model: Model, standing: Standing, samples: int, rows_per_pass: int | None, generator: Generator
 ) -> Tensor:
     """(M, B, N): joint draws of the candidates and the target given what is known."""
     return model.given(standing.x, standing.known, standing.context).sample(
@@ -225,14 +242,6 @@ def _moved(model: Model, x: Tensor, after: Tensor, before: Tensor) -> Tensor:
     shift = (mean.double() - mean_before.double()) / scale_before
     ratio = scale / scale_before
     return (0.5 * (ratio**2 + shift**2 - 1.0) - ratio.log()).sum(1)
-
-
-def best_choice(reward: Information, costs: tuple[float, ...] | None, min_gain: float | None) -> Choice:
-    """The best candidate and its gain."""
-    cost = None if costs is None else torch.tensor(costs, dtype=torch.float64)
-    variable = reward.best(cost, min_gain)
-    gain = reward.value.gather(1, variable.clamp(min=0)[:, None])[:, 0]
-    return Choice(variable, torch.where(variable < 0, torch.nan, gain))
 
 
 def _first(allowed: Tensor, key: Tensor) -> Choice:

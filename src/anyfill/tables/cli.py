@@ -1,31 +1,46 @@
-"""The commands for tables: fit and fill here, and those of ``anyfill.tables.use``.
+"""The commands for tables: fit, fill, ask, next, score, sample, report.
 
-Thin: each reads its options, calls a function that does the work, and says in a few words what came of it. Results go
-to stdout, progress to stderr. Everything is imported when a command runs.
+Each reads its options, calls a function that does the work, and says in a few words what came of it. Results go to
+stdout, progress to stderr. Everything is imported when a command runs.
 """
 
-import tempfile
+import json
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
-from anyfill.tables.options import (
-    FORMATS,
-    Columns,
-    DataFile,
-    EngineName,
-    Missing,
-    OnUnknown,
-    Recipe,
-    Seed,
-    Statistic,
-    Steps,
-    TrainingRows,
-    Unknown,
-    require_target,
-)
-from anyfill.tables.use import ask, next_, report, sample, score
+FORMATS = "CSV, TSV, Parquet, Arrow/Feather or Excel, by its name"
+TRAINING_ROWS = 200_000
+MAX_NEXT_ROWS = 100
+"""Rows that ``anyfill next`` takes at a time."""
+
+
+Statistic = StrEnum("Statistic", {"mean": "mean", "median": "median", "mode": "mode"})
+EngineName = StrEnum("EngineName", {"processes": "processes", "dask": "dask", "ray": "ray", "none": "none"})
+Unknown = StrEnum("Unknown", {"error": "error", "missing": "missing"})
+
+ModelFolder = Annotated[Path, Argument(metavar="MODEL", help="Folder of a model made by anyfill fit.")]
+DataFile = Annotated[Path, Argument(metavar="DATA", help=f"The table: {FORMATS}.")]
+AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
+Seed = Annotated[int, Option(min=0, help="Seed of everything random.")]
+Missing = Annotated[
+    list[str] | None, Option(metavar="TOKEN", help="Also stands for a missing value in text; may be repeated.")
+]
+Recipe = Annotated[str, Option(help="Which kind of model; auto suits most tables.")]
+Columns = Annotated[
+    list[str] | None,
+    Option(
+        "--column",
+        metavar="NAME=KIND",
+        help="Say what a column is: number, number[0,1], int, bool, category, ordinal:low<mid<high, datetime, ignore. "
+        "May be repeated.",
+    ),
+]
+Steps = Annotated[int | None, Option(min=1, help="Training steps; by default as the recipe sees fit.")]
+MaxRows = Annotated[int, Option("--rows", min=1, help="Most rows to train on; longer files are sampled.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -44,18 +59,17 @@ def register(app: typer.Typer) -> None:
 
 def fit(
     data: DataFile,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model; an earlier one is replaced.")],
+    output: Annotated[Path, Option("-o", "--output", help="Folder for the model; an earlier one is replaced.")],
     recipe: Recipe = "auto",
     column: Columns = None,
     steps: Steps = None,
-    rows: TrainingRows = 200_000,
+    rows: MaxRows = TRAINING_ROWS,
     missing: Missing = None,
-    unknown: OnUnknown = Unknown.error,
+    unknown: Annotated[
+        Unknown, Option(help="What happens later to values that training never saw: an error, or they are missing.")
+    ] = Unknown.error,
     reference_rows: Annotated[
-        int,
-        typer.Option(
-            min=0, help="Rows of the table that the model keeps for `anyfill next`, 30 or more; 0 keeps none."
-        ),
+        int, Option(min=0, help="Rows of the table that the model keeps for `anyfill next`, 30 or more; 0 keeps none.")
     ] = 300,
     seed: Seed = 0,
 ) -> None:
@@ -64,54 +78,51 @@ def fit(
     Prints what each column was taken for; --column corrects that. Missing values are no obstacle: they are never told
     to the model and never asked.
     """
-    from anyfill.tables.arguments import overrides
-    from anyfill.tables.fit import fit_file
+    from anyfill.interface.output import require_place
+    from anyfill.tables.cli_values import read_columns, require_recipe
+    from anyfill.tables.file_model import TrainingRows
 
-    fit_file(
-        data,
-        output,
-        recipe=recipe,
-        columns=overrides(column or []),
-        steps=steps,
-        seed=seed,
-        missing=missing or [],
-        unknown=unknown.value,
-        rows=rows,
-        reference_rows=reference_rows,
-        say=typer.echo,
-        warn=_warn,
-    )
+    columns = read_columns(column or [])
+    require_recipe(recipe)
+    require_place(output)
+    training = TrainingRows.of(data, columns, rows=rows, missing=missing or (), seed=seed)
+    _describe(training, err=False)
+    settings = {"recipe": recipe, "steps": steps, "random_state": seed, "unknown": unknown.value}
+    training.fit(**settings, reference_rows=reference_rows).save(output)
     count = f"{reference_rows} rows" if reference_rows != 1 else "1 row"
     kept = f", with up to {count} of the table (--reference-rows 0: none)" if reference_rows else ""
     typer.echo(f"model saved in {output}{kept}")
 
 
+def _describe(training: Any, *, err: bool) -> None:
+    """What is trained on, on stdout or stderr, and what may be a mistake in it."""
+    typer.echo(f"{training.heading}\n", err=err)
+    typer.echo(f"{training.table.describe()}\n", err=err)
+    for name in training.row_numbers():
+        typer.echo(f"column {name!r} looks like a row number: --column {name}=ignore leaves it alone", err=True)
+
+
 def fill(
     sources: Annotated[
-        list[Path], typer.Argument(metavar="[MODEL] DATA", help="Folder of a model (left out: one is trained), table.")
+        list[Path], Argument(metavar="[MODEL] DATA", help="Folder of a model (left out: one is trained), table.")
     ],
-    output: Annotated[Path, typer.Option("-o", "--output", help=f"File for the filled table: {FORMATS}.")],
+    output: Annotated[Path, Option("-o", "--output", help=f"File for the filled table: {FORMATS}.")],
     draws: Annotated[
-        int,
-        typer.Option(min=0, help="Write every row so many times with draws of its holes; a column draw counts them."),
+        int, Option(min=0, help="Write every row so many times with draws of its holes; a column draw counts them.")
     ] = 0,
     intervals: Annotated[
         float | None,
-        typer.Option(help="Add columns NAME_low and NAME_high around filled numbers and dates: 0.9 holds 90 percent."),
+        Option(help="Add columns NAME_low and NAME_high around filled numbers and dates: 0.9 holds 90 percent."),
     ] = None,
-    statistic: Annotated[Statistic, typer.Option(help="Which value of its distribution a hole gets.")] = Statistic.mean,
-    engine: Annotated[
-        EngineName, typer.Option(help="Who does the work; the result is the same.")
-    ] = EngineName.processes,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="How many at a time; by default one for each core.")
-    ] = None,
-    chunk: Annotated[int, typer.Option(min=1, help="Rows in memory at a time, for each worker.")] = 8192,
-    address: Annotated[str | None, typer.Option(help="Address of a running Dask or Ray cluster.")] = None,
+    statistic: Annotated[Statistic, Option(help="Which value of its distribution a hole gets.")] = Statistic.mean,
+    engine: Annotated[EngineName, Option(help="Who does the work; the result is the same.")] = EngineName.processes,
+    workers: Annotated[int | None, Option(min=1, help="How many at a time; by default one for each core.")] = None,
+    chunk: Annotated[int, Option(min=1, help="Rows in memory at a time, for each worker.")] = 8192,
+    address: Annotated[str | None, Option(help="Address of a running Dask or Ray cluster.")] = None,
     recipe: Recipe = "auto",
     column: Columns = None,
     steps: Steps = None,
-    rows: TrainingRows = 200_000,
+    rows: MaxRows = TRAINING_ROWS,
     missing: Missing = None,
     seed: Seed = 0,
 ) -> None:
@@ -123,56 +134,172 @@ def fill(
 
     --recipe, --column, --steps and --rows are for training, when no MODEL is given.
     """
-    from anyfill.checks import refuse
-    from anyfill.tables.arguments import overrides
-    from anyfill.tables.engines import require_engine
-    from anyfill.tables.fit import fit_file, require_recipe
-    from anyfill.tables.folder import missing_tokens
-    from anyfill.tables.streaming import Filler, fill_file, names_of, numbers_with_holes, require_names
+    from dataclasses import replace
 
-    if len(sources) > 2:
+    from anyfill.checks import refuse
+    from anyfill.tables.cli_values import read_columns, require_recipe, require_target
+    from anyfill.tables.engines import require_engine
+    from anyfill.tables.file_model import TrainingRows
+    from anyfill.tables.files import names_of
+    from anyfill.tables.filling import PartFiller, fill_file, numbers_with_holes
+
+    *folder, data = sources
+    if len(folder) > 1:
         raise refuse("arguments", expected="MODEL and DATA, or DATA alone", got=len(sources))
-    if len(sources) == 2 and sources[0].is_file() and sources[1].is_dir():
+    if folder and folder[0].is_file() and data.is_dir():
         raise refuse("arguments", expected="the folder of the model first, MODEL DATA", got="the table first")
-    told = {"--recipe": recipe != "auto", "--column": column, "--steps": steps, "--rows": rows != 200_000}
-    for option, value in told.items():
-        if len(sources) == 2 and value:
+    training = {"--recipe": recipe != "auto", "--column": column, "--steps": steps, "--rows": rows != TRAINING_ROWS}
+    for option, value in training.items():
+        if folder and value:
             raise refuse(option, expected="none beside a MODEL, which is trained already", got="one")
     require_engine(engine.value, address)
-    data = sources[-1]
-    with tempfile.TemporaryDirectory(prefix="anyfill-") as made:
-        folder = sources[0] if len(sources) == 2 else Path(made) / "model"
-        # What is wanted is checked before anything is trained.
-        filler = Filler(str(folder.resolve()), statistic.value, draws, intervals, seed=seed)
-        require_target(output)
-        if len(sources) == 1:
-            if data.is_dir():
-                raise refuse("arguments", expected="MODEL and DATA, or DATA alone", got=f"the folder {data} alone")
-            columns = overrides(column or [])
-            require_recipe(recipe)
-            require_names(filler, names_of(data), ())
-            fit_file(
-                data,
-                folder,
-                recipe=recipe,
-                columns=columns,
-                steps=steps,
-                seed=seed,
-                missing=missing or [],
-                unknown="missing",  # rare values that the sample for training did not hold
-                rows=rows,
-                say=_warn,
-                warn=_warn,
-                check=lambda table: require_names(filler, table.names, numbers_with_holes(table)),
-            )
-        tokens = missing_tokens(folder, missing or [])
-        filler = Filler(filler.folder, statistic.value, draws, intervals, seed=seed, missing=tokens)
-        count, cells = fill_file(
-            filler, data, output, engine=engine.value, workers=workers, chunk=chunk, address=address
-        )
+    # What is wanted is checked before anything is trained.
+    place = str(folder[0].resolve()) if folder else ""
+    filler = PartFiller(place, statistic.value, draws, intervals, seed=seed, missing=tuple(missing or ()))
+    require_target(output)
+    if not folder:
+        if data.is_dir():
+            raise refuse("arguments", expected="MODEL and DATA, or DATA alone", got=f"the folder {data} alone")
+        columns = read_columns(column or [])
+        require_recipe(recipe)
+        filler.require_free(names_of(data))
+        read = TrainingRows.of(data, columns, rows=rows, missing=missing or (), seed=seed)
+        filler.require_free(read.table.names, numbers_with_holes(read.table))
+        _describe(read, err=True)
+        # Rare values that the sample for training did not hold are missing.
+        model = read.fit(recipe=recipe, steps=steps, random_state=seed, unknown="missing")
+        filler = replace(filler, model=model)
+    count, cells = fill_file(filler, data, output, engine=engine.value, workers=workers, chunk=chunk, address=address)
     what = f"{cells:,} cells of {count:,} rows filled" + (f", {draws} times" if draws else "")
     typer.echo(f"{what}: {output}")
 
 
-def _warn(words: str) -> None:
-    typer.echo(words, err=True)
+def ask(
+    model: ModelFolder,
+    want: Annotated[str, Option(help="Columns that are wanted: bmi,glucose.")],
+    given: Annotated[list[str] | None, Option(help="What is known: age=40,smoker=yes.")] = None,
+    level: Annotated[float, Option(help="Share of cases that the intervals hold.")] = 0.9,
+    as_json: AsJson = False,
+) -> None:
+    """Ask for some columns of one row, given others: values with intervals, levels with probabilities."""
+    from anyfill.checks import refuse
+    from anyfill.tables.cli_values import answer_json, names_in, read_given
+    from anyfill.tables.file_model import FileModel
+
+    fitted = FileModel.load(model).model
+    wanted = names_in(want)
+    if not wanted:
+        raise refuse("--want", expected="names of columns, such as bmi,glucose", got="none")
+    answer = fitted.ask(read_given(fitted.table_, given or []), wanted, level=level)
+    typer.echo(json.dumps(answer_json(answer, fitted.table_), indent=2) if as_json else str(answer))
+
+
+def next_(
+    model: ModelFolder,
+    row: Annotated[Path, Argument(metavar="ROW", help="A table with the row, or a few, as far as it is known.")],
+    target: Annotated[str, Option(help="What is to be learnt: one column, or several: y or y,z.")],
+    costs: Annotated[Path | None, Option(help='JSON file with the cost of each column, {"age": 0.5}; 1 else.')] = None,
+    samples: Annotated[
+        int, Option(min=2, help="How finely estimates are made: draws, or five times the points.")
+    ] = 200,
+    reference: Annotated[
+        Path | None, Option(help="A table of known rows to hold estimates against; else those the model kept.")
+    ] = None,
+    min_gain: Annotated[
+        float, Option("--min-gain", "--least-gain", help="Stop where nothing tells more nats than this.")
+    ] = 0.0,
+    as_json: AsJson = False,
+    missing: Missing = None,
+    seed: Seed = 0,
+) -> None:
+    """Rank what could be measured next by how much it is expected to tell about a target, per cost.
+
+    Gains are expected nats of information with their standard errors, held against what measuring told in rows that are
+    known, where there are enough of them. Columns with a value in ROW are known already.
+    """
+    from anyfill.checks import refuse
+    from anyfill.tables.cli_values import names_in, rankings, read_costs
+    from anyfill.tables.file_model import FileModel, rows_of
+    from anyfill.tables.files import read_table
+
+    loaded = FileModel.load(model, missing or ())
+    fitted = loaded.model
+    with rows_of(row.name):
+        frame = loaded.frame(read_table(row))
+    if len(frame) > MAX_NEXT_ROWS:
+        raise refuse(f"rows of {row}", expected=f"at most {MAX_NEXT_ROWS}", got=len(frame))
+    price = None if costs is None else read_costs(costs, fitted.table_)
+    held = None
+    if reference is not None:
+        with rows_of(reference.name):
+            held = loaded.frame(read_table(reference))
+            fitted.table_.encode(held, unknown=fitted.unknown)  # refuses what cannot be read
+    with rows_of(row.name):
+        found = fitted.next_feature(
+            frame, names_in(target), costs=price, samples=samples, min_gain=min_gain, seed=seed, reference=held
+        )
+    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else rankings(found))
+
+
+def score(
+    model: ModelFolder,
+    data: DataFile,
+    output: Annotated[Path | None, Option("-o", "--output", help="File for the scores of all rows and cells.")] = None,
+    top: Annotated[int, Option(min=0, help="How many rows are shown.")] = 10,
+    missing: Missing = None,
+    seed: Seed = 0,
+) -> None:
+    """Show the most surprising rows, and in each the most surprising cells with what the model expects there.
+
+    Surprise is in nats above what is usual for a row, or a cell, of this table: 0 is usual.
+    """
+    from anyfill.tables.cli_values import require_target
+    from anyfill.tables.file_model import FileModel
+    from anyfill.tables.scoring import score_file
+
+    if output is not None:
+        require_target(output)
+    for one in score_file(FileModel.load(model, missing or ()), data, top=top, seed=seed, target=output):
+        typer.echo(f"row {one.row}: {one.surprise:.1f} nats above usual")
+        for cell in one.cells:
+            typer.echo(f"    {cell.column} = {cell.value}, expected {cell.expected} ({cell.surprise:+.1f} nats)")
+    if output is not None:
+        typer.echo(f"scores of all rows and cells: {output}")
+
+
+def sample(
+    model: ModelFolder,
+    output: Annotated[Path, Option("-o", "--output", help=f"File for the rows: {FORMATS}.")],
+    count: Annotated[int, Option("-n", "--rows", min=1, help="How many rows.")] = 1000,
+    seed: Seed = 0,
+) -> None:
+    """Draw new rows like those of the table the model was trained on."""
+    from anyfill.tables.cli_values import require_target
+    from anyfill.tables.file_model import FileModel
+
+    require_target(output)
+    FileModel.load(model).sample_file(output, count, seed=seed)
+    typer.echo(f"{count:,} rows: {output}")
+
+
+def report(
+    model: ModelFolder,
+    data: DataFile,
+    output: Annotated[Path, Option("-o", "--output", help="HTML file for the report.")],
+    target: Annotated[str | None, Option(help="Also show how fast this column is learnt by measuring.")] = None,
+    rows: Annotated[int, Option(min=10, help="Most rows to look at; longer files are sampled.")] = 2000,
+    missing: Missing = None,
+    seed: Seed = 0,
+) -> None:
+    """Write a page about a table and its model: columns, holes, observed and filled values, calibration, accuracy.
+
+    One file that needs nothing else. For calibration, a tenth of the cells that are there are hidden and asked back:
+    use rows that the model was not trained on.
+    """
+    from anyfill.tables.cli_values import require_target
+    from anyfill.tables.file_model import FileModel
+    from anyfill.tables.report import write_report
+
+    require_target(output, (".html", ".htm"))
+    write_report(FileModel.load(model, missing or ()), data, output, rows=rows, target_column=target, seed=seed)
+    typer.echo(f"report: {output}")

@@ -18,6 +18,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pandas.api.types import infer_dtype
 
 from anyfill.checks import refuse
 from anyfill.tables.columns import (
@@ -27,7 +28,7 @@ from anyfill.tables.columns import (
     Value,
     as_chunks,
     dictionary_parts,
-    flavour,
+    listed,
     plain,
     present,
     without_tokens,
@@ -57,8 +58,8 @@ def numpy_cells(name: str, dtype: np.dtype[Any], answers: Array, column: Array, 
         info = np.iinfo(dtype)
         return _whole(_numbers(name, answers), int(info.min), int(info.max)).astype(dtype)
     if kind == "f":
-        most = float(np.finfo(dtype).max)
-        return np.clip(_numbers(name, answers), -most, most).astype(dtype)
+        maximum = float(np.finfo(dtype).max)
+        return np.clip(_numbers(name, answers), -maximum, maximum).astype(dtype)
     if kind in "mM":
         return _moments(_numbers(name, answers), dtype)
     if kind == "U":
@@ -91,12 +92,9 @@ def arrow_cells(name: str, dtype: Any, answers: Array) -> Any:
     if types.is_timestamp(dtype) or types.is_duration(dtype):
         ticks = _whole(_numbers(name, answers) * PER_SECOND[dtype.unit], *_INT64)
         return pa.array(ticks, type=pa.int64()).cast(dtype)
-    if types.is_date32(dtype):
+    if types.is_date(dtype):
         days = _whole(_numbers(name, answers) / DAY, -(2**31), 2**31 - 1)
-        return pa.array(days.astype(np.int32)).cast(dtype)
-    if types.is_date64(dtype):
-        days = _whole(_numbers(name, answers) / DAY, -(2**31), 2**31 - 1)
-        return pa.array(days * DAY * 1_000).cast(dtype)
+        return pa.array(days.astype(np.int32)).cast(pa.date32()).cast(dtype)
     if types.is_null(dtype):
         raise refuse(f"column {name!r}", expected="a column with a type to write to", got="one of nulls only")
     return pa.array(_words(name, answers), type=dtype)
@@ -147,8 +145,8 @@ def dictionary_array(name: str, codes: Array, levels: Sequence[Any], dtype: Any)
     try:
         indices = pa.array(codes, mask=codes < 0).cast(dtype.index_type)
     except pa.ArrowInvalid:
-        most = f"as many levels as {dtype.index_type} can count"
-        raise refuse(f"column {name!r}", expected=most, got=len(levels)) from None
+        expected = f"as many levels as {dtype.index_type} can count"
+        raise refuse(f"column {name!r}", expected=expected, got=len(levels)) from None
     return pa.DictionaryArray.from_arrays(indices, pa.array(levels, type=dtype.value_type), ordered=dtype.ordered)
 
 
@@ -171,8 +169,8 @@ def _codes(name: str, levels: Sequence[Any], answers: Array) -> list[int]:
     number = {plain(level): code for code, level in enumerate(levels)}
     for answer in answers:
         if answer not in number:
-            known = ", ".join(map(repr, list(number)[:10])) + (", …" if len(number) > 10 else "")
-            raise refuse(f"answer for column {name!r}", expected=f"one of its levels ({known})", got=repr(answer))
+            expected = f"one of its levels ({listed(list(number))})"
+            raise refuse(f"answer for column {name!r}", expected=expected, got=repr(answer))
     return [number[answer] for answer in answers]
 
 
@@ -187,22 +185,19 @@ def _numbers(name: str, answers: Array) -> Array:
     try:
         numbers = np.asarray(answers, dtype=np.float64)
     except (TypeError, ValueError):
-        raise refuse(f"answers for column {name!r}", expected="numbers", got=_sample(answers)) from None
+        got = listed(answers.tolist(), maximum=3)
+        raise refuse(f"answers for column {name!r}", expected="numbers", got=got) from None
     if np.isinf(numbers).any():
         raise refuse(f"answer for column {name!r}", expected="a finite number", got="inf")
     return numbers
 
 
-def _sample(answers: Array) -> str:
-    return ", ".join(map(repr, answers[:3].tolist())) + (", …" if len(answers) > 3 else "")
-
-
-def _whole(numbers: Array, least: int, most: int) -> Array:
-    """Rounded numbers within [least, most] as int64, or uint64 where that is needed."""
+def _whole(numbers: Array, minimum: int, maximum: int) -> Array:
+    """Rounded numbers within [minimum, maximum] as int64, or uint64 where that is needed."""
     rounded = np.rint(numbers)
-    above, below = rounded >= float(most), rounded <= float(least)
-    whole = np.where(above | below, 0.0, rounded).astype(np.uint64 if least == 0 else np.int64)
-    whole[above], whole[below] = most, least
+    above, below = rounded >= float(maximum), rounded <= float(minimum)
+    whole = np.where(above | below, 0.0, rounded).astype(np.uint64 if minimum == 0 else np.int64)
+    whole[above], whole[below] = maximum, minimum
     return whole
 
 
@@ -217,16 +212,16 @@ def _moments(seconds: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _decimal(number: float, precision: int, scale: int) -> Decimal:
-    most = (Decimal(10) ** precision - 1).scaleb(-scale, Context(prec=precision + 2))
+    maximum = (Decimal(10) ** precision - 1).scaleb(-scale, Context(prec=precision + 2))
     exact = Decimal(repr(number)).quantize(
         Decimal(1).scaleb(-scale), rounding=ROUND_HALF_EVEN, context=Context(prec=400, Emax=999, Emin=-999)
     )
-    return max(-most, min(most, exact))
+    return max(-maximum, min(maximum, exact))
 
 
 def _objects(name: str, answers: Array, cells: Array) -> Array:
     """Answers (M,) as objects of the type that the present ``cells`` have."""
-    what = flavour(cells)
+    what = infer_dtype(cells, skipna=True)
     made: list[Any]
     if what in ("integer", "floating", "mixed-integer-float"):
         numbers = _numbers(name, answers)

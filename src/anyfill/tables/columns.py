@@ -13,7 +13,7 @@ codes and levels before anything is looked at, so the work per cell is an index.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -22,6 +22,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 from pandas.api.types import infer_dtype
 
 from anyfill.checks import refuse
@@ -30,8 +31,12 @@ MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", "<
 """What stands for a missing value in a column of text (spaces around it do not matter)."""
 
 Array = np.ndarray[Any, np.dtype[Any]]
+Floats = NDArray[np.float64]
 Kind = Literal["number", "bool", "text", "datetime"]
 Value = str | bool | int | float
+"""What a level may be: anything JSON can keep."""
+Unknown = Literal["error", "missing"]
+"""What happens to a cell that a model cannot know: it is refused, or counts as missing."""
 
 PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 DAY = 86_400
@@ -65,6 +70,12 @@ class Column:
     def present(self) -> Array:
         """bool (rows,), True = the value exists."""
         return present(self.values)
+
+    def require(self, fits: Array, expected: str) -> None:
+        """Refuse the first cell that is False in ``fits`` (rows,)."""
+        if not fits.all():
+            row = int(fits.argmin())
+            raise refuse(f"column {self.name!r}, row {row}", expected=expected, got=repr(tidy(self.values[row])))
 
 
 def present(values: Array) -> Array:
@@ -117,6 +128,32 @@ def plain(level: Any) -> Value:
     return value if isinstance(value, str | bool | int | float) else str(value)
 
 
+def plain_cells(series: nw.Series[Any]) -> list[Any]:
+    """The cells of a series as Python has them, None = missing."""
+    cells = np.empty(len(series), dtype=object)
+    cells[:] = series.to_list()
+    cells[~present(cells)] = None
+    return cells.tolist()
+
+
+def tidy(value: Any) -> Value:
+    """A cell as a plain Python value; whole numbers as int."""
+    value = value.item() if isinstance(value, np.generic) else value
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def listed(values: Sequence[Any], form: Callable[[Any], str] = repr, between: str = ", ", maximum: int = 10) -> str:
+    """The first of these for people."""
+    return between.join(map(form, values[:maximum])) + (between + "…" if len(values) > maximum else "")
+
+
+def require_once(what: str, names: Sequence[Any], expected: str = "each of them once") -> None:
+    """Refuse names of which one stands there twice."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise refuse(what, expected=expected, got=f"{twice!r} twice")
+
+
 def unfit(name: str, dtype: object) -> ValueError:
     """The refusal of a column whose dtype has no kind."""
     return refuse(f"column {name!r}", expected=WANTED, got=dtype)
@@ -128,11 +165,6 @@ def without_tokens(values: Array, missing: Collection[str]) -> Array:
     cells[:] = [None if isinstance(cell, str) and cell.strip() in missing else cell for cell in values]
     cells[~present(cells)] = None
     return cells
-
-
-def flavour(cells: Array) -> str:
-    """What the present ones of objects (rows,) all are, in the words of ``pandas.api.types.infer_dtype``."""
-    return infer_dtype(cells, skipna=True)
 
 
 def _read_pandas(name: str, series: Any, tokens: frozenset[str]) -> Column:
@@ -165,7 +197,7 @@ def as_chunks(series: Any) -> Any:
 
 
 def _read_arrow(name: str, cells: Any, tokens: frozenset[str], *, closed: bool) -> Column:
-    """The column that chunks of Arrow are; the levels of a dictionary are told only if they are ``closed``."""
+    """The column that chunks of Arrow are; the levels of a dictionary count only if they are ``closed``."""
     dtype: Any = cells.type
     types = pa.types
     if types.is_dictionary(dtype):
@@ -228,7 +260,7 @@ def _spell(codes: Array, words: Array, tokens: frozenset[str]) -> Array:
 def _read_objects(name: str, values: Array, tokens: frozenset[str]) -> Column:
     """The column that Python objects (rows,) are."""
     cells = without_tokens(values, tokens)
-    what = flavour(cells)
+    what = infer_dtype(cells, skipna=True)
     if what in _NUMBERS:
         try:
             numbers = cells.astype(np.float64)

@@ -19,8 +19,8 @@ rows (the same for both) or, over repeated splits, whole splits. Few splits (bel
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, fields
+from typing import Literal
 
 import torch
 from torch import Generator, Tensor
@@ -29,6 +29,31 @@ from torch.nn.functional import pad
 from anyfill.checks import refuse, require_count
 
 Metric = Literal["rmse", "nll", "error"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Acquired:
+    """Where B rows stand after one step.
+
+    Attributes:
+        step: t, from 0 (before the first measurement).
+        steps: T, the most there can be.
+        known: bool (B, N), given or measured.
+        chosen: int64 (B,), what was just measured; -1 = nothing.
+        gain: float64 (B,), the nats it was expected to tell; NaN where nobody said.
+        cost: float64 (B,), spent so far.
+        squared_error, log_prob, wrong: float64 (B,), how well the target is predicted (see ``Curves``).
+    """
+
+    step: int
+    steps: int
+    known: Tensor
+    chosen: Tensor
+    gain: Tensor
+    cost: Tensor
+    squared_error: Tensor
+    log_prob: Tensor
+    wrong: Tensor
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,20 +77,20 @@ class Curves:
     wrong: Tensor
 
     @classmethod
+    def of(cls, steps: Sequence[Acquired]) -> "Curves":
+        """The curves of rows that went through these steps, the first before any measurement."""
+        parts = [torch.stack([getattr(step, field.name) for step in steps], 1) for field in fields(cls)]
+        chosen, gain = (part[:, 1:] for part in parts[:2])
+        return cls(chosen, gain, *parts[2:]).extended(steps[0].steps)
+
+    @classmethod
     def joined(cls, parts: Sequence["Curves"]) -> "Curves":
         """All rows of several curves; shorter ones stay flat to the end of the longest."""
         if not parts:
             raise refuse("parts", expected="one at least", got="none")
         steps = max(part.steps for part in parts)
         more = [part.extended(steps) for part in parts]
-        return cls(
-            torch.cat([part.chosen for part in more]),
-            torch.cat([part.gain for part in more]),
-            torch.cat([part.cost for part in more]),
-            torch.cat([part.squared_error for part in more]),
-            torch.cat([part.log_prob for part in more]),
-            torch.cat([part.wrong for part in more]),
-        )
+        return cls(*(torch.cat([getattr(part, field.name) for part in more]) for field in fields(cls)))
 
     def extended(self, steps: int) -> "Curves":
         """The same curves over ``steps`` steps, flat at the end."""
@@ -75,14 +100,8 @@ class Curves:
         def flat(values: Tensor) -> Tensor:
             return torch.cat([values, values[:, -1:].expand(-1, extra)], 1)
 
-        return Curves(
-            pad(self.chosen, (0, extra), value=-1),
-            pad(self.gain, (0, extra), value=torch.nan),
-            flat(self.cost),
-            flat(self.squared_error),
-            flat(self.log_prob),
-            flat(self.wrong),
-        )
+        moves = pad(self.chosen, (0, extra), value=-1), pad(self.gain, (0, extra), value=torch.nan)
+        return Curves(*moves, *map(flat, (self.cost, self.squared_error, self.log_prob, self.wrong)))
 
     def __len__(self) -> int:
         return len(self.chosen)
@@ -110,8 +129,10 @@ class Curves:
 
     def per_row(self, metric: Metric) -> Tensor:
         """float64 (B, T + 1): what is averaged over rows (the square, for "rmse")."""
-        _check(metric)
-        return {"rmse": self.squared_error, "nll": -self.log_prob, "error": self.wrong}[metric]
+        found = {"rmse": self.squared_error, "nll": -self.log_prob, "error": self.wrong}
+        if metric not in found:
+            raise refuse("metric", expected=" or ".join(map(repr, found)), got=repr(metric))
+        return found[metric]
 
     def area(self, metric: Metric = "rmse") -> float:
         """Trapezoid under the curve, per step."""
@@ -128,15 +149,15 @@ class Curves:
 
     def area_by_cost(self, metric: Metric = "rmse", budget: float | None = None) -> float:
         """Mean of the metric over all budgets from 0 to ``budget`` (by default the most that any row spends)."""
-        most = float(self.cost.max()) if budget is None else budget
+        limit = float(self.cost.max()) if budget is None else budget
         values, start = self.per_row(metric), self.per_row(metric)[:, 0].mean()
-        if not most > 0:
+        if not limit > 0:
             return float(_read(metric, start))
         paid, order = self.cost[:, 1:].flatten().sort()
         change = (values.diff(dim=1) / len(self)).flatten()[order]  # of the mean over rows, in order of money spent
         level = torch.cat([start[None], start + change.cumsum(0)])
-        edge = pad(pad(paid, (1, 0)).clamp(max=most), (0, 1), value=most)
-        return float((_read(metric, level) * edge.diff()).sum() / most)
+        edge = pad(pad(paid, (1, 0)).clamp(max=limit), (0, 1), value=limit)
+        return float((_read(metric, level) * edge.diff()).sum() / limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +241,3 @@ def _trapezoid(curve: Tensor) -> Tensor:
     if curve.shape[-1] == 1:
         return curve[..., 0]
     return torch.trapezoid(curve, dim=-1) / (curve.shape[-1] - 1)
-
-
-def _check(metric: str) -> None:
-    if metric not in get_args(Metric):
-        raise refuse("metric", expected=" or ".join(repr(one) for one in get_args(Metric)), got=repr(metric))

@@ -20,13 +20,12 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import narwhals as nw
-import numpy as np
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
 from anyfill.checks import refuse
-from anyfill.tables.columnar import Parts, regroup
-from anyfill.tables.columns import present
+from anyfill.tables.columns import plain_cells, present, require_once
+from anyfill.tables.typed_files import Sink, Tables, regroup
 
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 1 << 18
@@ -72,13 +71,11 @@ def sniff(path: Path, delimiter: str | None = None) -> tuple[Dialect, list[str]]
     lines = io.StringIO(text, newline="")
     names = next(row for row in csv.reader(iter(lines.readline, ""), delimiter=chosen) if row)
     newline = "\r\n" if text[: lines.tell()].endswith("\r\n") else "\n"  # of the header: a cell may hold the other
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise refuse(f"header of {path}", expected="each name once", got=f"{twice!r} twice")
+    require_once(f"header of {path}", names, "each name once")
     return Dialect(chosen, newline, sample.startswith(codecs.BOM_UTF8)), names
 
 
-def read_delimited(path: Path, rows: int, delimiter: str | None = None) -> Parts:
+def read_delimited(path: Path, rows: int, delimiter: str | None = None) -> Tables:
     """Data frames of pandas with text in every cell, of ``rows`` rows (the last one of fewer)."""
     dialect, names = sniff(path, delimiter)
     size = max(path.stat().st_size, 1)
@@ -100,7 +97,7 @@ def read_delimited(path: Path, rows: int, delimiter: str | None = None) -> Parts
         _require_closed_quotes(path, dialect)
 
 
-class DelimitedSink:
+class DelimitedSink(Sink):
     """Writes tables as text into a file, one after the other, under one header."""
 
     def __init__(self, file: BinaryIO, dialect: Dialect, *, packed: bool) -> None:
@@ -124,10 +121,6 @@ class DelimitedSink:
         if self._packed is not None:
             self._packed.close()
 
-    def abandon(self) -> None:
-        """Let go of the file, which is not wanted any more."""
-        self.close()
-
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
@@ -136,14 +129,6 @@ class _Lines:
 
     def write(self, line: str) -> int:
         return self.text.write(line if self.newline == "\r\n" else line[:-2] + self.newline)
-
-
-def plain_cells(series: nw.Series[Any]) -> list[Any]:
-    """The cells of a column as Python has them, None = missing."""
-    cells = np.empty(len(series), dtype=object)
-    cells[:] = series.to_list()
-    cells[~present(cells)] = None
-    return cells.tolist()
 
 
 def _spelt(series: nw.Series[Any]) -> list[Any]:

@@ -1,6 +1,6 @@
 """Who does the work: this process, further processes, Dask or Ray. All give the same results in the same order.
 
-A function (picklable, pure) is called on parts of a table. At most two parts for each worker are under way, so memory
+A pure function is called on parts of a table. At most two parts for each worker are under way, so memory
 does not grow with the number of parts, and results come in the order of the parts. Every worker computes with one
 thread: sums then have one order, and the same bits, everywhere.
 
@@ -21,24 +21,17 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, get_args
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Literal, get_args
 
 import torch
 
 from anyfill.checks import refuse, require_count
 from anyfill.interface.threads import threads
+from anyfill.tables.files import Part
 
 Engine = Literal["processes", "dask", "ray", "none"]
 Call = Callable[[Any, int], Any]
-
-
-class Work(NamedTuple):
-    """A part of a table: its rows, the number of the first one, and the share of the table up to its end."""
-
-    frame: Any
-    start: int
-    share: float
 
 
 def cores() -> int:
@@ -57,16 +50,24 @@ def require_engine(engine: str, address: str | None = None) -> None:
 
 
 def in_order(
-    engine: Engine, call: Call, parts: Iterable[Work], *, workers: int | None = None, address: str | None = None
+    engine: Engine,
+    call: Call,
+    parts: Iterable[Part],
+    *,
+    workers: int | None = None,
+    address: str | None = None,
+    sent: Callable[[], AbstractContextManager[Call]] | None = None,
 ) -> Generator[tuple[Any, float]]:
     """``call(part.frame, part.start)`` for each part in order, with its share.
 
     Args:
         engine: who calls.
-        call: picklable; depends on nothing but its arguments.
+        call: depends on nothing but its arguments.
         parts: read as they are needed.
         workers: how many parts at a time; by default one for each core.
         address: of a running Dask scheduler or Ray cluster, instead of a local one.
+        sent: what other processes call, for as long as they work, instead of ``call``; must be picklable, as ``call``
+            if there is none. Not asked for where all is done here.
     """
     require_engine(engine, address)
     workers = cores() if workers is None else workers
@@ -79,8 +80,9 @@ def in_order(
             for part in work:
                 yield call(part.frame, part.start), part.share
         return
-    with {"processes": _processes, "dask": _dask, "ray": _ray}[engine](workers, address) as (submit, collect):
-        yield from _bounded(call, work, submit, collect, 2 * workers)
+    pool = {"processes": _processes, "dask": _dask, "ray": _ray}[engine]
+    with nullcontext(call) if sent is None else sent() as remote, pool(workers, address) as (submit, collect):
+        yield from _bounded(remote, work, submit, collect, 2 * workers)
 
 
 def alone(call: Call, frame: Any, start: int) -> Any:
@@ -91,7 +93,7 @@ def alone(call: Call, frame: Any, start: int) -> Any:
 
 
 def _bounded(
-    call: Call, parts: Iterator[Work], submit: Callable[..., Any], collect: Callable[[Any], Any], ahead: int
+    call: Call, parts: Iterator[Part], submit: Callable[..., Any], collect: Callable[[Any], Any], ahead: int
 ) -> Generator[tuple[Any, float]]:
     """Results in order, never more than ``ahead`` parts under way."""
     waiting: deque[tuple[Any, float]] = deque()

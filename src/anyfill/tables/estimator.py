@@ -8,7 +8,7 @@
     model.next_feature(frame, "outcome")            # which missing cell to measure next
     model.score_samples(frame)                      # log p of what is there
 
-A missing value is never told and never asked; what is filled is what the model says of it given the present values of
+A missing value is neither given nor asked; what is filled is what the model says of it given the present values of
 its own row. A row's answer depends on these values and its seed alone, not on the rows that come with it: to that end
 rows are computed in blocks of one size, on one thread (see ``anyfill.samplers.rowwise``).
 
@@ -16,6 +16,7 @@ Columns are taken by position, as scikit-learn does, and must have the names and
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
@@ -29,36 +30,50 @@ from anyfill.checks import require_count
 from anyfill.evaluation import LogProb
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.rows import Rows
-from anyfill.tables.aligned import written_like
 from anyfill.tables.answers import Statistic
-from anyfill.tables.ask import Names, ask_row
-from anyfill.tables.filler import Filler
+from anyfill.tables.ask import Answer, Names, ask_row
+from anyfill.tables.filler import Filler, empty_like
 from anyfill.tables.frames import Frame
-from anyfill.tables.input import read_frame
-from anyfill.tables.measure import next_features, with_target
-from anyfill.tables.new_rows import empty_like
+from anyfill.tables.inputs import (
+    accepting_holes,
+    as_configured,
+    read_frame,
+    read_like,
+    require_enough_reference,
+    require_level,
+    require_settings,
+    seed_of,
+    warn_of_ignored,
+)
+from anyfill.tables.measure import ROWS, NextFeature, kept_rows, next_features, with_target
 from anyfill.tables.pooling import PooledEstimate, pool
-from anyfill.tables.questions import Answer, NextFeature
-from anyfill.tables.reference import ROWS, kept_rows
+from anyfill.tables.recipes import train
 from anyfill.tables.saving import load_estimator, save_estimator
-from anyfill.tables.scikit import accepting_holes, as_configured, read_like
 from anyfill.tables.scores import score_cells, score_columns
-from anyfill.tables.settings import require_enough_reference, require_level, require_settings, seed_of
 from anyfill.tables.table import Table
-from anyfill.tables.training import train, warn_of_ignored
 from anyfill.training import StepReport
 
 
 class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """A model of the rows of a table: fills, samples, scores, and says what to measure next.
 
-    Takes data frames of pandas, polars and pyarrow, arrays, and lists; gives back what it was given. The kinds of
-    columns (numbers, whole numbers, booleans, categories, dates) are inferred in ``fit``, and
-    ``print(model.table_.describe())`` shows them.
+    Takes data frames of pandas, polars and pyarrow, arrays, lists, and paths of files (.csv, .parquet, .xlsx …); gives
+    back what it was given, of a file a data frame. The kinds of columns (numbers, whole numbers, booleans, categories,
+    dates) are inferred in ``fit``, and shown with the fitted model.
 
-    Example::
-
-        filled = TableModel(random_state=0).fit_transform(frame)
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"height": [1.6, 1.7, 1.8, None, 1.9], "weight": [60.0, 70.0, 80.0, 85.0, None]})
+    >>> model = TableModel(recipe="gaussian", random_state=0).fit(frame)
+    >>> model.transform(frame).round(2).iloc[3].tolist()
+    [1.85, 85.0]
+    >>> print(model.ask({"height": 1.75}, "weight"))  # doctest: +ELLIPSIS
+    given height = 1.75
+      weight  7...
+    >>> model
+    TableModel(random_state=0, recipe='gaussian')
+    column  kind    missing  what is known of it
+    height  number    20.0%  0 to 1.975
+    weight  int       20.0%  0 to 92
 
     Args:
         recipe: how to model it: auto, fast, gaussian, one-pass, mlp-ardm, mlp-mac, sfarm, ace, ace-mac, vae or miwae
@@ -69,7 +84,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             their likeliest level. A mean is rounded where the column holds whole numbers (by its dtype, or in a data
             frame by its values); an array of floats keeps it as it is.
         unknown: what a level that ``fit`` has not seen, or text where there should be a number, comes to in later
-            tables: "error", or "missing" (the cell is not told to the model, and stays as it is).
+            tables: "error", or "missing" (the model does not see the cell, and it stays as it is).
         steps: the most optimizer steps; None = by the size of the table.
         random_state: of training and of draws.
         reference_rows: the most training rows that the model keeps, and saves, for ``next_feature``; 0 = none, else
@@ -81,7 +96,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     Attributes:
         model_: the trained ``anyfill.Model`` of standardised rows.
         linear_: the plain joint Gaussian that means are drawn towards (recipe auto), or None.
-        reference_: the rows it keeps, as the model sees them (``anyfill.tables.reference``), or None.
+        reference_: the rows it keeps, as the model sees them (``anyfill.tables.measure``), or None.
         table_: the columns, an ``anyfill.tables.table.Table``.
         recipe_: the recipe that was fitted.
         empty_: a pandas data frame without rows: the dtypes of the table that was fitted.
@@ -123,10 +138,14 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "TableModel":
         """Learn the table X, holes and all; ``y`` is not used (a target to predict is one more column of X)."""
+        return self.fit_table(X)
+
+    def fit_table(self, X: Any, table: Table | None = None) -> "TableModel":
+        """The same where somebody has looked at the columns already: ``table`` is what they are."""
         require_settings(vars(self))
         require_enough_reference(self.reference_rows)
         frame = read_frame(self, X, reset=True)
-        table = Table.of(frame, self.columns)
+        table = Table.of(frame, self.columns) if table is None else table
         warn_of_ignored(table)
         rows, seed = table.encode(frame), self._seed(None)
         self.model_, self.linear_, self.n_iter_ = train(self, table, rows, seed=seed)
@@ -179,7 +198,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         They mean nothing at present cells. Means that ``transform`` fills in may be drawn further, towards ``linear_``.
         ``table_.decode_column(j, z)`` turns values into own units. All rows are computed in one pass of their own size.
         """
-        return self.model_.given(*self._filler.told(self._rows(X)[1])).marginals()
+        return self.model_.given(*self._filler.given(self._rows(X)[1])).marginals()
 
     def log_prob(self, X: Any, asked: Names = None, given: Names = None, own_units: bool = True) -> LogProb:
         """log p(asked | given) of each row, in nats; missing cells are neither asked nor given.
@@ -216,7 +235,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """What is likely, given some values: ``print(model.ask({"age": 40}, ["bmi"]))``.
 
         Args:
-            given: for names of columns their values; a missing one is not told.
+            given: for names of columns their values; a missing one is not given.
             want: names of columns; by default all that are not given.
             level: of intervals.
             draws: how many joint draws of the wanted columns to add.
@@ -239,7 +258,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Which missing cell of each row is expected to tell most about the target, per unit of its cost.
 
         The expected gain is the mutual information I(target; x_j | present cells of the row), held against what x_j
-        told in reference rows (``anyfill.evaluation.Calibrated``) where 30 at least have the cells that the row has,
+        told in reference rows (``anyfill.tables.calibrated``) where 30 at least have the cells that the row has,
         the target and x_j; else a plain estimate (``anyfill.evaluation.information``). The answer says which. Values of
         the target that X may hold are not looked at.
 
@@ -278,6 +297,25 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """The model that ``save`` kept in a folder; CheckpointError (a ValueError) if there is none."""
         return load_estimator(cls, folder, device)
 
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        said = super().__repr__(N_CHAR_MAX)
+        return f"{said}\n{self.table_.describe()}" if hasattr(self, "table_") else said
+
+    def _repr_html_(self) -> str:  # pyright: ignore[reportIncompatibleMethodOverride]
+        if not hasattr(self, "table_"):
+            return f"<pre>{escape(repr(self))}</pre>"
+        shares = self.table_.missing or [None] * len(self.table_.columns)
+        lines = [
+            f"<tr><td>{escape(column.name)}</td><td>{escape(column.label)}</td>"
+            f"<td>{'' if share is None else f'{share:.1%}'}</td></tr>"
+            for column, share in zip(self.table_.columns, shares)
+        ]
+        head = "<tr><th>column</th><th>kind</th><th>missing</th></tr>"
+        return f"<p><code>{escape(super().__repr__())}</code></p><table>{head}{''.join(lines)}</table>"
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
     def __sklearn_tags__(self) -> Any:
         return accepting_holes(super().__sklearn_tags__())
 
@@ -290,7 +328,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """What answers in cells like those of X, X as columns, and encoded."""
         frame, rows = self._rows(X)
         check_is_fitted(self)
-        return Filler(self.model_, written_like(self.table_, frame), self.linear_), frame, rows
+        return Filler(self.model_, self.table_.written_like(frame), self.linear_), frame, rows
 
     def _rows(self, X: Any) -> tuple[Frame, Rows]:
         """X as columns under the names of ``table_``, and encoded."""

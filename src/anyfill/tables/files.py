@@ -1,4 +1,4 @@
-"""Tables in files: read as a whole or in parts, written in parts and as a whole or not at all.
+"""Tables in files: read as a whole, in parts or some rows of it; written in parts, as a whole or not at all.
 
     .csv .txt .csv.gz .txt.gz   text; the delimiter is found out        -> pandas, every cell as the text it is
     .tsv .tsv.gz                text between tabs                       -> the same
@@ -6,32 +6,36 @@
     .feather .arrow .ipc        Arrow                                   -> pyarrow
     .xlsx                       Excel (the extra ``excel``)             -> pandas
 
-``read_chunks`` holds one part at a time, however long the file is (Excel files are read as a whole). ``open_writer``
-writes beside the target under another name, and renames at the very end: a run that fails, or is stopped, leaves the
-target as it was and nothing else behind.
+``read_parts`` holds one part at a time, however long the file is (Excel files are read as a whole). ``sample_file``
+gives every row a random key and keeps the rows with the smallest keys, in the order of the file: the same seed keeps
+the same rows, whatever the size of the parts. ``open_writer`` writes beside the target under another name, and renames
+at the very end: a run that fails, or is stopped, leaves the target as it was and nothing else behind.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import narwhals as nw
+import numpy as np
 
 from anyfill.checks import refuse, require_count
 from anyfill.disk import whole_file
-from anyfill.tables.columnar import (
+from anyfill.interface.progress import metered
+from anyfill.tables.delimited import DelimitedSink, Dialect, read_delimited, sniff
+from anyfill.tables.typed_files import (
     ArrowSink,
     ParquetSink,
-    Parts,
-    count_arrow,
-    count_parquet,
+    SheetSink,
+    Sink,
+    Tables,
     joined,
     read_arrow,
     read_parquet,
+    read_sheet,
 )
-from anyfill.tables.delimited import DelimitedSink, Dialect, read_delimited, sniff
-from anyfill.tables.sheets import SheetSink, read_sheet
 
 Format = Literal["delimited", "tabs", "parquet", "arrow", "excel"]
 
@@ -48,11 +52,11 @@ ROWS = 50_000
 
 def format_of(path: str | Path) -> Format:
     """The format that the end of a file's name stands for; ValueError if it stands for none."""
-    name = Path(path).name.lower()
-    for suffix, kind in _SUFFIXES.items():
-        if name.endswith(suffix):
-            return kind
-    raise refuse(f"file {path}", expected=f"a name that ends in one of {' '.join(_SUFFIXES)}", got=Path(path).name)
+    name = Path(path).name
+    suffix = next(filter(name.lower().endswith, _SUFFIXES), None)
+    if suffix is None:
+        raise refuse(f"file {path}", expected=f"a name that ends in one of {' '.join(_SUFFIXES)}", got=name)
+    return _SUFFIXES[suffix]
 
 
 def read_table(path: str | Path, *, sheet: str | int | None = None) -> Any:
@@ -62,30 +66,18 @@ def read_table(path: str | Path, *, sheet: str | int | None = None) -> Any:
         path: of the file.
         sheet: for Excel: name or number (from 0) of the sheet; the first one by default.
     """
-    return joined(list(read_chunks(path, sheet=sheet)))
+    return joined([part.frame for part in read_parts(path, sheet=sheet)])
 
 
-class Chunks(Iterator[Any]):
-    """The parts of a file one after the other, as data frames.
+class Part(NamedTuple):
+    """A part of a table: its rows, the number of the first one, and the share of the file up to its end, 0 to 1."""
 
-    Attributes:
-        fraction: the share of the file that has been read so far, 0 to 1, for a progress bar.
-    """
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-        self.fraction = 0.0
-
-    def __next__(self) -> Any:
-        frame, self.fraction = next(self._parts)
-        return frame
-
-    def close(self) -> None:
-        """Stop reading before the end."""
-        self._parts.close()
+    frame: Any
+    start: int
+    share: float
 
 
-def read_chunks(path: str | Path, rows: int = ROWS, *, sheet: str | int | None = None) -> Chunks:
+def read_parts(path: str | Path, rows: int = ROWS, *, sheet: str | int | None = None) -> Generator[Part]:
     """A file in parts of ``rows`` rows (the last one of fewer), never more than one of them in memory.
 
     Args:
@@ -97,34 +89,71 @@ def read_chunks(path: str | Path, rows: int = ROWS, *, sheet: str | int | None =
     kind = format_of(path)
     if sheet is not None and kind != "excel":
         raise refuse("sheet", expected="an Excel file", got=Path(path).name)
-    return Chunks(_parts(_present(path), kind, rows, sheet))
+    return _numbered(_tables(_present(path), kind, rows, sheet))
 
 
-def count_rows(path: str | Path) -> int | None:
-    """The number of rows where the file itself knows it (Parquet, Arrow), otherwise None."""
-    match format_of(path):
-        case "parquet":
-            return count_parquet(_present(path))
-        case "arrow":
-            return count_arrow(_present(path))
-        case _:
-            return None
+def _numbered(tables: Tables) -> Generator[Part]:
+    start = 0
+    for frame, share in tables:
+        yield Part(frame, start, share)
+        start += len(frame)
 
 
-class Sink(Protocol):
-    """What a format does with the tables of one file."""
+def metered_parts(path: Path, rows: int, description: str) -> Generator[Part]:
+    """The parts of a file, while it is shown how far it is read."""
+    return metered(((part, part.share) for part in read_parts(path, rows)), description)
 
-    def write(self, frame: nw.DataFrame[Any]) -> None:
-        """Append the rows of a frame."""
-        ...
 
-    def close(self) -> None:
-        """Write what is still held; the file itself stays open."""
-        ...
+def names_of(path: str | Path) -> tuple[str, ...]:
+    """The names of a file's columns, which is read no further."""
+    part = next(parts := read_parts(path, 1), None)
+    parts.close()
+    return () if part is None else tuple(map(str, nw.from_native(part.frame, eager_only=True).columns))
 
-    def abandon(self) -> None:
-        """Let go of the file, which is not wanted any more."""
-        ...
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sampled:
+    """Rows of a file: a data frame of them, their numbers (from 0), and how many rows the file has."""
+
+    frame: Any
+    rows: np.ndarray[Any, np.dtype[np.int64]]
+    total: int
+
+
+def sample_file(path: Path, rows: int, *, seed: int, chunk: int = ROWS) -> Sampled:
+    """At most ``rows`` rows of a file, evenly; no more than twice as many are ever in memory, and one part.
+
+    Args:
+        path: of the file.
+        rows: how many to keep.
+        seed: of the choice.
+        chunk: rows read at a time.
+    """
+    require_count("rows", rows)
+    generator = np.random.Generator(np.random.Philox(seed))
+    frames: list[Any] = []
+    keys = np.empty(0)
+    numbers = np.empty(0, dtype=np.int64)
+    total = 0
+    for part in metered_parts(path, chunk, f"reading {path.name}"):
+        total = part.start + len(part.frame)
+        frames.append(part.frame)
+        keys = np.concatenate([keys, generator.random(len(part.frame))])
+        numbers = np.concatenate([numbers, np.arange(part.start, total)])
+        if len(keys) > 2 * rows:
+            frames, keys, numbers = _smallest(frames, keys, numbers, rows)
+    frames, keys, numbers = _smallest(frames, keys, numbers, rows)
+    return Sampled(joined(frames), numbers, total)
+
+
+def _smallest(frames: list[Any], keys: Any, numbers: Any, rows: int) -> tuple[list[Any], Any, Any]:
+    if len(keys) <= rows:
+        return frames, keys, numbers
+    kept = np.sort(np.argpartition(keys, rows - 1)[:rows])
+    whole = nw.from_native(joined(frames), eager_only=True)[kept].to_native()
+    if hasattr(whole, "reset_index"):
+        whole = whole.reset_index(drop=True)
+    return [whole], keys[kept], numbers[kept]
 
 
 class Writer:
@@ -164,12 +193,9 @@ def open_writer(path: str | Path, *, like: str | Path | None = None) -> Generato
         like: a file of text whose delimiter, ends of lines and byte order mark the new one shall have.
     """
     kind = format_of(path)
-    target = Path(path).resolve()
-    if target.is_dir():
-        raise refuse(f"{path}", expected="the name of a file", got="a folder")
     dialect = _dialect(kind, like)
     with whole_file(path) as file:
-        sink = _sink(file, kind, target, dialect)
+        sink = _sink(file, kind, Path(path).resolve(), dialect)
         try:
             writer = Writer(sink)
             yield writer
@@ -191,12 +217,10 @@ def _present(path: str | Path) -> Path:
     return file
 
 
-def _parts(file: Path, kind: Format, rows: int, sheet: str | int | None) -> Parts:
+def _tables(file: Path, kind: Format, rows: int, sheet: str | int | None) -> Tables:
     match kind:
-        case "delimited":
-            yield from read_delimited(file, rows)
-        case "tabs":
-            yield from read_delimited(file, rows, "\t")
+        case "delimited" | "tabs":
+            yield from read_delimited(file, rows, "\t" if kind == "tabs" else None)
         case "excel":
             frame = read_sheet(file, sheet)
             for start in range(0, len(frame), rows):

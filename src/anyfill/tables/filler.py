@@ -1,9 +1,15 @@
-"""A trained model and the columns of its table together: the caller's frames in, the same frames with answers out."""
+"""A trained model and the columns of its table together: the caller's frames in, the same frames with answers out.
+
+**New rows** have the dtypes of the table that the model was trained on, which is kept as a pandas data frame without
+rows (``empty_like``). Cells of Python objects have no dtype to follow, and whole numbers and booleans of numpy none
+that could be missing: such columns are what their values are.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import torch
@@ -15,19 +21,12 @@ from anyfill.interface.threads import threads
 from anyfill.model import Model
 from anyfill.rows import Rows
 from anyfill.samplers.rowwise import row_keys, sample_rowwise, seed_keys, told_apart
-from anyfill.tables.answers import (
-    Statistic,
-    decoded,
-    open_cells,
-    quantiles,
-    spread_in_rest,
-    summary,
-    whole_columns,
-)
+from anyfill.tables.answers import Statistic, decoded, open_cells, quantiles, spread_in_rest, summary, whole_columns
+from anyfill.tables.column_writing import write_series
+from anyfill.tables.columns import present
 from anyfill.tables.frames import Frame
 from anyfill.tables.linear import Linear
-from anyfill.tables.new_rows import frame_like
-from anyfill.tables.table import Ignored, Table
+from anyfill.tables.table import Category, Datetime, Ignored, Number, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +47,7 @@ class Filler:
         tensors = [*self.model.parameters(), *self.model.buffers()]
         return tensors[0].device if tensors else torch.device("cpu")
 
-    def told(self, rows: Rows) -> tuple[Tensor, Tensor]:
+    def given(self, rows: Rows) -> tuple[Tensor, Tensor]:
         """Values and what is known (B, N), where the model lives."""
         here = rows.to(self.device)
         return here.x, here.present
@@ -62,8 +61,8 @@ class Filler:
         """The frame with a single answer in every hole."""
         index = self._holed(frame)
         with threads(1):
-            told = self.told(_taken(rows, index))
-            z = summary(self.model, self.table, *told, statistic, self.linear).cpu()
+            given = self.given(_taken(rows, index))
+            z = summary(self.model, self.table, *given, statistic, self.linear).cpu()
         whole = whole_columns(self.table, frame)
         return self._filled(
             frame, index, z, lambda j, some: decoded(self.table, j, some, statistic=statistic, whole=whole[j])
@@ -74,7 +73,7 @@ class Filler:
     ) -> list[Any]:
         """n frames with holes drawn jointly; see ``TableModel.sample``."""
         index = self._holed(frame)
-        x, known = self.told(_taken(rows, index))
+        x, known = self.given(_taken(rows, index))
         if row_seeds is None:
             keys = told_apart(row_keys(x, known, seed))
         else:
@@ -93,19 +92,24 @@ class Filler:
         index = self._holed(frame)
         with threads(1):
             levels = ((1 - level) / 2, (1 + level) / 2)
-            ends = quantiles(self.model, self.table, *self.told(_taken(rows, index)), levels)
+            ends = quantiles(self.model, self.table, *self.given(_taken(rows, index)), levels)
         low, high = (self._filled(frame, index, end.cpu(), self._decoded) for end in ends)
         return low, high
 
     def new_rows(self, n: int, seed: int, empty: pd.DataFrame | None = None) -> pd.DataFrame:
-        """n rows drawn from nothing, with the dtypes of ``empty``."""
+        """n rows drawn from nothing, with the dtypes of ``empty``, or what suits the kind of columns that it lacks."""
         x, known = self.nothing(n)
         keys = seed_keys(torch.arange(n, device=x.device), seed)
         with threads(1):
             drawn = sample_rowwise(self.model, x, known, open_cells(self.table, known), keys=keys)
         drawn = spread_in_rest(self.table, drawn, keys)[0].cpu()
-        cells = {name: decoded(self.table, j, drawn[:, j]) for j, name in enumerate(self.table.names)}
-        return frame_like(self.table, cells, empty)
+        dtypes: dict[str, Any] = {} if empty is None else dict(empty.dtypes)
+        return pd.DataFrame(
+            {
+                name: _series(self.table, j, decoded(self.table, j, drawn[:, j]), dtypes.get(name))
+                for j, name in enumerate(self.table.names)
+            }
+        )
 
     def _modelled(self, frame: Frame) -> list[tuple[int, Any]]:
         """Numbers and cells of the columns that are modelled."""
@@ -141,3 +145,41 @@ def _taken(rows: Rows, index: Tensor) -> Rows:
     if len(index) == len(rows):
         return rows
     return Rows(rows.x.index_select(0, index), rows.present.index_select(0, index))
+
+
+def empty_like(frame: Frame) -> pd.DataFrame:
+    """No rows, but the columns of a frame as pandas has them, under their names as text."""
+    if isinstance(frame.native, np.ndarray):
+        return pd.DataFrame(np.empty((0, len(frame.names)), dtype=frame.native.dtype), columns=list(frame.names))
+    empty: Any = nw.from_native(frame.native, eager_only=True).head(0).to_pandas().reset_index(drop=True)
+    empty.columns = list(frame.names)
+    sparse = {name: dtype.subtype for name, dtype in empty.dtypes.items() if isinstance(dtype, pd.SparseDtype)}
+    return empty.astype(sparse)
+
+
+def _series(table: Table, j: int, values: NDArray[Any], dtype: Any) -> Any:
+    """Cells (B,) of column j, as ``Table.decode`` gives them, with this dtype."""
+    name, there = table.names[j], present(values)
+    kind = dtype.kind if isinstance(dtype, np.dtype) else ""
+    if dtype is None or kind == "O" or (kind in ("i", "u", "b") and not there.all()):
+        cells = _plain(table, j, values)
+        return cells if kind != "O" or isinstance(cells, pd.DatetimeIndex) else pd.Series(cells).astype(object)
+    if kind:
+        start = 0 if kind in "iub" else None
+        blank: Any = pd.Series(start, index=range(len(values)), dtype=dtype)
+    else:
+        blank = pd.Series(pd.array([None] * len(values), dtype=dtype))
+    rows = np.flatnonzero(there)
+    return write_series(name, nw.from_native(blank, series_only=True), rows, values[rows], ())
+
+
+def _plain(table: Table, j: int, values: NDArray[Any]) -> Any:
+    """Values of column j as pandas keeps them."""
+    column, number = table.columns[j], table.number(j)
+    if isinstance(column, Datetime) and column.format is None:
+        return pd.to_datetime(np.round(values * 1e6).astype(np.int64), unit="us")
+    # Of a date these are seconds, which are not its cells.
+    whole = number is not None and (number.step == 1 or (number.whole and isinstance(column, Number)))
+    if number is not None and whole and not number.text and bool(np.all(np.abs(values) < 2**53)):
+        return values.astype(np.int64)
+    return values.astype(bool) if isinstance(column, Category) and column.cells == "bool" else values

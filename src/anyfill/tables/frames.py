@@ -1,11 +1,11 @@
 """Any table a caller has, as columns of plain arrays, and back as the caller's own type.
 
 ``Frame.of`` takes a data frame of pandas, polars or pyarrow (through narwhals), an array, rows or columns as lists.
-``Frame.filled`` gives the same thing back with some cells replaced: type, dtypes, index, names and their order, and
-every cell that is not a hole, stay as they are. Lists have no dtypes to keep and come back as a pandas data frame.
+``Frame.put`` gives the same thing back with some cells replaced: type, dtypes, index, names and their order, and
+all other cells, stay as they are. Lists have no dtypes to keep and come back as a pandas data frame.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from anyfill.checks import refuse
 from anyfill.tables.column_writing import numpy_cells, write_series
-from anyfill.tables.columns import MISSING_TOKENS, Array, Column, present, read_array, read_series
+from anyfill.tables.columns import MISSING_TOKENS, Array, Column, listed, present, read_array, read_series, require_once
 
-__all__ = ["MISSING_TOKENS", "Column", "Frame", "append_columns"]
+__all__ = ["MISSING_TOKENS", "Column", "Frame", "append_columns", "blank"]
 
 _TABLE = "a data frame of pandas, polars or pyarrow, a 2-d array, a list of rows, or names with their values"
 
@@ -73,31 +73,6 @@ class Frame:
     def __getitem__(self, name: str) -> Column:
         return self.columns[self._index(name)]
 
-    def filled(self, answers: Mapping[str, Array], holes: Mapping[str, Array]) -> Any:
-        """The caller's table with answers in the holes.
-
-        Args:
-            answers: for names of columns, values (rows,) as in ``Column.values``; only those in holes are looked at.
-                Where an answer is itself missing, the cell stays as it is.
-            holes: for names of columns, bool (rows,), True = replace this cell. Other columns stay as they are.
-        """
-        written: dict[str, tuple[Array, Array]] = {}
-        for name, hole in holes.items():
-            self._index(name)
-            where = np.asarray(hole)
-            if where.dtype != bool or where.shape != (self.rows,):
-                raise refuse(f"holes of column {name!r}", expected=f"bool ({self.rows},)", got=_form(where))
-            if not where.any():
-                continue
-            if name not in answers:
-                raise refuse("answers", expected=f"values for column {name!r}, which has holes", got="none")
-            values = np.asarray(answers[name])
-            if values.shape != (self.rows,):
-                raise refuse(f"answers for column {name!r}", expected=f"({self.rows},)", got=values.shape)
-            rows = np.flatnonzero(where)
-            written[name] = rows, values[rows]
-        return self.put(written)
-
     def put(self, cells: Mapping[str, tuple[Array, Array]]) -> Any:
         """The caller's table with other cells.
 
@@ -108,9 +83,8 @@ class Frame:
         written: dict[int, tuple[Array, Array]] = {}
         for name, (rows, answers) in cells.items():
             there = present(answers)
-            some = (rows, answers) if there.all() else (rows[there], answers[there])
-            if len(some[0]):
-                written[self._index(name)] = some
+            if there.any():
+                written[self._index(name)] = (rows, answers) if there.all() else (rows[there], answers[there])
         return self._written(written)
 
     def take(self, rows: slice | Sequence[int] | Array) -> "Frame":
@@ -124,25 +98,9 @@ class Frame:
         columns = tuple(replace(column, values=column.values[rows]) for column in self.columns)
         return replace(self, columns=columns, rows=len(columns[0].values), native=native)
 
-    def select(self, names: Iterable[str]) -> "Frame":
-        """The columns with these names, in that order."""
-        order = [self._index(name) for name in names]
-        if not order:
-            raise refuse("names of columns", expected="at least one", got="none")
-        if isinstance(self.native, np.ndarray):
-            native: Any = self.native[:, order]
-        else:
-            native = self._back(_wrapped(self.native)[:, order])
-        return replace(self, columns=tuple(self.columns[j] for j in order), native=native)
-
-    def append_columns(self, extra: Mapping[str, Array]) -> Any:
-        """The caller's table with further columns of numbers or text (rows,) behind its own."""
-        return append_columns(self.native, extra)
-
     def _index(self, name: str) -> int:
         if name not in self.names:
-            known = ", ".join(self.names[:10]) + (", …" if len(self.columns) > 10 else "")
-            raise refuse("name of a column", expected=f"one of {known}", got=repr(name))
+            raise refuse("name of a column", expected=f"one of {listed(self.names, str)}", got=repr(name))
         return self.names.index(name)
 
     def _back(self, frame: nw.DataFrame[Any]) -> Any:
@@ -206,12 +164,20 @@ def append_columns(native: Any, extra: Mapping[str, Array]) -> Any:
     return wrapped if isinstance(native, nw.DataFrame) else wrapped.to_native()
 
 
+def blank(native: Any, hidden: Mapping[str, Array]) -> Any:
+    """A data frame with nulls where ``hidden``, bool (rows,) for names of columns, is True."""
+    wrapped = _wrapped(native)
+    for name, cells in hidden.items():
+        keep = nw.new_series("keep", ~cells, nw.Boolean(), backend=wrapped.implementation)
+        kept = wrapped.select(nw.col(name).alias("cells"), keep=keep).select(
+            nw.when(nw.col("keep")).then(nw.col("cells"))
+        )
+        wrapped = wrapped.with_columns(kept["cells"].alias(name))
+    return wrapped.to_native()
+
+
 def _wrapped(native: Any) -> nw.DataFrame[Any]:
     return nw.from_native(native, eager_only=True)
-
-
-def _form(values: Array) -> str:
-    return f"{values.dtype} {values.shape}"
 
 
 def _table(data: Any, names: Sequence[str] | None) -> Any:
@@ -274,9 +240,7 @@ def _names(names: Sequence[str] | None, count: int) -> list[str]:
 def _require_distinct(names: Sequence[str]) -> None:
     if not names:
         raise refuse("table", expected="at least one column", got="none")
-    if len(set(names)) != len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise refuse("names of columns", expected="each of them once", got=f"{twice!r} twice")
+    require_once("names of columns", names)
 
 
 def _listed(rows: Sequence[Any], names: Sequence[str] | None) -> Any:

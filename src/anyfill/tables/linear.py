@@ -5,30 +5,46 @@ in own units a plain joint Gaussian errs elsewhere than the model, and the mean 
 
     mean_j = (1 - w_j) E_model[x_j | known] + w_j E_gaussian[x_j | known]
 
-with w_j in [0, 1] by cells that neither had seen (``anyfill.tables.linear_fit``). Only means that are filled
-in are corrected like this; distributions, intervals and draws are the model's alone.
+Only means that are filled in are corrected like this; distributions, intervals and draws are the model's alone.
+
+**Weights** are by cells that neither has seen: for each fold of cells a Gaussian is fitted without it. With a the
+model's mean of a left-out cell, b the Gaussian's and x its value, all in own standard deviations, the squared error
+sum (x - a - w (b - a))^2 is least at
+
+    w_j = sum (b - a)(x - a) / sum (b - a)^2,
+
+over the cells of column j, drawn towards that of all columns as if ``PRIOR_CELLS`` more cells had said so, and clipped
+to [0, ``MAX_WEIGHT``]. The model's part here has fewer members than it will have (``weighing.Unseen``), so w errs
+upwards a little.
 """
 
 import base64
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from anyfill.likelihoods import Categorical, Gaussian, Mixed
 from anyfill.model import Model
-from anyfill.networks import embed
-from anyfill.questions.question import Factorization
-from anyfill.tables.cells import read_cells
-from anyfill.tables.gaussian import GaussianJoint
-from anyfill.tables.table import Table
+from anyfill.rows import Rows
+from anyfill.tables.cells import mean_of_part, read_cells, read_parameters
+from anyfill.tables.cross_fit import Unseen
+from anyfill.tables.gaussian_em import gaussian_em_model, gaussian_model
+from anyfill.tables.gaussian_joint import GaussianJoint
+from anyfill.tables.table import Ignored, Table
 
 Floats = NDArray[np.float64]
 FARTHEST = 1e3
-"""Values are told to the Gaussian as at most so many deviations away."""
+"""Values are given to the Gaussian as at most so many deviations away."""
+MAX_FEATURES = 64
+"""The most features (numbers count one, categories one for each level) for which lines are fitted."""
+MIN_CELLS = 200
+"""With fewer left-out cells nothing is known about the weights."""
+PRIOR_CELLS = 50.0
+MAX_WEIGHT = 0.75
+_LARGE = 1e100  # own units beyond this are left to the warps
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,8 +79,8 @@ class Linear:
 
     def expected(self, table: Table, x: Tensor, known: Tensor, asked: Tensor) -> Tensor:
         """float32 (B, N): what the Gaussian expects of asked numbers, in its own standard units."""
-        told = straightened(table, x, known, self.location, self.scale)
-        return read_cells(self.model, table, told, known, asked, lambda _, marginals: marginals.mean()[:, 0])[0]
+        plain = straightened(table, x, known, self.location, self.scale)
+        return read_cells(self.model, table, plain, known, asked, lambda _, marginals: marginals.mean()[:, 0])[0]
 
     def to(self, device: torch.device) -> "Linear":
         """The same elsewhere."""
@@ -81,17 +97,10 @@ class Linear:
     def from_json(cls, table: Table, kept: dict[str, str]) -> "Linear":
         """What ``to_json`` made; ValueError or KeyError if it is nothing of that kind."""
         parts = {name: np.frombuffer(base64.b64decode(text), dtype="<f8").copy() for name, text in kept.items()}
-        joint, likelihood = untrained(table.sizes)
-        mean = torch.from_numpy(parts["mean"])
+        model = gaussian_model(table.sizes)
+        joint, mean = cast(GaussianJoint, model.network), torch.from_numpy(parts["mean"])
         joint.set_moments(mean, torch.from_numpy(parts["covariance"]).view(len(mean), len(mean)))
-        model = Model(joint, likelihood, factorizations=(Factorization.DIRECT, Factorization.ANY_ORDER)).eval()
         return cls(model, parts["location"], parts["scale"], parts["weight"])
-
-
-def untrained(sizes: tuple[int, ...]) -> tuple[GaussianJoint, Mixed]:
-    """The network and the likelihood that ``anyfill.recipes.gaussian_em_model`` makes for these columns."""
-    likelihood = Mixed(tuple(Categorical(size) if size else Gaussian() for size in sizes))
-    return GaussianJoint(embed.Mixed(sizes), len(sizes), likelihood.width), likelihood
 
 
 def straightened(table: Table, x: Tensor, known: Tensor, location: Floats, scale: Floats) -> Tensor:
@@ -105,3 +114,91 @@ def straightened(table: Table, x: Tensor, known: Tensor, location: Floats, scale
                 plain = np.clip(np.nan_to_num((own - location[j]) / scale[j]), -FARTHEST, FARTHEST)
             out[:, j] = torch.from_numpy(plain).to(out)
     return torch.where(known, out, torch.zeros_like(out))
+
+
+def fit_linear(table: Table, rows: Rows, unseen: Unseen) -> Linear | None:
+    """The Gaussian of all rows with its weights; None where the table is too wide or too small, or nothing is gained.
+
+    Args:
+        table: the columns.
+        rows: their values, as the model was trained on them.
+        unseen: what the model says of cells that it has not seen.
+    """
+    features = sum(size or 1 for size in table.sizes)
+    numbers = [j for j in range(len(table.columns)) if table.number(j) is not None]
+    if features > MAX_FEATURES or len(unseen.row) < MIN_CELLS or not numbers:
+        return None
+    units = _units(table, rows)
+    if units is None:
+        return None
+    location, scale = units
+    plain = straightened(table, rows.x, rows.present, location, scale)
+    own, other, truth = _answers(table, rows, plain, unseen, location, scale)
+    weight = _weights(own, other, truth, unseen.variable.numpy(), numbers, len(table.columns))
+    if not weight.any():
+        return None
+    return Linear(gaussian_em_model(Rows(plain, rows.present), table.sizes), location, scale, weight)
+
+
+def _units(table: Table, rows: Rows) -> tuple[Floats, Floats] | None:
+    """Mean and deviation (N,) of the present values of each number; None if some are too large to reckon with."""
+    location, scale = np.zeros(len(table.columns)), np.ones(len(table.columns))
+    for j, column in enumerate(table.columns):
+        number, here = table.number(j), rows.present[:, j]
+        if number is None or isinstance(column, Ignored) or not bool(here.any()):
+            continue
+        own = number.decode(rows.x[here, j].double().numpy(), rounded=False)
+        if not (np.isfinite(own).all() and np.abs(own).max() < _LARGE):
+            return None
+        location[j], deviation = own.mean(), own.std()
+        scale[j] = deviation if deviation > 0 else 1.0
+    return location, scale
+
+
+def _answers(
+    table: Table, rows: Rows, plain: Tensor, unseen: Unseen, location: Floats, scale: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """(H,) each, in own standard deviations: the model's mean, the Gaussian's, and the value of each left-out cell."""
+    variable = unseen.variable
+    z = read_parameters(unseen.likelihood, table, variable, unseen.params, mean_of_part)
+    x = unseen.x[unseen.row, variable]
+    own, truth = np.zeros(len(z)), np.zeros(len(z))
+    other = torch.zeros(len(z), dtype=torch.float64)
+    for j in range(len(table.columns)):
+        number, cells = table.number(j), (variable == j).nonzero()[:, 0].numpy()
+        if number is not None and len(cells):
+            for out, values in ((own, z), (truth, x)):
+                decoded = number.decode(values[cells].double().numpy(), rounded=False)
+                out[cells] = (decoded - location[j]) / scale[j]
+    asked = torch.zeros_like(unseen.given)
+    asked[unseen.row, variable] = True
+    is_number = torch.tensor([table.number(j) is not None for j in range(len(table.columns))])
+    for fold in unseen.fold.unique().tolist():
+        model = gaussian_em_model(Rows(plain, rows.present & (unseen.folds != fold)), table.sizes)
+        chosen = (unseen.fold == fold).nonzero()[:, 0]
+        linear = Linear(model, location, scale, np.ones(len(location)))
+        answer = torch.zeros(len(unseen.x), len(location))
+        answer[chosen] = linear.expected(table, unseen.x[chosen], unseen.given[chosen], asked[chosen] & is_number)
+        of_fold = unseen.fold[unseen.row] == fold
+        other[of_fold] = answer[unseen.row[of_fold], variable[of_fold]].double()
+    return own, other.numpy(), truth
+
+
+def _weights(
+    own: Floats, other: Floats, truth: Floats, variable: NDArray[np.int64], numbers: list[int], count: int
+) -> Floats:
+    """(N,): w_j of each column of numbers; 0 elsewhere."""
+    weight = np.zeros(count)
+    good = np.isfinite(own) & np.isfinite(other) & np.isin(variable, numbers)
+    apart, error = np.where(good, other - own, 0.0), np.where(good, truth - own, 0.0)
+    total = float((apart**2).sum())
+    if total == 0.0:
+        return weight
+    common = float(np.clip((apart * error).sum() / total, 0.0, MAX_WEIGHT))
+    for j in numbers:
+        cells = good & (variable == j)
+        amount = float((apart[cells] ** 2).sum())
+        if amount > 0.0:
+            prior = PRIOR_CELLS * amount / cells.sum()
+            weight[j] = np.clip(((apart * error)[cells].sum() + prior * common) / (amount + prior), 0.0, MAX_WEIGHT)
+    return weight

@@ -21,7 +21,7 @@ grid) and there are at least 30 loose values to tell.
 **Location and scale** are of u. W = the loose values and each anchor once: however inflated, an anchor counts once.
 Both are winsorised at median ± 6 robust standard deviations of W (the larger of IQR / 1.349 and the central 90 % over
 3.290), so that outliers have a bounded say; then location = mean(u) and scale² = (var(u) + var(W)) / 2, the same thing
-twice for an ordinary column. The scale grows until no anchor (a sentinel such as 999, told to a network often) is more
+twice for an ordinary column. The scale grows until no anchor (a sentinel such as 999, shown to a network often) is more
 than 20 scales out, and no value more than 10^5.
 
 **Bounds.** All values are anchors: [min, max]. Otherwise low = 0 if no value is negative, else min - range / 4;
@@ -35,12 +35,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from anyfill.tables.numbers import LOG_FLOOR, MAX_ANCHORS, SMALLEST, Floats, Number
+from anyfill.tables.columns import Floats
+from anyfill.tables.numbers import LOG_FLOOR, MAX_ANCHORS, SMALLEST, Number
 
-WIDEST_GRID = 2000
-ANCHOR_SHARE, ANCHOR_LEAST = 0.015, 3
+MAX_GRID = 2000
+ANCHOR_SHARE, MIN_AT_ANCHOR = 0.015, 3
 ABOVE_NEIGHBOURS, NEIGHBOURS, CHANCE = 4, 5, 1.5
-LEAST_LOOSE = 30
+MIN_LOOSE = 30
 GAIN, GAIN_OVER_GRID = 0.15, 0.5
 FENCE = 6.0
 FAR_OUT = 1000.0
@@ -82,28 +83,30 @@ def infer_number(
 
 def _infer(values: Floats, grid: str, unit: float, warps: bool, from_zero: bool) -> Number:
     distinct, counts = np.unique(values, return_counts=True)
-    least, most = float(distinct[0]), float(distinct[-1])
-    span, largest = most - least, max(abs(least), abs(most))
+    minimum, maximum = float(distinct[0]), float(distinct[-1])
+    span, largest = maximum - minimum, max(abs(minimum), abs(maximum))
     whole = unit > 0 and grid != "never" and largest / unit < _EXACT and bool(np.all(distinct % unit == 0))
-    step = unit if whole and (span <= WIDEST_GRID * unit or grid == "always") else 0.0
+    step = unit if whole and (span <= MAX_GRID * unit or grid == "always") else 0.0
     if span <= _CONSTANT * largest or span < SMALLEST:
         value = float(distinct[counts.argmax()])
         size = abs(value) if step == 0 and abs(value) >= SMALLEST else max(step, 1.0)
-        return Number("", value, size, step=step, low=least, high=most, anchors=(value,), whole=whole and unit == 1)
+        return Number(
+            "", value, size, step=step, low=minimum, high=maximum, anchors=(value,), whole=whole and unit == 1
+        )
 
     gaps = np.diff(distinct)
     resolution = float(gaps[gaps > _CONSTANT * largest].min())
     marked = _anchors(counts)
     anchors, loose = distinct[marked], np.repeat(distinct[~marked], counts[~marked])
     chosen = _PLAIN
-    if warps and len(loose) >= LEAST_LOOSE:
-        chosen = _best(loose, least, GAIN_OVER_GRID if step else GAIN)
+    if warps and len(loose) >= MIN_LOOSE:
+        chosen = _best(loose, minimum, GAIN_OVER_GRID if step else GAIN)
     if chosen is not _PLAIN:
         step = 0.0
     column = _standardised(chosen, values, loose, anchors, step)
     if warps and step == 0 and float(np.abs(column.encode(distinct)).max()) > FAR_OUT:
         column = _standardised(_asinh(distinct)[0], values, loose, anchors, step)
-    low, high = _bounds(least, most, unit if whole else 0.0, from_zero) if len(loose) else (least, most)
+    low, high = _bounds(minimum, maximum, unit if whole else 0.0, from_zero) if len(loose) else (minimum, maximum)
     anchored = replace(column, anchors=tuple(anchors.tolist()), resolution=resolution)
     return replace(anchored, low=low, high=high, whole=whole and unit == 1)
 
@@ -113,36 +116,36 @@ def _anchors(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
     if len(counts) <= MAX_ANCHORS and (len(counts) == 1 or counts.min() >= 2):
         return np.ones(len(counts), dtype=np.bool_)
     cells = int(counts.sum())
-    often = np.flatnonzero(counts >= max(ANCHOR_LEAST, ANCHOR_SHARE * cells))
+    often = np.flatnonzero(counts >= max(MIN_AT_ANCHOR, ANCHOR_SHARE * cells))
     beside = np.concatenate([np.arange(-NEIGHBOURS, 0), np.arange(1, NEIGHBOURS + 1)])
     around = np.pad(counts.astype(np.float64), NEIGHBOURS, constant_values=math.nan)
     usual = np.nanmedian(around[often[:, None] + beside + NEIGHBOURS], axis=1)
     if len(counts) > MAX_ANCHORS or cells < ABOVE_NEIGHBOURS * len(counts):
         often = often[counts[often] >= ABOVE_NEIGHBOURS * np.maximum(usual, CHANCE)]
-    most = often[np.argsort(-counts[often], kind="stable")][:MAX_ANCHORS]
+    chosen = often[np.argsort(-counts[often], kind="stable")][:MAX_ANCHORS]
     marked = np.zeros(len(counts), dtype=np.bool_)
-    marked[most] = True
+    marked[chosen] = True
     return marked
 
 
-def _best(loose: Floats, least: float, gain: float) -> Number:
+def _best(loose: Floats, minimum: float, gain: float) -> Number:
     """The map under which a Gaussian fits the loose values best, if it is clearly better than none."""
-    best = max((*_logs(loose, least), *_asinh(loose)), key=lambda one: _fit(loose, one))
+    best = max((*_logs(loose, minimum), *_asinh(loose)), key=lambda one: _fit(loose, one))
     return best if _fit(loose, best) > _fit(loose, _PLAIN) + gain else _PLAIN
 
 
-def _logs(loose: Floats, least: float) -> list[Number]:
+def _logs(loose: Floats, minimum: float) -> list[Number]:
     middle = float(np.median(loose))
-    centers = [least - share * (middle - least) for share in (0.125, 1.0)]
-    if least > 0:
+    centers = [minimum - share * (middle - minimum) for share in (0.125, 1.0)]
+    if minimum > 0:
         centers.append(0.0)
-    elif least == 0:
+    elif minimum == 0:
         centers.append(-float(np.quantile(loose[loose > 0], 0.05)) / 2)
-    # The logarithm must not run away at the least value.
+    # The logarithm must not run away at the minimum value.
     return [
         replace(_PLAIN, warp="log", center=center, spread=middle - center)
         for center in centers
-        if least - center > 1e-9 * (middle - center) > SMALLEST
+        if minimum - center > 1e-9 * (middle - center) > SMALLEST
     ]
 
 
@@ -162,18 +165,18 @@ def _fit(values: Floats, one: Number) -> float:
 def _standardised(one: Number, values: Floats, loose: Floats, anchors: Floats, step: float) -> Number:
     """The column with location and scale in this map; see the top of this file."""
     u, once = one.warped(values), one.warped(np.concatenate([loose, anchors]))
-    least, most = float(u.min()), float(u.max())
+    minimum, maximum = float(u.min()), float(u.max())
     reach, middle = FENCE * _robust(once), float(np.median(once))
     if reach > 0:
         u, once = (np.clip(part, middle - reach, middle + reach) for part in (u, once))
     location, scale = float(u.mean()), math.sqrt((float(u.var()) + float(once.var())) / 2)
     if step > 0:
         location, scale = round(location / step) * step, max(scale, step / 4)
-    scale = max(scale, (location - least) / MAX_SCALES, (most - location) / MAX_SCALES, SMALLEST)
+    scale = max(scale, (location - minimum) / MAX_SCALES, (maximum - location) / MAX_SCALES, SMALLEST)
     marks = one.warped(anchors)
     scale = max(scale, float(np.abs(marks - location).max(initial=0.0)) / MAX_SCALES_TO_ANCHOR)
     if one.warp == "log":  # nothing that was seen may lie at the floor
-        scale = max(scale, (location - least) / (-LOG_FLOOR - 1))
+        scale = max(scale, (location - minimum) / (-LOG_FLOOR - 1))
     return replace(one, location=location, scale=scale, step=step)
 
 
@@ -183,10 +186,10 @@ def _robust(values: Floats) -> float:
     return float(max((third - first) / 1.349, (high - low) / 3.290))
 
 
-def _bounds(least: float, most: float, unit: float, from_zero: bool) -> tuple[float, float]:
-    margin = (most - least) / 4
-    low = 0.0 if from_zero and least >= 0 else least - margin
-    high = most + margin
+def _bounds(minimum: float, maximum: float, unit: float, from_zero: bool) -> tuple[float, float]:
+    margin = (maximum - minimum) / 4
+    low = 0.0 if from_zero and minimum >= 0 else minimum - margin
+    high = maximum + margin
     return (math.floor(low / unit) * unit, math.ceil(high / unit) * unit) if unit else (low, high)
 
 

@@ -14,23 +14,24 @@ the ``anchors`` (values that repeat), and others are rounded to the decimals tha
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from anyfill.checks import refuse
+from anyfill.tables.columns import Array, Column, Floats, Unknown, listed, present
+from anyfill.tables.kinds import Variable
 
-Floats = NDArray[np.float64]
 Warp = Literal["none", "log", "asinh"]
 
 MAX_ANCHORS = 32
 FARTHEST = 1e6
-"""No z is farther out than this: what is told to a network stays finite in 32 bits, whatever arrives at use."""
+"""No z is farther out than this: what a network sees stays finite in 32 bits, whatever arrives at use."""
 LOG_FLOOR = -10.0
-"""The least z of a log column: values at or below its center, where the logarithm ends, are told as this."""
+"""The smallest z of a log column: values at or below its center, where the logarithm ends, become this."""
 SMALLEST = 1e-300
 """No scale or spread is smaller: dividing by it must not overflow where the data does not."""
 _LARGEST = float(np.finfo(np.float64).max)
@@ -41,7 +42,7 @@ _SNAP = 6.0  # spike scales around an anchor that decode to it: a draw from the 
 
 
 @dataclass(frozen=True, slots=True)
-class Number:
+class Number(Variable):
     """A column of real numbers.
 
     Attributes:
@@ -76,8 +77,10 @@ class Number:
     whole: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "anchors", tuple(self.anchors))  # a list, as JSON gives it, will do
-        object.__setattr__(self, "decimals", None if self.decimals is None else tuple(self.decimals))
+        # Lists for tuples and text for infinite numbers, as JSON gives them, will do.
+        for name, kind in (("anchors", tuple), ("decimals", tuple), ("low", float), ("high", float)):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else kind(value))
         where = f"of column {self.name!r}"
         for what, value in (("scale", self.scale), ("spread", self.spread)):
             if not SMALLEST <= value < math.inf:
@@ -93,14 +96,24 @@ class Number:
             raise refuse(f"anchors {where}", expected=f"at most {MAX_ANCHORS}, ascending", got=self.anchors)
 
     @property
-    def size(self) -> int:
-        """0: a number has no codes."""
-        return 0
-
-    @property
     def label(self) -> str:
         """The kind of the column, for people."""
         return "int" if self.step > 0 or self.whole else "number"
+
+    @property
+    def details(self) -> str:
+        """What is known of the column, for people."""
+        words = [f"{self.low:.6g} to {self.high:.6g}"]
+        if self.warp != "none":
+            words.append(f"{self.warp} scale")
+        if self.anchors:
+            words.append(f"spikes at {listed(self.anchors, '{:.6g}'.format, maximum=6)}")
+        return "; ".join(words)
+
+    @property
+    def dtype(self) -> Any:
+        """Floats."""
+        return nw.Float64()
 
     @property
     def spike_scale(self) -> float:
@@ -115,13 +128,9 @@ class Number:
 
     def warped(self, values: Floats) -> Floats:
         """u, any shape: values in own units, bent but not yet standardised."""
-        match self.warp:
-            case "none":
-                return np.asarray(values, dtype=np.float64)
-            case "log":
-                return np.log((values - self.center) / self.spread)
-            case "asinh":
-                return np.arcsinh((values - self.center) / self.spread)
+        if self.warp == "none":
+            return np.asarray(values, dtype=np.float64)
+        return (np.log if self.warp == "log" else np.arcsinh)((values - self.center) / self.spread)
 
     def encode(self, values: Floats) -> Floats:
         """Standardised values z, any shape; NaN = missing."""
@@ -168,7 +177,16 @@ class Number:
         z = np.asarray(z, dtype=np.float64)
         return np.full(z.shape, -math.log(self.step)) if self.step > 0 else self.log_slope_at(z)
 
-    def written(self, values: Floats) -> NDArray[Any]:
+    def decode_column(self, z: Floats, *, rounded: bool = True) -> Array:
+        """The values that z stand for, as text where the column is."""
+        values = self.decode(z, rounded=rounded)
+        return self.written(values) if self.text else values
+
+    def written_like(self, cells: Column) -> "Number":
+        """The same, but answers are text where these cells are."""
+        return replace(self, text=cells.kind == "text")
+
+    def written(self, values: Floats) -> Array:
         """Values as text with the decimals of the column (an object array of the same shape); None where NaN."""
         flat = np.asarray(values, dtype=np.float64).ravel() + 0.0  # no minus zero
         if self.decimals is not None:
@@ -180,14 +198,13 @@ class Number:
         words[:-1] = [_word(value, self.decimals) for value in different.tolist()]
         return words[places].reshape(np.shape(values))
 
+    def _encoded(self, column: Column, unknown: Unknown) -> Floats:
+        return self.encode(read_numbers(column, unknown=unknown))
+
     def _unwarped(self, u: Floats) -> Floats:
-        match self.warp:
-            case "none":
-                return u
-            case "log":
-                return self.center + self.spread * np.exp(u)
-            case "asinh":
-                return self.center + self.spread * np.sinh(u)
+        if self.warp == "none":
+            return u
+        return self.center + self.spread * (np.exp if self.warp == "log" else np.sinh)(u)
 
     def _on_grid(self, x: Floats) -> Floats:
         with np.errstate(over="ignore"):
@@ -226,11 +243,34 @@ def _word(value: float, decimals: tuple[int, int] | None) -> str:
     word = repr(value).removesuffix(".0")
     if decimals is None:
         return word
-    least, most = decimals
+    fewest, maximum = decimals
     if "e" in word:
-        word = f"{value:.{most}f}"
-        word = word.rstrip("0").removesuffix(".") if most else word
-    lacking = least - len(word.partition(".")[2])
+        word = f"{value:.{maximum}f}"
+        word = word.rstrip("0").removesuffix(".") if maximum else word
+    lacking = fewest - len(word.partition(".")[2])
     if lacking <= 0:
         return word
     return word + ("" if "." in word else ".") + "0" * lacking
+
+
+def read_numbers(column: Column, *, unknown: Unknown = "error") -> Floats:
+    """The cells (B,) of a column as numbers, NaN = missing; what is none is refused, or missing."""
+    if column.kind == "datetime":
+        raise refuse(f"column {column.name!r}", expected="numbers", got="dates")
+    numbers, bad = parse_numbers(column.values)
+    if unknown == "error" and bad.any():
+        column.require(~bad, "a number" if np.isnan(numbers[int(bad.argmax())]) else "a finite number")
+    return np.where(bad, math.nan, numbers) if bad.any() else numbers
+
+
+def parse_numbers(values: Array) -> tuple[Floats, Array]:
+    """Cells (B,) as numbers, NaN = missing or none, and bool (B,): which are present and yet no finite number."""
+    if values.dtype != object:
+        return values.astype(np.float64, copy=False), np.isinf(values)
+    there = present(values)
+    numbers = np.full(len(values), math.nan)
+    try:
+        numbers[there] = values[there].astype(np.float64)
+    except ValueError:
+        numbers[there] = pd.to_numeric(pd.Series(values[there], dtype=object), errors="coerce")
+    return numbers, there & ~np.isfinite(numbers)

@@ -32,7 +32,9 @@ from anyfill.checks import refuse, require_count
 from anyfill.evaluation.acquire import (
     Information,
     each_given,
+    log_ratio,
     open_variables,
+    over_codes,
     portions,
     require_each,
     target_parameters,
@@ -43,14 +45,14 @@ from anyfill.likelihoods.mixed import code_sizes, marginals_at
 from anyfill.model import Model
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Question, chain_rank
-from anyfill.tables.choosers import Choice, Standing, best_choice, require_costs
+from anyfill.tables.choosers import Rewarding, Standing, require_costs
 
-_NOTHING = 1e-6
+_MIN_CHANCE = 1e-6
 """Codes less likely than this are passed over."""
 
 
 @dataclass(frozen=True, slots=True)
-class Quantiles:
+class Quantiles(Rewarding):
     """The variable that tells most about the target, per unit of cost, by values that stand for its distribution.
 
     Attributes:
@@ -85,7 +87,7 @@ class Quantiles:
         asked = _Asked(model, standing, _Latin(self.points, inner, generator))
         with model.evaluating():
             value, weight = self._points(model, standing, candidate)
-            cells = (torch.where(candidate, weight, 0.0) > _NOTHING).nonzero()  # (C, 3): point, row, variable
+            cells = (torch.where(candidate, weight, 0.0) > _MIN_CHANCE).nonzero()  # (C, 3): point, row, variable
             each, noise = torch.zeros(2, *weight.shape, dtype=torch.float64, device=known.device)
             size = max(1, CELLS_PER_PASS // model.variables) if self.rows_per_pass is None else self.rows_per_pass
             for some in cells.split(max(1, size // inner) if several else size):
@@ -96,16 +98,8 @@ class Quantiles:
         spread = (weight * (each - mean) ** 2).sum(0) / (self.points - 1)
         variance = torch.where(drawn, spread, (weight**2 * noise).sum(0))
         stderr = variance.sqrt().nan_to_num(nan=torch.inf)
-        blank = torch.zeros_like(mean)
-        return Information(
-            torch.where(candidate, mean, blank),
-            torch.where(candidate, stderr, blank),
-            open_variables(known, target, standing.candidate),
-            self.points,
-        )
-
-    def choose(self, model: Model, standing: Standing, *, generator: Generator) -> Choice:
-        return best_choice(self.reward(model, standing, generator=generator), self.costs, self.min_gain)
+        value, error = (torch.where(candidate, one, 0.0) for one in (mean, stderr))
+        return Information(value, error, open_variables(known, target, standing.candidate), self.points)
 
     def _points(self, model: Model, standing: Standing, candidate: Tensor) -> tuple[Tensor, Tensor]:
         """(M, B, N) values, and float64 weights that sum to 1 for each candidate; weight 0 = not to be looked at."""
@@ -124,8 +118,8 @@ class Quantiles:
                 chance = torch.where(code < sizes, marginals.log_prob(codes).double().exp(), 0.0)
                 value[code, rows] = torch.where(drawn, value[code, rows], codes)
                 weight[code, rows] = torch.where(drawn, weight[code, rows], chance)
-            most = torch.where(drawn, self.points, sizes)
-            left = torch.arange(self.points, device=most.device)[:, None, None] < most
+            count = torch.where(drawn, self.points, sizes)
+            left = torch.arange(self.points, device=count.device)[:, None, None] < count
             weight[:, rows] = torch.where(left, weight[:, rows], 0.0)
         return value, weight / weight.sum(0).clamp(min=1e-300)
 
@@ -179,24 +173,22 @@ class _Stream:
         return table[self._point, self._value].reshape(tuple(shape)).to(device)
 
 
-class _Told(NamedTuple):
+class _Known(NamedTuple):
     """Values (R, N) and what of them is known."""
 
     x: Tensor
     known: Tensor
 
-    def also(self, variable: Tensor, value: Tensor, where: Tensor | None = None) -> "_Told":
+    def also(self, variable: Tensor, value: Tensor, where: Tensor | None = None) -> "_Known":
         """With the value (R, 1) of a variable (R, 1) known as well; ``where`` (R, 1) is True, if given."""
-        if where is None:
-            return _Told(self.x.scatter(1, variable, value.to(self.x)), self.known.scatter(1, variable, True))
-        value = torch.where(where, value.to(self.x), self.x.gather(1, variable))
-        return _Told(
-            self.x.scatter(1, variable, value),
-            self.known.scatter(1, variable, where | self.known.gather(1, variable)),
-        )
+        value, known = value.to(self.x), torch.ones_like(variable, dtype=torch.bool)
+        if where is not None:
+            value = torch.where(where, value, self.x.gather(1, variable))
+            known = where | self.known.gather(1, variable)
+        return _Known(self.x.scatter(1, variable, value), self.known.scatter(1, variable, known))
 
-    def repeated(self, times: int) -> "_Told":
-        return _Told(self.x.repeat(times, 1), self.known.repeat(times, 1))
+    def repeated(self, times: int) -> "_Known":
+        return _Known(self.x.repeat(times, 1), self.known.repeat(times, 1))
 
 
 class _Asked:
@@ -214,21 +206,21 @@ class _Asked:
 
     def divergence(self, point: Tensor, row: Tensor, j: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """float64 (C,) each: the divergence of the targets once x_j has this value, and its variance by chance."""
-        before = _Told(self.x[row], self.known[row])
+        before = _Known(self.x[row], self.known[row])
         after = before.also(j[:, None], value[:, None])
         at = self._target(row, 0)[0]
         laws = self._laws(after, row, at), marginals_at(self.model.likelihood, self.base[row], at)
-        exact, is_code = _over_codes(*laws, self.sizes[at]), self.sizes[at] > 0
+        exact, is_code = over_codes(*laws, self.sizes[at]), self.sizes[at] > 0
         if self.targets == 1 and bool(is_code.all()):
             return exact[:, 0], torch.zeros_like(exact[:, 0])
         streams = [_Stream(self.latin, point, torch.full_like(row, way)) for way in range(self.latin.inner)]
         drawn = torch.stack([laws[0].sample(generator=stream) for stream in streams])  # (K, C, 1)
-        ways = torch.stack([torch.where(is_code, exact, _difference(*laws, one)[1])[:, 0] for one in drawn])
+        ways = torch.stack([torch.where(is_code, exact, log_ratio(*laws, one)[1])[:, 0] for one in drawn])
         if self.targets > 1:
             ways = ways + self._further(before, after, point, row, drawn, streams[0].taken)
         return ways.mean(0), ways.var(0) / self.latin.inner
 
-    def _further(self, before: _Told, after: _Told, point: Tensor, row: Tensor, drawn: Tensor, taken: int) -> Tensor:
+    def _further(self, before: _Known, after: _Known, point: Tensor, row: Tensor, drawn: Tensor, taken: int) -> Tensor:
         """float64 (K, C): the divergence of all targets but the first, each of K ways with its own value of that."""
         inner, count = len(drawn), len(row)
         before, after, value = before.repeated(inner), after.repeated(inner), drawn.flatten(0, 1)
@@ -237,14 +229,14 @@ class _Asked:
         total = torch.zeros(len(rows), dtype=torch.float64, device=row.device)
         for number in range(1, self.targets):
             earlier, there = self._target(rows, number - 1)
-            before, after = (told.also(earlier, value, there) for told in (before, after))
+            before, after = (one.also(earlier, value, there) for one in (before, after))
             at, has = self._target(rows, number)
             laws = self._laws(after, rows, at), self._laws(before, rows, at)
             stream = _Stream(self.latin, points, way, taken)
             value = laws[0].sample(generator=stream)
             taken = stream.taken
             size = self.sizes[at]
-            term = torch.where(size > 0, _over_codes(*laws, size), _difference(*laws, value)[1])
+            term = torch.where(size > 0, over_codes(*laws, size), log_ratio(*laws, value)[1])
             total += torch.where(has, term, 0.0)[:, 0]
         return total.view(inner, count)
 
@@ -259,31 +251,16 @@ class _Asked:
         if self._base is None:
             every = torch.arange(len(self.x), device=self.x.device)
             parts = [
-                self._parameters(_Told(self.x[rows], self.known[rows]), rows, self._target(rows, 0)[0])
+                self._parameters(_Known(self.x[rows], self.known[rows]), rows, self._target(rows, 0)[0])
                 for rows in every.split(max(1, CELLS_PER_PASS // self.model.variables))
             ]
             self._base = torch.cat(parts)
         return self._base
 
-    def _laws(self, told: _Told, row: Tensor, at: Tensor) -> Marginals:
-        return marginals_at(self.model.likelihood, self._parameters(told, row, at), at)
+    def _laws(self, now: _Known, row: Tensor, at: Tensor) -> Marginals:
+        return marginals_at(self.model.likelihood, self._parameters(now, row, at), at)
 
-    def _parameters(self, told: _Told, row: Tensor, at: Tensor) -> Tensor:
+    def _parameters(self, now: _Known, row: Tensor, at: Tensor) -> Tensor:
         """(R, 1, P): the parameters of the variables ``at`` (R, 1), given what is known."""
-        require_each(self.model, told.known, torch.zeros_like(told.known).scatter(1, at, True) & ~told.known)
-        return target_parameters(self.model, *told, at, None if self.context is None else self.context[row])
-
-
-def _over_codes(after: Marginals, before: Marginals, size: Tensor) -> Tensor:
-    """float64 (R, 1): KL(after || before) over the codes of variables that have ``size`` (R, 1) of them; 0 = none."""
-    total = torch.zeros(size.shape, dtype=torch.float64, device=size.device)
-    for code in range(int(size.max()) if len(size) else 0):
-        one, term = _difference(after, before, torch.full_like(size, code))
-        total += torch.where((code < size) & (one > -torch.inf), one.exp() * term, 0.0)
-    return total
-
-
-def _difference(after: Marginals, before: Marginals, value: Tensor) -> tuple[Tensor, Tensor]:
-    """float64 (R, 1) each: log after(value), and how far it is above log before(value)."""
-    one, other = (marginals.log_prob(value).double() for marginals in (after, before))
-    return one, torch.where(one == other, 0.0, one - other)
+        require_each(self.model, now.known, torch.zeros_like(now.known).scatter(1, at, True) & ~now.known)
+        return target_parameters(self.model, *now, at, None if self.context is None else self.context[row])

@@ -1,6 +1,6 @@
-"""Recipes for tables, by name.
+"""Recipes for tables, by name: what the columns are to a network, which likelihood each gets, and how it is trained.
 
-    auto       the default: an ensemble that starts from joint Gaussians (``recipes.guided``)
+    auto       the default: an ensemble that starts from joint Gaussians (``ensemble``)
     fast       one small network: worse answers than auto, many times as many of them in a second
     gaussian   one joint Gaussian by EM: no training, linear relations
     one-pass   a causal transformer over the columns: the fastest to score (one pass for a whole row)
@@ -11,19 +11,26 @@
     ace-mac    the same on MAC's questions, those of completions included; fills by draws
     vae, miwae deep latent variable models, answers by importance sampling
 
-All from one-pass on are trained by ``fit_steps``: a tenth of the rows is kept aside, training stops when they are no
-longer better answered, and the best weights are taken. Sizes suit tables of some hundred to some ten thousand rows.
+Numbers and dates become mixtures of Gaussians with spikes at the values that repeat, rounded where the column is a
+grid; categories become categoricals. All recipes from one-pass on are trained by ``fit_steps``: a tenth of the rows is
+kept aside, training stops when they are no longer better answered, and the best weights are taken. Sizes suit tables of
+some hundred to some ten thousand rows.
 """
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 
 from anyfill import recipes
 from anyfill.checks import refuse, require_count
+from anyfill.interface.progress import watch
+from anyfill.interface.threads import threads
+from anyfill.likelihoods import Categorical, Mixed, SpikedMixture
+from anyfill.likelihoods.marginals import Likelihood
 from anyfill.model import Model
+from anyfill.networks import embed
 from anyfill.networks.mlp import ResidualMLP
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.objectives.masked import SampledNormaliser
@@ -31,70 +38,159 @@ from anyfill.objectives.objective import Objective
 from anyfill.questions.mac import InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import Mixture
 from anyfill.rows import Rows
+from anyfill.tables.cross_fit import Unseen
 from anyfill.tables.ensemble import FAST, EnsembleOptions, ensemble_steps
 from anyfill.tables.gaussian_em import gaussian_em_model
-from anyfill.tables.likelihood import kind_of, likelihood_of
+from anyfill.tables.linear import Linear, fit_linear
 from anyfill.tables.table import Table
-from anyfill.tables.weighing import Unseen
 from anyfill.training import FitOptions, StepReport, fit_steps
 
-_FEW = 20
+Items = Iterator[StepReport | Unseen | Model]
+_MIN_ROWS = 20
 """With fewer rows than this none is kept aside."""
+_LARGE = 20_000
+"""With more rows networks are large enough for several threads, and batches larger."""
 
 
-class _Parts(NamedTuple):
-    """An untrained model, its loss, and how fast it learns."""
+class Trained(NamedTuple):
+    """The model, ready to be asked, what its means are drawn towards, and how many steps it took."""
 
     model: Model
-    objective: Objective
-    learning_rate: float = 2e-3
-    batch_size: int = 128
+    linear: Linear | None
+    steps: int
+
+
+def train(settings: Any, table: Table, rows: Rows, *, seed: int) -> Trained:
+    """Fit the recipe of a ``TableModel`` to these rows.
+
+    Args:
+        settings: the ``TableModel``: its recipe, steps, device, on_report and verbose (show a progress bar) are read.
+        table: the columns.
+        rows: their values.
+        seed: of everything random.
+    """
+    models: list[Model] = []
+    lines: list[Linear | None] = [None]
+
+    def reports() -> Iterator[StepReport]:
+        items = fit_recipe(settings.recipe, table, rows, seed=seed, steps=settings.steps, device=settings.device)
+        for item in items:
+            if isinstance(item, StepReport):
+                yield item
+            elif isinstance(item, Unseen):
+                lines.append(fit_linear(table, rows, item))
+            else:
+                models.append(item)
+
+    taken = 0
+    # Small networks gain nothing from a second thread and lose a lot where the machine is busy.
+    with threads(1 if len(rows) <= _LARGE else torch.get_num_threads()):
+        for report in watch(reports(), settings.steps, settings.recipe) if settings.verbose else reports():
+            taken = report.step
+            if settings.on_report is not None:
+                settings.on_report(report)
+    where, line = device_of(settings.device), lines[-1]
+    return Trained(models[0].to(where).eval(), None if line is None else line.to(where), taken)
+
+
+def device_of(name: str) -> torch.device:
+    """Where a model goes."""
+    return torch.device("cuda" if name == "cuda" or (name == "auto" and torch.cuda.is_available()) else "cpu")
 
 
 def fit_recipe(
     name: str, table: Table, rows: Rows, *, seed: int, steps: int | None = None, device: str = "cpu"
-) -> Iterator[StepReport | Unseen | Model]:
+) -> Items:
     """Fit the recipe of this name: reports on the way, what some say of cells they left out, and last the model.
 
     Args:
         name: one of ``NAMES``.
         table: the columns.
-        rows: their values; what is missing is never told and never asked.
+        rows: their values; what is missing is neither given nor asked.
         seed: of everything random.
         steps: the most optimizer steps; by default by the number of rows.
         device: "cpu", "cuda" or "auto".
     """
-    if name not in NAMES:
+    if name not in RECIPES:
         raise refuse("recipe", expected=f"one of {', '.join(NAMES)}", got=repr(name))
     if steps is not None:
         require_count("steps", steps)
-    if name == "auto":
-        return ensemble_steps(rows, likelihood_of(table), EnsembleOptions(steps=steps, seed=seed), device=device)
-    if name == "fast":
-        options = replace(FAST, steps=steps, seed=seed)
-        return ensemble_steps(rows, likelihood_of(table, components=1), options, device=device)
-    if name == "gaussian":
-        return iter([gaussian_em_model(rows, table.sizes)])
-    return _fit(_TRAINED[name](table, seed), rows, seed, steps, device)
+    return RECIPES[name](Task(table, rows, seed, steps, device))
 
 
-def _fit(parts: _Parts, rows: Rows, seed: int, steps: int | None, device: str) -> Iterator[StepReport | Model]:
-    train, validation = _split(rows, seed)
-    every = 50 if len(rows) <= 20_000 else 200
-    chosen: Any = device
+class Task(NamedTuple):
+    """What a recipe is given."""
+
+    table: Table
+    rows: Rows
+    seed: int
+    steps: int | None
+    device: str
+
+    @property
+    def variables(self) -> int:
+        """N, the number of columns."""
+        return len(self.table.columns)
+
+    @property
+    def kind(self) -> embed.Mixed:
+        """What the values of each column are, for a network."""
+        return embed.Mixed(self.table.sizes)
+
+
+def likelihood_of(table: Table, *, components: int = 3, min_scale: float = 0.02) -> Mixed:
+    """A spiked mixture of Gaussians for each number, a categorical for each category.
+
+    Args:
+        table: the columns.
+        components: Gaussians in each mixture.
+        min_scale: the narrowest a Gaussian may be, in standard deviations of the column. Measured values are rounded,
+            so they repeat; a floor well above the rounding keeps components from standing on single values.
+    """
+
+    def of_column(j: int) -> Likelihood:
+        number = table.number(j)
+        if number is None:
+            return Categorical(table.sizes[j])
+        return SpikedMixture(
+            components,
+            spikes=tuple(number.encode(torch.tensor(number.anchors, dtype=torch.float64).numpy()).tolist()),
+            spike_scale=number.spike_scale,
+            step=number.step / number.scale,
+            min_scale=min_scale,
+        )
+
+    return Mixed(tuple(of_column(j) for j in range(len(table.columns))))
+
+
+def mlp_model(table: Table, *, width: int = 64, components: int = 4, min_scale: float = 0.05, seed: int = 0) -> Model:
+    """An untrained residual MLP, as small as suits a small table by default; ``seed`` is of its first weights."""
+    likelihood, kind = likelihood_of(table, components=components, min_scale=min_scale), embed.Mixed(table.sizes)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = ResidualMLP(kind, len(table.columns), likelihood.width, width=width, depth=2, dropout=0.1)
+    return Model(network, likelihood)
+
+
+def _trained(
+    task: Task, model: Model, objective: Objective, learning_rate: float = 2e-3, batch_size: int = 128
+) -> Items:
+    """Train a model; its reports, and last the model."""
+    count, steps = len(task.rows), task.steps
+    train, validation = _split(task.rows, task.seed)
     options = FitOptions(
-        steps=_steps(len(rows)) if steps is None else steps,
-        batch_size=min(parts.batch_size, max(16, len(train))) if len(rows) <= 20_000 else 4 * parts.batch_size,
-        learning_rate=parts.learning_rate,
+        steps=_steps(count) if steps is None else steps,
+        batch_size=min(batch_size, max(16, len(train))) if count <= _LARGE else 4 * batch_size,
+        learning_rate=learning_rate,
         weight_decay=0.05,
         ema=0.99 if steps is None or steps >= 500 else 0.9,
-        validate_every=every,
+        validate_every=50 if count <= _LARGE else 200,
         patience=None if validation is None else 10,
-        seed=seed,
-        device=chosen,
+        seed=task.seed,
+        device=cast(Any, task.device),
     )
-    yield from fit_steps(parts.model, train, parts.objective, options, validation=validation)
-    yield parts.model.eval()
+    yield from fit_steps(model, train, objective, options, validation=validation)
+    yield model.eval()
 
 
 def _steps(rows: int) -> int:
@@ -104,46 +200,65 @@ def _steps(rows: int) -> int:
 
 def _split(rows: Rows, seed: int) -> tuple[Rows, Rows | None]:
     """Rows to train on, and a tenth (2 to 2000) to stop by."""
-    if len(rows) < _FEW:
+    if len(rows) < _MIN_ROWS:
         return rows, None
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
     count = min(max(len(rows) // 10, 2), 2000)
     return rows.take(order[count:]), rows.take(order[:count])
 
 
-def _mlp(table: Table, objective: Objective, seed: int) -> _Parts:
-    likelihood = likelihood_of(table)
+def _auto(task: Task) -> Items:
+    options = EnsembleOptions(steps=task.steps, seed=task.seed)
+    return ensemble_steps(task.rows, likelihood_of(task.table), options, device=task.device)
+
+
+def _fast(task: Task) -> Items:
+    options = replace(FAST, steps=task.steps, seed=task.seed)
+    return ensemble_steps(task.rows, likelihood_of(task.table, components=1), options, device=task.device)
+
+
+def _gaussian(task: Task) -> Items:
+    return iter([gaussian_em_model(task.rows, task.table.sizes)])
+
+
+def _one_pass(task: Task) -> Items:
+    likelihood = likelihood_of(task.table)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = ResidualMLP(kind_of(table), len(table.columns), likelihood.width, width=128, depth=2, dropout=0.1)
-    return _Parts(Model(network, likelihood), objective)
-
-
-def _mlp_ardm(table: Table, seed: int) -> _Parts:
-    return _mlp(table, recipes.ardm.objective(len(table.columns)), seed)
-
-
-def _mlp_mac(table: Table, seed: int) -> _Parts:
-    return _mlp(table, recipes.mac.objective_inpainting(len(table.columns)), seed)
-
-
-def _one_pass(table: Table, seed: int) -> _Parts:
-    likelihood, count = likelihood_of(table), len(table.columns)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.manual_seed(task.seed)
         network = OnePassTransformer(
-            kind_of(table), (count,), likelihood.width, width=64, depth=2, heads=4, positions="learned", dropout=0.1
+            task.kind,
+            (task.variables,),
+            likelihood.width,
+            width=64,
+            depth=2,
+            heads=4,
+            positions="learned",
+            dropout=0.1,
         )
-    return _Parts(Model(network, likelihood), recipes.one_pass.objective(count), 4e-3, 64)
+    return _trained(task, Model(network, likelihood), recipes.one_pass.objective(task.variables), 4e-3, 64)
 
 
-def _sfarm(table: Table, seed: int) -> _Parts:
-    return _Parts(recipes.sfarm.model(table.sizes, seed=seed), recipes.sfarm.objective(len(table.columns)), 2e-3, 100)
+def _mlp(task: Task, objective: Objective) -> Items:
+    model = mlp_model(task.table, width=128, components=3, min_scale=0.02, seed=task.seed)
+    return _trained(task, model, objective)
 
 
-def _ace_model(table: Table, seed: int) -> Model:
-    return recipes.ace.model(
-        table.sizes,
+def _mlp_ardm(task: Task) -> Items:
+    return _mlp(task, recipes.ardm.objective(task.variables))
+
+
+def _mlp_mac(task: Task) -> Items:
+    return _mlp(task, recipes.mac.objective_inpainting(task.variables))
+
+
+def _sfarm(task: Task) -> Items:
+    model = recipes.sfarm.model(task.table.sizes, seed=task.seed)
+    return _trained(task, model, recipes.sfarm.objective(task.variables), 2e-3, 100)
+
+
+def _energies(task: Task, objective: Objective) -> Items:
+    model = recipes.ace.model(
+        task.table.sizes,
         width=128,
         depth=2,
         latent=16,
@@ -152,38 +267,37 @@ def _ace_model(table: Table, seed: int) -> Model:
         dropout=0.1,
         points=16,
         min_scale=0.02,
-        seed=seed,
+        seed=task.seed,
     )
+    return _trained(task, model, objective, 1e-3, 64)
 
 
-def _ace(table: Table, seed: int) -> _Parts:
-    return _Parts(_ace_model(table, seed), recipes.ace.objective(len(table.columns), samples=10), 1e-3, 64)
+def _ace(task: Task) -> Items:
+    return _energies(task, recipes.ace.objective(task.variables, samples=10))
 
 
-def _ace_mac(table: Table, seed: int) -> _Parts:
-    count = len(table.columns)
-    # The edges of completions as well, unlike ace.objective_mac: with MAC's alone no hole before a value could be filled.
-    questions = TheRest(Mixture((MacEdges(count), InpaintingEdges(count))))
-    return _Parts(_ace_model(table, seed), SampledNormaliser(questions, samples=10), 1e-3, 64)
+def _ace_mac(task: Task) -> Items:
+    # The edges of completions as well, unlike ace.objective_mac: with MAC's alone a hole before a value stayed open.
+    questions = TheRest(Mixture((MacEdges(task.variables), InpaintingEdges(task.variables))))
+    return _energies(task, SampledNormaliser(questions, samples=10))
 
 
-def _vae(table: Table, seed: int) -> _Parts:
-    count = len(table.columns)
-    model = recipes.vae.model(kind_of(table), count, likelihood_of(table), latent=_latent(count), seed=seed)
-    return _Parts(model, recipes.vae.objective(count), 1e-3, 64)
+def _vae(task: Task) -> Items:
+    count, latent = task.variables, max(2, min(10, task.variables))
+    model = recipes.vae.model(task.kind, count, likelihood_of(task.table), latent=latent, seed=task.seed)
+    return _trained(task, model, recipes.vae.objective(count), 1e-3, 64)
 
 
-def _miwae(table: Table, seed: int) -> _Parts:
-    count = len(table.columns)
-    model = recipes.miwae.model(kind_of(table), count, likelihood_of(table), latent=_latent(count), width=64, seed=seed)
-    return _Parts(model, recipes.miwae.objective(count, hidden=0.5), 1e-3, 64)
+def _miwae(task: Task) -> Items:
+    count, latent = task.variables, max(2, min(10, task.variables))
+    model = recipes.miwae.model(task.kind, count, likelihood_of(task.table), latent=latent, width=64, seed=task.seed)
+    return _trained(task, model, recipes.miwae.objective(count, hidden=0.5), 1e-3, 64)
 
 
-def _latent(variables: int) -> int:
-    return max(2, min(10, variables))
-
-
-_TRAINED: dict[str, Callable[[Table, int], _Parts]] = {
+RECIPES: dict[str, Callable[[Task], Items]] = {
+    "auto": _auto,
+    "fast": _fast,
+    "gaussian": _gaussian,
     "one-pass": _one_pass,
     "mlp-ardm": _mlp_ardm,
     "mlp-mac": _mlp_mac,
@@ -193,5 +307,5 @@ _TRAINED: dict[str, Callable[[Table, int], _Parts]] = {
     "vae": _vae,
     "miwae": _miwae,
 }
-NAMES = ("auto", "fast", "gaussian", *_TRAINED)
+NAMES = tuple(RECIPES)
 """What ``fit_recipe`` fits."""

@@ -4,9 +4,7 @@ Schema, missingness, observed against filled values (draws, not means: a mean is
 accuracy on cells that were hidden and asked back, and on request how fast a target is learnt by measuring.
 """
 
-import os
-import secrets
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,19 +14,18 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
+from anyfill.disk import write_bytes
 from anyfill.interface import page
-from anyfill.interface.meter import metered
+from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
-from anyfill.tables import kinds
 from anyfill.tables import report_figures as figures
 from anyfill.tables.acquisition import acquire_steps
-from anyfill.tables.aligned import aligned, rows_of, writing_like
 from anyfill.tables.choosers import AtRandom
+from anyfill.tables.file_model import FileModel, rows_of
+from anyfill.tables.files import sample_file
 from anyfill.tables.frames import Frame
-from anyfill.tables.reference import curve_chooser
-from anyfill.tables.report_checks import SHARE, Check, check_hidden, coverage
-from anyfill.tables.reservoir import sample_file
-from anyfill.tables.scoring import present_cells
+from anyfill.tables.measure import curve_chooser
+from anyfill.tables.scoring import HIDDEN_SHARE, Check, check_hidden, coverage, present_cells
 from anyfill.tables.table import Category, Datetime, Ignored
 
 MAX_COLUMNS = 60
@@ -39,24 +36,23 @@ Piece = tuple[list[str], float]
 
 
 def write_report(
-    model: Any, source: Path, target: Path, *, missing: tuple[str, ...], rows: int, target_column: str | None, seed: int
+    file_model: FileModel, source: Path, target: Path, *, rows: int, target_column: str | None, seed: int
 ) -> None:
     """Write the page; it appears when all of it is there.
 
     Args:
-        model: a fitted ``TableModel``.
+        file_model: of the table.
         source: the table that the page is about.
         target: where the page shall be.
-        missing: what stands for a missing value in columns of text.
-        rows: the most rows to look at, chosen evenly.
+        rows: how many rows to look at, chosen evenly.
         target_column: whose acquisition curve is shown; None = none.
         seed: of everything random.
     """
     sampled = sample_file(source, rows, seed=seed)
     with rows_of(source.name, lambda row: int(sampled.rows[row])):
-        frame = aligned(Frame.of(sampled.frame, missing=missing), model.table_)
-        model.table_.encode(frame, unknown=model.unknown)  # refuses what cannot be read
-    model = writing_like(model, frame)
+        frame = file_model.frame(sampled.frame)
+        file_model.table.encode(frame, unknown=file_model.model.unknown)  # refuses what cannot be read
+    model = file_model.writing_like(frame)
     goal = None if target_column is None else model.table_.index(target_column)
     if goal is not None and (
         model.table_.sizes[goal] == 1 or not present_cells(frame, model.table_.names)[:, goal].any()
@@ -71,14 +67,7 @@ def write_report(
     sections = metered(_sections(model, frame, goal, seed), f"report on {source.name}")
     pieces = [*top, *(piece for section in sections for piece in section)]
     pieces.append(page.footer(f"anyfill, recipe {model.recipe_}, seed {seed}."))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-    try:
-        partial.write_text(page.page(f"{source.name}: report", pieces), encoding="utf-8")
-        os.replace(partial, target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+    write_bytes(page.page(f"{source.name}: report", pieces).encode(), target)
 
 
 def _sections(model: Any, frame: Frame, goal: int | None, seed: int) -> Generator[Piece]:
@@ -90,21 +79,18 @@ def _sections(model: Any, frame: Frame, goal: int | None, seed: int) -> Generato
         yield _acquisition(model, frame, goal, seed), 1.0
 
 
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], **style: Any) -> str:
+    return page.table(head, [[page.text(cell) for cell in row] for row in rows], **style)
+
+
 def _schema(model: Any, frame: Frame) -> list[str]:
     present = present_cells(frame, model.table_.names)
-    rows = [
-        [
-            page.text(column.name),
-            page.text(column.label),
-            page.text(f"{1 - present[:, j].mean():.1%}"),
-            page.text(kinds.details(column)),
-        ]
+    rows = (
+        (column.name, column.label, f"{1 - present[:, j].mean():.1%}", column.details)
         for j, column in enumerate(model.table_.columns)
-    ]
-    return [
-        page.heading("Columns"),
-        page.table(("column", "kind", "missing", "what is known of it"), rows, numbers=(2,), short=(0, 1)),
-    ]
+    )
+    head = ("column", "kind", "missing", "what is known of it")
+    return [page.heading("Columns"), _table(head, rows, numbers=(2,), short=(0, 1))]
 
 
 def _holes(model: Any, frame: Frame) -> list[str]:
@@ -116,10 +102,10 @@ def _holes(model: Any, frame: Frame) -> list[str]:
         return [*pieces, page.paragraph("Nothing: every cell has a value.")]
     patterns, counts = np.unique(present, axis=0, return_counts=True)
     usual = np.argsort(-counts, kind="stable")
-    most = [
+    lacking = [
         ", ".join(name for name, there in zip(names, patterns[i]) if not there) or "nothing" for i in usual[:3].tolist()
     ]
-    told = "; ".join(f"{what} ({counts[i] / len(present):.0%} of rows)" for what, i in zip(most, usual[:3].tolist()))
+    patterned = "; ".join(f"{w} ({counts[i] / len(present):.0%} of rows)" for w, i in zip(lacking, usual[:3].tolist()))
     shares = sorted(((name, float(share)) for name, share in zip(names, missing) if share > 0), key=lambda one: -one[1])
     return [
         *pieces,
@@ -129,20 +115,20 @@ def _holes(model: Any, frame: Frame) -> list[str]:
         ),
         f'<div class="scroll">{figures.missing_map(present, names)}</div>',
         page.bars(shares[:30]),
-        page.paragraph(f"Most frequent patterns, by what is missing: {told}.", "faint"),
+        page.paragraph(f"Most frequent patterns, by what is missing: {patterned}.", "faint"),
     ]
 
 
 def _values(model: Any, frame: Frame, seed: int) -> list[str]:
     table = model.table_
-    told = table.encode(frame, unknown="missing")
+    given = table.encode(frame, unknown="missing")
     drawn = model.sample(frame, 1, seed=seed, row_seeds=np.arange(len(frame)))[0]
     full = table.encode(Frame.of(drawn, missing=frame.missing), unknown="missing")
     shown: list[str] = []
     for j, column in list(enumerate(table.columns))[:MAX_COLUMNS]:
         if isinstance(column, Ignored):
             continue
-        there = told.present[:, j].numpy()
+        there = given.present[:, j].numpy()
         made = ~there & full.present[:, j].numpy()
         seen_z, made_z = (full.x[:, j].double().numpy()[which] for which in (there, made))
         drawing = (
@@ -193,8 +179,8 @@ def _answers(checks: list[Check]) -> list[str]:
     hidden = sum(check.cells for check in checks)
     pieces.append(
         page.paragraph(
-            f"{SHARE:.0%} of the values that are there were hidden and asked back, {hidden:,} cells in all (in a short "
-            "table several times, at random). If the model was trained on these very rows, it has seen the "
+            f"{HIDDEN_SHARE:.0%} of the values that are there were hidden and asked back, {hidden:,} cells in all "
+            "(in a short table several times, at random). If the model was trained on these very rows, it has seen the "
             "hidden cells: the figures then flatter it."
         )
     )
@@ -215,46 +201,26 @@ def _answers(checks: list[Check]) -> list[str]:
         ]
     numbers, levels_ = [c for c in checks if c.is_number], [c for c in checks if not c.is_number]
     if numbers:
-        lines = [
-            [
-                page.text(c.name),
-                page.text(f"{c.cells:,}"),
-                page.text(f"{c.error:.3f}"),
-                page.text(f"{c.error_baseline:.3f}"),
-                page.text(f"{c.crps:.3f}"),
-                page.text(f"{c.crps_baseline:.3f}"),
-                page.text(f"{coverage(c.rank, np.array([0.9]))[0]:.0%}"),
-            ]
-            for c in numbers
-        ]
         head = ("column", "cells", "RMSE", "of the mean", "CRPS", "of the column", "90 % interval")
-        pieces += [
-            page.heading("Numbers and dates", 3),
-            page.paragraph(
-                "Errors in standard deviations of the column, lower is better, each beside that of a baseline that "
-                "knows the column but not the row.",
-                "faint",
-            ),
-            page.table(head, lines, numbers=range(1, 7)),
-        ]
+        words = (
+            "Errors in standard deviations of the column, lower is better, each beside that of a baseline that knows "
+            "the column but not the row."
+        )
+        pieces += [page.heading("Numbers and dates", 3), page.paragraph(words, "faint")]
+        pieces.append(_table(head, map(_number_line, numbers), numbers=range(1, 7)))
     if levels_:
-        lines = [
-            [
-                page.text(c.name),
-                page.text(f"{c.cells:,}"),
-                page.text(f"{1 - c.error:.1%}"),
-                page.text(f"{1 - c.error_baseline:.1%}"),
-            ]
-            for c in levels_
-        ]
-        pieces += [
-            page.heading("Categories", 3),
-            page.paragraph(
-                "How often the likeliest level is right, and how often the column's most frequent one.", "faint"
-            ),
-            page.table(("column", "cells", "right", "most frequent level"), lines, numbers=range(1, 4)),
-        ]
+        head = ("column", "cells", "right", "most frequent level")
+        rows = ((c.name, f"{c.cells:,}", f"{1 - c.error:.1%}", f"{1 - c.error_baseline:.1%}") for c in levels_)
+        words = "How often the likeliest level is right, and how often the column's most frequent one."
+        pieces += [page.heading("Categories", 3), page.paragraph(words, "faint")]
+        pieces.append(_table(head, rows, numbers=range(1, 4)))
     return pieces
+
+
+def _number_line(check: Check) -> tuple[str, ...]:
+    errors = (check.error, check.error_baseline, check.crps, check.crps_baseline)
+    within = coverage(check.rank, np.array([0.9]))[0]
+    return check.name, f"{check.cells:,}", *(f"{error:.3f}" for error in errors), f"{within:.0%}"
 
 
 def curve_rows(present: Tensor, seed: int) -> Tensor:
@@ -284,11 +250,11 @@ def _acquisition(model: Any, frame: Frame, goal: int, seed: int) -> list[str]:
                 codes, counts = np.unique(steps[1].chosen.numpy(), return_counts=True)
                 first = table.names[int(codes[counts.argmax()])]
     what = "Root mean squared error, in the model's standard units," if number else "Share of wrong answers"
-    name, most = table.names[goal], max(map(len, curves.values())) - 1
+    name, count = table.names[goal], max(map(len, curves.values())) - 1
     return [
         page.heading(f"How fast {name} is learnt"),
         page.paragraph(
-            f"{what} for {name} in {len(index)} rows after each of {most} measurements at most, from nothing known. "
+            f"{what} for {name} in {len(index)} rows after each of {count} measurements at most, from nothing known. "
             "Most telling first: "
             f"each row measures what the model expects to tell most about {name}; most often {first} comes first."
         ),

@@ -49,12 +49,11 @@ def missing_map(present: NDArray[np.bool_], names: Sequence[str]) -> str:
     pieces: list[str] = []
     for j, name in enumerate(names):
         left = j * wide
-        pieces.append(f'<rect class="there" x="{left:.1f}" y="{top:.0f}" width="{wide - 1:.1f}" height="240"/>')
-        for begin, end in _runs(~cells[:, j]):
-            pieces.append(
-                f'<rect class="hole" x="{left:.1f}" y="{top + begin * high:.1f}" width="{wide - 1:.1f}" '
-                f'height="{(end - begin) * high:.2f}"/>'
-            )
+        pieces.append(_rect("there", left, f"{top:.0f}", wide - 1, 240))
+        pieces += [
+            _rect("hole", left, top + begin * high, wide - 1, f"{(end - begin) * high:.2f}")
+            for begin, end in _runs(~cells[:, j])
+        ]
         if labelled:
             x, y = left + wide / 2, top - 6
             text = escape(_cut(name, 18))
@@ -70,24 +69,22 @@ def histograms(observed: Floats, filled: Floats, ends: tuple[str, str]) -> str:
         low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, (25 if len(observed) >= 300 else 13))
     heights = [_heights(values, edges) for values in (observed, filled)]
-    most = max(float(h.max(initial=0.0)) for h in heights) or 1.0
-    pieces = [_steps(h / most, "seen" if i == 0 else "made") for i, h in enumerate(heights) if h.any()]
+    maximum = max(float(h.max(initial=0.0)) for h in heights) or 1.0
+    pieces = [_steps(h / maximum, "seen" if i == 0 else "made") for i, h in enumerate(heights) if h.any()]
     return _small([*pieces, *_ends(*ends)], "Observed and filled values")
 
 
 def shares(levels: Sequence[tuple[str, float, float]], with_filled: bool) -> str:
     """Bars for levels: the share among observed and among filled cells."""
-    most = max([max(a, b) for _, a, b in levels] + [1e-9])
+    maximum = max([max(a, b) for _, a, b in levels] + [1e-9])
     step = 110 / max(len(levels), 1)
     pieces: list[str] = []
     for i, (name, seen, made) in enumerate(levels):
         y = 4 + i * step
         tall = min(step * 0.8, 22.0) / (2 if with_filled else 1)
-        pieces.append(f'<rect class="seen" x="84" y="{y:.1f}" width="{130 * seen / most:.1f}" height="{tall:.1f}"/>')
+        pieces.append(_rect("seen", 84, y, 130 * seen / maximum, tall))
         if with_filled:
-            pieces.append(
-                f'<rect class="made" x="84" y="{y + tall:.1f}" width="{130 * made / most:.1f}" height="{tall:.1f}"/>'
-            )
+            pieces.append(_rect("made", 84, y + tall, 130 * made / maximum, tall))
         middle = y + tall * (1 if with_filled else 0.5) + 4
         pieces.append(f'<text x="78" y="{middle:.1f}" text-anchor="end">{escape(_cut(name, 12))}</text>')
     return _small(pieces, "Shares of levels")
@@ -98,29 +95,21 @@ def pit_histogram(pit: Floats, bins: int = 10) -> str:
     count = np.histogram(pit, bins, (0.0, 1.0))[0]
     expected = len(pit) / bins
     spread = 1.96 * np.sqrt(expected * (1 - 1 / bins))
-    most = max(float(count.max(initial=1)), expected + spread) * 1.1
+    maximum = max(float(count.max(initial=1)), expected + spread) * 1.1
     left, right, top, bottom = 34, 330, 8, 210
 
     def y(value: float) -> float:
-        return bottom - (bottom - top) * max(value, 0.0) / most
+        return bottom - (bottom - top) * max(value, 0.0) / maximum
 
     wide = (right - left) / bins
+    low, high = y(expected - spread), y(expected + spread)
     pieces = [
-        f'<rect class="band" x="{left}" y="{y(expected + spread):.1f}" width="{right - left}" '
-        f'height="{y(expected - spread) - y(expected + spread):.1f}"/>'
+        _rect("band", left, high, right - left, low - high),
+        *(_rect("made", left + i * wide + 2, y(n), wide - 4, bottom - y(n)) for i, n in enumerate(count.tolist())),
+        _axis(left, right, bottom, bottom),
+        *_below(left, 182, right, ("0", "rank of the truth", "1")),
+        _label(left - 5, y(expected) + 4, f"{expected:.0f}"),
     ]
-    for i, number in enumerate(count.tolist()):
-        pieces.append(
-            f'<rect class="made" x="{left + i * wide + 2:.1f}" y="{y(number):.1f}" width="{wide - 4:.1f}" '
-            f'height="{bottom - y(number):.1f}"/>'
-        )
-    pieces.append(f'<line class="axis" x1="{left}" x2="{right}" y1="{bottom}" y2="{bottom}"/>')
-    pieces += [
-        _label(left, 226, "0", "start"),
-        _label(182, 226, "rank of the truth", "middle"),
-        _label(right, 226, "1"),
-    ]
-    pieces += [_label(left - 5, y(expected) + 4, f"{expected:.0f}")]
     return _svg(340, 232, pieces, "Ranks of true values in their predicted distributions")
 
 
@@ -130,33 +119,29 @@ def coverage_curve(levels: Floats, covered: Floats) -> str:
     def place(a: float, b: float) -> str:
         return f"{44 + 286 * a:.1f},{210 - 202 * b:.1f}"
 
-    pieces = [f'<polyline class="other" points="{place(0, 0)} {place(1, 1)}"/>']
     points = " ".join(place(float(a), float(b)) for a, b in zip(levels, covered))
-    pieces.append(f'<polyline class="line" points="{points}"/>')
-    pieces.append('<line class="axis" x1="44" x2="330" y1="210" y2="210"/>')
-    pieces.append('<line class="axis" x1="44" x2="44" y1="8" y2="210"/>')
-    pieces += [
-        _label(44, 226, "0 %", "start"),
-        _label(187, 226, "level of interval", "middle"),
-        _label(330, 226, "100 %"),
+    pieces = [
+        f'<polyline class="other" points="{place(0, 0)} {place(1, 1)}"/>',
+        f'<polyline class="line" points="{points}"/>',
+        _axis(44, 330, 210, 210),
+        _axis(44, 44, 8, 210),
+        *_below(44, 187, 330, ("0 %", "level of interval", "100 %")),
+        _label(40, 16, "100 %"),
+        _label(40, 212, "0"),
     ]
-    pieces += [_label(40, 16, "100 %"), _label(40, 212, "0")]
     return _svg(340, 232, pieces, "Coverage of intervals")
 
 
 def line_curves(curves: Mapping[str, Sequence[float]], x_label: str) -> str:
     """Curves over 0, 1, 2 …, the first one in colour."""
     steps = max(len(curve) for curve in curves.values()) - 1
-    most = max(max(curve) for curve in curves.values()) or 1.0
+    maximum = max(max(curve) for curve in curves.values()) or 1.0
     left, right, top, bottom = 44, 520, 12, 240
-    pieces = [
-        f'<line class="axis" x1="{left}" x2="{right}" y1="{bottom}" y2="{bottom}"/>',
-        f'<line class="axis" x1="{left}" x2="{left}" y1="{top}" y2="{bottom}"/>',
-    ]
+    pieces = [_axis(left, right, bottom, bottom), _axis(left, left, top, bottom)]
     ends: list[tuple[float, str]] = []
     for i, (name, curve) in enumerate(curves.items()):
         at = [
-            (left + (right - left) * t / max(steps, 1), bottom - (bottom - top) * v / (1.05 * most))
+            (left + (right - left) * t / max(steps, 1), bottom - (bottom - top) * v / (1.05 * maximum))
             for t, v in enumerate(curve)
         ]
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
@@ -170,17 +155,20 @@ def line_curves(curves: Mapping[str, Sequence[float]], x_label: str) -> str:
         for t in range(0, steps + 1, max(1, steps // 8))
     ]
     pieces.append(_label((left + right) / 2, bottom + 32, x_label, "middle"))
-    pieces += [_label(left - 6, bottom - (bottom - top) / 1.05 + 4, f"{most:.2g}"), _label(left - 6, bottom + 4, "0")]
+    pieces += [
+        _label(left - 6, bottom - (bottom - top) / 1.05 + 4, f"{maximum:.2g}"),
+        _label(left - 6, bottom + 4, "0"),
+    ]
     return _svg(640, bottom + 40, pieces, "Curves")
 
 
-def _apart(places: Sequence[float], most: float, gap: float = 15.0) -> list[float]:
-    """Rising places moved so that neighbours are ``gap`` apart, in the same order, and none is beyond ``most``."""
+def _apart(places: Sequence[float], maximum: float, gap: float = 15.0) -> list[float]:
+    """Rising places moved so that neighbours are ``gap`` apart, in the same order, and none is beyond ``maximum``."""
     moved: list[float] = []
     for place in places:
         moved.append(max(place, moved[-1] + gap) if moved else place)
     for i in reversed(range(len(moved))):
-        moved[i] = min(moved[i], most - gap * (len(moved) - 1 - i))
+        moved[i] = min(moved[i], maximum - gap * (len(moved) - 1 - i))
     return moved
 
 
@@ -199,9 +187,24 @@ def _label(x: float, y: float, text: str, anchor: str = "end") -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(text)}</text>'
 
 
+def _rect(style: str, x: Any, y: Any, width: Any, height: Any) -> str:
+    """A rectangle; floats with one decimal, whole numbers and text as they are."""
+    x, y, width, height = (f"{v:.1f}" if isinstance(v, float) else v for v in (x, y, width, height))
+    return f'<rect class="{style}" x="{x}" y="{y}" width="{width}" height="{height}"/>'
+
+
+def _axis(x1: int, x2: int, y1: int, y2: int) -> str:
+    return f'<line class="axis" x1="{x1}" x2="{x2}" y1="{y1}" y2="{y2}"/>'
+
+
+def _below(left: float, middle: float, right: float, words: tuple[str, str, str]) -> list[str]:
+    """Labels below a figure: at its left end, in the middle, at its right end."""
+    places = zip((left, middle, right), words, ("start", "middle", "end"))
+    return [_label(x, 226, text, anchor) for x, text, anchor in places]
+
+
 def _ends(low: str, high: str) -> list[str]:
-    line = '<line class="axis" x1="0" x2="220" y1="116" y2="116"/>'
-    return [line, _label(0, 131, low, "start"), _label(220, 131, high)]
+    return [_axis(0, 220, 116, 116), _label(0, 131, low, "start"), _label(220, 131, high)]
 
 
 def _heights(values: Floats, edges: Floats) -> Floats:
@@ -226,5 +229,5 @@ def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in edges.reshape(-1, 2)]
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "…"
+def _cut(text: str, maximum: int) -> str:
+    return text if len(text) <= maximum else text[: maximum - 1] + "…"

@@ -1,24 +1,26 @@
 """A ``TableModel`` in a folder: the weights as any model's, and beside them what its columns and settings are.
 
-The rows it keeps (``anyfill.tables.reference``) are a safetensors file of their own, ``reference-HASH``: ``x``
-and ``present`` as the model sees them. A folder without one holds a model that keeps none.
+The rows it keeps (``anyfill.tables.measure``) are a safetensors file of their own, ``reference-HASH``: ``x``
+and ``present`` as the model sees them. A folder without one holds a model that keeps none. The dtypes of the table that
+was fitted are an Arrow stream without rows, in base64: that holds the levels of categories, time zones and nullable
+types as well.
 """
 
+import base64
 from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 
-from anyfill.model import Model
 from anyfill.rows import Rows
 from anyfill.tables.linear import Linear
-from anyfill.tables.new_rows import from_text, to_text
-from anyfill.tables.settings import device_of
+from anyfill.tables.recipes import device_of
 from anyfill.tables.table import Table
 from anyfill.training import CheckpointError, load_model
-from anyfill.training.checkpoint import describe_model, load_notes, make_config
-from anyfill.training.folder import read_config, read_tensors, write_folder
+from anyfill.training.checkpoint import describe_model, load_notes, make_config, read_config, read_tensors, write_folder
 
 _MADE_BY = "anyfill.TableModel"
 _REFERENCE = "reference"
@@ -41,27 +43,15 @@ def save_estimator(model: Any, folder: Path | str) -> None:
         "linear": None if model.linear_ is None else model.linear_.to_json(),
         "dtypes": None if empty is None else to_text(empty),
     }
-    _save(model.model_, Path(folder), notes, getattr(model, "reference_", None))
-
-
-def _save(model: Model, folder: Path, notes: dict[str, Any], reference: Rows | None) -> None:
-    """What ``save_model`` does, with the rows in a file beside the weights."""
     try:
-        description, tensors = describe_model(model, model.factorizations)
+        description, tensors = describe_model(model.model_, model.model_.factorizations)
     except ValueError as error:
         raise CheckpointError(f"{folder}: the model cannot be saved: {error}") from error
-    files = {"weights": {**model.state_dict(), **tensors}}
+    files = {"weights": {**model.model_.state_dict(), **tensors}}
+    reference: Rows | None = getattr(model, "reference_", None)
     if reference is not None:
         files[_REFERENCE] = {"x": reference.x, "present": reference.present}
-    write_folder(folder, make_config(description, notes=notes, training=None), files)
-
-
-def _load_reference(folder: Path) -> Rows | None:
-    config = read_config(folder)
-    if _REFERENCE not in config["files"]:
-        return None
-    kept = read_tensors(folder, config, _REFERENCE)
-    return Rows(kept["x"], kept["present"])
+    write_folder(Path(folder), make_config(description, notes=notes, training=None), files)
 
 
 def load_estimator(kind: type[Any], folder: Path | str, device: str) -> Any:
@@ -80,8 +70,35 @@ def load_estimator(kind: type[Any], folder: Path | str, device: str) -> Any:
     except (KeyError, TypeError, ValueError) as error:
         raise CheckpointError(f"{folder}: describes no table that can be read here ({error})") from error
     model.model_ = load_model(folder).to(device_of(device))
-    model.reference_ = _load_reference(Path(folder))
+    config = read_config(Path(folder))
+    kept = read_tensors(Path(folder), config, _REFERENCE) if _REFERENCE in config["files"] else None
+    model.reference_ = None if kept is None else Rows(kept["x"], kept["present"])
     model.n_features_in_ = len(model.table_.columns)
     if names is not None:
         model.feature_names_in_ = np.array(names, dtype=object)
     return model
+
+
+def to_text(empty: pd.DataFrame) -> str:
+    """A data frame without rows as text; columns that Arrow has no type for are left out."""
+    # A batch, though it has no rows: the levels of categories travel with one.
+    kept: Any = empty[[name for name in empty.columns if _arrow(empty[name].to_frame()) is not None]]
+    batch, sink = _arrow(kept), pa.BufferOutputStream()
+    if batch is not None:
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+    return base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii")
+
+
+def from_text(text: str) -> pd.DataFrame:
+    """What ``to_text`` wrote; ValueError if it is nothing of that kind."""
+    data = base64.b64decode(text, validate=True)
+    return pa.ipc.open_stream(data).read_all().to_pandas() if data else pd.DataFrame()
+
+
+def _arrow(empty: pd.DataFrame) -> Any:
+    """A data frame without rows in Arrow; None if that has no types for it."""
+    try:
+        return pa.RecordBatch.from_pandas(empty, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError):
+        return None

@@ -1,4 +1,4 @@
-"""What the columns of a table are, from training data.
+"""What the columns of a table are: found out from training data, declared by the caller, or read from JSON.
 
     cells of the column                      kind
     numbers, text that is all numbers        Number (probabilities of whole numbers, or a density)
@@ -9,34 +9,50 @@
     text that hardly repeats, nothing        Ignored
 
 Text hardly repeats if there are at least 30 cells, more than 20 different values and more values than half the cells.
-Numbers written with leading zeros (007) are codes, not quantities: a category.
+Numbers written with leading zeros (007) are codes, not quantities: a category. Where looking gives the wrong answer,
+the caller declares:
+
+    number, number[0,1]       a density, whatever the values look like; answers within the bounds
+    int, int[0,10]            probabilities of whole numbers, however wide they range
+    bool                      two levels, false and true in any one spelling (true, yes, y, t, 1)
+    category                  a level for each different value, of numbers too
+    ordinal:low<mid<high      these levels in this order; "ordinal" alone where the order is known (numbers, categories)
+    datetime                  dates; numbers are seconds since 1970
+    ignore                    passed through
 """
 
+import math
 import re
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, cast
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from anyfill.tables.categories import Category, Unknown, Value, infer_category
-from anyfill.tables.frames import Column
-from anyfill.tables.kinds import Ignored, Variable, exists, parse_numbers, read_numbers
-from anyfill.tables.moments import Datetime, format_of, infer_datetime, parse_times
+from anyfill.checks import refuse
+from anyfill.tables.categories import Category, infer_category, spelling, truth
+from anyfill.tables.columns import Array, Column, Value, listed, tidy
+from anyfill.tables.dates import Datetime, format_of, infer_datetime, parse_times, read_seconds
+from anyfill.tables.kinds import Ignored, Variable
 from anyfill.tables.number_inference import infer_number
-from anyfill.tables.numbers import Number
+from anyfill.tables.numbers import Number, parse_numbers, read_numbers
 
-__all__ = ["Category", "Datetime", "Ignored", "Number", "Unknown", "Value", "Variable", "infer", "number_of"]
-
-_FEW_CELLS, _FEW_LEVELS = 30, 20
+DECLARATIONS = "number, number[low,high], int, int[low,high], bool, category, ordinal:low<mid<high, datetime or ignore"
+_DECLARATION = re.compile(
+    r"(?P<number>number|int)(\[(?P<low>[^,]*),(?P<high>[^,]*)\])?"
+    r"|(?P<ordinal>ordinal)(:(?P<levels>.+))?"
+    r"|(?P<plain>bool|category|datetime|ignore)"
+)
+_MIN_CELLS, _MIN_LEVELS = 30, 20
 _CODED = re.compile(r"^\s*[+-]?0\d|_", re.MULTILINE)
 """What float() reads although it is no quantity: leading zeros and underscores."""
+_KINDS: dict[str, Any] = {"number": Number, "category": Category, "datetime": Datetime, "ignored": Ignored}
 
 
 def infer(column: Column) -> Variable:
     """What a column is, from its cells."""
-    cells = column.values[exists(column.values)]
+    cells = column.values[column.present]
     if not len(cells):
         return Ignored(column.name, "no values")
     match column.kind:
@@ -52,7 +68,25 @@ def infer(column: Column) -> Variable:
             return _text(column, cells)
 
 
-def number_of(column: Column, grid: Literal["auto", "always", "never"] = "auto") -> Number:
+def _text(column: Column, cells: Array) -> Variable:
+    """What a column of text is; ``cells`` (n,) are those that are present, n >= 1."""
+    levels = pd.unique(cells)
+    booleans = [isinstance(level, bool) for level in levels]
+    if all(booleans):
+        return Category(column.name, (False, True))
+    numbers, _ = parse_numbers(levels)
+    written = "\n".join(level for level in levels if isinstance(level, str))
+    if not np.isnan(numbers).any() and not any(booleans) and not _CODED.search(written):
+        return _number_of(column)
+    style = format_of(levels)
+    if style is not None:
+        return infer_datetime(column.name, parse_times(cells, style), style)
+    if len(cells) >= _MIN_CELLS and len(levels) > max(_MIN_LEVELS, len(cells) / 2):
+        return Ignored(column.name, f"free text: {len(levels)} distinct values in {len(cells)} cells")
+    return infer_category(column.name, cells)
+
+
+def _number_of(column: Column, grid: Literal["auto", "always", "never"] = "auto") -> Number:
     """The column, some of whose cells are present, as numbers; ValueError if a cell is none.
 
     Args:
@@ -70,19 +104,131 @@ def number_of(column: Column, grid: Literal["auto", "always", "never"] = "auto")
     return replace(number, text=True, decimals=None if exponents else (min(digits), max(digits)))
 
 
-def _text(column: Column, cells: NDArray[Any]) -> Variable:
-    """What a column of text is; ``cells`` (n,) are those that are present, n >= 1."""
-    levels = pd.unique(cells)
-    booleans = [isinstance(level, bool) for level in levels]
-    if all(booleans):
-        return Category(column.name, (False, True))
-    numbers, _ = parse_numbers(levels)
-    written = "\n".join(level for level in levels if isinstance(level, str))
-    if not np.isnan(numbers).any() and not any(booleans) and not _CODED.search(written):
-        return number_of(column)
-    style = format_of(levels)
-    if style is not None:
-        return infer_datetime(column.name, parse_times(cells, style), style)
-    if len(cells) >= _FEW_CELLS and len(levels) > max(_FEW_LEVELS, len(cells) / 2):
-        return Ignored(column.name, f"free text: {len(levels)} distinct values in {len(cells)} cells")
-    return infer_category(column.name, cells)
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """What a caller says that a column is.
+
+    Attributes:
+        kind: see the top of this file.
+        levels: of an ordinal, in order, as text; empty = those of the column.
+        low, high: of a number.
+    """
+
+    kind: Literal["number", "int", "bool", "category", "ordinal", "datetime", "ignore"]
+    levels: tuple[str, ...] = ()
+    low: float = -math.inf
+    high: float = math.inf
+
+    @classmethod
+    def of(cls, name: str, text: str) -> "Declaration":
+        """Read what is said of the column ``name``: ``int``, ``number[0,1]``, ``ordinal:low<mid<high`` …"""
+        said = _DECLARATION.fullmatch(text.strip())
+        if said is None:
+            raise refuse(f"kind of column {name!r}", expected=DECLARATIONS, got=repr(text))
+        levels = tuple(level.strip() for level in said["levels"].split("<")) if said["levels"] else ()
+        if levels and (len(levels) < 2 or "" in levels or len(set(levels)) < len(levels)):
+            raise refuse(f"levels of column {name!r}", expected="two or more different ones, a<b<c", got=repr(text))
+        try:
+            low, high = float(said["low"] or -math.inf), float(said["high"] or math.inf)
+        except ValueError:
+            raise refuse(f"bounds of column {name!r}", expected="two numbers, [0,1]", got=repr(text)) from None
+        if not low < high:
+            raise refuse(f"bounds of column {name!r}", expected="low below high", got=repr(text))
+        return cls(cast(Any, said["number"] or said["ordinal"] or said["plain"]), levels, low, high)
+
+
+def declared(column: Column, declaration: str) -> Variable:
+    """The column as what the caller says it is (see the top of this file); ValueError if its cells cannot be that."""
+    said = Declaration.of(column.name, declaration)
+    if said.kind == "ignore":
+        return Ignored(column.name, "as told")
+    cells = column.values[column.present]
+    if not len(cells):
+        return Ignored(column.name, "no values")
+    match said.kind:
+        case "number" | "int":
+            return _number(column, said)
+        case "datetime":
+            style = format_of(cells) if column.kind == "text" else None
+            seconds = column.values if column.kind == "number" else read_seconds(column, style)
+            return infer_datetime(column.name, seconds[~np.isnan(seconds)], style)
+        case "bool":
+            return _boolean(column, cells)
+        case "category" | "ordinal":
+            return _levelled(column, cells, said)
+
+
+def _number(column: Column, said: Declaration) -> Number:
+    values = read_numbers(column)
+    if said.kind == "int":
+        column.require(~(values % 1 > 0), "a whole number")
+    column.require(~((values < said.low) | (values > said.high)), f"a number in [{said.low:g}, {said.high:g}]")
+    number = _number_of(column, "always" if said.kind == "int" else "never")
+    low = said.low if said.low > -math.inf else number.low
+    return replace(number, low=low, high=said.high if said.high < math.inf else number.high)
+
+
+def _boolean(column: Column, cells: Array) -> Category:
+    if column.kind == "bool":
+        return Category(column.name, (False, True), cells="bool")
+    levels = [tidy(level) for level in pd.unique(cells)]
+    no = [level for level in levels if column.kind == "datetime" or truth(level) is None]
+    column.require(~np.asarray(pd.Series(column.values).isin(no)), "true or false")
+    if column.kind == "number":
+        return Category(column.name, (False, True), cells="number")
+    if len({truth(level) for level in levels}) < len(levels):
+        expected = "one spelling of true and one of false"
+        raise refuse(f"column {column.name!r}", expected=expected, got=listed(levels))
+    return Category(column.name, tuple(sorted(levels, key=lambda level: bool(truth(level)))))
+
+
+def _levelled(column: Column, cells: Array, said: Declaration) -> Category:
+    if column.kind == "datetime":
+        raise refuse(f"column {column.name!r}", expected="numbers or text for levels", got="dates")
+    ordered = said.kind == "ordinal"
+    if column.kind == "bool":
+        return Category(column.name, (False, True), ordered, cells="bool")
+    kind: Literal["number", "text"] = "number" if column.kind == "number" else "text"
+    if not said.levels:
+        if ordered and kind == "text" and column.levels is None:
+            raise refuse(f"kind of column {column.name!r}", expected="its levels, ordinal:low<mid<high", got="ordinal")
+        return infer_category(column.name, cells, levels=column.levels, ordered=ordered, cells=kind)
+    levels = tuple(_native(column, cells, level) for level in said.levels)
+    category = Category(column.name, levels, ordered, cells=kind)
+    category.encode(column.values)  # refuses a cell that is none of them
+    return category
+
+
+def _native(column: Column, cells: Array, level: str) -> Value:
+    """A level that was declared as text, as the cells of the column have it."""
+    if column.kind == "text":
+        return next((tidy(one) for one in pd.unique(cells) if spelling(one) == spelling(level)), level)
+    try:
+        return tidy(float(level))
+    except ValueError:
+        raise refuse(f"levels of column {column.name!r}", expected="numbers", got=repr(level)) from None
+
+
+def to_json(variable: Variable) -> dict[str, Any]:
+    """A column as JSON; infinite numbers as text."""
+    kind = next(name for name, one in _KINDS.items() if isinstance(variable, one))
+    return {"kind": kind, **asdict(cast(Any, variable), dict_factory=_kept)}
+
+
+def from_json(fields: Mapping[str, Any]) -> Variable:
+    """The column that ``to_json`` described."""
+    kind = fields.get("kind")
+    if kind not in _KINDS:
+        raise refuse("kind of a column in JSON", expected=" or ".join(_KINDS), got=repr(kind))
+    try:
+        return _KINDS[kind](**{name: value for name, value in fields.items() if name != "kind"})
+    except (TypeError, KeyError) as error:
+        raise refuse(f"column of kind {kind} in JSON", expected="its fields", got=str(error)) from None
+
+
+def _kept(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Fields as JSON has them: lists for tuples, text for infinite numbers."""
+    return {
+        name: list(value) if isinstance(value, tuple) else str(value) if value in (math.inf, -math.inf) else value
+        for name, value in fields
+    }

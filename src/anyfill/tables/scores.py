@@ -24,7 +24,7 @@ from anyfill.questions.supported import step_factorization, untrained
 from anyfill.rank import asked_in
 from anyfill.rows import Rows
 from anyfill.samplers.rowwise import block_size, chain_parameters, fixed_order, parameters, portions
-from anyfill.tables.ask import names_of
+from anyfill.tables.ask import Names, names_of
 from anyfill.tables.filler import Filler
 from anyfill.tables.frames import Frame
 from anyfill.tables.table import Table
@@ -40,51 +40,46 @@ def score(model: Model, x: Tensor, question: Question) -> LogProb:
         raise refuse("corruption", expected="one that shows no noise", got=repr(model.corruption))
     x = torch.where(used, x, torch.zeros_like(x))
     direct = _is_direct(model, question)
-    value = torch.zeros(len(x), dtype=torch.float64, device=x.device)
     order = fixed_order(model)
+
+    def chain(rows: Tensor, given: Tensor, asked: Tensor) -> Tensor:
+        return _chain(model, x[rows], chain_rank(order, Question(given[rows], asked[rows])))
+
+    value = torch.zeros(len(x), dtype=torch.float64, device=x.device)
     one, other = direct.nonzero()[:, 0], (~direct).nonzero()[:, 0]
-    value[one] = _chain(model, x[one], chain_rank(order, _take(question, one)))
+    value[one] = chain(one, question.given, question.asked)
+    factorization = step_factorization(model.factorizations, question, model.order, order=order)
     if len(other):
-        nothing = torch.zeros_like(question.given[other])
-        both = _chain(model, x[other], chain_rank(order, Question(nothing, used[other])))
-        part = _chain(model, x[other], chain_rank(order, Question(nothing, question.given[other])))
-        value[other] = torch.where(both.isneginf(), both, both - part)
-    factorization = Factorization.DIFFERENCE if len(other) else _factorization(model, question)
+        nothing, factorization = torch.zeros_like(used), Factorization.DIFFERENCE
+        both, part = chain(other, nothing, used), chain(other, nothing, question.given)
+        value[other] = torch.where(both.isneginf(), both, both - part)  # impossible evidence: -inf, not NaN
     passes = 1 if model.is_one_pass else int(question.asked.sum(1).max()) if len(x) else 0
-    return of_one_order(model, value, passes, factorization)
+    return of_one_order(model, value, passes, factorization or Factorization.DIRECT)
 
 
-def score_columns(
-    filler: Filler,
-    frame: Frame,
-    rows: Rows,
-    *,
-    asked: Sequence[str] | str | None,
-    given: Sequence[str] | str | None,
-    own_units: bool,
-) -> LogProb:
+def score_columns(filler: Filler, frame: Frame, rows: Rows, *, asked: Names, given: Names, own_units: bool) -> LogProb:
     """log p(asked | given) of columns by their names, see ``TableModel.log_prob``."""
     table = filler.table
-    told = table.members(names_of(given))
-    wanted = ~told if asked is None else table.members(names_of(asked))
-    if bool((told & wanted).any()):
-        both = table.names[int((told & wanted).nonzero()[0])]
+    known = table.members(names_of(given))
+    wanted = ~known if asked is None else table.members(names_of(asked))
+    if bool((known & wanted).any()):
+        both = table.names[int((known & wanted).nonzero()[0])]
         raise refuse("asked and given", expected="different columns", got=f"{both!r} in both")
-    x, present = filler.told(rows)
-    told, wanted = (part.to(x.device).expand(x.shape) for part in (told, wanted))
+    x, present = filler.given(rows)
+    question = Question(*(part.to(x.device).expand(x.shape) for part in (known, wanted))).within(present)
     with threads(1):
-        answer = score(filler.model, x, Question(told, wanted).within(present))
+        answer = score(filler.model, x, question)
     value = answer.value.cpu()
     if own_units:
         units = log_units(filler.model, table, rows.x, frame)
-        value = value + torch.where((wanted & present).cpu(), units, 0.0).sum(1)
+        value = value + torch.where(question.asked.cpu(), units, 0.0).sum(1)
     return replace(answer, value=value, stderr=answer.stderr.cpu())
 
 
 def score_cells(filler: Filler, frame: Frame, rows: Rows, *, own_units: bool) -> Tensor:
     """float64 (B, N): log p of each present cell given all others of its row, see ``TableModel.cell_log_prob``."""
     with threads(1):
-        value = _each_cell(filler.model, *filler.told(rows)).cpu()
+        value = _each_cell(filler.model, *filler.given(rows)).cpu()
     return value + log_units(filler.model, filler.table, rows.x, frame) if own_units else value
 
 
@@ -121,15 +116,6 @@ def _columns(likelihood: Likelihood, count: int) -> Sequence[Likelihood]:
     return likelihood.columns if isinstance(likelihood, Mixed) else [likelihood] * count
 
 
-def _take(question: Question, rows: Tensor) -> Question:
-    return Question(question.given[rows], question.asked[rows])
-
-
-def _factorization(model: Model, question: Question) -> Factorization:
-    found = step_factorization(model.factorizations, question, model.order, order=fixed_order(model))
-    return Factorization.DIRECT if found is None else found
-
-
 def _is_direct(model: Model, question: Question) -> Tensor:
     """bool (B,): which rows are read step by step; the others as differences. ValueError if one is neither."""
     order = fixed_order(model)
@@ -138,9 +124,8 @@ def _is_direct(model: Model, question: Question) -> Tensor:
         return torch.ones_like(asking)
     both = torch.cat([question.given, question.asked], 1)
     patterns, which = both.unique(dim=0, return_inverse=True)
-    each = patterns.split(1)
-    halves = [Question(*pattern.chunk(2, 1)) for pattern in each]
-    covered = [step_factorization(model.factorizations, one, model.order, order=order) is not None for one in halves]
+    each = [Question(*pattern.chunk(2, 1)) for pattern in patterns.split(1)]
+    covered = [step_factorization(model.factorizations, one, model.order, order=order) is not None for one in each]
     direct = torch.tensor(covered, device=asking.device)[which] | ~asking
     if Factorization.DIFFERENCE not in model.factorizations and not bool(direct.all()):
         raise untrained(model.factorizations, "log p(asked | given)")

@@ -9,20 +9,25 @@ Everything goes by whole columns; columns are matched by name, in any order. A m
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
+import pandas as pd
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from anyfill.checks import refuse, require_shape
 from anyfill.rows import Rows
-from anyfill.tables import kinds
+from anyfill.tables.categories import Category
+from anyfill.tables.columns import Unknown, Value, require_once
+from anyfill.tables.dates import Datetime
 from anyfill.tables.frames import Frame
-from anyfill.tables.overrides import told
-from anyfill.tables.schema import Category, Datetime, Ignored, Number, Unknown, Value, Variable, infer
+from anyfill.tables.kinds import Ignored, Variable
+from anyfill.tables.numbers import Number
+from anyfill.tables.schema import declared, from_json, infer, to_json
 
 __all__ = ["Category", "Datetime", "Ignored", "Number", "Table", "Value", "Variable"]
 
@@ -44,9 +49,7 @@ class Table:
         object.__setattr__(self, "missing", tuple(self.missing))
         if not self.columns:
             raise refuse("table", expected="at least one column", got="none")
-        if len(set(self.names)) != len(self.names):
-            twice = next(name for name in self.names if self.names.count(name) > 1)
-            raise refuse("names of columns", expected="each of them once", got=f"{twice!r} twice")
+        require_once("names of columns", self.names)
         if self.missing and len(self.missing) != len(self.columns):
             raise refuse("missing", expected=f"a share for each of {len(self.columns)} columns", got=len(self.missing))
 
@@ -67,8 +70,8 @@ class Table:
         if frame.rows == 0:
             raise refuse("table", expected="at least one row", got="none")
         return cls(
-            tuple(told(one, said[one.name]) if one.name in said else infer(one) for one in frame.columns),
-            tuple(1 - float(kinds.exists(one.values).mean()) for one in frame.columns),
+            tuple(declared(one, said[one.name]) if one.name in said else infer(one) for one in frame.columns),
+            tuple(1 - float(one.present.mean()) for one in frame.columns),
         )
 
     @property
@@ -111,11 +114,8 @@ class Table:
             absent: what happens if data lacks a column: a ValueError, or it is missing in every row. Ignored columns
                 may always be absent. A column that the table does not know is an error: it may be a misspelt one.
         """
-        frame = Frame.of(data)
+        frame = self._known(Frame.of(data))
         found = {column.name: column for column in frame.columns}
-        extra = [repr(name) for name in found if name not in self.names]
-        if extra:
-            raise refuse("columns", expected=f"only {', '.join(self.names)}", got=f"also {', '.join(extra)}")
         lacking = [c.name for c in self.columns if c.name not in found and not isinstance(c, Ignored)]
         if lacking and absent == "error":
             got = f"none named {', '.join(map(repr, lacking))}"
@@ -123,12 +123,36 @@ class Table:
         apart = np.empty((len(self.columns), frame.rows), dtype=np.float32)
         for j, column in enumerate(self.columns):
             cells = found.get(column.name)
-            apart[j] = np.nan if cells is None else kinds.encode(column, cells, unknown=unknown)  # finite or NaN
+            apart[j] = np.nan if cells is None else column.encode_column(cells, unknown=unknown)  # finite or NaN
         x = torch.from_numpy(apart).T.contiguous()
         return Rows(x.nan_to_num(0.0), torch.from_numpy(~np.isnan(x.numpy())))
 
+    def align(self, frame: Frame) -> Frame:
+        """The same rows with exactly these columns in this order; ValueError if there is one that it does not know.
+
+        A column that is absent is missing in every row. One that the table does not know is refused, since it may be a
+        misspelt one. A column of nothing but nulls, of no type, gets a dtype that can hold answers.
+        """
+        self._known(frame)
+        fresh = [column for column in self.columns if column.name not in frame.names or _untyped(frame, column)]
+        if frame.names == self.names and not fresh:
+            return frame
+        wrapped = nw.from_native(frame.native, eager_only=True)
+        wrapped = wrapped.with_columns(_nulls(column, wrapped) for column in fresh)
+        return Frame.of(wrapped.select(list(self.names)).to_native(), missing=frame.missing)
+
+    def written_like(self, frame: Frame) -> "Table":
+        """The same columns, but answers are written as the cells of ``frame`` are.
+
+        A model may be trained on a file that knows types and used on one of text, or the other way round: cells are
+        read either way, and this makes answers what the file's cells are.
+        """
+        found = {column.name: column for column in frame.columns}
+        columns = tuple(one.written_like(found[one.name]) if one.name in found else one for one in self.columns)
+        return self if columns == self.columns else replace(self, columns=columns)
+
     def decode(self, x: Tensor, present: Tensor | None = None, *, rounded: bool = True) -> dict[str, NDArray[Any]]:
-        """What values (B, N) stand for: for each column that is not ignored, cells (B,) as ``Frame.filled`` takes them.
+        """What values (B, N) stand for: for each column that is not ignored, cells (B,) as ``Frame.put`` takes them.
 
         Numbers and times are float64 (NaN = missing), text where the column is; levels are objects (None = missing),
         float64 where the column is one of numbers or booleans.
@@ -141,7 +165,7 @@ class Table:
         require_shape("x", x, (None, len(self.columns)))
         z = (x if present is None else torch.where(present, x, torch.nan)).detach().double().cpu().numpy()
         return {
-            column.name: kinds.decode(column, z[:, j], rounded=rounded)
+            column.name: column.decode_column(z[:, j], rounded=rounded)
             for j, column in enumerate(self.columns)
             if not isinstance(column, Ignored)
         }
@@ -149,7 +173,7 @@ class Table:
     def decode_column(self, j: int, z: Tensor | NDArray[Any], *, rounded: bool = True) -> NDArray[Any]:
         """The same for values of column j alone, of any shape: draws (n, B), say."""
         values = z.detach().double().cpu().numpy() if isinstance(z, Tensor) else np.asarray(z, dtype=np.float64)
-        return kinds.decode(self.columns[j], values, rounded=rounded)
+        return self.columns[j].decode_column(values, rounded=rounded)
 
     def log_units(self, x: Tensor, data: Any = None) -> Tensor:
         """float64 (B, N): what added to a model's log_prob of each value of x (B, N) makes it one per own unit.
@@ -184,18 +208,41 @@ class Table:
         lines = [("column", "kind", "missing", "what is known of it")]
         for j, column in enumerate(self.columns):
             share = f"{self.missing[j]:.1%}" if self.missing else ""
-            lines.append((column.name, column.label, share, kinds.details(column)))
+            lines.append((column.name, column.label, share, column.details))
         wide = [max(len(line[k]) for line in lines) for k in range(3)]
         return "\n".join(f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c:>{wide[2]}}  {d}".rstrip() for a, b, c, d in lines)
 
     def to_json(self) -> list[dict[str, Any]]:
         """The columns as JSON, to be kept beside a model."""
         shares = [{"missing": share} for share in self.missing] or [{}] * len(self.columns)
-        return [{**kinds.to_json(column), **share} for column, share in zip(self.columns, shares)]
+        return [{**to_json(column), **share} for column, share in zip(self.columns, shares)]
 
     @classmethod
     def from_json(cls, columns: Sequence[Mapping[str, Any]]) -> "Table":
         """The table that ``to_json`` described."""
         shares = tuple(float(one["missing"]) for one in columns if "missing" in one)
         bare = ({key: value for key, value in one.items() if key != "missing"} for one in columns)
-        return cls(tuple(map(kinds.from_json, bare)), shares)
+        return cls(tuple(map(from_json, bare)), shares)
+
+    def _known(self, frame: Frame) -> Frame:
+        """The frame, if all its columns are known."""
+        extra = [repr(name) for name in frame.names if name not in self.names]
+        if extra:
+            raise refuse("columns", expected=f"only {', '.join(self.names)}", got=f"also {', '.join(extra)}")
+        return frame
+
+
+def _untyped(frame: Frame, column: Variable) -> bool:
+    """True if the cells of a column are to be filled, none is there, and the dtype does not say what they are."""
+    if isinstance(column, Ignored) or isinstance(frame.native, np.ndarray) or frame[column.name].present.any():
+        return False
+    series = nw.from_native(frame.native, eager_only=True)[column.name]
+    return series.to_native().dtype == object if series.implementation.is_pandas() else series.dtype == nw.Unknown
+
+
+def _nulls(column: Variable, table: nw.DataFrame[Any]) -> Any:
+    """Nulls of a dtype that takes what a column may hold."""
+    if table.implementation.is_pandas() and column.dtype == nw.Boolean():  # numpy's have no nulls
+        cells = pd.Series(pd.NA, index=table.to_native().index, name=column.name, dtype="boolean")
+        return nw.from_native(cells, series_only=True)
+    return nw.lit(None, column.dtype).alias(column.name)

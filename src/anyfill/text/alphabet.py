@@ -5,7 +5,7 @@ letters in lower case without accents, digits spelt out, every run of anything e
 what is shown. Any other vocabulary takes the text as it is, and what it has no code for is refused.
 
 The edges of a text. A space before or behind a blank belongs to what is given, and stays one space. Where a text folded
-for text8 begins or ends, so does a word: the model is told a space, unless a blank of stated length is there (it may
+for text8 begins or ends, so does a word: the model is given a space, unless a blank of stated length is there (it may
 begin or end within a word). A blank of *several* lengths at an edge needs something to close it, or its lengths could
 not be compared (see ``anyfill.text.fill``): the space, the beginning and end of a line where the model is one
 of lines; without either it is refused.
@@ -14,6 +14,7 @@ Tokens that are words or pieces. A blank stands for whole ones. Words must not t
 before it along, so a space before a blank is asked together with its first piece, which must begin with it.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -22,12 +23,8 @@ from torch import Tensor
 
 from anyfill.checks import refuse
 from anyfill.text.blanks import Template
-from anyfill.text.characters import TEXT8, Characters, as_text8
-from anyfill.text.pieces import Pieces
-from anyfill.text.utf8 import Utf8
-from anyfill.text.vocabulary import Vocabulary
-from anyfill.text.with_end import WithEnd
-from anyfill.text.words import Words
+from anyfill.text.vocabularies import Pieces, Words
+from anyfill.text.vocabulary import TEXT8, Characters, Utf8, Vocabulary, WithEnd, as_text8
 
 
 def is_folded(vocabulary: Vocabulary) -> bool:
@@ -41,31 +38,13 @@ def plain(vocabulary: Vocabulary) -> Vocabulary:
     return vocabulary.inner if isinstance(vocabulary, WithEnd) else vocabulary
 
 
-def has_tokens(vocabulary: Vocabulary) -> bool:
-    """Whether its codes are words or pieces of words, not characters or bytes."""
-    return isinstance(plain(vocabulary), Words | Pieces)
-
-
-def unit(vocabulary: Vocabulary) -> str:
-    """What one code is, in the plural."""
-    match plain(vocabulary):
-        case Words():
-            return "words"
-        case Pieces():
-            return "pieces"
-        case Utf8():
-            return "bytes"
-        case _:
-            return "characters"
-
-
 def encode(vocabulary: Vocabulary, text: str) -> Tensor:
     """int64 (L,): the codes of a piece of text, folded where the vocabulary is text8's."""
     return vocabulary.encode(as_text8(text) if is_folded(vocabulary) else text).long()
 
 
 def boundary(vocabulary: Vocabulary) -> Tensor:
-    """int64 (0 or 1,): the code between words, told where a text folded for text8 begins and ends."""
+    """int64 (0 or 1,): the code between words, given where a text folded for text8 begins and ends."""
     return encode(vocabulary, " ") if is_folded(vocabulary) else torch.zeros(0, dtype=torch.int64)
 
 
@@ -111,6 +90,11 @@ class Sheet:
     stretches: tuple[Tensor, ...]
     leads: tuple[str, ...]
 
+    def codes(self, answers: Sequence[Tensor], blanks: int) -> Tensor:
+        """int64 (L,): the text up to the stretch behind the first ``blanks`` blanks, with these answers in them."""
+        known = [piece for pair in zip(self.stretches, answers[:blanks]) for piece in pair]
+        return torch.cat([*known, self.stretches[blanks]])
+
     def answer(self, blank: int, codes: Tensor) -> str | None:
         """What the codes (L,) say in a blank; None if they cannot be written there.
 
@@ -118,8 +102,7 @@ class Sheet:
         text would have other codes (all but pieces, which can be cut in several ways).
         """
         inner = plain(self.vocabulary)
-        unknown = unknown_code(inner)
-        if any(code in (unknown, self.vocabulary.end) for code in codes.tolist()):
+        if any(code in (inner.unknown_code, self.vocabulary.end) for code in codes.tolist()):
             return None
         text = self.vocabulary.decode(codes)
         if isinstance(inner, Pieces):
@@ -154,7 +137,7 @@ def sheet_of(template: Template, vocabulary: Vocabulary, *, lines: bool = False)
 
 
 def _close(codes: list[Tensor], template: Template, vocabulary: Vocabulary, lines: bool) -> None:
-    """Put what the model is told at the two edges of the text there, or refuse what cannot be answered without."""
+    """Put what the model is given at the two edges of the text there, or refuse what cannot be answered without."""
     if lines:
         if vocabulary.end is not None:
             codes[-1] = torch.cat([codes[-1], torch.tensor([vocabulary.end])])
@@ -181,15 +164,6 @@ def _between(vocabulary: Vocabulary) -> Tensor:
     if isinstance(vocabulary, Utf8) or (isinstance(vocabulary, Characters) and " " in vocabulary.alphabet):
         return vocabulary.encode(" ").long()
     return torch.zeros(0, dtype=torch.int64)
-
-
-def unknown_code(vocabulary: Vocabulary) -> int | None:
-    """The code for whatever has none; None if that is refused."""
-    if isinstance(vocabulary, Words):
-        return 0
-    if isinstance(vocabulary, Characters) and vocabulary.unknown:
-        return vocabulary.alphabet.index(vocabulary.unknown)
-    return None
 
 
 def _require_whole_words(template: Template, words: Words) -> None:

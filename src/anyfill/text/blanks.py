@@ -27,23 +27,23 @@ _WAYS = r"[], [5] or [3-8] (\[ writes a bracket)"
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Lengths from ``least`` to ``most``, both included."""
+    """Lengths from ``minimum`` to ``maximum``, both included."""
 
-    least: int
-    most: int
+    minimum: int
+    maximum: int
 
     def __post_init__(self) -> None:
-        if not 1 <= self.least <= self.most:
+        if not 1 <= self.minimum <= self.maximum:
             expected = "at least 1, the smaller one first"
-            raise refuse("lengths of a blank", expected=expected, got=f"{self.least}-{self.most}")
+            raise refuse("lengths of a blank", expected=expected, got=f"{self.minimum}-{self.maximum}")
 
     @property
     def is_open(self) -> bool:
         """Whether there is more than one of them."""
-        return self.least < self.most
+        return self.minimum < self.maximum
 
     def __add__(self, other: "Lengths") -> "Lengths":
-        return Lengths(self.least + other.least, self.most + other.most)
+        return Lengths(self.minimum + other.minimum, self.maximum + other.maximum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +68,10 @@ def parse_lengths(text: str, what: str = "--lengths") -> Lengths:
     found = re.fullmatch(_RANGE, text.strip())
     if found is None:
         raise refuse(what, expected="a length or a range of lengths, as 5 or 3-8", got=repr(text))
-    least, most = int(found[1]), int(found[2] or found[1])
-    if not 1 <= least <= most:
+    minimum, maximum = int(found[1]), int(found[2] or found[1])
+    if not 1 <= minimum <= maximum:
         raise refuse(what, expected="lengths from 1 up, the smaller one first", got=repr(text))
-    return Lengths(least, most)
+    return Lengths(minimum, maximum)
 
 
 def parse(text: str, *, unstated: Lengths, free: bool = False, tokens: bool = False) -> Template:

@@ -16,7 +16,7 @@ one added.
 
 Where codes^l is small every b is listed, the shortest lengths first, up to ``MAX_LISTED`` rows in all: then nothing is
 missed, and if all lengths are listed the shares are p(l, b | s, t) itself. Of other lengths b is drawn from
-p(b | s, t, l), all blanks jointly, by whichever sampler, and looked for by ``anyfill.text.beam`` (how often
+p(b | s, t, l), all blanks jointly, by whichever sampler, and looked for by ``beam_search`` (how often
 that finds more is in docs/text.md). Each distinct b gets the *exact* log p(s b t). Draws and p(s b t) need not agree,
 if the network's conditionals do not fit together: draws only propose, the ranking is by p(s b t). Codes that cannot be
 written are dropped; cuts of the same text into pieces are summed.
@@ -24,33 +24,35 @@ written are dropped; cuts of the same text into pieces are summed.
 
 import itertools
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
+from anyfill.evaluation import shared_prefix_log_prob
 from anyfill.model import Model
+from anyfill.networks.network import Cached
 from anyfill.questions.question import Question
-from anyfill.questions.supported import completed
-from anyfill.samplers import Draw, watch
+from anyfill.samplers import CachedChain, Draw, beam_search, can_search, watch
 from anyfill.text.alphabet import Sheet
-from anyfill.text.beam import likeliest
 from anyfill.text.blanks import Lengths
-from anyfill.text.manner import ROWS, Manner, trained_for
-from anyfill.text.read_once import reading_once
-from anyfill.text.weigh import weights
-from anyfill.text.windows import Window
+from anyfill.text.model import TextModel
+from anyfill.text.sampling import ROWS, SamplingOptions
+from anyfill.text.windows import BlankRow, BlankWindow
 
 MAX_COMBINATIONS = 64
 """Combinations of lengths that are tried; of more, so many are drawn."""
-ALL_DRAWS, LEAST_DRAWS = 256, 8
+ALL_DRAWS, MIN_DRAWS = 256, 8
 """Draws for all combinations together, and at least for each, where nobody says how many."""
 MAX_LISTED, MAX_LISTED_STEPWISE = 1000, 256
 """Fills that are listed where they are so few, all lengths together; of a network that scores them place by place."""
 MAX_READ = 40_000
 """Codes that are read for them."""
+BEAMS, ALL_KEPT, MIN_KEPT = 32, 96, 4
+"""Beginnings of a beam that go on; answers that are kept, all combinations of lengths together, and of each."""
 _DRAWING = 0.5
 """The part of the work that drawing is, with the beam; the rest is scoring."""
 
@@ -95,102 +97,127 @@ class Tried:
 
 
 def combinations(
-    blanks: Sequence[Lengths], *, most: int = MAX_COMBINATIONS, generator: torch.Generator
+    blanks: Sequence[Lengths], *, maximum: int = MAX_COMBINATIONS, generator: torch.Generator
 ) -> tuple[list[tuple[int, ...]], int]:
-    """Lengths for every blank, in all ways or ``most`` of them drawn, shortest first; and how many there are."""
-    total = math.prod(blank.most - blank.least + 1 for blank in blanks)
-    if total <= most:
-        found = set(itertools.product(*(range(blank.least, blank.most + 1) for blank in blanks)))
+    """Lengths for every blank, in all ways or ``maximum`` of them drawn, shortest first; and how many there are."""
+    total = math.prod(blank.maximum - blank.minimum + 1 for blank in blanks)
+    if total <= maximum:
+        found = set(itertools.product(*(range(blank.minimum, blank.maximum + 1) for blank in blanks)))
     else:
         found = set[tuple[int, ...]]()
-        while len(found) < most:
-            sizes = (torch.randint(blank.least, blank.most + 1, (), generator=generator) for blank in blanks)
+        while len(found) < maximum:
+            sizes = (torch.randint(blank.minimum, blank.maximum + 1, (), generator=generator) for blank in blanks)
             found.add(tuple(int(size) for size in sizes))
     return sorted(found, key=lambda sizes: (sum(sizes), sizes)), total
 
 
 def candidates(
-    model: Model,
+    loaded: TextModel,
     sheet: Sheet,
     group: range,
-    window: Window,
+    window: BlankWindow,
     *,
     draws: int | None = None,
-    manner: Manner,
-    lengths: Sequence[int] = (),
+    sampling: SamplingOptions,
     generator: torch.Generator,
-) -> Generator[float, None, tuple[list[Candidate], Tried]]:
-    """The distinct candidates for a group of blanks, best first; yields the share of the work that is done.
+) -> Iterator[tuple[tuple[list[Candidate], Tried] | None, float]]:
+    """The distinct candidates for a group of blanks, best first: nothing yet and the share that is done, then those.
 
     Args:
-        model: what answers.
+        loaded: what answers.
         sheet: the text that the window is of.
         group: the blanks of the sheet that the window has.
-        window: what is told.
-        draws: for each combination of lengths; None = ``ALL_DRAWS`` together, but at least ``LEAST_DRAWS`` each, and
+        window: what is given around them.
+        draws: for each combination of lengths; None = ``ALL_DRAWS`` together, but at least ``MIN_DRAWS`` each, and
             none where all fills can be listed. If it is stated, draws are all that is compared.
-        manner: how to draw.
-        lengths: how many lines of 0, 1, 2 … codes the model was trained on, if that counts.
+        sampling: how to draw.
         generator: the source of all randomness.
     """
+    model, codes = loaded.model, sheet.vocabulary.size
     sizes, total = combinations(window.blanks, generator=generator)
-    is_free = draws is None and manner.draw == Draw()  # whoever says how to draw wants draws
-    most = MAX_LISTED if model.is_one_pass else MAX_LISTED_STEPWISE
-    kinds = [window.row(one, model.variables) for one in sizes]
-    listed = _few(sizes, [_behind(kind) for kind in kinds], sheet.vocabulary.size, most) if is_free else 0
+    asked = _Asked.of([window.row(one, model.variables) for one in sizes])
+    _require_supported(model, asked.question, sampling)
+    is_free = draws is None and sampling.draw == Draw()  # whoever says how to draw wants draws
+    max_listed = (MAX_LISTED if model.is_one_pass else MAX_LISTED_STEPWISE) if is_free else 0
+    listed = _few(sizes, [_behind(row) for row in asked.rows], codes, max_listed)
     if draws is None:
-        draws = max(LEAST_DRAWS, ALL_DRAWS // (len(sizes) - listed)) if listed < len(sizes) else 0
-    question = Question(torch.stack([kind[1] for kind in kinds]), torch.stack([kind[2] for kind in kinds]))
-    x = torch.stack([kind[0] for kind in kinds])
-    _require_supported(model, question, manner)
-    found = _Found(sheet, group)
-    for kind in kinds[:listed]:
-        for row in _every(kind, sheet.vocabulary.size):
-            found.add(row, kind)
-    rows = torch.arange(listed, len(kinds)).repeat_interleave(draws)
-    reader = reading_once(model) if manner.sampler == "exact" else model
-    portions = rows.split(ROWS) if len(rows) else ()
-    for number, part in enumerate(portions):
-        asked = question.asked[part]
-        steps = int(asked.sum(1).max())
-        states = watch(
-            reader,
-            x[part],
-            Question(question.given[part], asked),
-            policy=manner.policy(model, steps),
-            draw=manner.draw,
-            generator=generator,
-        )
-        state = next(states)
-        for state in states:
-            yield 0.8 * _DRAWING * (number + min(state.step / steps, 1.0)) / len(portions)
-        for row, drawn in zip(part.tolist(), state.x):
-            found.add(drawn, kinds[row])
-    if is_free and manner.sampler == "exact" and listed < len(kinds):
-        rest = Question(question.given[listed:], question.asked[listed:])
-        answers = itertools.chain.from_iterable(likeliest(model, x[listed:], rest))
-        for kind, likely in zip(kinds[listed:], answers):
-            for row in likely:
-                found.add(row, kind)
-            yield _DRAWING
+        draws = max(MIN_DRAWS, ALL_DRAWS // (len(sizes) - listed)) if listed < len(sizes) else 0
+    found, others = _Found(sheet, group), torch.arange(listed, len(sizes))
+    for row in asked.rows[:listed]:
+        for way in _every(row, codes):
+            found.add(way, row)
+    for done in _draw(model, asked, others.repeat_interleave(draws), found, sampling, generator):
+        yield None, 0.8 * _DRAWING * done
+    if is_free and sampling.sampler == "exact" and len(others) and can_search(model):
+        for _ in _search(model, asked, others, found):
+            yield None, _DRAWING
     if not found.ways:
         expected = "a draw that can be written as text (more --draws may find one)"
-        raise refuse("answers", expected=expected, got=f"none of {len(rows)}")
-    distinct, parts, done = found.rows(), list[Tensor](), 0
-    drawing = _DRAWING if len(rows) else 0.0
+        raise refuse("answers", expected=expected, got=f"none of {draws * len(others)}")
+    distinct, values, begun = found.rows(), list[Tensor](), _DRAWING if len(others) else 0.0
     present = torch.stack([one.present for one in distinct]).sum(1)
-    for part in weights(model, torch.stack([one.x for one in distinct]), present):
-        parts.append(part)
-        done += len(part)
-        yield drawing + (1 - drawing) * done / len(distinct)
-    values = torch.cat(parts)
-    if window.whole and lengths:
-        shares = [_log_share(int(one.present.sum()), lengths) for one in distinct]
-        values += torch.tensor(shares, dtype=torch.float64)
-    return found.ranked(values), Tried(total, len(sizes), draws, listed)
+    for part in shared_prefix_log_prob(model, torch.stack([one.x for one in distinct]), present):
+        values.append(part)
+        yield None, begun + (1 - begun) * sum(map(len, values)) / len(distinct)
+    if window.whole and loaded.lengths:
+        shares = [_log_share(size, loaded.lengths) for size in present.tolist()]
+        values = [torch.cat(values) + torch.tensor(shares, dtype=torch.float64)]
+    yield (found.ranked(torch.cat(values)), Tried(total, len(sizes), draws, listed)), 1.0
 
 
-def _few(sizes: Sequence[tuple[int, ...]], behind: Sequence[int], codes: int, most: int) -> int:
+class _Asked(NamedTuple):
+    """A window with blanks of K combinations of sizes: as K rows, x int64 (K, N), and K questions."""
+
+    rows: list[BlankRow]
+    x: Tensor
+    question: Question
+
+    @classmethod
+    def of(cls, rows: list[BlankRow]) -> "_Asked":
+        """All of it, from the rows."""
+        question = Question(torch.stack([row.given for row in rows]), torch.stack([row.asked for row in rows]))
+        return cls(rows, torch.stack([row.x for row in rows]), question)
+
+    def some(self, index: Tensor) -> tuple[Tensor, Question]:
+        """The values and questions of some rows."""
+        return self.x[index], Question(self.question.given[index], self.question.asked[index])
+
+
+def _draw(
+    model: Model,
+    asked: _Asked,
+    which: Tensor,
+    found: "_Found",
+    sampling: SamplingOptions,
+    generator: torch.Generator,
+) -> Iterator[float]:
+    """Draw an answer to each question of ``which`` (any,); yields the share that is done."""
+    is_cached = sampling.sampler == "exact" and isinstance(model.network, Cached)
+    portions = which.split(ROWS) if len(which) else ()
+    for number, part in enumerate(portions):
+        x, question = asked.some(part)
+        steps = int(question.asked.sum(1).max())
+        policy = CachedChain(read_once=True) if is_cached else sampling.policy(model, steps)
+        states = watch(model, x, question, policy=policy, draw=sampling.draw, generator=generator)
+        state = next(states)
+        for state in states:
+            yield (number + min(state.step / steps, 1.0)) / len(portions)
+        for row, way in zip(part.tolist(), state.x):
+            found.add(way, asked.rows[row])
+
+
+def _search(model: Model, asked: _Asked, which: Tensor, found: "_Found") -> Iterator[None]:
+    """The likeliest answers that a beam finds to each question of ``which`` (any,)."""
+    width = min(BEAMS, max(MIN_KEPT, 4 * ALL_KEPT // len(which)))
+    keep = min(width, max(MIN_KEPT, ALL_KEPT // len(which)))
+    for part in which.split(ROWS // width):
+        for row, likely in zip(part.tolist(), beam_search(model, *asked.some(part), width=width)):
+            for way in likely[:keep]:
+                found.add(way, asked.rows[row])
+            yield
+
+
+def _few(sizes: Sequence[tuple[int, ...]], behind: Sequence[int], codes: int, max_fills: int) -> int:
     """How many of the sizes, from the first one on, have at most so many fills together, and not too much to read.
 
     What stands before the first blank is read once, what is ``behind`` in every fill.
@@ -199,24 +226,21 @@ def _few(sizes: Sequence[tuple[int, ...]], behind: Sequence[int], codes: int, mo
     for number, (one, length) in enumerate(zip(sizes, behind)):
         total += codes ** sum(one)
         read += length * codes ** sum(one)
-        if total > most or read > MAX_READ:
+        if total > max_fills or read > MAX_READ:
             return number
     return len(sizes)
 
 
-def _behind(kind: tuple[Tensor, Tensor, Tensor, list[slice]]) -> int:
-    """How many codes of a row are told or asked from its first blank on."""
-    _, given, asked, _ = kind
-    first = int(asked.to(torch.uint8).argmax())
-    return int((given | asked)[first:].sum())
+def _behind(row: BlankRow) -> int:
+    """How many codes of a row are given or asked from its first blank on."""
+    return int((row.given | row.asked)[row.places[0].start :].sum())
 
 
-def _every(kind: tuple[Tensor, Tensor, Tensor, list[slice]], codes: int) -> Tensor:
+def _every(row: BlankRow, codes: int) -> Tensor:
     """int64 (codes^asked, N): the row with every answer there is."""
-    x, _, asked, _ = kind
-    count = int(asked.sum())
-    rows = x.repeat(codes**count, 1)
-    rows[:, asked] = torch.cartesian_prod(*[torch.arange(codes)] * count).view(-1, count)
+    count = int(row.asked.sum())
+    rows = row.x.repeat(codes**count, 1)
+    rows[:, row.asked] = torch.cartesian_prod(*[torch.arange(codes)] * count).view(-1, count)
     return rows
 
 
@@ -237,10 +261,9 @@ class _Found:
     group: range
     ways: dict[str, tuple[tuple[str, ...], dict[tuple[int, ...], _Way]]] = field(default_factory=dict)
 
-    def add(self, x: Tensor, kind: tuple[Tensor, Tensor, Tensor, list[slice]]) -> None:
-        """Take in a row (N,), drawn for this question, if it can be written."""
-        _, given, asked, places = kind
-        codes = tuple(x[place] for place in places)
+    def add(self, x: Tensor, row: BlankRow) -> None:
+        """Take in a way (N,) to fill this row, if it can be written."""
+        codes = tuple(x[place] for place in row.places)
         answers: list[str] = []
         for blank, one in zip(self.group, codes):
             answer = self.sheet.answer(blank, one)
@@ -249,7 +272,7 @@ class _Found:
             answers.append(answer)
         between = self.sheet.template.stretches[self.group.start + 1 : self.group.stop]
         text = "".join(itertools.chain.from_iterable(itertools.zip_longest(answers, between, fillvalue="")))
-        present = given | asked
+        present = row.given | row.asked
         _, rows = self.ways.setdefault(text, (tuple(answers), {}))
         rows.setdefault(tuple(x[present].tolist()), _Way(x, present, codes))
 
@@ -269,18 +292,13 @@ class _Found:
         return sorted(made, key=lambda one: -one.log_prob)
 
 
-def _require_supported(model: Model, question: Question, manner: Manner) -> None:
+def _require_supported(model: Model, question: Question, sampling: SamplingOptions) -> None:
     """ValueError, in the words of this command, if the model cannot be asked or its answers cannot be ranked."""
     if model.corruption.shows_unknown:
         expected = "a model with an exact likelihood to rank answers by"
         raise refuse("filling", expected=expected, got="one that is shown noise (recipes sunmask and sundae)")
-    if manner.policy(model, 1) is not None and manner.sampler != "speculative":
-        return
-    try:
-        completed(model.factorizations, question, model.order, order=model.order)
-    except ValueError:
-        expected = "a model that can be told what stands behind a blank (recipe one_pass_spans)"
-        raise refuse("filling", expected=expected, got=trained_for(model)) from None
+    expected = "a model that can be asked given what stands behind a blank (recipe one_pass_spans)"
+    sampling.require_supported(model, question, "filling", expected)
 
 
 def _log_share(size: int, counts: Sequence[int]) -> float:

@@ -1,20 +1,93 @@
-"""The commands ``anyfill text``: fill and generate here, and those of ``anyfill.text.use``.
+"""The commands ``anyfill text``: fill, generate, score and train.
 
-Thin: each reads its options, calls a function that does the work, and shows what came of it. Results go to stdout,
-progress and remarks to stderr. Everything is imported when a command runs.
+Thin: each reads its options, calls the verb of the same name, and shows what came of it. Results go to stdout, progress
+and remarks to stderr. Everything is imported when a command runs.
 """
 
+from dataclasses import asdict, dataclass
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
-from anyfill.interface.options import AsJson, Seed, Temperature
-from anyfill.text.options import Force, HowToDraw, ModelFolder, Nucleus, Sampler, TopK, Typical
-from anyfill.text.use import score, train
+from anyfill.checks import refuse
+from anyfill.interface.options import AsJson, Device, Force, OnDevice, Seed, Temperature, chosen_seed, grouped
+from anyfill.text.settings import Settings
 
-if TYPE_CHECKING:
-    from anyfill.text.manner import Manner
+
+class Sampler(StrEnum):
+    """A way to draw; see ``anyfill.text.sampling``."""
+
+    exact = "exact"
+    speculative = "speculative"
+    confidence = "confidence"
+    entropy_bounded = "entropy-bounded"
+
+
+class Context(StrEnum):
+    """How a text longer than a row is cut; see ``anyfill.text.windows``."""
+
+    half = "half"
+    none = "none"
+
+
+class InOrder(StrEnum):
+    """The order in which the tokens of a window are asked."""
+
+    increasing = "increasing"
+    decreasing = "decreasing"
+    shuffled = "shuffled"
+
+
+_SAMPLER = "exact: one by one; speculative: the same law in fewer passes; the others need a model of any order."
+_CONTEXT = (
+    "Of a text longer than the model's rows: half = each token is given at least half a row of what comes before it; "
+    "none = chunks on their own, as papers score."
+)
+_DRAWS = "256 in all, at least 8; none where all fills, 1000 at most, can be compared"
+_NUCLEUS = "Draw from the likeliest codes of this mass, above 0 and up to 1."
+ModelFolder = Annotated[
+    Path | None,
+    typer.Option("--model", help="Folder of a model (anyfill text train); by default the one that ships."),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """Options: how to draw."""
+
+    sampler: Annotated[Sampler, typer.Option(help=_SAMPLER)] = Sampler.exact
+    temperature: Temperature = 1.0
+    nucleus: Annotated[float | None, typer.Option(help=_NUCLEUS)] = None
+    top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the so many likeliest codes.")] = None
+    typical: Annotated[float | None, typer.Option(help="Draw from the most typical codes of this mass.")] = None
+    seed: Seed = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scoring:
+    """Options: how to score, and what is written."""
+
+    most: Annotated[int, typer.Option(min=0, max=10_000, help="List so many of the most surprising tokens.")] = 20
+    context: Annotated[Context, typer.Option(help=_CONTEXT)] = Context.half
+    order: Annotated[
+        InOrder, typer.Option(help="The order that tokens are asked in; others than increasing need such a model.")
+    ] = InOrder.increasing
+    orders: Annotated[
+        int | None, typer.Option(min=1, max=1000, help="How many shuffled orders to draw.", show_default="4")
+    ] = None
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of shuffled orders.", show_default="0")] = None
+    tsv: Annotated[
+        Path | None,
+        typer.Option(help="Write offset, token and bits of every token there (one FILE).", show_default=False),
+    ] = None
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Write the text coloured by surprise there, as a web page (one FILE).", show_default=False),
+    ] = None
+    force: Force = False
+    device: OnDevice = Device.auto
 
 
 def register(app: typer.Typer) -> None:
@@ -31,10 +104,12 @@ def register(app: typer.Typer) -> None:
     app.add_typer(text, name="text", help="Text: fill blanks, write, score, train.")
 
 
+@grouped
 def fill(
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help="The text with its blanks; - reads it from stdin.")
     ] = None,
+    *,
     file: Annotated[Path | None, typer.Option(help="Read the text from this file (UTF-8).", show_default=False)] = None,
     n: Annotated[int, typer.Option("-n", "--n", min=1, max=1000, help="How many fills to show.")] = 5,
     lengths: Annotated[
@@ -47,19 +122,9 @@ def fill(
     free: Annotated[bool, typer.Option("--free", help="A run of underscores may be of any of these lengths.")] = False,
     draws: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            max=100_000,
-            help="Draws for each combination of lengths.",
-            show_default="256 in all, at least 8; none where all fills, 1000 at most, can be compared",
-        ),
+        typer.Option(min=1, max=100_000, help="Draws for each combination of lengths.", show_default=_DRAWS),
     ] = None,
-    sampler: HowToDraw = Sampler.exact,
-    temperature: Temperature = 1.0,
-    nucleus: Nucleus = None,
-    top_k: TopK = None,
-    typical: Typical = None,
-    seed: Seed = None,
+    drawing: Drawing,
     as_json: AsJson = False,
     model: ModelFolder = None,
 ) -> None:
@@ -70,34 +135,22 @@ def fill(
     a fill's part of the probability of all that were found; where all fills there are could be compared, as for one or
     two letters, that is said, and it is the probability. What is given is never changed.
     """
-    from anyfill.interface.meter import metered
-    from anyfill.interface.threads import threads
-    from anyfill.text.alphabet import has_tokens
-    from anyfill.text.blanks import Lengths, parse, parse_lengths
-    from anyfill.text.fill import Wanted
-    from anyfill.text.fill import fill as answer
-    from anyfill.text.manner import free_threads
     from anyfill.text.model import load
-    from anyfill.text.show import document, json_text, print_filling
-    from anyfill.text.source import read_text
+    from anyfill.text.reading import read_text
+    from anyfill.text.show import json_text, print_fills
 
-    written = read_text(text, file)
-    chosen = None if lengths is None else parse_lengths(lengths)
-    wanted = Wanted(n, draws, _manner(temperature, nucleus, top_k, typical, sampler), _seed(seed))
-    loaded = load(model)
-    tokens = has_tokens(loaded.vocabulary)
-    template = parse(written, unstated=chosen or Lengths(1, 3 if tokens else 12), free=free, tokens=tokens)
-    with threads(free_threads()):
-        *_, found = metered(answer(loaded, template, wanted), "filling")
-    if found is None:
-        return
+    blanks = read_text(text, file)
+    options: dict[str, Any] = {"n": n, "lengths": lengths, "free": free, "draws": draws, **asdict(drawing)}
+    found = load(model).fill(blanks, **options, progress=True)
     if as_json:
-        typer.echo(json_text(document(found, loaded, wanted)), nl=False)
+        typer.echo(json_text(found.to_json()), nl=False)
     else:
-        print_filling(found, template, wanted)
+        print_fills(found)
 
 
+@grouped
 def generate(
+    *,
     n: Annotated[int, typer.Option("-n", "--n", min=1, max=100_000, help="How many texts.")] = 1,
     length: Annotated[
         int | None,
@@ -113,62 +166,121 @@ def generate(
         Path | None, typer.Option("-o", "--output", help="Write to this file.", show_default="stdout")
     ] = None,
     force: Force = False,
-    sampler: HowToDraw = Sampler.exact,
-    temperature: Temperature = 1.0,
-    nucleus: Nucleus = None,
-    top_k: TopK = None,
-    typical: Typical = None,
-    seed: Seed = None,
+    drawing: Drawing,
     as_json: AsJson = False,
     model: ModelFolder = None,
 ) -> None:
     """Write new text, from nothing or behind a prompt, one text a line, printed as it is made.
 
-    Text longer than a row of the model goes on window by window, each told half a row of what stands before it. A model
-    that was trained on lines writes lines.
+    Text longer than a row of the model goes on window by window, each given half a row of what stands before it. A
+    model that was trained on lines writes lines.
     """
-    from anyfill.interface.meter import metered
-    from anyfill.interface.threads import threads
-    from anyfill.text.generate import Wanted
-    from anyfill.text.generate import generate as write
-    from anyfill.text.manner import free_threads
+    from anyfill.interface.output import require_new
+    from anyfill.interface.threads import free_threads, threads
     from anyfill.text.model import load
-    from anyfill.text.show import json_text, print_texts, separated
-    from anyfill.text.source import require_free, require_text, write_text
+    from anyfill.text.show import json_text, print_texts, separated, write_text
 
-    begin = require_text(prompt, "--prompt")
-    manner = _manner(temperature, nucleus, top_k, typical, sampler)
-    wanted = Wanted(n, length, begin, manner, _seed(seed))
+    seed = chosen_seed(drawing.seed)
+    options: dict[str, Any] = {"length": length, "prompt": prompt, **asdict(drawing), "seed": seed}
     if output is not None:
-        require_free(output, force=force)
+        require_new(output, force=force)
     loaded = load(model)
-    typer.echo(f"seed {wanted.seed}", err=True)
-    with threads(free_threads()):
-        if output is None and not as_json:
-            print_texts(loaded, wanted)
-            return
-        texts = [text for some in metered(write(loaded, wanted), "writing") for text in some]
+    writer = loaded.writer(**options)
+    typer.echo(f"seed {seed}", err=True)
+    if output is None and not as_json:
+        with threads(free_threads()):
+            print_texts(writer, n)
+        return
+    texts = loaded.generate(n=n, **options, progress=True)
     content = "".join(separated(text, is_first=number == 0) for number, text in enumerate(texts))
     if as_json:
-        content = json_text({"seed": wanted.seed, "model": loaded.name, "texts": texts})
+        content = json_text({"seed": seed, "model": loaded.name, "texts": texts})
     if output is not None:
-        require_free(output, force=force)
+        require_new(output, force=force)
         write_text(output, content)
         typer.echo(f"wrote {output}", err=True)
     else:
         typer.echo(content, nl=False, color=True)
 
 
-def _manner(
-    temperature: float, nucleus: float | None, top_k: int | None, typical: float | None, sampler: Sampler
-) -> "Manner":
-    from anyfill.samplers import Draw
-    from anyfill.text.manner import Manner
+@grouped
+def score(
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Text files in UTF-8, plain or .gz; - reads stdin.")
+    ],
+    *,
+    scoring: Scoring,
+    as_json: AsJson = False,
+    model: ModelFolder = None,
+) -> None:
+    """How likely a text is under a model, exactly, in bits per character, and where it surprises.
 
-    return Manner(Draw(temperature=temperature, top_k=top_k, nucleus=nucleus, typical=typical), sampler.value)
+    A token's surprise is -log2 of its probability given what comes before it: 1 bit is a coin, 10 bits one in a
+    thousand. On a terminal, short texts are shown in the colours of their surprise.
+    """
+    from anyfill.text.model import load
+    from anyfill.text.reading import opened
+    from anyfill.text.report import Score
+    from anyfill.text.show import print_scored, print_total, scores_json
+
+    written = {option: path for option, path in (("--tsv", scoring.tsv), ("--html", scoring.html)) if path is not None}
+    if len(files) > 1 and written:
+        raise refuse(next(iter(written)), expected="one FILE", got=len(files))
+    loaded, found = load(model), list[Score]()
+    for file in files:
+        try:
+            with opened(file) as source:
+                found.append(loaded.score(source, **asdict(scoring), progress=True))
+        except ValueError as error:
+            if len(files) == 1:
+                raise
+            typer.echo(f"anyfill: {error}", err=True)  # the others are scored all the same
+            continue
+        if not as_json:
+            print_scored(found[-1])
+        for path in written.values():
+            typer.echo(f"wrote {path}", err=as_json)
+    if as_json:
+        typer.echo(scores_json(found))
+    elif len(found) > 1:
+        print_total(found)
+    if len(found) < len(files):
+        raise typer.Exit(2)
 
 
-def _seed(seed: int | None) -> int:
-    import secrets
+@grouped
+def train(
+    sources: Annotated[list[Path], typer.Argument(metavar="CORPUS...", help="Text files in UTF-8, plain or .gz.")],
+    *,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model.")],
+    settings: Settings,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="Take the vocabulary of the model in this folder.", show_default=False)
+    ] = None,
+    device: OnDevice = Device.auto,
+    shard: Annotated[
+        bool, typer.Option("--shard", help="Under torchrun: spread the weights over the processes (FSDP).")
+    ] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the run in the folder; its settings are taken over.")
+    ] = False,
+) -> None:
+    """Train a model of text, for --model of the other commands.
 
-    return secrets.randbelow(100_000) if seed is None else seed
+    Two cores learn something usable from a small file in a few minutes; what is not said is chosen by the corpus and
+    the device, and said. Ctrl-C leaves a checkpoint: the folder can be used as it is, and --resume goes on. Several
+    GPUs: torchrun --nproc-per-node=2 -m anyfill text train ...
+    """
+    from anyfill.text.training import train_in_words
+
+    options: dict[str, Any] = {"vocabulary": vocabulary, "device": device, "shard": shard, "resume": resume}
+    try:
+        about = train_in_words(sources, output, settings, **options, say=lambda line: typer.echo(line, err=True))
+    except KeyboardInterrupt:
+        if (output / "config.json").exists():
+            typer.echo(f"what was learnt so far is in {output}; the same command with --resume goes on", err=True)
+        raise
+    for line in about:
+        typer.echo(line)
+    if about:
+        typer.echo(f"model saved in {output}: try anyfill text generate --model {output}")

@@ -1,91 +1,188 @@
-"""The corpus of ``anyfill text train``: read once for its vocabulary, encoded once, then cut into rows from the disk.
+"""Rows from a corpus of tokens, in memory or on the disk; a corpus larger than memory trains.
 
-The tokens lie in FOLDER/corpus.tokens beside the model as long as its run may have to be resumed; a run that has ended
-needs them no more. A corpus of lines has a row for each line: what stands behind a line is missing, hence never asked,
-and longer lines are cut. Left-to-right models of lines have an end code, for they alone are asked where a line ends;
-others are asked for as many places as a line has.
+    Windows      every window of tokens in memory, on any device
+    Chunks       chunk k of length N holds the codes k · stride … k · stride + N - 1 of a token file, as slicing it
+                 would give them; what does not fill a chunk at the end is left out. ``stride`` = N cuts the corpus into
+                 pieces (text8's test), 1 takes every window, each code then being trained at every place
+    Sentences    one line each, with padding behind it that does not exist
+
+A row of ``Sentences`` has N places. A line of n < N codes is present in the first n; the others are missing, so they
+are never given and never asked, and no loss comes of them. A model trained on such rows answers for the places of a
+line:
+
+- to draw a line, ask the first n places and nothing behind them, n drawn from ``lengths``;
+- or encode the corpus with an end code (``WithEnd``), ask all places, and read up to the end. That is right for models
+  that are read from left to right; others have never seen what would then stand behind the end.
 """
 
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+import torch
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from rich.console import Console
+from torch import Tensor
 
-from anyfill.checks import refuse
-from anyfill.interface.meter import metered
+from anyfill.checks import refuse, require_count, require_member
 from anyfill.rows import Rows, RowSource
-from anyfill.text.characters import Characters, characters_in
-from anyfill.text.corpus_rows import Chunks, some_rows
-from anyfill.text.pieces import train_pieces
-from anyfill.text.sentences import Sentences
-from anyfill.text.text_blocks import as_paths, text_blocks
-from anyfill.text.token_encoding import encode_corpus, is_encoded
+from anyfill.text.reading import as_paths
 from anyfill.text.token_file import Tokens
-from anyfill.text.utf8 import Utf8
-from anyfill.text.vocabulary import Vocabulary
-from anyfill.text.with_end import WithEnd
-from anyfill.text.words import Words, common_words
 
-TOKENS = "corpus.tokens"
-_MAX = {"characters": 8192, "words": 8192, "pieces": 4096}
-"""Codes of a vocabulary, where nothing is said; a corpus may well have fewer."""
-_AT_ONCE, _LONG = 2**20, 2**16
+_MAX_LENGTH = 2**16
+"""Lines that are longer count as so long."""
 
 
-def find_vocabulary(
-    sources: Sequence[Path], units: str, size: int | None, *, lines: bool, end: bool, console: Console
-) -> Vocabulary:
-    """The vocabulary of these files, found in one pass; ValueError if they hold no text or broken UTF-8.
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Every window of ``length`` consecutive tokens, by its first position; a RowSource that copies nothing.
 
-    Args:
-        sources: text files.
-        units: "characters", "bytes", "words" or "pieces".
-        size: the most codes.
-        lines: what ends a line is no text.
-        end: with a code for the end of a line.
-        console: where to show how far it is.
+    Attributes:
+        tokens: integer codes (L,), on any device; a memory-mapped tensor will do.
+        length: N, tokens per window.
+        stride: distance between the starts of neighbouring windows (``length`` = disjoint chunks).
     """
-    vocabulary: Vocabulary
-    if units == "bytes":
-        vocabulary = Utf8()
-    else:
-        most = _MAX[units] if size is None else size
-        texts = _texts(sources, console)
-        if units == "characters":
-            vocabulary = characters_in(map(_unbroken, texts) if lines else texts, most=most)
-        else:
-            vocabulary = common_words(texts, most) if units == "words" else train_pieces(texts, most)
-    return WithEnd(vocabulary) if end else vocabulary
+
+    tokens: Tensor
+    length: int
+    stride: int = 1
+
+    def __post_init__(self) -> None:
+        require_count("length", self.length)
+        require_count("stride", self.stride)
+        if self.tokens.dim() != 1 or len(self.tokens) < self.length:
+            raise refuse("tokens", expected=f"one line of at least {self.length}", got=tuple(self.tokens.shape))
+
+    def __len__(self) -> int:
+        return (len(self.tokens) - self.length) // self.stride + 1
+
+    @property
+    def variables(self) -> int:
+        """N, tokens per window."""
+        return self.length
+
+    def take(self, index: Tensor) -> Rows:
+        """The windows with these numbers (B,), as rows on the tokens' device."""
+        start = index.to(self.tokens.device).unsqueeze(1) * self.stride
+        return Rows.from_values(self.tokens[start + torch.arange(self.length, device=self.tokens.device)].long())
 
 
-def encode(sources: Sequence[Path], target: Path, vocabulary: Vocabulary, *, lines: bool, console: Console) -> None:
-    """Encode these files into a token file, with progress, unless that was done before."""
-    if not is_encoded(sources, target, vocabulary, lines=lines):
-        reports = (
-            (report.tokens, report.progress) for report in encode_corpus(sources, target, vocabulary, lines=lines)
-        )
-        for _ in metered(reports, "encoding", console=console):
-            pass
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunks:
+    """Every chunk of ``length`` consecutive codes; a RowSource that reads only the rows it is asked for.
+
+    Attributes:
+        tokens: the corpus or a part of it; if it has lines, they are read as one text.
+        length: N, codes per chunk.
+        stride: distance between the beginnings of neighbouring chunks; None = ``length``.
+    """
+
+    tokens: Tokens
+    length: int
+    stride: int | None = None
+
+    def __post_init__(self) -> None:
+        require_count("length", self.length)
+        if self.stride is not None:
+            require_count("stride", self.stride)
+        if len(self.tokens) < self.length:
+            raise refuse("corpus", expected=f"at least {self.length} tokens, one row", got=len(self.tokens))
+
+    @property
+    def step(self) -> int:
+        """The stride, with its default worked out."""
+        return self.length if self.stride is None else self.stride
+
+    def __len__(self) -> int:
+        return (len(self.tokens) - self.length) // self.step + 1
+
+    @property
+    def variables(self) -> int:
+        """N, codes per chunk."""
+        return self.length
+
+    def take(self, index: Tensor) -> Rows:
+        """The chunks with these numbers (B,), as int64 rows on the CPU; every value is present."""
+        number = checked_index(index, len(self))
+        windows = sliding_window_view(self.tokens.text, self.length)
+        return Rows.from_values(torch.from_numpy(windows[number * self.step].astype(np.int64)))
 
 
-def _texts(sources: Sequence[Path], console: Console) -> Generator[str]:
-    """All text, block by block; ValueError at the end if there was none."""
-    found = False
-    blocks = ((block.text, block.read / max(block.total, 1)) for block in text_blocks(sources))
-    for text in metered(blocks, "reading", console=console):
-        found = found or bool(text.strip())
-        yield text
-    if not found:
-        raise refuse(", ".join(map(str, sources)), expected="text", got="none")
+def checked_index(index: Tensor, rows: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Row numbers (B,) for numpy; ValueError if one is not from 0 to rows - 1 (a view would read something else)."""
+    number = index.detach().long().cpu().numpy().reshape(-1)
+    if number.size and (number.min() < 0 or number.max() >= rows):
+        raise refuse("row", expected=f"0 to {rows - 1}", got=f"{number.min()} to {number.max()}")
+    return number
 
 
-def _unbroken(text: str) -> str:
-    """The text of lines without what ends them."""
-    return text.replace("\r\n", "").replace("\n", "")
+def some_rows(source: RowSource, max_rows: int) -> Rows:
+    """At most ``max_rows`` rows of a source, evenly spaced, in memory: to validate on, say."""
+    require_count("max_rows", max_rows)
+    count = min(max_rows, len(source))
+    return source.take(torch.arange(count) * len(source) // count)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sentences:
+    """The lines of a corpus as rows; a RowSource that reads only the rows it is asked for.
+
+    Attributes:
+        tokens: a corpus that was encoded with ``lines``, or a part of it.
+        length: N, places per row.
+        longer: what happens to longer lines: their beginning is taken ("cut"), or they are left out ("drop", which
+            keeps the numbers of the others in memory).
+    """
+
+    tokens: Tokens
+    length: int
+    longer: Literal["cut", "drop"] = "cut"
+    _kept: NDArray[Any] | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        require_count("length", self.length)
+        require_member("longer", self.longer, ("cut", "drop"))
+        if self.tokens.bounds is None:
+            raise refuse("corpus", expected="one that was encoded line by line (lines=True)", got="one without lines")
+        kept = None
+        if self.longer == "drop":
+            kept = np.flatnonzero(np.concatenate([sizes <= self.length for sizes in self.tokens.line_lengths()]))
+            if not len(kept):
+                raise refuse("corpus", expected=f"a line of at most {self.length} tokens", got="longer ones only")
+        object.__setattr__(self, "_kept", kept)
+
+    def __len__(self) -> int:
+        return self._bounds.size - 1 if self._kept is None else len(self._kept)
+
+    @property
+    def variables(self) -> int:
+        """N, places per row."""
+        return self.length
+
+    @property
+    def lengths(self) -> Tensor:
+        """int64 (rows,): how many places of each row are present."""
+        sizes = np.concatenate([*self.tokens.line_lengths()])
+        sizes = sizes if self._kept is None else sizes[self._kept]
+        return torch.from_numpy(np.minimum(sizes, self.length))
+
+    def take(self, index: Tensor) -> Rows:
+        """The lines with these numbers (B,), as int64 rows on the CPU; 0 where nothing is present."""
+        number = checked_index(index, len(self))
+        line = number if self._kept is None else self._kept[number]
+        start, stop = self._bounds[line].astype(np.int64), self._bounds[line + 1].astype(np.int64)
+        place = start[:, None] + np.arange(self.length)
+        present = place < stop[:, None]
+        codes = self.tokens.codes[np.where(present, place, start[:, None])]
+        x = np.where(present, codes, 0).astype(np.int64)
+        return Rows(torch.from_numpy(x), torch.from_numpy(present))
+
+    @property
+    def _bounds(self) -> NDArray[Any]:
+        bounds = self.tokens.bounds
+        return np.zeros(1, dtype=np.uint64) if bounds is None else bounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -138,15 +235,15 @@ class Corpus:
             raise self._too_short(f"a row of {length} tokens", len(self.train), "are left to train on")
         return Chunks(self.train, length, stride=1)
 
-    def validation(self, length: int, most: int) -> Rows | None:
+    def validation(self, length: int, max_rows: int) -> Rows | None:
         """At most so many rows of what is held out, evenly spaced; None if nothing is."""
         if self.valid is None:
             return None
         if self.valid.bounds is not None:
-            return some_rows(Sentences(self.valid, length), most)
+            return some_rows(Sentences(self.valid, length), max_rows)
         if len(self.valid) < length:
             raise self._too_short(f"a row of {length} tokens", len(self.valid), "are held out")
-        return some_rows(Chunks(self.valid, length), most)
+        return some_rows(Chunks(self.valid, length), max_rows)
 
     def _too_short(self, expected: str, got: int, why: str) -> ValueError:
         advice = "a smaller --length or another --valid-share, 0 to hold out nothing, would do"
@@ -171,25 +268,8 @@ def _line_lengths(tokens: Tokens) -> NDArray[np.int64] | None:
     if tokens.bounds is None:
         return None
     total = np.zeros(1, dtype=np.int64)
-    for sizes in _sizes(tokens.bounds):
-        found = np.bincount(np.minimum(sizes, _LONG))
-        wide = np.zeros(max(len(total), len(found)), dtype=np.int64)
-        wide[: len(total)] += total
-        wide[: len(found)] += found
-        total = wide
+    for sizes in tokens.line_lengths():
+        found = np.bincount(np.minimum(sizes, _MAX_LENGTH), minlength=len(total))
+        found[: len(total)] += total
+        total = found
     return total
-
-
-def _sizes(bounds: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
-    for start in range(0, len(bounds) - 1, _AT_ONCE):
-        yield np.diff(bounds[start : start + _AT_ONCE + 1].astype(np.int64))
-
-
-def about_vocabulary(vocabulary: Vocabulary) -> str:
-    """How many codes of which kind, in words: "65 different ones"."""
-    inner = vocabulary.inner if isinstance(vocabulary, WithEnd) else vocabulary
-    if isinstance(inner, Characters):
-        return f"{inner.size:,} different ones" + (f", rarer ones as {inner.unknown!r}" if inner.unknown else "")
-    if isinstance(inner, Words):
-        return f"{inner.size - 1:,} different ones, any others as <unk>"
-    return f"{inner.size:,} different ones"

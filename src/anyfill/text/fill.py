@@ -2,7 +2,7 @@
 
 Blanks that one window of the model holds together are answered jointly (``anyfill.text.candidates``). In a
 text longer than a row there are several groups of them (``anyfill.text.windows``), answered one after another:
-the ``count`` best ways so far are each gone on with, and are then ranked by
+the ``n`` best ways so far are each gone on with, and are then ranked by
 
     p(answers | text)  ~  product over groups of p(answers of the group | its window, answers before),
 
@@ -10,52 +10,31 @@ each factor being a candidate's share among the candidates of its window. Where 
 the ranking by p(text).
 """
 
+import html
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, overload
 
-import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.text.alphabet import Sheet, sheet_of, unit
+from anyfill.text.alphabet import Sheet, sheet_of
 from anyfill.text.blanks import Template
-from anyfill.text.candidates import Tried, candidates
-from anyfill.text.manner import Manner, generator_of
+from anyfill.text.candidates import Candidate, Tried, candidates
 from anyfill.text.model import TextModel
-from anyfill.text.windows import groups, text_log_prob, window_of
+from anyfill.text.sampling import SamplingOptions
+from anyfill.text.windows import blank_groups, blank_window, text_log_prob
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What is wanted.
-
-    Attributes:
-        count: how many fills.
-        draws: draws for each combination of lengths; None = as many as seem right.
-        manner: how to draw.
-        seed: of everything random.
-    """
-
-    count: int = 5
-    draws: int | None = None
-    manner: Manner = field(default_factory=Manner)
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        require_count("--n", self.count)
-        if self.draws is not None:
-            require_count("--draws", self.draws)
-
-
-@dataclass(frozen=True, slots=True)
-class Filled:
+class Fill:
     """A text with its blanks filled.
 
     Attributes:
         text: all of it, what was given exactly as it was.
         answers: what stands in each blank.
-        log2_probability: of the text in the model's codes, with what it is told at the edges; in bits, below 0.
+        log2_probability: of the text in the model's codes, with what it is given at the edges; in bits, below 0.
         share: its part of the probability of all fills that were compared.
     """
 
@@ -65,12 +44,16 @@ class Filled:
     share: float
 
 
-@dataclass(frozen=True, slots=True)
-class Filling:
-    """All that was found.
+@dataclass(frozen=True, slots=True, repr=False)
+class Fills(Sequence[Fill]):
+    """The best fills of a text, best first, and how they were found.
 
     Attributes:
-        fills: the best ones, best first.
+        fills: at most as many as were asked for.
+        template: the text with its blanks.
+        n: how many were asked for.
+        sampling: how they were drawn, the seed included.
+        model: its name.
         candidates: how many different ones there were (along the best way, where there are several groups).
         groups: how many groups of blanks were answered one after another.
         whole: one window held all of the text, so that the ranking is by ``log2_probability``.
@@ -78,12 +61,90 @@ class Filling:
         tried: what was tried for the group with the most combinations of lengths.
     """
 
-    fills: tuple[Filled, ...]
+    fills: tuple[Fill, ...]
+    template: Template
+    n: int
+    sampling: SamplingOptions
+    model: str
     candidates: int
     groups: int
     whole: bool
     complete: bool
     tried: Tried
+
+    def __len__(self) -> int:
+        return len(self.fills)
+
+    @overload
+    def __getitem__(self, index: int) -> Fill: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Fill, ...]: ...
+    def __getitem__(self, index: int | slice) -> Fill | tuple[Fill, ...]:
+        return self.fills[index]
+
+    def __repr__(self) -> str:
+        lines = [f"{one.share:7.2%} {one.log2_probability:9.2f}  {one.text}" for one in self.fills]
+        return "\n".join([self.heading, "  share    log2 p  text", *lines])
+
+    def _repr_html_(self) -> str:
+        rows = [
+            f"<tr><td>{one.share:.2%}</td><td>{one.log2_probability:.2f}</td><td>{self._marked(one)}</td></tr>"
+            for one in self.fills
+        ]
+        return f"<table><tr><th>share<th>log2 p<th>text</tr>{''.join(rows)}</table>"
+
+    def _marked(self, fill: Fill) -> str:
+        shown = Template(tuple(map(html.escape, self.template.stretches)), self.template.blanks)
+        return shown.filled(tuple(f"<b>{html.escape(answer)}</b>" for answer in fill.answers))
+
+    @property
+    def heading(self) -> str:
+        """What the fills are the best of: all there are, or what this seed found."""
+        if not self.complete:
+            return f"seed {self.sampling.seed}"
+        return f"all {self.candidates:,} fills compared" if self.candidates > 1 else "the only fill there is"
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a user should know about how the fills were found."""
+        said: list[str] = []
+        tried = self.tried
+        if tried.tried < tried.combinations:
+            said.append(
+                f"{tried.tried} of {tried.combinations:,} combinations of lengths were tried, drawn at random "
+                "(stated lengths or a smaller --lengths leave fewer)"
+            )
+        if not self.whole:
+            steps = f"its blanks were filled in {self.groups} steps, " if self.groups > 1 else ""
+            said.append(
+                f"the text is longer than the model sees at a time: {steps}ranked by what stands around them "
+                "(log2 p is that of the whole text, read from left to right)"
+            )
+        if len(self) < self.n and not self.complete:
+            fills = "1 fill was" if len(self) == 1 else f"{len(self)} different fills were"
+            advice = "a --temperature above 0" if self.sampling.temperature == 0 else "more --draws"
+            said.append(f"only {fills} found ({advice} may find more)")
+        return said
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, as JSON has it."""
+        tried = self.tried
+        return {
+            "model": self.model,
+            "seed": self.sampling.seed,
+            "fills": [asdict(one) for one in self.fills],
+            "candidates": self.candidates,
+            "groups": self.groups,
+            "whole": self.whole,
+            "all_compared": self.complete,
+            "combinations": {
+                "all": tried.combinations,
+                "tried": tried.tried,
+                "all_compared": tried.listed,
+                "draws_each": tried.draws,
+            },
+            "remarks": self.remarks,
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,68 +156,71 @@ class _Partial:
     log_share: float = 0.0
     log_prob: float | None = None
 
+    def then(self, one: Candidate, *, whole: bool) -> "_Partial":
+        """With the answers to the next group of blanks."""
+        log_share = self.log_share + math.log(max(one.share, 1e-300))
+        log_prob = one.log_prob if whole else None
+        return _Partial((*self.answers, *one.answers), (*self.codes, *one.codes), log_share, log_prob)
 
-def fill(loaded: TextModel, template: Template, wanted: Wanted) -> Iterator[tuple[Filling | None, float]]:
-    """Fill the blanks: nothing yet and the share of the work that is done, again and again, and at last the filling.
+
+def fill_blanks(
+    loaded: TextModel, template: Template, *, n: int = 5, draws: int | None = None, sampling: SamplingOptions
+) -> Iterator[tuple[Fills | None, float]]:
+    """Fill the blanks: nothing yet and the share of the work that is done, again and again, and at last the fills.
+
+    Args:
+        loaded: what answers.
+        template: the text with its blanks.
+        n: how many fills.
+        draws: for each combination of lengths; None = as many as seem right.
+        sampling: how to draw.
 
     Raises:
         ValueError: the text has characters that the model does not know, a blank has no room in a row of the model, the
             model was not trained to answer this, or nothing that was drawn can be written.
     """
-    model, length = loaded.model, loaded.length
+    require_count("--n", n)
+    if draws is not None:
+        require_count("--draws", draws)
+    length = loaded.length
     sheet = sheet_of(template, loaded.vocabulary, lines=loaded.lines)
     if loaded.lines:
         _require_line(sheet, length)
-    parts = groups(sheet, length)
-    generator = generator_of(wanted.seed)
-    best, found, most = [_Partial()], 0, Tried(0, 0, 0)
-    complete = len(parts) == 1  # of several groups only the best ways are gone on with
-    for number, group in enumerate(parts):
+    groups = blank_groups(sheet, length)
+    generator = sampling.generator()
+    best, found, most = [_Partial()], list[Candidate](), Tried(0, 0, 0)
+    complete = len(groups) == 1  # of several groups only the best ways are gone on with
+    for number, group in enumerate(groups):
         ways: list[_Partial] = []
         for turn, way in enumerate(best):
-            window = window_of(sheet, group, way.codes, length)
-            work = candidates(
-                model,
-                sheet,
-                group,
-                window,
-                draws=wanted.draws,
-                manner=wanted.manner,
-                lengths=loaded.lengths,
-                generator=generator,
-            )
-            while True:
-                try:
-                    done = next(work)
-                except StopIteration as stop:
-                    answers, tried = stop.value
-                    break
-                yield None, 0.999 * (number + (turn + done) / len(best)) / len(parts)
-            found = len(answers) if turn == 0 else found
-            complete = complete and tried.is_complete
-            most = max(most, tried, key=lambda one: one.combinations)
-            for one in answers:
-                log_share = way.log_share + math.log(max(one.share, 1e-300))
-                whole = one.log_prob if window.whole and len(parts) == 1 else None
-                ways.append(_Partial((*way.answers, *one.answers), (*way.codes, *one.codes), log_share, whole))
-        best = sorted(ways, key=lambda one: -one.log_share)[: wanted.count]
+            window = blank_window(sheet, group, way.codes, length)
+            work = candidates(loaded, sheet, group, window, draws=draws, sampling=sampling, generator=generator)
+            for result, done in work:
+                if result is None:
+                    yield None, 0.999 * (number + (turn + done) / len(best)) / len(groups)
+                    continue
+                answers, tried = result
+                found = answers if turn == 0 else found
+                complete = complete and tried.is_complete
+                most = max(most, tried, key=lambda one: one.combinations)
+                ways += [way.then(one, whole=window.whole and len(groups) == 1) for one in answers]
+        best = sorted(ways, key=lambda one: -one.log_share)[:n]
     fills = tuple(_filled(loaded, sheet, way) for way in best)
     whole = all(way.log_prob is not None for way in best)
-    yield Filling(fills, found, len(parts), whole, complete, most), 1.0
+    effort = (len(found), len(groups), whole, complete, most)
+    yield Fills(fills, template, n, sampling, loaded.name, *effort), 1.0
 
 
-def _filled(loaded: TextModel, sheet: Sheet, way: _Partial) -> Filled:
+def _filled(loaded: TextModel, sheet: Sheet, way: _Partial) -> Fill:
     log_prob = way.log_prob
     if log_prob is None:
-        known = [piece for pair in zip(sheet.stretches, way.codes) for piece in pair]
-        log_prob = text_log_prob(loaded.model, torch.cat([*known, sheet.stretches[-1]]))
-    share = math.exp(way.log_share)
-    return Filled(sheet.template.filled(way.answers), way.answers, log_prob / math.log(2), share)
+        log_prob = text_log_prob(loaded.model, sheet.codes(way.codes, len(way.codes)))
+    return Fill(sheet.template.filled(way.answers), way.answers, log_prob / math.log(2), math.exp(way.log_share))
 
 
 def _require_line(sheet: Sheet, length: int) -> None:
     """ValueError if a line has no room in a row."""
-    size = sum(map(len, sheet.stretches)) + sum(blank.most for blank in sheet.template.blanks)
+    size = sum(map(len, sheet.stretches)) + sum(blank.maximum for blank in sheet.template.blanks)
     if size > length:
-        units = unit(sheet.vocabulary)
+        units = sheet.vocabulary.units
         raise refuse("text", expected=f"a line of at most {length} {units}, as the model was trained on", got=size)

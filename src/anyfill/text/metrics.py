@@ -19,14 +19,16 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_bool, require_count, require_shape
-from anyfill.text.bleu import Floats, bleu, self_bleu
-from anyfill.text.ngrams import (
+from anyfill.text.bleu import (
+    Floats,
     NgramTable,
     Sentences,
+    bleu,
     counted,
     number,
     require_orders,
     require_sentences,
+    self_bleu,
 )
 
 
@@ -50,13 +52,13 @@ class TextGrade:
     stutter: float
 
 
-def grade_text(sentences: Sentences, references: Sentences | NgramTable, *, most: int = 5) -> TextGrade:
-    """All grades of ``sentences``, for n up to ``most``; give ``NgramTable.of(references)`` to grade several sets."""
-    totals = _totals(sentences, most)
+def grade_text(sentences: Sentences, references: Sentences | NgramTable, *, max_n: int = 5) -> TextGrade:
+    """All grades of ``sentences``, for n up to ``max_n``; give ``NgramTable.of(references)`` to grade several sets."""
+    totals = _totals(sentences, max_n)
     return TextGrade(
         sentences=len(sentences),
-        bleu=tuple(bleu(sentences, references, most=most).mean(0).tolist()),
-        self_bleu=tuple(self_bleu(sentences, most=most).mean(0).tolist()),
+        bleu=tuple(bleu(sentences, references, max_n=max_n).mean(0).tolist()),
+        self_bleu=tuple(self_bleu(sentences, max_n=max_n).mean(0).tolist()),
         distinct=tuple(map(_distinct, totals)),
         entropy=tuple(map(_entropy, totals)),
         stutter=stutter(sentences),
@@ -152,11 +154,11 @@ def _repeats(sentence: Sequence[Hashable]) -> Counter[Hashable]:
     return Counter(word for before, word in pairwise(sentence) if word == before)
 
 
-def _totals(sentences: Sentences, most: int) -> list[Floats]:
+def _totals(sentences: Sentences, max_n: int) -> list[Floats]:
     """For each order, how often every n-gram occurs in all sentences together (G,)."""
-    require_orders(most)
+    require_orders(max_n)
     vocabulary, flat = number(sentences)
-    levels = counted(flat, len(vocabulary), most)
+    levels = counted(flat, len(vocabulary), max_n)
     return [np.bincount(each.code, each.times, len(pairs)).astype(np.float64) for pairs, each in levels]
 
 

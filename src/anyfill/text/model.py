@@ -1,24 +1,37 @@
-"""The model of text that the commands use: the one that ships with anyfill, or a folder of the user's own."""
+"""A model of text and what can be asked of it: the one that ships with anyfill, or a folder of the user's own."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from anyfill.checks import refuse
+from anyfill.interface.options import chosen_seed
+from anyfill.interface.output import require_new
+from anyfill.interface.progress import metered
+from anyfill.interface.threads import free_threads, threads
+from anyfill.likelihoods import Categorical
 from anyfill.model import Model
-from anyfill.text.recipes import require_codes_of
+from anyfill.text.blanks import Lengths, parse, parse_lengths
+from anyfill.text.reading import Source, require_text
+from anyfill.text.sampling import SamplingOptions
 from anyfill.text.vocabularies import vocabulary_of
 from anyfill.text.vocabulary import Vocabulary
 from anyfill.training import load_model, load_notes
+
+if TYPE_CHECKING:
+    from anyfill.text.fill import Fills
+    from anyfill.text.generate import Writer
+    from anyfill.text.report import Score
 
 SHIPPED = "models/text8"
 """Where the package keeps its own model."""
 SHIPPED_NAME = "the model that ships with anyfill"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TextModel:
     """A trained model of text and the meaning of its codes.
 
@@ -46,23 +59,157 @@ class TextModel:
         """Whether it is the one that ships with anyfill."""
         return self.name == SHIPPED_NAME
 
+    def __repr__(self) -> str:
+        weights = sum(parameter.numel() for parameter in self.model.parameters())
+        units = f"{self.vocabulary.size:,} codes, {self.length} at a time"
+        return f"TextModel({self.name}: {units}, {weights:,} weights)"
 
-def load(path: str | Path | None = None) -> TextModel:
+    def fill(
+        self,
+        text: str,
+        *,
+        n: int = 5,
+        seed: int | None = None,
+        lengths: str | None = None,
+        free: bool = False,
+        draws: int | None = None,
+        sampler: str = "exact",
+        temperature: float = 1.0,
+        nucleus: float | None = None,
+        top_k: int | None = None,
+        typical: float | None = None,
+        progress: bool = False,
+    ) -> "Fills":
+        r"""Fill the blanks in a text, in the likeliest ways that are found.
+
+        Args:
+            text: ____ is a blank of so many characters, [] one of unstated length, [5] and [3-8] say a length or a
+                range, and \_ and \[ stand for themselves.
+            n: how many fills.
+            seed: of everything random; None = a new one, which the result has.
+            lengths: those that are tried for a blank that states none, as "1-12" (of words or pieces "1-3").
+            free: a run of underscores may be of any of these lengths.
+            draws: for each combination of lengths; None = as many as seem right, none where all fills can be compared.
+            sampler: "exact", "speculative", "confidence" or "entropy-bounded".
+            temperature, nucleus, top_k, typical: how one value is drawn, see ``Draw``.
+            progress: show on stderr how far it is.
+
+        Returns:
+            The fills, best first: each has text, answers, log2_probability and share.
+        """
+        from anyfill.text.fill import fill_blanks
+
+        tokens = self.vocabulary.units in ("words", "pieces")
+        unstated = Lengths(1, 3 if tokens else 12) if lengths is None else parse_lengths(lengths)
+        template = parse(require_text(text, "text"), unstated=unstated, free=free, tokens=tokens)
+        sampling = SamplingOptions(sampler, temperature, nucleus, top_k, typical, chosen_seed(seed))
+        work = fill_blanks(self, template, n=n, draws=draws, sampling=sampling)
+        with threads(free_threads()):
+            *_, found = metered(work, "filling") if progress else (found for found, _ in work)
+        return cast("Fills", found)
+
+    def generate(
+        self,
+        *,
+        n: int = 1,
+        length: int | None = None,
+        prompt: str = "",
+        seed: int | None = None,
+        sampler: str = "exact",
+        temperature: float = 1.0,
+        nucleus: float | None = None,
+        top_k: int | None = None,
+        typical: float | None = None,
+        progress: bool = False,
+    ) -> list[str]:
+        """Write new texts, from nothing or behind a prompt.
+
+        Args:
+            n: how many.
+            length: characters (tokens of the model) to write behind the prompt; None = 200, or a line.
+            prompt: how each begins.
+            seed: of everything random; None = a new one.
+            sampler, temperature, nucleus, top_k, typical, progress: as in ``fill``.
+        """
+        how: dict[str, Any] = {"temperature": temperature, "nucleus": nucleus, "top_k": top_k, "typical": typical}
+        work = self.writer(length=length, prompt=prompt, seed=seed, sampler=sampler, **how).texts(n)
+        with threads(free_threads()):
+            parts = metered(work, "writing") if progress else (some for some, _ in work)
+            return [text for some in parts for text in some]
+
+    def writer(
+        self, *, length: int | None = None, prompt: str = "", seed: int | None = None, **sampling: Any
+    ) -> "Writer":
+        """What ``generate`` writes with, to watch a text while it grows; ``sampling`` as there."""
+        from anyfill.text.generate import Writer
+
+        options = SamplingOptions(**sampling, seed=chosen_seed(seed))
+        return Writer(self, length, require_text(prompt, "--prompt"), options)
+
+    def score(
+        self,
+        text: str | Path | Source,
+        *,
+        context: str = "half",
+        order: str = "increasing",
+        orders: int | None = None,
+        seed: int | None = None,
+        most: int = 20,
+        tsv: Path | None = None,
+        html: Path | None = None,
+        force: bool = False,
+        device: str = "cpu",
+        progress: bool = False,
+    ) -> "Score":
+        """How likely a text is, in bits, and where it surprises.
+
+        Args:
+            text: the text; a ``Path`` = that of a file, plain or .gz, however large.
+            context: of a text longer than the model's rows: "half" = each token is given at least half a row of what
+                comes before it; "none" = chunks on their own, as papers score.
+            order: in which tokens are asked: "increasing", "decreasing" or "shuffled" (models of any order).
+            orders, seed: how many shuffled orders are drawn (4), and their seed (0).
+            most: so many of the most surprising tokens are listed.
+            tsv, html: write every token there, as a table or as a page in the colours of surprise.
+            force: replace such a file.
+            device: "cpu", "cuda" or "auto".
+            progress: show on stderr how far it is, if the text is long.
+        """
+        from anyfill.text.report import score_text
+        from anyfill.text.scoring import Scorer
+        from anyfill.text.surprise import SHORT
+
+        for option, value in (("--orders", orders), ("--seed", seed)):
+            if value is not None and order != "shuffled":
+                raise refuse(option, expected="--order shuffled, which alone is random", got=f"--order {order}")
+        for path in (tsv, html):
+            if path is not None:
+                require_new(path, force=force)
+        if tsv is not None and tsv == html:
+            raise refuse("--html", expected="another name than that of --tsv", got=f"{html}")
+        is_here = isinstance(text, str)
+        source = Source("text", text=text) if is_here else Source(str(text), text) if isinstance(text, Path) else text
+        scorer = Scorer(self, context, order, 4 if orders is None else orders, seed or 0, device)
+        keep = math.inf if is_here else SHORT
+        return score_text(scorer, source, most=most, tsv=tsv, html=html, keep=keep, progress=progress)
+
+
+def load(folder: str | Path | None = None) -> TextModel:
     """A model of text, ready to be asked.
 
     Args:
-        path: a folder made by ``anyfill text train``; None = the model that ships with anyfill.
+        folder: made by ``anyfill text train``; None = the model that ships with anyfill.
 
     Raises:
         ValueError: there is no model, it is none of text, its codes are not its vocabulary's, or it was never trained.
     """
-    if path is not None:
-        return _load(Path(path), str(path))
-    with resources.as_file(resources.files("anyfill").joinpath(SHIPPED)) as folder:
-        if not (folder / "config.json").is_file():
+    if folder is not None:
+        return _load(Path(folder), str(folder))
+    with resources.as_file(resources.files("anyfill").joinpath(SHIPPED)) as shipped:
+        if not (shipped / "config.json").is_file():
             expected = "the folder of a model (this anyfill comes without one of its own)"
             raise refuse("--model", expected=expected, got="none")
-        return _load(folder, SHIPPED_NAME)
+        return _load(shipped, SHIPPED_NAME)
 
 
 def _load(folder: Path, name: str) -> TextModel:
@@ -72,12 +219,15 @@ def _load(folder: Path, name: str) -> TextModel:
     require_codes_of(model, vocabulary)
     if not model.factorizations:
         raise refuse(name, expected="a trained model", got="one that was never trained")
-    about = notes.get("text")
-    lines, lengths = _lines_of(cast("Mapping[str, Any]", about)) if isinstance(about, Mapping) else (False, ())
-    return TextModel(model, vocabulary, name, lines, lengths if vocabulary.end is None else ())
+    noted: Any = notes.get("text")
+    about: Mapping[str, Any] = noted if isinstance(noted, Mapping) else {}
+    lengths = tuple(int(count) for count in about.get("lengths") or ()) if vocabulary.end is None else ()
+    return TextModel(model, vocabulary, name, bool(about.get("lines")), lengths)
 
 
-def _lines_of(about: Mapping[str, Any]) -> tuple[bool, tuple[int, ...]]:
-    """Whether rows are lines, and how many there are of each length, by the notes of a model."""
-    counts = about.get("lengths") or ()
-    return bool(about.get("lines")), tuple(int(count) for count in counts)
+def require_codes_of(model: Model, vocabulary: Vocabulary) -> None:
+    """ValueError unless the model has as many codes as the vocabulary; see ``vocabulary_of`` for which they are."""
+    codes = model.likelihood.width if isinstance(model.likelihood, Categorical) else None
+    if codes != vocabulary.size:
+        got = "a model of something else" if codes is None else f"a model of {codes} codes"
+        raise refuse("model", expected=f"one of {vocabulary.size} codes, as the vocabulary has", got=got)

@@ -1,28 +1,28 @@
 """Text: every method of the comparison as a model and an objective by name, at four sizes, all of the same trunk.
 
     name                  network                              corruption          objective of the same name in
-    "ardm"                bidirectional                        blank               recipes.ardm
+    "ardm"                bidirectional                        blank               recipes.ardm.objective
     "mac_next", "mac_rest", "mac_inpainting"   likewise        blank               recipes.mac
-    "sunmask"             bidirectional, stretched flag        noise, told         recipes.sunmask
-    "sundae"              the same                             noise, not told     recipes.sundae
+    "sunmask"             bidirectional, stretched flag        noise, mask visible recipes.sunmask
+    "sundae"              the same                             noise, mask hidden  recipes.sundae
     "one_pass", "one_pass_filler"   causal, sorted blocks      none                recipes.one_pass
     "one_pass_spans"      the same                             none                this file
     "left_to_right"       the same                             none                this file
 
 Plain autoregression is the bound for all others: the same network, trained on one order only. It can be asked
 for p(row) and p(what comes next | the beginning of a row) alone (``Factorization.PREFIX``). For people who fill blanks,
-"one_pass_spans" practises holes and unfinished rows half of the time, any question the other half.
+"one_pass_spans" is trained on holes and unfinished rows half of the time, any question the other half.
 
 Sizes count the weights of the blocks (12 · depth · width²); embeddings and the output come on top.
 """
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, require_count, require_member
 from anyfill.corruption import Absorbing, Corruption, Uniform
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
@@ -36,22 +36,8 @@ from anyfill.questions.order import Increasing
 from anyfill.questions.regions import Spans
 from anyfill.questions.subsets import UniformSplits
 from anyfill.recipes import ardm, mac, one_pass, sundae, sunmask
-from anyfill.text.vocabulary import Vocabulary
 
-TextRecipe = Literal[
-    "ardm",
-    "mac_next",
-    "mac_rest",
-    "mac_inpainting",
-    "sunmask",
-    "sundae",
-    "one_pass",
-    "one_pass_filler",
-    "one_pass_spans",
-    "left_to_right",
-]
 TextSize = Literal["1M", "6M", "25M", "85M"]
-TEXT_RECIPES: tuple[TextRecipe, ...] = get_args(TextRecipe)
 TEXT_SIZES: dict[TextSize, tuple[int, int, int]] = {
     "1M": (128, 5, 4),
     "6M": (256, 8, 8),
@@ -73,7 +59,7 @@ def one_pass_spans(variables: int, *, joint_share: float = 0.25, conditioned_sha
     )
 
 
-_OBJECTIVES: dict[TextRecipe, Callable[[int], Objective]] = {
+TEXT_RECIPES: dict[str, Callable[[int], Objective]] = {
     "ardm": ardm.objective,
     "mac_next": mac.objective,
     "mac_rest": mac.objective_rest,
@@ -85,11 +71,12 @@ _OBJECTIVES: dict[TextRecipe, Callable[[int], Objective]] = {
     "one_pass_spans": one_pass_spans,
     "left_to_right": left_to_right,
 }
+"""Names of the command, and what trains each."""
 _ONE_PASS = ("one_pass", "one_pass_filler", "one_pass_spans", "left_to_right")
 
 
 def text_objective(
-    recipe: TextRecipe,
+    recipe: str,
     length: int,
     *,
     joint_share: float | None = None,
@@ -102,11 +89,11 @@ def text_objective(
         recipe: which method; see the top of this file.
         length: N.
         joint_share: share of the rows that a one-pass recipe reads from first to last; None = the recipe's own.
-        conditioned_share: share of its other rows whose given block is told, not scored; None = the recipe's own.
+        conditioned_share: share of its other rows whose given block is not scored; None = the recipe's own.
         weigh: what counts once in it, a term or a block, see ``OnePassLoss``; None = the recipe's own.
     """
-    _check_recipe(recipe)
-    objective = _OBJECTIVES[recipe](length)
+    require_member("recipe", recipe, TEXT_RECIPES)
+    objective = TEXT_RECIPES[recipe](length)
     settings: dict[str, Any] = {"joint_share": joint_share, "conditioned_share": conditioned_share, "weigh": weigh}
     named = {name: setting for name, setting in settings.items() if setting is not None}
     if not named:
@@ -117,7 +104,7 @@ def text_objective(
 
 
 def text_model(
-    recipe: TextRecipe,
+    recipe: str,
     length: int,
     codes: int,
     *,
@@ -144,11 +131,10 @@ def text_model(
             ``conditioned_share`` between 0 and 1.
         seed: of the first weights.
     """
-    _check_recipe(recipe)
+    require_member("recipe", recipe, TEXT_RECIPES)
     require_count("length", length)
     require_count("codes", codes, minimum=2)
-    if size not in TEXT_SIZES:
-        raise refuse("size", expected=" or ".join(map(repr, TEXT_SIZES)), got=repr(size))
+    require_member("size", size, TEXT_SIZES)
     if recipe not in _ONE_PASS or recipe == "left_to_right":
         for name, setting, usual in (("given", given, "causal"), ("ignored", ignored, "left out")):
             if setting != usual:
@@ -169,20 +155,7 @@ def text_model(
     return Model(network, Categorical(codes), corruption=_corruption(recipe, codes), order=Increasing())
 
 
-def require_codes_of(model: Model, vocabulary: Vocabulary) -> None:
-    """ValueError unless the model has as many codes as the vocabulary; see ``vocabulary_of`` for which they are."""
-    codes = model.likelihood.width if isinstance(model.likelihood, Categorical) else None
-    if codes != vocabulary.size:
-        got = "a model of something else" if codes is None else f"a model of {codes} codes"
-        raise refuse("model", expected=f"one of {vocabulary.size} codes, as the vocabulary has", got=got)
-
-
-def _corruption(recipe: TextRecipe, codes: int) -> Corruption:
+def _corruption(recipe: str, codes: int) -> Corruption:
     if recipe in ("sunmask", "sundae"):
         return Uniform(codes, mask_visible=recipe == "sunmask")
     return Absorbing()
-
-
-def _check_recipe(recipe: str) -> None:
-    if recipe not in TEXT_RECIPES:
-        raise refuse("recipe", expected=" or ".join(map(repr, TEXT_RECIPES)), got=repr(recipe))

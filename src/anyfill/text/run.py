@@ -1,6 +1,7 @@
 """One training run of a model of text: its parts, what is said of them, and what came of it."""
 
 import math
+import os
 from collections.abc import Generator
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+import torch.distributed
 from rich.console import Console
 
 from anyfill.evaluation import log_prob
@@ -17,20 +19,30 @@ from anyfill.model import Model
 from anyfill.objectives.one_pass import OnePassLoss
 from anyfill.questions.question import Question
 from anyfill.questions.supported import step_factorization
-from anyfill.rows import Rows, RowSource
-from anyfill.text.alphabet import unit
-from anyfill.text.corpus import Corpus, about_vocabulary
+from anyfill.rows import Rows
+from anyfill.text.alphabet import plain
+from anyfill.text.corpus import Corpus
 from anyfill.text.recipes import text_model, text_objective
+from anyfill.text.report import counted
 from anyfill.text.settings import Chosen
-from anyfill.text.together import is_first, processes
-from anyfill.text.vocabularies import vocabulary_notes
-from anyfill.text.vocabulary import Vocabulary
+from anyfill.text.vocabularies import Words, vocabulary_notes
+from anyfill.text.vocabulary import Characters, Vocabulary
 from anyfill.training import FitOptions, StepReport, fit_steps
 
 MADE_BY = "anyfill text train"
 """What the notes of a model say of its origin."""
 _PASSES = 4096
 """Passes of a masked network that are spent on the last validation; a one-pass network needs one for each row."""
+
+
+def processes() -> int:
+    """How many processes torchrun has started; 1 without it."""
+    return int(os.environ["WORLD_SIZE"]) if torch.distributed.is_torchelastic_launched() else 1
+
+
+def is_first() -> bool:
+    """Whether this is the first of them."""
+    return not torch.distributed.is_torchelastic_launched() or os.environ["RANK"] == "0"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,14 +87,14 @@ class TextRun:
         s = self.settings
         text: dict[str, Any] = {"lines": bool(s.lines), "length": s.length, "recipe": s.recipe}
         if s.lines:
-            text["lengths"] = self.corpus.counts(self.settings.length).tolist()
+            text["lengths"] = self.corpus.counts(s.length).tolist()
         return vocabulary_notes(self.vocabulary) | {"text": text | {"settings": asdict(s)}, "made_by": MADE_BY}
 
     def fit(self, folder: Path, resume: bool, console: Console) -> list[str]:
         """Train; what came of it."""
         s = self.settings
-        rows = self.corpus.rows(self.settings.length)
-        valid = self.corpus.validation(self.settings.length, 1024 if self.device == "cuda" else 128)
+        rows = self.corpus.rows(s.length)
+        valid = self.corpus.validation(s.length, 1024 if self.device == "cuda" else 128)
         model, objective = self.model(), text_objective(s.recipe, s.length)
         options, last = self.options(), None
         with threads(min(s.threads, torch.get_num_threads())) if s.threads else nullcontext():
@@ -90,14 +102,17 @@ class TextRun:
                 model, rows, objective, options, validation=valid, folder=folder, resume=resume, notes=self.notes()
             )
             if isinstance(objective, OnePassLoss):  # nats of a whole row: bits of a token say more
-                reports = _in_bits(reports, self.corpus.mean_length(self.settings.length))
+                reports = _in_bits(reports, self.corpus.mean_length(s.length))
                 title = f"training (loss in bits per {self._unit})"
             else:
                 title = "training"
             with closing(watch(reports, None if s.is_unending else s.steps, title, console=console)) as watched:
                 for report in watched:
                     last = report
-            return [self._summary(last), *self._held_out(model, valid)] if is_first() else []
+            if not is_first():
+                return []
+            done = f"trained {last.step:,} steps in {clock(last.seconds)}" if last else "the run had ended before"
+            return [done, *self._held_out(model, valid)]
 
     def fastest_threads(self) -> int:
         """How many threads of the CPU a training step is fastest with."""
@@ -105,7 +120,8 @@ class TextRun:
             return 1
         s = self.settings
         model, objective = self.model(), text_objective(s.recipe, s.length)
-        rows = _first_rows(self.corpus.rows(self.settings.length), s.batch)
+        source = self.corpus.rows(s.length)
+        rows = source.take(torch.arange(s.batch) % len(source))
         generator = torch.Generator().manual_seed(0)
 
         def step() -> None:
@@ -133,7 +149,7 @@ class TextRun:
             rows = f"lines of at most {s.length} {each}s" + (
                 f" ({longer:.1%} are longer and are cut)" if longer else ""
             )
-        where = self.device if self.device == "cuda" else f"the CPU, {_count(s.threads or 1, 'thread')}"
+        where = self.device if self.device == "cuda" else f"the CPU, {counted(s.threads or 1, 'thread')}"
         if processes() > 1:
             where += f", {processes()} processes" + (", weights spread over them" if self.shard else "")
         elif self.shard:
@@ -147,26 +163,21 @@ class TextRun:
         verb = "resumed" if resume else "training"
         dropout = f", dropout {s.dropout:g}" if s.dropout else ""
         return [
-            f"corpus    {', '.join(corpus.names)}: {amount}, {about_vocabulary(self.vocabulary)}{held}",
+            f"corpus    {', '.join(corpus.names)}: {amount}, {_about(self.vocabulary)}{held}",
             f"model     {s.recipe}, size {s.size} ({weights:,} weights), {rows}",
             f"{verb:<9} {amount_of_work}, rate {s.learning_rate:g}{dropout}, on {where}",
         ]
 
     @property
     def _unit(self) -> str:
-        return unit(self.vocabulary).removesuffix("s")
-
-    def _summary(self, last: StepReport | None) -> str:
-        if last is None:
-            return "the run had ended before"
-        return f"trained {last.step:,} steps in {clock(last.seconds)}"
+        return self.vocabulary.units.removesuffix("s")
 
     def _held_out(self, model: Model, rows: Rows | None) -> list[str]:
         """Bits per token of some rows that were held out, all asked in the model's order."""
         if rows is None or model.corruption.shows_unknown:
             return []
-        most = len(rows) if model.is_one_pass else max(1, _PASSES // self.settings.length)
-        rows = rows.take(torch.arange(min(most, len(rows))))
+        max_rows = len(rows) if model.is_one_pass else max(1, _PASSES // self.settings.length)
+        rows = rows.take(torch.arange(min(max_rows, len(rows))))
         question = Question(torch.zeros_like(rows.present), rows.present)
         if step_factorization(model.factorizations, question, model.order, order=model.order) is None:
             return []
@@ -174,11 +185,11 @@ class TextRun:
         asked = Question(question.given.to(device), question.asked.to(device))
         answer = log_prob(model, rows.x.to(device), asked)
         bits = -float(answer.value.sum()) / math.log(2) / int(rows.present.sum())
-        which = f"{_count(len(rows), 'row')} held out"
+        which = f"{counted(len(rows), 'row')} held out"
         return [f"{bits:.3f} bits per {self._unit} on {which} ({answer.kind}, each row from nothing)"]
 
 
-def _in_bits(reports: Generator[StepReport], tokens: float) -> Generator[StepReport]:
+def _in_bits(reports: Generator[StepReport, None, Any], tokens: float) -> Generator[StepReport]:
     """The reports with losses in bits per token instead of nats per row."""
     unit = 1 / tokens / math.log(2)
     with closing(reports):
@@ -187,14 +198,16 @@ def _in_bits(reports: Generator[StepReport], tokens: float) -> Generator[StepRep
             yield replace(report, loss=report.loss * unit, validation_loss=validation)
 
 
-def _first_rows(rows: RowSource, count: int) -> Rows:
-    return rows.take(torch.arange(count) % len(rows))
-
-
 def _times(number: float) -> str:
     """A number with two digits, or with all that stand before its point."""
     return f"{number:,.0f}" if number >= 9.5 else f"{number:.2g}"
 
 
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+def _about(vocabulary: Vocabulary) -> str:
+    """How many codes of which kind, in words: "65 different ones"."""
+    inner = plain(vocabulary)
+    if isinstance(inner, Characters):
+        return f"{inner.size:,} different ones" + (f", rarer ones as {inner.unknown!r}" if inner.unknown else "")
+    if isinstance(inner, Words):
+        return f"{inner.size - 1:,} different ones, any others as <unk>"
+    return f"{inner.size:,} different ones"

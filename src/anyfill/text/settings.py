@@ -15,17 +15,19 @@ All of them are noted with the model. A run that is resumed takes them from ther
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-import numpy as np
+import typer
 
-from anyfill.checks import refuse, require_count, require_positive, require_probability
-from anyfill.text.corpus import Corpus
-from anyfill.text.recipes import TEXT_RECIPES, TEXT_SIZES, TextRecipe, TextSize
+from anyfill.checks import refuse, require_count, require_member, require_positive, require_probability
+
+if TYPE_CHECKING:
+    from anyfill.text.corpus import Corpus
+    from anyfill.text.recipes import TextSize
 
 Units = Literal["characters", "bytes", "words", "pieces"]
 UNITS: tuple[Units, ...] = get_args(Units)
-SHORTEST = 8
+MIN_LENGTH = 8
 """Tokens of the shortest row that is chosen."""
 _RATES = {"1M": 0.015, "6M": 0.006, "25M": 0.003, "85M": 0.001}
 _MAY_BE_NONE = ("vocabulary_size", "seconds", "threads")
@@ -33,70 +35,72 @@ _UNENDING = 10_000_000
 """Steps of a run that the clock ends."""
 
 
+def _said(help: str, default: str | bool = False, **limits: Any) -> Any:
+    return typer.Option(help=help, show_default=default, **limits)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings of a run as they are said; None = to be chosen (of ``seconds``: no budget).
+    """Settings of a run as they are said, which are options of the command; None = to be chosen (or no limit)."""
 
-    Attributes:
-        recipe, size: of ``recipes.text``.
-        units: what a token is.
-        vocabulary_size: the most codes; None = see ``corpus.find_vocabulary``.
-        lines: each line is a row of its own.
-        length: N, tokens per row.
-        steps, batch, learning_rate, dropout, seconds, seed: see ``FitOptions``.
-        valid_share: share of the corpus, at its end, that is held out.
-        threads: of a CPU.
-    """
-
-    recipe: str | None = None
-    size: str | None = None
-    units: str | None = None
-    vocabulary_size: int | None = None
-    lines: bool | None = None
-    length: int | None = None
-    steps: int | None = None
-    batch: int | None = None
-    learning_rate: float | None = None
-    dropout: float | None = None
-    seconds: float | None = None
-    seed: int | None = None
-    valid_share: float | None = None
-    threads: int | None = None
+    recipe: Annotated[
+        str | None,
+        _said(
+            "one_pass_spans fills, continues and scores in one pass; left_to_right only continues and scores; "
+            "others: one_pass, one_pass_filler, ardm, mac_next, mac_rest, mac_inpainting, sunmask, sundae.",
+            "one_pass_spans",
+        ),
+    ] = None
+    size: Annotated[str | None, _said("1M, 6M, 25M or 85M weights.", "by the device")] = None
+    units: Annotated[str | None, _said("What a token is: characters, bytes, words or pieces.", "characters")] = None
+    vocabulary_size: Annotated[
+        int | None, _said("The most different tokens; rarer ones are read as unknown.", "8192, of pieces 4096", min=2)
+    ] = None
+    lines: Annotated[bool | None, typer.Option("--lines", help="Each line is a text of its own, as sentences are.")] = (
+        None
+    )
+    length: Annotated[int | None, _said("Tokens that the model sees at a time.", "by corpus and device", min=2)] = None
+    steps: Annotated[int | None, _said("Optimizer steps.", "by corpus and device", min=1)] = None
+    batch: Annotated[int | None, _said("Rows in each step.", "16, CUDA 128", min=1)] = None
+    learning_rate: Annotated[float | None, _said("Peak learning rate (Muon).", "by the size")] = None
+    dropout: Annotated[float | None, _said("Rate of dropout.", "by the corpus", min=0.0, max=0.95)] = None
+    seconds: Annotated[
+        float | None, _said("Stop when so much time is over; such a run cannot be repeated exactly.")
+    ] = None
+    valid_share: Annotated[
+        float | None, _said("Share of the corpus, at its end, to validate on; 0 = none.", "0.05")
+    ] = None
+    seed: Annotated[int | None, _said("Seed of everything random.", "0", min=0)] = None
+    threads: Annotated[int | None, _said("Threads of a CPU.", "the fastest", min=1, hidden=True)] = None
 
     def __post_init__(self) -> None:
-        for name, value, known in (
-            ("recipe", self.recipe, TEXT_RECIPES),
-            ("size", self.size, tuple(TEXT_SIZES)),
-            ("units", self.units, UNITS),
-        ):
-            if value is not None and value not in known:
-                raise refuse(f"--{name}", expected=" or ".join(known), got=value)
-        for name in ("length", "steps", "batch", "vocabulary_size", "threads"):
+        from anyfill.text.recipes import TEXT_RECIPES, TEXT_SIZES
+
+        for name, known in (("recipe", TEXT_RECIPES), ("size", TEXT_SIZES), ("units", UNITS)):
             if getattr(self, name) is not None:
-                require_count(
-                    said(name), getattr(self, name), minimum=2 if name in ("length", "vocabulary_size") else 1
-                )
+                require_member(option(name), getattr(self, name), known)
+        pieces = 300 if self.units == "pieces" else 2
+        for name, minimum in (("length", 2), ("steps", 1), ("batch", 1), ("vocabulary_size", pieces), ("threads", 1)):
+            if getattr(self, name) is not None:
+                require_count(option(name), getattr(self, name), minimum=minimum)
         for name in ("learning_rate", "seconds"):
             if getattr(self, name) is not None:
-                require_positive(said(name), getattr(self, name))
+                require_positive(option(name), getattr(self, name))
         if self.dropout is not None:
             require_probability("--dropout", self.dropout)
         if self.valid_share is not None and not 0.0 <= self.valid_share <= 0.5:
             raise refuse("--valid-share", expected="a share from 0 (nothing is held out) to 0.5", got=self.valid_share)
-        if self.vocabulary_size is not None and self.units == "pieces":
-            require_count("--vocabulary-size", self.vocabulary_size, minimum=300)
         if self.vocabulary_size is not None and self.units == "bytes":
-            raise refuse(
-                "--vocabulary-size", expected="none with --units bytes, which are 256", got=self.vocabulary_size
-            )
+            expected = "none with --units bytes, which are 256"
+            raise refuse("--vocabulary-size", expected=expected, got=self.vocabulary_size)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chosen:
     """The settings of a run with nothing left to choose; see ``Settings``."""
 
-    recipe: TextRecipe
-    size: TextSize
+    recipe: str
+    size: "TextSize"
     units: Units
     vocabulary_size: int | None
     lines: bool
@@ -116,7 +120,7 @@ class Chosen:
         found = asdict(settings)
         missing = [name for name in found if found[name] is None and name not in _MAY_BE_NONE]
         if missing:
-            raise refuse(said(missing[0]), expected="a setting", got="none")
+            raise refuse(option(missing[0]), expected="a setting", got="none")
         return cls(**found)
 
     @property
@@ -125,7 +129,7 @@ class Chosen:
         return self.steps == _UNENDING
 
 
-def said(name: str) -> str:
+def option(name: str) -> str:
     """The option of a setting."""
     return f"--{name.replace('_', '-')}"
 
@@ -153,13 +157,13 @@ def resumed(wanted: Settings, saved: Settings) -> Settings:
     for field in fields(Settings):
         now, before = getattr(wanted, field.name), getattr(saved, field.name)
         if now is not None and now != before:
-            option = said(field.name)
+            name = option(field.name)
             expected = f"{before or 'none'}, as in the run that is to be resumed"
-            raise refuse(option, expected=f"{expected} (without {option} it is taken over)", got=now)
+            raise refuse(name, expected=f"{expected} (without {name} it is taken over)", got=now)
     return saved
 
 
-def chosen(wanted: Settings, corpus: Corpus, *, cuda: bool, processes: int = 1) -> Chosen:
+def chosen(wanted: Settings, corpus: "Corpus", *, cuda: bool, processes: int = 1) -> Chosen:
     """Everything that was not said, by the corpus and the device."""
     wanted = before_reading(wanted)
     length = _length(wanted, corpus, cuda)
@@ -168,8 +172,7 @@ def chosen(wanted: Settings, corpus: Corpus, *, cuda: bool, processes: int = 1) 
     once = tokens / (batch * (length if not wanted.lines else corpus.mean_length(length)))
     steps = wanted.steps
     if steps is None:
-        most = 5_000 if cuda else 1_000
-        steps = _UNENDING if wanted.seconds is not None else max(min(200, most), min(most, round(20 * once)))
+        steps = _UNENDING if wanted.seconds is not None else max(200, min(5_000 if cuda else 1_000, round(20 * once)))
     size = wanted.size or ("1M" if not cuda else "25M" if tokens >= 3e6 else "6M")
     read_often = steps > 8 * once if steps < _UNENDING else tokens < 5e6
     made = replace(
@@ -184,16 +187,18 @@ def chosen(wanted: Settings, corpus: Corpus, *, cuda: bool, processes: int = 1) 
     return Chosen.of(made)
 
 
-def _length(wanted: Settings, corpus: Corpus, cuda: bool) -> int:
+def _length(wanted: Settings, corpus: "Corpus", cuda: bool) -> int:
     if wanted.length is not None:
         return wanted.length
     usual = (256 if cuda else 128) // {"pieces": 2, "words": 4}.get(wanted.units or "", 1)
     if corpus.line_lengths is not None:
+        import numpy as np
+
         share = np.cumsum(corpus.line_lengths) / corpus.line_lengths.sum()
         return max(2, min(int(np.searchsorted(share, 0.99)), 4 * usual))
-    most = corpus.held_out if wanted.valid_share else corpus.tokens // 2
-    if most < SHORTEST:
-        names, part = ", ".join(corpus.names), f" ({most} of them held out)" if wanted.valid_share else ""
-        least = round(SHORTEST / (wanted.valid_share or 0.5))
-        raise refuse(names, expected=f"at least {least:,} tokens of text", got=f"{corpus.tokens:,}{part}")
-    return min(usual, most)
+    available = corpus.held_out if wanted.valid_share else corpus.tokens // 2
+    if available < MIN_LENGTH:
+        names, part = ", ".join(corpus.names), f" ({available} of them held out)" if wanted.valid_share else ""
+        minimum = round(MIN_LENGTH / (wanted.valid_share or 0.5))
+        raise refuse(names, expected=f"at least {minimum:,} tokens of text", got=f"{corpus.tokens:,}{part}")
+    return min(usual, available)

@@ -6,19 +6,18 @@ Files appear as a whole or not at all.
 import heapq
 import html
 import math
-import os
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
+from anyfill.disk import whole_file
+from anyfill.interface.output import unwritable
 from anyfill.text.scoring import Token
-from anyfill.text.source import unwritable
 
 SHORT = 3000
-"""Characters of the longest text that is kept as a whole."""
+"""Characters of the longest file of which all tokens are kept."""
 _BEFORE, _BEHIND = 28, 16
 LEVELS = (1.0, 3.0, 6.0, 10.0, math.inf)
 """Bits at which the colour changes."""
@@ -41,15 +40,16 @@ class Surprise:
 
 
 class Gathered:
-    """The ``most`` surprising tokens of a text with their surroundings, and all of it if it is short.
+    """The most surprising tokens of a text with their surroundings, and all of it if it is short.
 
     Args:
-        most: how many.
+        count: how many of the most surprising ones.
         gap: what stands between tokens: a space between words, else nothing.
+        keep: all tokens are kept of a text of at most so many characters.
     """
 
-    def __init__(self, most: int, gap: str = "") -> None:
-        self._most, self._gap = most, gap
+    def __init__(self, count: int, gap: str = "", keep: float = SHORT) -> None:
+        self._count, self._gap, self._keep = count, gap, keep
         self._around: deque[Token] = deque(maxlen=_BEFORE + 1 + _BEHIND)
         self._seen = 0
         self._best: list[tuple[float, int, Surprise]] = []
@@ -65,7 +65,7 @@ class Gathered:
         if self._all is not None:
             self._all.append(token)
             self._characters += len(token.text)
-            if self._characters > SHORT:
+            if self._characters > self._keep:
                 self._all = None
 
     def surprises(self) -> tuple[Surprise, ...]:
@@ -81,37 +81,39 @@ class Gathered:
     def _look(self, place: int, number: int) -> None:
         """Keep the token at this place of those around if it is one of the most surprising so far."""
         token = self._around[place]
-        if not self._most or (len(self._best) == self._most and token.bits <= self._best[0][0]):
+        if not self._count or (len(self._best) == self._count and token.bits <= self._best[0][0]):
             return
         texts = ["\n" * one.is_below + one.text for one in self._around]
         before = (self._gap.join([*texts[:place], ""]) + "\n" * token.is_below)[-_BEFORE:]
         behind = self._gap.join(["", *texts[place + 1 :]])[:_BEHIND]
         heapq.heappush(self._best, (token.bits, -number, Surprise(token, before, behind)))
-        if len(self._best) > self._most:
+        if len(self._best) > self._count:
             heapq.heappop(self._best)
 
 
 @contextmanager
 def tsv_writer(path: Path) -> Generator[Sink]:
     """A line for each token: offset, token and bits, between tabs; tabs and ends of lines in a token as ``\\t \\n``."""
-    with _whole(path) as file:
-        file.write("offset\ttoken\tbits\n")
-        yield lambda token: file.write(f"{token.offset}\t{_escaped(token.text)}\t{token.bits:.6f}\n")
+    with _whole(path) as write:
+        write("offset\ttoken\tbits\n")
+        yield lambda token: write(f"{token.offset}\t{_escaped(token.text)}\t{token.bits:.6f}\n")
 
 
 @contextmanager
 def html_writer(path: Path, title: str, gap: str = "") -> Generator[Sink]:
     """A page that shows the text in the colours of its surprise; pointing at a token says its bits."""
-    with _whole(path) as file:
-        file.write(_HEAD.replace("TITLE", html.escape(title)).replace("STYLE", _style()))
-        yield lambda token: file.write("\n" * token.is_below + _marked(token) + gap)
-        file.write("</pre>\n")
+    with _whole(path) as write:
+        write(_HEAD.replace("TITLE", html.escape(title)).replace("STYLE", _style()))
+        yield lambda token: write(marked(token, gap))
+        write("</pre>\n")
 
 
-def _marked(token: Token) -> str:
+def marked(token: Token, gap: str, *, styled: bool = False) -> str:
+    """A token in the colour of its surprise, by a class of the page or, in a notebook, by a style of its own."""
     shown, number = html.escape(token.text), level(token.bits)
     shown = shown.replace("\n", "⏎\n") if number > 1 else shown
-    return f'<i class="b{number}" title="{token.bits:.2f} bits">{shown}</i>'
+    look = f'style="font-style: normal; background: {_COLOURS[number]}"' if styled else f'class="b{number}"'
+    return "\n" * token.is_below + f'<i {look} title="{token.bits:.2f} bits">{shown}</i>' + gap
 
 
 def _style() -> str:
@@ -139,19 +141,15 @@ def _escaped(text: str) -> str:
 
 
 @contextmanager
-def _whole(path: Path) -> Generator[TextIO]:
-    """A file to write, under another name until it is whole; folders on the way to it are made too."""
-    partial = path.with_name(f".{path.name}.part")
+def _whole(path: Path) -> Generator[Callable[[str], object]]:
+    """What writes text into a file that is there as a whole or not at all; so are the folders on the way to it."""
     made = [folder for folder in path.absolute().parents if not folder.exists()]
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("w", encoding="utf-8", newline="") as file:
-            yield file
-        os.replace(partial, path)
+        with whole_file(path) as file:
+            yield lambda text: file.write(text.encode())
     except OSError as error:
         raise unwritable(path, error) from None
     finally:
-        partial.unlink(missing_ok=True)
         for folder in made:
             with suppress(OSError):  # it is in use: the file is there
                 folder.rmdir()

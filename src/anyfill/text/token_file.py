@@ -14,7 +14,7 @@ import mmap
 import os
 import shutil
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -35,6 +35,7 @@ except ModuleNotFoundError:  # not on Windows: there, two programs must not writ
 MAGIC = b"anyfill1"
 _HEAD = struct.Struct("<8s4Q16s8x")
 _ALIGN = 8
+_LINES_AT_ONCE = 2**20
 _TYPES = {1: np.dtype("u1"), 2: np.dtype("<u2"), 4: np.dtype("<u4")}
 
 
@@ -46,7 +47,7 @@ class Tokens:
         codes: unsigned (L,); mapped from a file, or in memory. Lines share the codes of the whole corpus.
         bounds: unsigned (M + 1,): where each of M lines begins, and behind the last; None = it has no lines.
         vocabulary: what the codes mean.
-        made_from: what ``TokenWriter`` was told of their origin.
+        made_from: their origin, as ``TokenWriter`` was given it.
     """
 
     codes: NDArray[Any]
@@ -67,6 +68,12 @@ class Tokens:
     def lines(self) -> int | None:
         """M, the number of lines; None if there are none."""
         return None if self.bounds is None else len(self.bounds) - 1
+
+    def line_lengths(self) -> Iterator[NDArray[np.int64]]:
+        """The number of codes of each line, a million lines at a time."""
+        bounds = np.zeros(1, dtype=np.uint64) if self.bounds is None else self.bounds
+        for start in range(0, len(bounds) - 1, _LINES_AT_ONCE):
+            yield np.diff(bounds[start : start + _LINES_AT_ONCE + 1].astype(np.int64))
 
     def split(self, shares: Sequence[float]) -> tuple["Tokens", ...]:
         """What is left, and then one part for each share, in the order of the text: shares are cut from its end.

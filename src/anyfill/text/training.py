@@ -1,8 +1,11 @@
 """Train a model of text on files of text, into a folder from which the run can be resumed.
 
 The vocabulary is found in one pass over the files, they are encoded into a token file once, and rows are read from it
-as they are needed: a corpus may be larger than memory (``corpus``). Whatever the user does not say is chosen by the
-corpus and the device, and told (``settings``).
+as they are needed: a corpus may be larger than memory. It lies in FOLDER/corpus.tokens beside the model as long as its
+run may have to be resumed. A corpus of lines has a row for each line: what stands behind a line is missing, hence never
+asked, and longer lines are cut. Left-to-right models of lines have an end code, for they alone are asked where a line
+ends; others are asked for as many places as a line has. Whatever the user does not say is chosen by the corpus and the
+device, and said (``settings``).
 
 Ctrl-C leaves a checkpoint: the folder then holds the best model so far, which can be used, and all that ``--resume``
 needs to go on as if nothing had happened. Under torchrun the first process reads and encodes while the others wait.
@@ -14,42 +17,82 @@ The notes of the model, beside its vocabulary:
               settings: all that ``--resume`` takes over
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-import torch
+import torch.distributed
 from rich.console import Console
 
 from anyfill.checks import refuse
-from anyfill.text.alphabet import unit
-from anyfill.text.corpus import TOKENS, Corpus, encode, find_vocabulary, open_corpus
-from anyfill.text.run import MADE_BY, TextRun
+from anyfill.interface.progress import metered
+from anyfill.interface.threads import compute_device
+from anyfill.text.corpus import Corpus, open_corpus
+from anyfill.text.encoding import encode_corpus, is_encoded
+from anyfill.text.model import TextModel, load
+from anyfill.text.reading import as_paths, text_blocks
+from anyfill.text.run import MADE_BY, TextRun, is_first, processes
 from anyfill.text.settings import Chosen, Settings, before_reading, chosen, read_settings, resumed
-from anyfill.text.together import first_alone, is_first, processes
 from anyfill.text.token_file import open_tokens
-from anyfill.text.vocabularies import vocabulary_of
-from anyfill.text.vocabulary import Vocabulary, fingerprint
-from anyfill.training import load_notes
-from anyfill.training.fingerprint import fingerprint as content_of
-from anyfill.training.folder import CONFIG, read_config
+from anyfill.text.vocabularies import common_words, train_pieces, vocabulary_of
+from anyfill.text.vocabulary import Utf8, Vocabulary, WithEnd, characters_in, fingerprint
+from anyfill.training import FitOptions, load_notes
+from anyfill.training.checkpoint import CONFIG, read_config
+from anyfill.training.data import fingerprint as content_of
+from anyfill.training.distributed import Processes
 
-Device = Literal["auto", "cpu", "cuda"]
+TOKENS = "corpus.tokens"
+_MAX_CODES = {"characters": 8192, "words": 8192, "pieces": 4096}
+"""Codes of a vocabulary, where nothing is said; a corpus may well have fewer."""
 
 
 def train(
+    files: Path | str | Sequence[Path | str],
+    output: Path | str,
+    *,
+    vocabulary: Path | str | None = None,
+    device: str = "auto",
+    shard: bool = False,
+    resume: bool = False,
+    **settings: Any,
+) -> TextModel:
+    """Train a model of text, with progress on stderr, and load it.
+
+    Args:
+        files: text in UTF-8, plain or .gz.
+        output: folder for the model; a new one, or that of the run to be resumed.
+        vocabulary: folder of a model whose vocabulary shall be used.
+        device: "cpu", "cuda", or "auto" for CUDA if it is there.
+        shard: spread the weights over the processes of torchrun, see ``FitOptions``.
+        resume: go on with the run in the folder; begin it if there is none.
+        settings: recipe, size, units, vocabulary_size, lines, length, steps, batch, learning_rate, dropout, seconds,
+            seed and valid_share, see ``Settings``; what is not said is chosen by the corpus and the device.
+    """
+    train_in_words(
+        as_paths(files),
+        Path(output),
+        Settings(**settings),
+        vocabulary=None if vocabulary is None else Path(vocabulary),
+        device=device,
+        shard=shard,
+        resume=resume,
+    )
+    return load(output)
+
+
+def train_in_words(
     sources: Sequence[Path],
     folder: Path,
     wanted: Settings,
     *,
     vocabulary: Path | None = None,
-    device: Device = "auto",
+    device: str = "auto",
     shard: bool = False,
     resume: bool = False,
-    say: Callable[[str], None],
-    console: Console | None = None,
+    say: Callable[[str], None] | None = None,
 ) -> list[str]:
     """Train, with progress on stderr; lines about what came of it (none in the other processes of torchrun).
 
@@ -61,11 +104,9 @@ def train(
         device: "auto" takes CUDA if it is there.
         shard: spread the weights over the processes of torchrun, see ``FitOptions``.
         resume: go on with the run in the folder; begin it if there is none.
-        say: is told what was chosen.
-        console: where progress is shown; stderr by default.
+        say: is called with lines about what was chosen.
     """
-    console = Console(stderr=True) if console is None else console
-    console = console if is_first() else Console(quiet=True)
+    console = Console(stderr=True) if is_first() else Console(quiet=True)
     notes = _saved_notes(folder, resume)
     given = None if vocabulary is None else vocabulary_of(load_notes(vocabulary), str(vocabulary))
     settings = wanted if notes is None else resumed(wanted, read_settings(notes["text"]["settings"]))
@@ -75,41 +116,39 @@ def train(
     if notes is not None:
         given = _same_vocabulary(given, vocabulary_of(notes, str(folder)))
         if _has_ended(folder):
-            _forget(folder)
+            _remove_tokens(folder)
             return [f"the run in {folder} has ended: there is nothing to resume"] if is_first() else []
-    place = _place(device)
+    place = compute_device(device)
     is_there = folder.exists()
     try:
-        first_alone(lambda: _encode(sources, folder, settings, given, console), place)
+        _first_alone(lambda: _encode(sources, folder, settings, given, console), place)
         run = replace(_run(sources, folder, settings, place, is_new=notes is None), shard=shard)
-        if is_first():
+        if is_first() and say is not None:
             for line in run.lines(resume=notes is not None):
                 say(line)
         outcome = run.fit(folder, resume, console)
     except BaseException as error:
-        if not is_there and not (folder / CONFIG).exists() and (isinstance(error, ValueError) or not _tokens(folder)):
-            _forget(folder)
+        if (
+            not is_there
+            and not (folder / CONFIG).exists()
+            and (isinstance(error, ValueError) or not (folder / TOKENS).exists())
+        ):
+            _remove_tokens(folder)
             with suppress(OSError):
                 folder.rmdir()
         raise
-    _forget(folder)
+    _remove_tokens(folder)
     return outcome
 
 
 def _of_vocabulary(settings: Settings, vocabulary: Vocabulary) -> Settings:
     """The settings with the units of a vocabulary that is given; ValueError if the user says others."""
-    units = unit(vocabulary)
+    units = vocabulary.units
     if settings.units not in (None, units):
         raise refuse("--units", expected=f"{units}, as --vocabulary has", got=settings.units)
     if settings.vocabulary_size is not None:
         raise refuse("--vocabulary-size", expected="none with --vocabulary", got=settings.vocabulary_size)
     return replace(settings, units=units)
-
-
-def _place(device: Device) -> Literal["cpu", "cuda"]:
-    if device == "cuda" and not torch.cuda.is_available():
-        raise refuse("--device", expected="cpu (torch finds no CUDA device here)", got="cuda")
-    return "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
 
 
 def _encode(
@@ -123,7 +162,11 @@ def _encode(
     if vocabulary is None:
         vocabulary = find_vocabulary(sources, units, size, lines=lines, end=end, console=console)
     folder.mkdir(parents=True, exist_ok=True)
-    encode(sources, folder / TOKENS, vocabulary, lines=lines, console=console)
+    target = folder / TOKENS
+    if not is_encoded(sources, target, vocabulary, lines=lines):
+        reports = encode_corpus(sources, target, vocabulary, lines=lines)
+        for _ in metered(((one.tokens, one.progress) for one in reports), "encoding", console=console):
+            pass
 
 
 def _run(
@@ -142,11 +185,7 @@ def _run(
     return run if device == "cuda" else replace(run, settings=replace(made, threads=run.fastest_threads()))
 
 
-def _tokens(folder: Path) -> bool:
-    return (folder / TOKENS).exists()
-
-
-def _forget(folder: Path) -> None:
+def _remove_tokens(folder: Path) -> None:
     """Remove the token file: nothing needs it any more."""
     if is_first():
         with suppress(OSError):  # some systems do not remove what is open: then it stays
@@ -161,7 +200,8 @@ def _saved_notes(folder: Path, resume: bool) -> dict[str, Any] | None:
     if target == here or target in here.parents:
         raise refuse(f"{folder}", expected="a folder of its own for the model", got="a folder in use")
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set[str]()
-    others = sorted(name for name in names if not _is_ours(name))
+    ours = (".safetensors", ".part")
+    others = sorted(name for name in names if name not in (CONFIG, TOKENS) and not name.endswith(ours))
     if others:
         expected = "a new or empty folder, or that of a run to --resume"
         raise refuse(f"{folder}", expected=expected, got=f"one with other things ({others[0]})")
@@ -174,10 +214,6 @@ def _saved_notes(folder: Path, resume: bool) -> dict[str, Any] | None:
     if notes.get("made_by") != MADE_BY or not isinstance(text, dict) or "settings" not in text:
         raise refuse(f"{folder}", expected=f"a run of {MADE_BY}", got="a model that was made in another way")
     return notes
-
-
-def _is_ours(name: str) -> bool:
-    return name in (CONFIG, TOKENS) or name.endswith((".safetensors", ".part"))
 
 
 def _has_ended(folder: Path) -> bool:
@@ -198,3 +234,60 @@ def _same_vocabulary(given: Vocabulary | None, saved: Vocabulary) -> Vocabulary:
         expected = f"that of the run to be resumed, {fingerprint(saved)} ({saved.size:,} codes)"
         raise refuse("--vocabulary", expected=expected, got=f"{fingerprint(given)} ({given.size:,} codes)")
     return saved
+
+
+def _first_alone(work: Callable[[], None], device: Literal["cpu", "cuda"]) -> None:
+    """Do the work in the first process; the others wait until it is done, however long that takes."""
+    if processes() == 1:
+        work()
+        return
+    distributed = Processes(FitOptions(device=device))
+    waiting = torch.distributed.new_group(backend="gloo", timeout=timedelta(days=30))
+    if distributed.is_first:
+        work()
+    try:
+        torch.distributed.barrier(group=cast("torch.distributed.ProcessGroup", waiting))
+    except RuntimeError:  # the first process has gone, and has said why
+        raise SystemExit(2) from None
+
+
+def find_vocabulary(
+    sources: Sequence[Path], units: str, size: int | None, *, lines: bool, end: bool, console: Console
+) -> Vocabulary:
+    """The vocabulary of these files, found in one pass; ValueError if they hold no text or broken UTF-8.
+
+    Args:
+        sources: text files.
+        units: "characters", "bytes", "words" or "pieces".
+        size: the most codes.
+        lines: what ends a line is no text.
+        end: with a code for the end of a line.
+        console: where to show how far it is.
+    """
+    vocabulary: Vocabulary
+    if units == "bytes":
+        vocabulary = Utf8()
+    else:
+        max_size = _MAX_CODES[units] if size is None else size
+        texts = _texts(sources, console)
+        if units == "characters":
+            vocabulary = characters_in(map(_unbroken, texts) if lines else texts, max_size=max_size)
+        else:
+            vocabulary = common_words(texts, max_size) if units == "words" else train_pieces(texts, max_size)
+    return WithEnd(vocabulary) if end else vocabulary
+
+
+def _texts(sources: Sequence[Path], console: Console) -> Generator[str]:
+    """All text, block by block; ValueError at the end if there was none."""
+    found = False
+    blocks = ((block.text, block.read / max(block.total, 1)) for block in text_blocks(sources))
+    for text in metered(blocks, "reading", console=console):
+        found = found or bool(text.strip())
+        yield text
+    if not found:
+        raise refuse(", ".join(map(str, sources)), expected="text", got="none")
+
+
+def _unbroken(text: str) -> str:
+    """The text of lines without what ends them."""
+    return text.replace("\r\n", "").replace("\n", "")

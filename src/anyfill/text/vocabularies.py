@@ -1,24 +1,311 @@
-"""Vocabularies as JSON beside a model, and the check that a text and a model speak of the same codes.
+"""Words and pieces of words as codes, and any vocabulary as JSON beside a model.
 
-save_model(model, folder, notes=vocabulary_notes(vocabulary))
-vocabulary = vocabulary_of(load_notes(folder), folder.name)
+**Words**: the most common ones have a code each, all others share code 0, the unknown. A word is what stands between
+white space; with ``punctuation``, marks are words of their own and words with apostrophes ("don't") are one. Decoding
+puts one space between words: what the white space was is not kept. Counting the words of a corpus needs memory for each
+distinct one, of which there is no end. Above ``MAX_COUNTED`` the rarest are dropped until few enough are left (each
+time with all of the same count), so counts of rare words may come out too low, by at most the largest count that was
+ever dropped.
+
+**Pieces**, by sentencepiece (extra ``text``; imported only when it is needed). ``train_pieces`` makes a vocabulary that
+loses nothing: no normalisation, white space as it was, and characters that it never saw as bytes; decode(encode(text))
+is the text itself, unless it has U+2581, which sentencepiece writes for a space. A vocabulary that was trained
+elsewhere keeps its own settings. A text is encoded word by word (each distinct one once): a word is the spaces before
+it, its letters, and the end of the line if it is there. Given whole texts, sentencepiece adds up scores in 32 bits, so
+which of two equally good cuts of a word it takes depends on what stands before; here it never does. Words longer than
+``MAX_WORD`` are cut.
+
+    save_model(model, folder, notes=vocabulary_notes(vocabulary))
+    vocabulary = vocabulary_of(load_notes(folder), folder.name)
 """
 
 import base64
 import binascii
-from collections.abc import Mapping
-from typing import Any, cast
+import importlib
+import io
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
+from typing import Any, Literal, cast
 
-from anyfill.checks import refuse
-from anyfill.text.characters import Characters
-from anyfill.text.pieces import Pieces
-from anyfill.text.utf8 import Utf8
-from anyfill.text.vocabulary import Vocabulary, fingerprint, require_fingerprint
-from anyfill.text.with_end import WithEnd
-from anyfill.text.words import Words
+import torch
+from torch import Tensor
 
+from anyfill.checks import refuse, require_count, require_member
+from anyfill.text.vocabulary import (
+    Characters,
+    Utf8,
+    Vocabulary,
+    WithEnd,
+    codes_of,
+    fingerprint,
+    require_fingerprint,
+)
+
+UNKNOWN = "<unk>"
+"""How the unknown word is written."""
+MAX_COUNTED = 2_000_000
+MAX_UNSPACED = 2**20
+"""Text without any white space is cut after so many characters."""
+MAX_WORD = 1000
+"""Characters of the longest word that is cut into pieces as one."""
 VOCABULARY, FINGERPRINT = "vocabulary", "vocabulary_fingerprint"
 """Names of the notes."""
+_MARKS = re.compile(rf"{UNKNOWN}|\w+(?:['’]\w+)*|[^\w\s]")
+_WORD = re.compile(r" *[^ \n]*\n?")
+_LINE, _LINES = 200, 50_000
+"""Pieces are learnt from so many characters at a time, at most so many times, drawn from all: a few minutes at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words(Vocabulary):
+    """Code 0 for the unknown word, code k for the k-th word.
+
+    Attributes:
+        words: those with a code of their own, the most common first.
+        lower: words are read in lower case.
+        punctuation: marks are words of their own.
+    """
+
+    words: tuple[str, ...]
+    lower: bool = False
+    punctuation: bool = False
+    _codes: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", tuple(self.words))  # a list, as JSON gives it, will do
+        codes = {word: code for code, word in enumerate(self.words, 1)}
+        if len(codes) != len(self.words):
+            twice = next(word for word, count in Counter(self.words).items() if count > 1)
+            raise refuse("words", expected="each of them once", got=f"{twice!r} twice")
+        odd = next((word for word in self.words if list(self.split(word)) != [word] or word == UNKNOWN), None)
+        if odd is not None:
+            raise refuse("words", expected=f"single words as they are read, {UNKNOWN} not among them", got=repr(odd))
+        object.__setattr__(self, "_codes", codes)
+
+    @property
+    def size(self) -> int:
+        """The number of codes, that of the unknown word included."""
+        return len(self.words) + 1
+
+    @property
+    def units(self) -> str:
+        """Words."""
+        return "words"
+
+    @property
+    def unknown_code(self) -> int:
+        """0."""
+        return 0
+
+    def spell(self, text: str, codes: Tensor) -> tuple[list[str], list[int]]:
+        """As they are written; white space belongs to none of them."""
+        seen = text.lower() if self.lower else text
+        written = text if len(text) == len(seen) else seen  # a few capitals are longer in lower case
+        texts: list[str] = []
+        offsets: list[int] = []
+        now = 0
+        for word in self.split(text):
+            start = seen.index(word, now)
+            now = start + len(word)
+            texts.append(written[start:now])
+            offsets.append(start)
+        return texts, offsets
+
+    def split(self, text: str) -> list[str]:
+        """The words of a text."""
+        return split_words(text, lower=self.lower, punctuation=self.punctuation)
+
+    def encode(self, text: str) -> Tensor:
+        """int64 (L,): the code of each word."""
+        code = self._codes.get
+        return torch.tensor([code(word, 0) for word in self.split(text)], dtype=torch.int64)
+
+    def decode(self, codes: Tensor) -> str:
+        """The words of codes (L,), with spaces between them."""
+        written = (UNKNOWN, *self.words)
+        return " ".join(written[code] for code in codes_of(codes, self.size).tolist())
+
+    def cut(self, text: str) -> int:
+        """Up to the last white space."""
+        return cut_at_space(text)
+
+    def to_json(self) -> dict[str, Any]:
+        """Kind and fields."""
+        return {"kind": "words", "words": list(self.words), "lower": self.lower, "punctuation": self.punctuation}
+
+
+def split_words(text: str, *, lower: bool = False, punctuation: bool = False) -> list[str]:
+    """The words of a text; see the top of this file."""
+    text = text.lower() if lower else text
+    return _MARKS.findall(text) if punctuation else text.split()
+
+
+def common_words(texts: Iterable[str], size: int, *, lower: bool = False, punctuation: bool = False) -> Words:
+    """The vocabulary of at most ``size`` codes for these texts (parts of one text: a word may go over the cut).
+
+    Of equally common words those that were seen first are kept.
+    """
+    require_count("size", size, minimum=2)
+    counts: Counter[str] = Counter()
+    for text in _in_whole_words(texts):
+        counts.update(split_words(text, lower=lower, punctuation=punctuation))
+        rarest = 1
+        while len(counts) > MAX_COUNTED:
+            counts = Counter({word: count for word, count in counts.items() if count > rarest})
+            rarest += 1
+    counts.pop(UNKNOWN, None)
+    if not counts:
+        raise refuse("text", expected="at least one word", got="none")
+    return Words(tuple(word for word, _ in counts.most_common(size - 1)), lower, punctuation)
+
+
+def _in_whole_words(texts: Iterable[str]) -> Iterator[str]:
+    waiting = ""
+    for text in texts:
+        waiting += text
+        place = cut_at_space(waiting)
+        yield waiting[:place]
+        waiting = waiting[place:]
+    yield waiting
+
+
+def cut_at_space(text: str) -> int:
+    """Where the last white space of ``text`` begins: words before it are whole. 0 if there is none, and it is short."""
+    kept = len(text.rstrip())
+    if kept == len(text):
+        words = text.rsplit(maxsplit=1)
+        kept = len(words[0]) if len(words) > 1 else 0
+    return kept if kept or len(text) <= MAX_UNSPACED else len(text)
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces(Vocabulary):
+    """Codes for pieces of words.
+
+    Attributes:
+        model: the content of a sentencepiece model file.
+    """
+
+    model: bytes
+
+    def __post_init__(self) -> None:
+        _processor(self.model)
+
+    @property
+    def size(self) -> int:
+        """The number of pieces."""
+        return int(_processor(self.model).get_piece_size())
+
+    @property
+    def units(self) -> str:
+        """Pieces."""
+        return "pieces"
+
+    def encode(self, text: str) -> Tensor:
+        """int64 (L,): the code of each piece."""
+        found = _WORD.findall(text)
+        words = [word[start : start + MAX_WORD] for word in found for start in range(0, len(word), MAX_WORD)]
+        each = list(dict.fromkeys(words))
+        codes = dict(zip(each, _processor(self.model).encode(each, out_type=int, num_threads=1)))
+        return torch.tensor(list(chain.from_iterable(map(codes.__getitem__, words))), dtype=torch.int64)
+
+    def decode(self, codes: Tensor) -> str:
+        """The text of codes (L,)."""
+        return str(_processor(self.model).decode(codes_of(codes, self.size).tolist()))
+
+    def cut(self, text: str) -> int:
+        """Before the last spaces or behind the last end of a line, which is between two words."""
+        spaces = len(text[: text.rfind(" ") + 1].rstrip(" "))
+        place = max(spaces, text.rfind("\n") + 1)
+        return place if place or len(text) <= MAX_UNSPACED else len(text) - len(text) % MAX_WORD
+
+    def to_json(self) -> dict[str, Any]:
+        """Kind, and the model in base64."""
+        return {"kind": "pieces", "model": base64.b64encode(self.model).decode("ascii")}
+
+
+def train_pieces(texts: Iterable[str], size: int, *, kind: Literal["unigram", "bpe"] = "unigram") -> Pieces:
+    """A vocabulary of at most ``size`` pieces for these texts (parts of one text), fewer if there are not so many.
+
+    256 of them are bytes, and one is never used.
+    """
+    require_count("size", size, minimum=300)
+    require_member("kind", kind, ("unigram", "bpe"))
+    sentencepiece = _sentencepiece()
+    sentencepiece.set_random_generator_seed(0)
+    lines = (line for line in _lines(texts) if line.strip())
+    first = next(lines, None)
+    if first is None:
+        raise refuse("text", expected="at least one word", got="none")
+    content = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=chain([first], lines),
+            model_writer=content,
+            vocab_size=size,
+            model_type=kind,
+            hard_vocab_limit=False,
+            character_coverage=0.9995,
+            byte_fallback=True,
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            allow_whitespace_only_pieces=True,
+            add_dummy_prefix=False,
+            bos_id=-1,
+            eos_id=-1,
+            input_sentence_size=_LINES,
+            shuffle_input_sentence=True,
+            minloglevel=2,
+        )
+    except (RuntimeError, OSError) as error:
+        raise refuse("text", expected=f"enough of it for {size} pieces", got=" ".join(str(error).split())) from None
+    return Pieces(content.getvalue())
+
+
+def _lines(texts: Iterable[str]) -> Iterator[str]:
+    """What sentencepiece learns from: lines, long ones cut before spaces."""
+    waiting = ""
+    for text in texts:
+        *whole, waiting = (waiting + text).split("\n")
+        for line in whole:
+            yield from _short(line)
+        *whole, waiting = _short(waiting)
+        yield from whole
+    yield waiting
+
+
+def _short(line: str) -> Iterator[str]:
+    start = 0
+    while len(line) - start > _LINE:
+        place = line.rfind(" ", start + 1, start + _LINE)
+        place = place if place > start else start + _LINE
+        yield line[start:place]
+        start = place
+    yield line[start:]
+
+
+@lru_cache(maxsize=4)
+def _processor(model: bytes) -> Any:
+    processor = _sentencepiece().SentencePieceProcessor()
+    try:
+        loaded = bool(model) and bool(processor.LoadFromSerializedProto(model))
+    except (RuntimeError, OSError):
+        loaded = False
+    if not loaded:
+        raise refuse("vocabulary", expected="a sentencepiece model", got=f"{len(model)} bytes that are none")
+    return processor
+
+
+def _sentencepiece() -> Any:
+    try:
+        return importlib.import_module("sentencepiece")
+    except ModuleNotFoundError:
+        expected = 'sentencepiece to be installed (pip install "anyfill[text]")'
+        raise refuse("vocabulary of pieces", expected=expected, got="an installation without it") from None
 
 
 def vocabulary_from_json(description: object) -> Vocabulary:

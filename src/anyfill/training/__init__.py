@@ -1,11 +1,10 @@
 """Training a model and keeping it: ``fit``, ``fit_steps``, ``save_model``, ``load_model``."""
 
-from anyfill.training.checkpoint import load_model, load_notes, save_model
+from anyfill.training.checkpoint import CheckpointError, load_model, load_notes, save_model
 from anyfill.training.fit import fit, fit_steps
-from anyfill.training.folder import CheckpointError
-from anyfill.training.metrics import JsonLines, MetricsError, MetricSink, TensorBoard
+from anyfill.training.metrics import JsonLines, MetricsError, TensorBoard
 from anyfill.training.options import FitOptions
-from anyfill.training.reports import DivergedError, FitResult, StepReport
+from anyfill.training.reports import DivergedError, FitResult, MetricSink, StepReport
 
 __all__ = [
     "CheckpointError",

@@ -1,9 +1,20 @@
 """A model in a folder: ``config.json`` says what it is made of, safetensors hold its weights bit for bit.
 
+    config.json                     the table of files (name, size, sha256) and all that is not tensors
+    ROLE-HASH.safetensors           tensors, named by their content
+
+The folder changes as a whole: the previous contents or the new ones, never a mixture. New files get new names and reach
+the disk first; then ``config.json`` is replaced in one step, which is the moment the new contents count; then files no
+longer in the table are removed. A crash in between leaves only files nobody names.
+
 Nothing is ever unpickled. While a run is under way the folder also holds what the run needs to continue exactly
 (``resume``), and ``load_model`` gives the best model so far.
 """
 
+import hashlib
+import json
+import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -11,15 +22,29 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as safetensors_load
+from safetensors.torch import save as safetensors_save
 from torch import Tensor
 
+from anyfill.disk import write_bytes
 from anyfill.model import Model
 from anyfill.questions.question import Factorization
-from anyfill.training.describe import Json, build, describe, part_name
-from anyfill.training.folder import CONFIG, CheckpointError, read_config, read_tensors, write_folder
+from anyfill.training.describe import Json, build, describe, modern, part_name
 
+FORMAT = 1
+CONFIG = "config.json"
+_OURS = re.compile(
+    r"(weights|resume|reference)-[0-9a-f]{16}\.safetensors|\.(config\.json|(weights|resume|reference)-.*)\.part"
+)
+_log = logging.getLogger(__name__)
+_PARTS = ("network", "likelihood", "corruption", "order")
 _FIELD = "@"
 """Tensors that are options of a part, not weights, are kept in the weights file under keys that begin so."""
+
+
+class CheckpointError(ValueError):
+    """A model folder that cannot be written or read: which file, what is wrong, what to do."""
 
 
 def save_model(model: Model, folder: Path | str, *, notes: Mapping[str, Json] | None = None) -> None:
@@ -45,8 +70,7 @@ def load_model(folder: Path | str, *, parts: Sequence[type] = ()) -> Model:
         folder: where ``save_model`` or ``fit`` saved it.
         parts: classes of your own that the model is made of, beside those anyfill exports.
     """
-    saved = _read(Path(folder), ("weights",))
-    return _build_model(Path(folder), saved, parts)
+    return _build_model(Path(folder), _read(Path(folder), ("weights",)), parts)
 
 
 def load_notes(folder: Path | str) -> dict[str, Json]:
@@ -66,11 +90,8 @@ class Saved:
 def describe_model(model: Model, factorizations: Iterable[Factorization]) -> tuple[dict[str, Json], dict[str, Tensor]]:
     """What the model is made of, and the tensors among its options; ValueError if a part cannot be described."""
     tensors: dict[str, Tensor] = {}
-    description: dict[str, Json] = {
-        name: describe(getattr(model, name), _FIELD + name, tensors)
-        for name in ("network", "likelihood", "corruption", "order")
-    }
-    description["factorizations"] = [*sorted(factorization.value for factorization in factorizations)]
+    description: dict[str, Json] = {name: describe(getattr(model, name), _FIELD + name, tensors) for name in _PARTS}
+    description["factorizations"] = [*sorted(one.value for one in factorizations)]
     return description, tensors
 
 
@@ -85,16 +106,9 @@ def make_config(
     return {"anyfill": ours, "model": dict(description), "notes": dict(notes or {}), "training": training}
 
 
-def has_checkpoint(folder: Path) -> bool:
-    """True if there is a model, whole or damaged, in ``folder``."""
-    return (folder / CONFIG).exists()
-
-
 def load_saved(folder: Path) -> Saved:
     """All that a folder holds, for a run that resumes; CheckpointError if it is not whole."""
-    config = read_config(folder)
-    roles = ("weights", "resume") if "resume" in config["files"] else ("weights",)
-    return _read(folder, roles)
+    return _read(folder, ("weights", "resume"))
 
 
 def load_weights(model: Model, weights: Mapping[str, Tensor]) -> None:
@@ -115,12 +129,14 @@ def _read(folder: Path, roles: Sequence[str]) -> Saved:
     for _ in range(3):
         config = read_config(folder)
         try:
-            tensors = {role: read_tensors(folder, config, role) for role in roles}
+            there = [role for role in roles if role != "resume" or role in config["files"]]
+            tensors = {role: read_tensors(folder, config, role) for role in there}
         except CheckpointError:
             if read_config(folder)["digest"] == config["digest"]:
                 raise
         else:
-            return Saved(config, tensors["weights"], tensors.get("resume", {}))
+            resume = {re.sub("^optimiser/", "optimizer/", name): t for name, t in tensors.get("resume", {}).items()}
+            return Saved(config, tensors["weights"], resume)  # optimiser: so version 0.1 calls it
     raise CheckpointError(f"{folder}: keeps changing while it is read; try again when its run has finished")
 
 
@@ -130,22 +146,128 @@ def _build_model(folder: Path, saved: Saved, parts: Sequence[type]) -> Model:
     # A network draws its first weights when it is made; that must not move the caller's random numbers.
     state = torch.default_generator.get_state()
     try:
-        built = {
-            name: build(description[name], table, saved.weights)
-            for name in ("network", "likelihood", "corruption", "order")
-        }
-        model = Model(
-            built["network"],
-            built["likelihood"],
-            corruption=built["corruption"],
-            order=built["order"],
-            factorizations=description[
-                "factorizations" if "factorizations" in description else "readings"
-            ],  # readings: 0.1
-        )
+        built = {name: build(description[name], table, saved.weights) for name in _PARTS}
+        model = Model(**built, factorizations=description["factorizations"])
         load_weights(model, saved.weights)
     except (ValueError, TypeError, KeyError, RuntimeError) as error:
         raise CheckpointError(f"{folder / CONFIG}: describes no model that can be built here ({error})") from error
     finally:
         torch.default_generator.set_state(state)
     return model.eval()
+
+
+def write_folder(folder: Path, config: Mapping[str, Any], files: Mapping[str, Mapping[str, Tensor]]) -> None:
+    """Make ``folder`` hold this config and one file of tensors per role, all or nothing."""
+    made: list[Path] = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        table: dict[str, dict[str, str | int]] = {}
+        for role, tensors in files.items():
+            content = _serialise(tensors)
+            digest = hashlib.sha256(content).hexdigest()
+            path = folder / f"{role}-{digest[:16]}.safetensors"
+            table[role] = {"name": path.name, "sha256": digest, "bytes": len(content)}
+            if not (path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == digest):
+                made.append(path)
+                write_bytes(content, path, sole_writer=True)
+        whole = {"format": FORMAT, **config, "files": table}
+        whole["digest"] = _digest(whole)
+        write_bytes((json.dumps(whole, indent=2) + "\n").encode(), folder / CONFIG, sole_writer=True)
+    except OSError as error:
+        _remove_unnamed(folder, made)
+        reason = error.strerror or str(error)
+        raise CheckpointError(
+            f"{folder}: the model could not be saved there ({reason}); what the folder held before is unchanged, "
+            "so make room or choose another folder and save again"
+        ) from error
+    except BaseException:
+        _remove_unnamed(folder, made)
+        raise
+    _remove_unnamed(folder, [path for path in folder.iterdir() if _OURS.fullmatch(path.name)])
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """The config of ``folder``, checked to be whole, in today's names; CheckpointError otherwise."""
+    if folder.is_file():
+        raise CheckpointError(
+            f"{folder}: this is a file, but a model is a folder with {CONFIG} and safetensors files; "
+            "pass the folder (pickled models are never read)"
+        )
+    path = folder / CONFIG
+    if not path.is_file():
+        raise CheckpointError(f"{path}: there is no such file, so this is not a model folder; check the path")
+    try:
+        config = json.loads(path.read_bytes())
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read ({error.strerror}); check the permissions") from error
+    except (ValueError, RecursionError) as error:
+        raise CheckpointError(f"{path}: is not JSON, so it is damaged or something else; restore a copy") from error
+    if not isinstance(config, dict) or "format" not in config:
+        raise CheckpointError(f"{path}: is not the description of an anyfill model; check the path")
+    config = cast("dict[str, Any]", config)
+    if config["format"] != FORMAT:
+        raise CheckpointError(
+            f"{path}: has format {config['format']!r} but this anyfill reads format {FORMAT}; "
+            f"use the anyfill that wrote it ({config.get('anyfill', 'unknown version')})"
+        )
+    if config.get("digest") != _digest(config):
+        raise CheckpointError(f"{path}: was changed after it was written (its digest differs); restore a copy")
+    for place, key in ((config, "model"), (config.get("training") or {}, "conditions")):
+        if key in place:
+            place[key] = modern(place[key])
+    return config
+
+
+def read_tensors(folder: Path, config: Mapping[str, Any], role: str) -> dict[str, Tensor]:
+    """The tensors of one role, checked against the table of files; CheckpointError otherwise."""
+    entry = config["files"].get(role)
+    if entry is None:
+        raise CheckpointError(f"{folder / CONFIG}: names no {role} file; this folder cannot be used for that")
+    if Path(entry["name"]).name != entry["name"]:
+        raise CheckpointError(f"{folder / CONFIG}: names the file {entry['name']!r} outside the folder; restore a copy")
+    path = folder / entry["name"]
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path}: is missing; restore a copy of the whole folder") from error
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot be read ({error.strerror}); check the file") from error
+    if len(content) != entry["bytes"]:
+        raise CheckpointError(
+            f"{path}: has {len(content)} bytes instead of {entry['bytes']}, so it is cut off or damaged; restore a copy"
+        )
+    if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+        raise CheckpointError(f"{path}: was changed after it was written (its sha256 differs); restore a copy")
+    try:
+        return safetensors_load(content)
+    except SafetensorError as error:
+        raise CheckpointError(f"{path}: is not a safetensors file ({error}); restore a copy") from error
+
+
+def _serialise(tensors: Mapping[str, Tensor]) -> bytes:
+    # A copy of each: parameters that share memory (tied weights) are written twice, and read back as two equal ones.
+    return safetensors_save({name: torch.clone(tensor.detach().cpu()).contiguous() for name, tensor in tensors.items()})
+
+
+def _digest(config: Mapping[str, Any]) -> str:
+    """sha256 of the config without its digest, however it is spaced and ordered."""
+    rest = {key: value for key, value in config.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _remove_unnamed(folder: Path, paths: list[Path]) -> None:
+    """Remove those of ``paths`` that the table of files on the disk, whichever that is by now, does not name."""
+    try:
+        table: dict[str, dict[str, str]] = json.loads((folder / CONFIG).read_bytes())["files"]
+    except FileNotFoundError:
+        table = {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return  # better some rubbish than to remove what a damaged table may have named
+    named = {entry["name"] for entry in table.values()}
+    for path in paths:
+        if path.name in named:
+            continue
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:  # the model is safe either way: this only leaves rubbish behind
+            _log.warning("%s could not be removed (%s)", path, error.strerror)

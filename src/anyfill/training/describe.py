@@ -31,9 +31,20 @@ _RENAMED = {
     "networks.GaussianJoint": "tables.GaussianJoint",
     "networks.GuidedMLP": "tables.GaussianResidualEnsemble",
     "networks.Ising": "ising.Ising",
+    "objectives.Chain": "objectives.OnePassLoss",
+    "objectives.Judged": "tables.HeldOutLoss",
+    "objectives.Pseudolikelihood": "ising.Pseudolikelihood",
+    "objectives.Taught": "tables.CrossFitLoss",
+    "objectives.Unrolled": "objectives.MaskedLoss",
 }
 """Parts by the names that folders of version 0.1 call them."""
-_RENAMED_OPTIONS = {("corruption.Scramble", "told"): "mask_visible"}
+_RENAMED_OPTIONS = {
+    ("corruption.Scramble", "told"): "mask_visible",
+    ("networks.GaussianJoint", "least"): "min_chance",
+    ("objectives.Chain", "told_share"): "conditioned_share",
+}
+_RENAMED_KEYS = {"readings": "factorizations", "optimiser": "optimizer"}
+"""Of any part, and of the settings of a run."""
 
 
 def part_name(part: type) -> str:
@@ -101,8 +112,7 @@ def build(description: Json, parts: Mapping[str, type], tensors: Mapping[str, Te
         part = _look_up(description["part"], parts)
         if not is_dataclass(part):
             raise refuse("part", expected="the name of a dataclass", got=repr(description))
-        named = {_RENAMED_OPTIONS.get((str(description["part"]), name), name): one for name, one in options.items()}
-        return part(**{name: build(option, parts, tensors) for name, option in named.items()})
+        return part(**{name: build(option, parts, tensors) for name, option in options.items()})
     if "enum" in description:
         part = _look_up(description["enum"], parts)
         if not issubclass(part, Enum):
@@ -117,6 +127,22 @@ def build(description: Json, parts: Mapping[str, type], tensors: Mapping[str, Te
         if kind in description:
             return make(build(description[kind], parts, tensors))
     raise refuse("description", expected="a part, an enum, a tensor or a plain value", got=sorted(description))
+
+
+def modern(description: Json) -> Json:
+    """A description that version 0.1 may have written, in today's names."""
+    if isinstance(description, list):
+        return [modern(item) for item in description]
+    if not isinstance(description, dict):
+        return description
+    name, options = description.get("part", description.get("enum")), description.get("options")
+    found = {_RENAMED_KEYS.get(key, key): modern(value) for key, value in description.items()}
+    if not isinstance(name, str):
+        return found
+    if isinstance(options, dict):
+        today = {_RENAMED_OPTIONS.get((name, key), key): value for key, value in options.items()}
+        found["options"] = modern(today)
+    return found | {"part" if "part" in found else "enum": _RENAMED.get(name, name)}
 
 
 def _dtype(name: str) -> torch.dtype:
@@ -143,7 +169,6 @@ def _describe_all(values: Iterable[object], path: str, tensors: dict[str, Tensor
 def _look_up(name: Json, parts: Mapping[str, type]) -> type:
     """The class of this name, among the caller's ``parts`` or what the package before the dot exports."""
     if isinstance(name, str):
-        name = _RENAMED.get(name, name)
         package = name.partition(".")[0]
         table = parts if name in parts or package not in _PACKAGES else exported_parts(package)
         if name in table:

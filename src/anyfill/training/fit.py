@@ -13,14 +13,20 @@ Guarantees:
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import TypedDict, Unpack
 
+import torch
+
+from anyfill.checks import refuse, refuse_cells
+from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
+from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.objective import Objective
+from anyfill.objectives.one_pass import OnePassLoss
 from anyfill.rows import Rows, RowSource
 from anyfill.training.describe import Json
-from anyfill.training.metrics import MetricSink
 from anyfill.training.options import FitOptions
-from anyfill.training.reports import FitResult, StepReport
+from anyfill.training.reports import FitResult, MetricSink, StepReport
 from anyfill.training.run import Run
 
 
@@ -36,13 +42,13 @@ def fit_steps(
     resume: bool = False,
     metrics: Sequence[MetricSink] = (),
     notes: Mapping[str, Json] | None = None,
-) -> Generator[StepReport]:
-    """Train ``model`` in place and yield a report every few steps; works alike under ``torchrun``.
+) -> Generator[StepReport, None, FitResult]:
+    """Train ``model`` in place, yield a report every few steps and return the result; works alike under ``torchrun``.
 
     At the end, or when the iterator is closed, the model is in evaluation mode, on the device it was trained on, knows
-    the objective's readings, and holds the weights of the best validation, or without validation rows the last weights;
-    with ``ema`` the moving average stands for the weights in both. With ``shard`` a copy is trained: the model gets its
-    weights only then.
+    the objective's factorizations, and holds the weights of the best validation, or without validation rows the last
+    ones; with ``ema`` the moving average stands for the weights in both. With ``shard`` a copy is trained: the model
+    gets its weights only then.
 
     Args:
         model: trained in place.
@@ -64,52 +70,83 @@ def fit_steps(
         CheckpointError: the folder cannot be read or written.
         MetricsError: the reports cannot be written. The last checkpoint is kept.
     """
-    run = _run(model, rows, objective, options, validation, validation_objective, folder, resume, metrics, notes)
-    return run.reports()
-
-
-def fit(
-    model: Model,
-    rows: RowSource,
-    objective: Objective,
-    options: FitOptions | None = None,
-    *,
-    validation: Rows | None = None,
-    validation_objective: Objective | None = None,
-    folder: Path | str | None = None,
-    resume: bool = False,
-    metrics: Sequence[MetricSink] = (),
-    notes: Mapping[str, Json] | None = None,
-) -> FitResult:
-    """Train ``model`` in place to the end; see ``fit_steps``."""
-    run = _run(model, rows, objective, options, validation, validation_objective, folder, resume, metrics, notes)
-    with closing(run.reports()) as reports:  # so that Ctrl-C leaves a checkpoint
-        for _ in reports:
-            pass
-    return run.result()
-
-
-def _run(
-    model: Model,
-    rows: RowSource,
-    objective: Objective,
-    options: FitOptions | None,
-    validation: Rows | None,
-    validation_objective: Objective | None,
-    folder: Path | str | None,
-    resume: bool,
-    metrics: Sequence[MetricSink],
-    notes: Mapping[str, Json] | None,
-) -> Run:
+    options = FitOptions() if options is None else options
+    if not isinstance(rows, RowSource):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refuse("rows", expected="Rows (Rows.from_values(x)) or another RowSource", got=type(rows).__name__)
+    _check_rows("rows", rows, model)
+    _check_objective("objective", objective, model)
+    if validation is not None:
+        _check_rows("validation", validation, model)
+    elif options.patience is not None or validation_objective is not None:
+        raise refuse("validation", expected="validation rows (patience or a validation objective is set)", got="none")
+    if validation_objective is not None:
+        _check_objective("validation_objective", validation_objective, model)
     return Run(
         model,
         rows,
         objective,
-        FitOptions() if options is None else options,
+        options,
         validation=validation,
         validation_objective=validation_objective,
         folder=None if folder is None else Path(folder),
         resume=resume,
         metrics=metrics,
         notes=notes,
-    )
+    ).reports()
+
+
+class _Further(TypedDict, total=False):
+    """The arguments of ``fit_steps`` behind the options."""
+
+    validation: Rows | None
+    validation_objective: Objective | None
+    folder: Path | str | None
+    resume: bool
+    metrics: Sequence[MetricSink]
+    notes: Mapping[str, Json] | None
+
+
+def fit(
+    model: Model, rows: RowSource, objective: Objective, options: FitOptions | None = None, **further: Unpack[_Further]
+) -> FitResult:
+    """Train ``model`` in place to the end; the arguments, also the further ones, are those of ``fit_steps``."""
+    with closing(fit_steps(model, rows, objective, options, **further)) as reports:  # Ctrl-C leaves a checkpoint
+        while True:
+            try:
+                next(reports)
+            except StopIteration as end:
+                return end.value
+
+
+def _check_objective(name: str, objective: Objective, model: Model) -> None:
+    """ValueError unless this objective can train this model."""
+    network = type(model.network).__name__
+    if isinstance(objective, MaskedLoss) and model.is_one_pass:
+        # It would learn p(x_j | known) in one order of the known and be asked in another.
+        expected = f"one for one-pass networks (recipes.one_pass.objective), as {network} is"
+        raise refuse(name, expected=expected, got="MaskedLoss, for masked ones")
+    if isinstance(objective, OnePassLoss) and not model.is_one_pass:
+        expected = f"one for masked networks (recipes.mac.objective_rest), as {network} is"
+        raise refuse(name, expected=expected, got="OnePassLoss, for one-pass ones")
+    asked: object = getattr(getattr(objective, "questions", None), "variables", model.variables)
+    if asked != model.variables:
+        raise refuse(f"variables of {name}", expected=f"{model.variables}, as the model has", got=asked)
+    if objective.follows is not None and objective.follows != model.order:
+        raise refuse(f"order of {name}", expected=f"the model's own, {model.order}", got=objective.follows)
+
+
+def _check_rows(name: str, rows: RowSource, model: Model) -> None:
+    """ValueError unless these rows can train this model; values are looked through if they are at hand."""
+    if len(rows) == 0:
+        raise refuse(name, expected="at least one row", got="none")
+    if rows.variables != model.variables:
+        raise refuse(f"variables of {name}", expected=f"{model.variables}, as the model has", got=rows.variables)
+    dtype = rows.take(torch.zeros(1, dtype=torch.int64)).x.dtype
+    if dtype == torch.bool or dtype.is_complex:
+        raise refuse(f"dtype of {name}", expected="whole numbers or floats", got=dtype)
+    if isinstance(rows, Rows):
+        sizes = code_sizes(model.likelihood, model.variables).to(rows.x.device)
+        bad = rows.present & (sizes > 0) & ((rows.x < 0) | (rows.x >= sizes) | (rows.x != rows.x.round()))
+        refuse_cells(
+            bad, rows.x, lambda variable: f"a code from 0 to {int(sizes[variable]) - 1}", what=f"value of {name}"
+        )

@@ -7,36 +7,19 @@ same reason a run whose reports cannot be written (the disk is full) stops with 
 
 import json
 import math
-import os
 import time
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol, TextIO, runtime_checkable
+from typing import Any, TextIO
 
+from anyfill.disk import write_bytes
 from anyfill.training.reports import StepReport
 
 
 class MetricsError(ValueError):
     """Reports that cannot be written: where, why, what to do."""
-
-
-@runtime_checkable
-class MetricSink(Protocol):
-    """Takes the reports of a run. Only the first process of a distributed run calls it."""
-
-    def start(self, step: int) -> None:
-        """A run begins or resumes after ``step`` finished steps: forget all later ones."""
-        ...
-
-    def write(self, report: StepReport) -> None:
-        """Take one report, so that it survives the death of this process."""
-        ...
-
-    def close(self) -> None:
-        """The run is over for now; ``start`` may follow."""
-        ...
 
 
 class JsonLines:
@@ -49,15 +32,8 @@ class JsonLines:
     def start(self, step: int) -> None:
         """Keep the lines up to ``step`` and open the file for more."""
         with _writing(self.path):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
             kept = [line for line in self._lines() if _step_of(line) <= step] if self.path.exists() else []
-            partial = self.path.with_name(self.path.name + ".part")
-            try:
-                partial.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
-                os.replace(partial, self.path)
-            except BaseException:
-                partial.unlink(missing_ok=True)
-                raise
+            write_bytes("".join(line + "\n" for line in kept).encode(), self.path, sole_writer=True)
             self._file = self.path.open("a", encoding="utf-8")
 
     def write(self, report: StepReport) -> None:

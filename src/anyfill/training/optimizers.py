@@ -1,13 +1,13 @@
-"""Which optimizer moves which parameter, and its state as named tensors.
+"""What moves the weights: an optimizer for each parameter, and a moving average that follows them.
 
-    hidden   matrices (two dimensions) inside repeated blocks (a ModuleList or Sequential): Muon, if asked for
-    decayed  other weights of two or more dimensions (heads, convolutions): Adam(W) with weight decay
-    plain    norms, biases, embeddings, and tables the network holds itself (positions): no weight decay
-
-Muon's update is rescaled to the root mean square of AdamW's (``match_rms_adamw``), so one learning rate does for both.
+hidden   matrices (two dimensions) inside repeated blocks (a ModuleList or Sequential): Muon, if asked for
+decayed  other weights of two or more dimensions (heads, convolutions): Adam(W) with weight decay
+plain    norms, biases, embeddings, and tables the network holds itself (positions): no weight decay
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -16,9 +16,71 @@ from torch.optim import Optimizer
 
 from anyfill.checks import refuse
 from anyfill.model import Model
-from anyfill.training.muon import Muon
+from anyfill.training.distributed import local, part, stacked
 from anyfill.training.options import FitOptions
-from anyfill.training.shards import part
+
+
+class Optimization:
+    """The optimizers of a run over the parameters that require a gradient, and their average if one is kept.
+
+    Args:
+        model: what is trained, on its device, in its precision, shared as it will be.
+        options: which optimizer, and how.
+    """
+
+    def __init__(self, model: Model, options: FitOptions) -> None:
+        trained = {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+        self.names: dict[Tensor, str] = {parameter: name for name, parameter in trained.items()}
+        self.optimizers = make_optimizers(model, options)
+        self.average = None if options.ema is None else Average(trained, options.ema)
+        self._clip_norm = options.clip_norm
+
+    def step(self, step: int, rate: float) -> Tensor:
+        """Update number ``step`` by the gradients, at this learning rate; the length the gradient had: a scalar."""
+        norm = nn.utils.get_total_norm([p.grad for p in self.names if p.grad is not None])
+        if self._clip_norm is not None:
+            nn.utils.clip_grads_with_norm_(list(self.names), self._clip_norm, norm)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+            optimizer.zero_grad()
+        if self.average is not None:
+            self.average.update(step)
+        return norm.detach()
+
+    def averaged(self) -> AbstractContextManager[None]:
+        """Inside, the parameters are their average, if one is kept."""
+        return nullcontext() if self.average is None else self.average.in_place()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All state: ``optimizer/PARAMETER/quantity``, ``average/PARAMETER``."""
+        states = [item for optimizer in self.optimizers for item in optimizer.state.items()]
+        found = {
+            f"optimizer/{self.names[parameter]}/{quantity}": torch.as_tensor(value)
+            for parameter, state in states
+            for quantity, value in state.items()
+        }
+        average = {} if self.average is None else self.average.tensors()
+        return found | {f"average/{name}": value for name, value in average.items()}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Put back what ``tensors`` gave; KeyError if something is not there."""
+        saved: dict[str, dict[str, Tensor]] = {}  # a parameter that no loss has used so far has no state yet
+        for key, value in tensors.items():
+            role, _, rest = key.partition("/")
+            if role == "optimizer":
+                name, quantity = rest.rsplit("/", 1)
+                saved.setdefault(name, {})[quantity] = value
+        for optimizer in self.optimizers:
+            for parameter in (p for group in optimizer.param_groups for p in group["params"]):
+                if state := saved.get(self.names[parameter]):
+                    optimizer.state[parameter] = {
+                        quantity: part(value.to(parameter.device, copy=True), parameter)
+                        for quantity, value in state.items()
+                    }
+        if self.average is not None:
+            self.average.restore({name: tensors[f"average/{name}"] for name in self.average.names})
 
 
 def sort_parameters(model: Model) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
@@ -63,38 +125,126 @@ def make_optimizers(model: Model, options: FitOptions) -> list[Optimizer]:
     return optimizers
 
 
-def set_learning_rate(optimizers: Sequence[Optimizer], rate: float) -> None:
-    """Use this learning rate from now on."""
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
-            group["lr"] = rate
+_QUINTIC = (3.4445, -4.7750, 2.0315)
 
 
-def optimizer_tensors(optimizers: Sequence[Optimizer], names: Mapping[Tensor, str]) -> dict[str, Tensor]:
-    """All state under ``parameter/quantity``; ``names`` gives each parameter's name."""
-    tensors: dict[str, Tensor] = {}
-    for optimizer in optimizers:
-        for parameter, state in optimizer.state.items():
-            for quantity, value in state.items():
-                tensors[f"{names[parameter]}/{quantity}"] = torch.as_tensor(value)
-    return tensors
+def orthogonalise(matrices: Tensor) -> Tensor:
+    """The nearest semi-orthogonal matrices, roughly, to ``matrices`` (K, R, C).
+
+    Five steps of a quintic Newton-Schulz iteration send the singular values into about [0.7, 1.2].
+    """
+    a, b, c = _QUINTIC
+    x = matrices.bfloat16() if matrices.is_cuda else matrices
+    tall = x.shape[-2] > x.shape[-1]
+    x = x.mT if tall else x
+    x = x / (torch.linalg.matrix_norm(x, keepdim=True) + 1e-7)
+    for _ in range(5):
+        gram = x @ x.mT
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return (x.mT if tall else x).to(matrices.dtype)
 
 
-def restore_optimizers(
-    optimizers: Sequence[Optimizer], names: Mapping[Tensor, str], tensors: Mapping[str, Tensor]
-) -> None:
-    """Put back what ``optimizer_tensors`` gave."""
-    saved: dict[str, dict[str, Tensor]] = {}
-    for key, value in tensors.items():
-        name, quantity = key.rsplit("/", 1)
-        saved.setdefault(name, {})[quantity] = value
-    for optimizer in optimizers:
-        for group in optimizer.param_groups:
+class Muon(Optimizer):
+    """Muon (Jordan et al. 2024): momentum whose every matrix is replaced by the nearest semi-orthogonal one.
+
+        M <- μ M + (1 - μ) G,   U = orthogonalise((1 - μ) G + μ M),   W <- (1 - ηλ) W - η · 0.2 √max(rows, columns) · U
+
+    The factor gives the update the root mean square of AdamW's (Liu et al. 2025), so one learning rate does for both.
+    ``torch.optim.Muon`` computes the same; here all matrices of one shape are orthogonalised together, and in 32 bits
+    on a CPU, where 16-bit products are slow: 14 times faster there at the same loss (benchmarks/muon.py). Of sharded
+    matrices each process holds the momentum of its rows; it orthogonalises them all, and takes its rows of the answer.
+
+    Args:
+        params: matrices; everything else belongs to another optimizer.
+        lr: learning rate, on AdamW's scale.
+        momentum: μ.
+        weight_decay: λ, decoupled.
+    """
+
+    def __init__(
+        self, params: Iterable[Tensor], *, lr: float, momentum: float = 0.95, weight_decay: float = 0.0
+    ) -> None:
+        super().__init__(list(params), {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+        for group in self.param_groups:
             for parameter in group["params"]:
-                state = saved.get(names[parameter])
-                if state is None:
-                    continue  # a parameter that no loss has used so far has no state yet
-                optimizer.state[parameter] = {
-                    quantity: part(value.to(parameter.device, copy=True), parameter)
-                    for quantity, value in state.items()
-                }
+                if parameter.dim() != 2:
+                    raise refuse("parameter of Muon", expected="a matrix", got=f"shape {tuple(parameter.shape)}")
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """One update of every matrix that has a gradient."""
+        if closure is not None:
+            raise refuse("closure", expected="none (Muon evaluates no loss)", got="one")
+        for group in self.param_groups:
+            shapes: dict[tuple[int, ...], list[Tensor]] = {}
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    shapes.setdefault(tuple(parameter.shape), []).append(parameter)
+            for shape, matrices in shapes.items():
+                self._update(shape, matrices, group["lr"], group["momentum"], group["weight_decay"])
+
+    def _update(self, shape: tuple[int, ...], matrices: list[Tensor], lr: float, momentum: float, decay: float) -> None:
+        ahead: list[Tensor] = []
+        for matrix in matrices:
+            gradient = torch.zeros_like(matrix) if matrix.grad is None else matrix.grad
+            state = self.state[matrix]
+            if not state:
+                state["momentum"] = torch.zeros_like(matrix)
+            local(state["momentum"]).lerp_(local(gradient), 1 - momentum)
+            ahead.append(gradient.lerp(state["momentum"], momentum))
+        step = lr * 0.2 * math.sqrt(max(shape))
+        for matrix, update in zip(matrices, orthogonalise(stacked(ahead)).unbind(0)):
+            local(matrix).mul_(1 - lr * decay).add_(local(part(update, matrix)), alpha=-step)
+
+
+class Average:
+    """A moving average of the weights (EMA): often better than the last weights, and never in the way of training.
+
+        average <- d_t · average + (1 - d_t) · weights,      d_t = min(decay, (1 + t) / (10 + t))
+
+    The rising d_t lets a short run forget its first, random weights. The sums stay in 32 bits even for 16-bit weights,
+    whose steps of (1 - d) would otherwise be rounded away.
+
+    Args:
+        parameters: the parameters by name; they are read, never written, except inside ``in_place``.
+        decay: d above.
+    """
+
+    def __init__(self, parameters: Mapping[str, nn.Parameter], decay: float) -> None:
+        self.decay = decay
+        self.names = list(parameters)
+        self.parameters: Sequence[nn.Parameter] = list(parameters.values())
+        self.shadow = [p.detach().to(torch.promote_types(p.dtype, torch.float32), copy=True) for p in self.parameters]
+
+    @torch.no_grad()
+    def update(self, step: int) -> None:
+        """Take in the weights after ``step`` finished steps."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        mine = [local(shadow) for shadow in self.shadow]
+        weights = [local(parameter.detach()).to(shadow.dtype) for parameter, shadow in zip(self.parameters, mine)]
+        torch._foreach_lerp_(mine, weights, 1 - decay)  # pyright: ignore[reportPrivateUsage, reportPrivateImportUsage]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The average by parameter name."""
+        return dict(zip(self.names, self.shadow))
+
+    @torch.no_grad()
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Put back what ``tensors`` gave."""
+        for name, shadow in zip(self.names, self.shadow):
+            shadow.copy_(part(tensors[name], shadow))
+
+    @contextmanager
+    def in_place(self) -> Generator[None]:
+        """Inside, the parameters are their average; afterwards, bit for bit what they were."""
+        kept = [parameter.detach().clone() for parameter in self.parameters]
+        try:
+            self._write(self.shadow)
+            yield
+        finally:
+            self._write(kept)
+
+    @torch.no_grad()
+    def _write(self, values: Sequence[Tensor]) -> None:
+        for parameter, value in zip(self.parameters, values):
+            parameter.copy_(value)

@@ -1,10 +1,26 @@
-"""How to train: every setting of a run, checked when it is written down."""
+"""How to train: every setting of a run, checked when it is written down, and the learning rate that follows from them.
+
+Step t (counted from 0) uses
+
+    rate = peak · min(1, (step + 1) / warmup) · fall(progress),    progress = max(step / steps, elapsed / seconds)
+
+    cosine    fall(p) = f + (1 - f) · (1 + cos(pi p)) / 2
+    linear    fall(p) = f + (1 - f) · (1 - p)
+    constant  fall(p) = 1                                    with f = final_fraction
+"""
 
 import math
 from dataclasses import dataclass
 from typing import Literal
 
-from anyfill.checks import refuse, require_count, require_positive, require_probability
+from anyfill.checks import (
+    refuse,
+    require_count,
+    require_counts,
+    require_member,
+    require_positive,
+    require_probability,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,33 +80,23 @@ class FitOptions:
     device: Literal["auto", "cpu", "cuda"] = "auto"
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "accumulate", "report_every", "validate_every", "save_every"):
-            require_count(name, getattr(self, name), minimum=1)
+        require_counts(self, "steps", "batch_size", "accumulate", "report_every", "validate_every", "save_every")
         require_count("seed", self.seed, minimum=0)
         if self.warmup_steps is not None:
             require_count("warmup_steps", self.warmup_steps, minimum=0)
         if self.patience is not None:
-            require_count("patience", self.patience, minimum=1)
+            require_count("patience", self.patience)
         if self.batch_size % self.accumulate:
             raise refuse("accumulate", expected=f"a divisor of batch_size = {self.batch_size}", got=self.accumulate)
-        for name in ("seconds", "learning_rate", "clip_norm"):
-            if getattr(self, name) is not None:
-                _require_number(name, getattr(self, name))
-                require_positive(name, getattr(self, name))
-        _require_number("final_fraction", self.final_fraction)
+        for name in ("seconds", "learning_rate", "clip_norm", "final_fraction", "weight_decay"):
+            value = getattr(self, name)
+            if not (_is_number(value) or (value is None and name in ("seconds", "clip_norm"))):
+                raise refuse(name, expected="a finite number", got=repr(value))
+            if name in ("seconds", "learning_rate", "clip_norm") and value is not None:
+                require_positive(name, value)
         require_probability("final_fraction", self.final_fraction)
-        _require_number("weight_decay", self.weight_decay)
         if not self.weight_decay >= 0:
             raise refuse("weight_decay", expected="a number from 0 up", got=self.weight_decay)
-        self._require_rates()
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise refuse(name, expected=" or ".join(map(repr, allowed)), got=repr(getattr(self, name)))
-        for name in ("shard", "compile"):
-            if getattr(self, name) not in (True, False):
-                raise refuse(name, expected="True or False", got=repr(getattr(self, name)))
-
-    def _require_rates(self) -> None:
         # A list (as JSON gives it) is turned into the tuple it stands for, so that equal settings compare equal.
         object.__setattr__(self, "betas", tuple(self.betas))
         if len(self.betas) != 2:
@@ -98,24 +104,39 @@ class FitOptions:
         for name, rate in (("betas", self.betas[0]), ("betas", self.betas[1]), ("ema", self.ema)):
             if rate is not None and not (_is_number(rate) and 0.0 <= rate < 1.0):
                 raise refuse(name, expected="numbers from 0 up to but not 1", got=repr(getattr(self, name)))
+        for name, allowed in _CHOICES.items():
+            require_member(name, getattr(self, name), allowed)
 
     @property
     def warmup(self) -> int:
         """The warm-up in steps, with its default worked out."""
         return min(100, self.steps // 10) if self.warmup_steps is None else self.warmup_steps
 
+    def progress_at(self, step: int, elapsed: float) -> float:
+        """Share of the run that is over after ``step`` steps and ``elapsed`` seconds, 0 to 1."""
+        over = 0.0 if self.seconds is None else elapsed / self.seconds
+        return min(max(step / self.steps, over), 1.0)
 
-_CHOICES: dict[str, tuple[str, ...]] = {
+    def learning_rate_at(self, step: int, elapsed: float) -> float:
+        """The learning rate of the update that follows ``step`` finished steps."""
+        rise = min(1.0, (step + 1) / self.warmup) if self.warmup else 1.0
+        final, progress = self.final_fraction, self.progress_at(step, elapsed)
+        fall = 1.0
+        if self.schedule == "cosine":
+            fall = final + (1 - final) * (1 + math.cos(math.pi * progress)) / 2
+        elif self.schedule == "linear":
+            fall = final + (1 - final) * (1 - progress)
+        return self.learning_rate * rise * fall
+
+
+_CHOICES: dict[str, tuple[object, ...]] = {
     "schedule": ("cosine", "constant", "linear"),
     "optimizer": ("adamw", "adam", "muon"),
     "precision": ("32-true", "bf16-mixed", "bf16-true"),
     "device": ("auto", "cpu", "cuda"),
+    "shard": (True, False),
+    "compile": (True, False),
 }
-
-
-def _require_number(name: str, value: object) -> None:
-    if not _is_number(value):
-        raise refuse(name, expected="a finite number", got=repr(value))
 
 
 def _is_number(value: object) -> bool:

@@ -1,0 +1,179 @@
+"""A model of a table together with how files are read for it: trained on a file, kept in a folder, drawn from.
+
+The folder is that of ``TableModel.save`` with one more file, ``reading.json``: the tokens that stand for a missing
+value in text, so that they need to be said only once. It is made under another name beside its place and then renamed
+into it: it is there as a whole or not at all.
+"""
+
+import copy
+import json
+import re
+import warnings
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from anyfill.checks import refuse
+from anyfill.disk import whole_folder
+from anyfill.interface.output import READING, require_place
+from anyfill.interface.progress import metered
+from anyfill.tables.estimator import TableModel
+from anyfill.tables.files import open_writer, sample_file
+from anyfill.tables.frames import MISSING_TOKENS, Frame
+from anyfill.tables.numbers import read_numbers
+from anyfill.tables.table import Number, Table
+
+ROWS = 200_000
+"""How many rows a model is trained on by default; longer files are sampled."""
+DRAWN = 10_000
+"""New rows drawn at a time."""
+_MIN_RISING = 10  # with fewer values than this a column that rises is no sign of anything
+_ROW = re.compile(r"^(column .*?, row )(\d+)(?=: expected )", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FileModel:
+    """A model of a table, as commands and engines use it on files.
+
+    Attributes:
+        model: a fitted ``TableModel``.
+        missing: what stands for a missing value in columns of text.
+    """
+
+    model: TableModel
+    missing: tuple[str, ...] = MISSING_TOKENS
+
+    @classmethod
+    def load(cls, folder: str | Path, missing: Sequence[str] = ()) -> "FileModel":
+        """The model in a folder; ValueError if there is none.
+
+        Args:
+            folder: by ``save``, or by ``TableModel.save``.
+            missing: what stands for a missing value besides what did when it was trained.
+        """
+        place = Path(folder)
+        if place.is_file():
+            raise refuse(f"{folder}", expected="the folder of a model, which comes first", got="a file")
+        try:
+            tokens = cast("list[str]", json.loads((place / READING).read_bytes())["missing"])
+        except (OSError, ValueError, KeyError, TypeError):
+            tokens = list(MISSING_TOKENS)
+        return cls(TableModel.load(place), tuple(dict.fromkeys([*tokens, *missing])))
+
+    def save(self, folder: Path) -> None:
+        """Save model and tokens, in place of an earlier model but of nothing else."""
+        require_place(folder)
+        with whole_folder(folder) as fresh:
+            self.model.save(fresh)
+            (fresh / READING).write_text(json.dumps({"missing": list(self.missing)}) + "\n", encoding="utf-8")
+
+    @property
+    def table(self) -> Table:
+        """What the columns are."""
+        return self.model.table_
+
+    def frame(self, data: Any) -> Frame:
+        """Rows of a file with the columns of the model, in its order: see ``Table.align``."""
+        return self.table.align(Frame.of(data, missing=self.missing))
+
+    def writing_like(self, frame: Frame) -> TableModel:
+        """A ``TableModel`` of its own with the same answers, written as the cells of ``frame`` are."""
+        model = copy.copy(self.model)
+        model.table_ = self.table.written_like(frame)
+        return model
+
+    def sample_file(self, target: Path, count: int, *, seed: int) -> None:
+        """Draw ``count`` new rows into a file; part i has its own seed, from ``seed`` and i."""
+        with open_writer(target) as writer:
+            for part in metered(self._drawn(count, seed), "drawing rows"):
+                writer.write(part)
+
+    def _drawn(self, count: int, seed: int) -> Generator[tuple[Any, float]]:
+        for i, start in enumerate(range(0, count, DRAWN)):
+            rows = min(DRAWN, count - start)
+            own = int(np.random.SeedSequence((seed, i)).generate_state(1, np.uint32)[0])
+            yield self.model.sample_rows(rows, seed=own), (start + rows) / count
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainingRows:
+    """Rows of a file to train on, and what its columns are.
+
+    Attributes:
+        frame: the rows.
+        table: the columns.
+        columns: those that the caller declared.
+        heading: which file, how many rows and columns.
+    """
+
+    frame: Frame
+    table: Table
+    columns: Mapping[str, str]
+    heading: str
+
+    @classmethod
+    def of(
+        cls, source: Path, columns: Mapping[str, str], *, rows: int = ROWS, missing: Sequence[str] = (), seed: int = 0
+    ) -> "TrainingRows":
+        """Read a file evenly and look at its columns.
+
+        Args:
+            source: the table.
+            columns: what columns are, whatever they look like.
+            rows: how many rows to train on, chosen evenly.
+            missing: what else stands for a missing value in columns of text.
+            seed: of the choice of rows.
+        """
+        sampled = sample_file(source, rows, seed=seed)
+        with rows_of(source.name, lambda row: int(sampled.rows[row])):
+            frame = Frame.of(sampled.frame, missing=tuple(dict.fromkeys([*MISSING_TOKENS, *missing])))
+            for name in columns:
+                if name not in frame.names:
+                    raise refuse("--column", expected=f"names of columns ({', '.join(frame.names)})", got=repr(name))
+            table = Table.of(frame, columns)
+        some = f"{len(frame):,} of {sampled.total:,} rows" if len(frame) < sampled.total else f"{len(frame):,} rows"
+        return cls(frame, table, columns, f"{source}: {some}, {len(frame.columns)} columns")
+
+    def row_numbers(self) -> list[str]:
+        """The columns of whole numbers that rise from row to row, or are 1 to n, say, in any order; none declared."""
+        found: list[str] = []
+        for cells, column in zip(self.frame.columns, self.table.columns):
+            if not isinstance(column, Number) or column.name in self.columns:
+                continue
+            values = read_numbers(cells)
+            values = values[~np.isnan(values)]
+            if len(values) < _MIN_RISING or (values % 1 != 0).any():
+                continue
+            if (np.diff(values) > 0).all() or (np.diff(np.sort(values)) == 1).all():
+                found.append(column.name)
+        return found
+
+    def fit(self, **settings: Any) -> FileModel:
+        """Train a ``TableModel`` with these settings, showing how it goes."""
+        model = TableModel(columns=dict(self.columns), verbose=True, **settings)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="not modelled")  # the description says so
+            model.fit_table(self.frame, self.table)
+        return FileModel(model, self.frame.missing)
+
+
+@contextmanager
+def rows_of(source: str, number: Callable[[int], int] = int) -> Generator[None]:
+    """Refusals of a cell name the row of the file ``source``, counted from 1.
+
+    Args:
+        source: the name of the file; "" = not known.
+        number: the number in the file, from 0, of a row of what is read inside.
+    """
+    try:
+        yield
+    except ValueError as error:
+        said = _ROW.match(str(error))
+        if said is None:
+            raise
+        place = f"{said[1]}{number(int(said[2])) + 1}" + (f" of {source}" if source else "")
+        raise ValueError(place + str(error)[said.end() :]) from error

@@ -1,0 +1,132 @@
+"""What goes into a ``TableModel``: settings, a seed, tables of any kind; what scikit-learn expects of an estimator."""
+
+import warnings
+from dataclasses import replace
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+import narwhals as nw
+import pandas as pd
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+from anyfill.checks import refuse, require_count
+from anyfill.tables.calibrated import MIN_REFERENCE
+from anyfill.tables.frames import Frame
+from anyfill.tables.recipes import NAMES
+from anyfill.tables.table import Ignored, Table
+
+CHOICES = {
+    "recipe": NAMES,
+    "statistic": ("mean", "median", "mode"),
+    "unknown": ("error", "missing"),
+    "device": ("cpu", "cuda", "auto"),
+}
+
+
+def require_settings(settings: dict[str, Any]) -> None:
+    """ValueError unless all that is chosen can be had."""
+    for name, allowed in CHOICES.items():
+        if settings[name] not in allowed:
+            raise refuse(name, expected=f"one of {', '.join(allowed)}", got=repr(settings[name]))
+    if settings["steps"] is not None:
+        require_count("steps", settings["steps"])
+    require_count("reference_rows", settings["reference_rows"], minimum=0)
+
+
+def require_enough_reference(rows: int) -> None:
+    """ValueError if a model that is to be fitted would keep rows, but too few to be of use."""
+    if 0 < rows < MIN_REFERENCE:
+        expected = f"0, or at least {MIN_REFERENCE}: fewer rows calibrate nothing"
+        raise refuse("reference_rows", expected=expected, got=rows)
+
+
+def warn_of_ignored(table: Table) -> None:
+    """Say which columns are not modelled; ValueError if none is."""
+    ignored = [column for column in table.columns if isinstance(column, Ignored)]
+    reasons = "; ".join(f"column {column.name!r} ({column.reason})" for column in ignored)
+    if len(ignored) == len(table.columns):
+        raise refuse("table", expected="a column that can be modelled", got=reasons)
+    if ignored:
+        warnings.warn(f"not modelled, their holes stay: {reasons}", UserWarning, stacklevel=4)
+
+
+def require_level(level: float) -> None:
+    """ValueError unless this is a level of intervals."""
+    if isinstance(level, bool) or not 0.0 < level < 1.0:
+        raise refuse("level", expected="a number between 0 and 1", got=repr(level))
+
+
+def seed_of(seed: int | None, random_state: Any) -> int:
+    """The seed itself, or one from what scikit-learn calls a random state."""
+    if seed is None:
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    if isinstance(seed, bool) or not isinstance(seed, Integral):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refuse("seed", expected="a whole number", got=repr(seed))
+    return int(seed)
+
+
+def read_frame(estimator: BaseEstimator, X: Any, *, reset: bool) -> Frame:
+    """X as columns; ValueError, in the words scikit-learn expects, if it is no table.
+
+    Args:
+        estimator: whose number and names of columns X must have.
+        X: a table, or the path of a file that holds one.
+        reset: X is what the estimator learns from: it must have rows, and says what its columns are.
+    """
+    data = read_file(X) if isinstance(X, str | Path) else X
+    if issparse(data):  # some sparse matrices are mappings, too
+        raise refuse("table", expected="a dense array (call .toarray() first)", got="a sparse one")
+    shape = getattr(data, "shape", None)
+    if isinstance(shape, tuple) and len(shape) == 2 and shape[1] == 0:
+        raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
+    frame = Frame.of(data)
+    validate_data(estimator, nw.to_native(frame.native, pass_through=True), reset=reset, skip_check_array=True)
+    if reset and not frame.rows:
+        shape = (0, len(frame.columns))
+        raise ValueError(f"Found array with 0 sample(s) (shape={shape}) while a minimum of 1 is required.")
+    return frame
+
+
+def accepting_holes(tags: Any) -> Any:
+    """The tags of an estimator that takes holes, text and categories, and keeps floats as they are."""
+    tags.input_tags.allow_nan = True
+    tags.input_tags.string = True
+    tags.input_tags.categorical = True
+    if tags.transformer_tags is not None:
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+    return tags
+
+
+def as_configured(estimator: BaseEstimator, filled: Any) -> Any:
+    """A filled table as ``set_output`` says; it can wrap arrays and data frames of its own kinds, not Arrow tables."""
+    wanted = getattr(estimator, "_sklearn_output_config", {}).get("transform", "default")
+    wrapped: Any = nw.from_native(filled, pass_through=True)
+    if wanted in ("pandas", "polars") and isinstance(wrapped, nw.DataFrame):
+        return wrapped.to_pandas() if wanted == "pandas" else wrapped.to_polars()
+    return filled
+
+
+def read_like(estimator: BaseEstimator, X: Any, names: tuple[str, ...]) -> Frame:
+    """X as columns under the names that they had in ``fit``."""
+    frame = read_frame(estimator, X, reset=False)
+    return replace(frame, columns=tuple(replace(column, name=name) for column, name in zip(frame.columns, names)))
+
+
+def read_file(path: str | Path) -> Any:
+    """A table in a file as a data frame; of text, columns that hold nothing but numbers are numbers."""
+    from anyfill.tables.files import read_table
+
+    frame: Any = read_table(path)
+    if not isinstance(frame, pd.DataFrame):
+        return frame
+    for column in Frame.of(frame).columns:
+        cells = frame[column.name].where(column.present)
+        numbers: Any = pd.to_numeric(cells, errors="coerce")
+        is_code = cells.astype(str).str.match(r"0\d").any()  # 007 is a name
+        if not is_code and bool((numbers.notna() == column.present).all()) and bool(column.present.any()):
+            frame = frame.assign(**{column.name: numbers})
+    return frame

@@ -1,0 +1,88 @@
+"""The loss of a run: of a micro-batch as ONE forward, so that DDP, FSDP and compile all see the same thing; and of all
+validation rows.
+
+Validation asks the same rows the same questions under the same noise each time, so that its numbers compare over time:
+both are drawn from (seed, place in the validation rows). All processes share the work; each learns the sum, so all
+decide alike.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from anyfill.checks import refuse
+from anyfill.model import Model
+from anyfill.objectives.objective import Objective
+from anyfill.rows import Rows
+from anyfill.training.data import derive, fitting, global_seed, seeded
+from anyfill.training.distributed import Processes
+from anyfill.training.options import FitOptions
+from anyfill.training.precision import Precision
+
+
+class LossModule(nn.Module):
+    """Nats per row of a model under an objective, in the run's precision.
+
+    ``generator`` is the noise inside the loss (unrolling); the caller seeds it before each call.
+    """
+
+    def __init__(self, model: Model, objective: Objective, precision: Precision) -> None:
+        super().__init__()
+        self.model = model
+        self.objective = objective
+        self.precision = precision
+        self.generator = torch.Generator(precision.device)
+        self._mean = self._mean_loss
+
+    def forward(self, x: Tensor, present: Tensor, context: Tensor | None, rank: Tensor) -> Tensor:
+        """Nats per row, averaged over rows (B, N): a scalar of at least 32 bits."""
+        with self.precision.computing():
+            mean = self._mean(x, present, context, rank)
+        return mean.to(torch.promote_types(mean.dtype, torch.float32))
+
+    def _mean_loss(self, x: Tensor, present: Tensor, context: Tensor | None, rank: Tensor) -> Tensor:
+        loss = self.objective.loss(self.model, Rows(x, present, context), rank, generator=self.generator)
+        if loss.shape != x.shape[:1]:
+            raise refuse("shape of the loss", expected=f"({len(x)},), a number per row", got=tuple(loss.shape))
+        return loss.mean()
+
+    def compile_fast(self) -> None:
+        """Compile the network's repeated blocks where it says how (a short wait), or else the whole loss."""
+        if not self.model.capabilities.compile_parts():
+            self._mean = torch.compile(self._mean_loss)
+
+
+@torch.no_grad()
+def validation_loss(loss: LossModule, rows: Rows, options: FitOptions, distributed: Processes) -> float:
+    """Nats per row over all validation rows, under fixed questions.
+
+    ``loss`` is called as it is, not through its distributed wrapper: processes may have different numbers of batches.
+    With sharded weights (put together meanwhile) one that has fewer calls it for nothing too: the next backward pass
+    gathers them in the order of all calls before it, which must be the same everywhere.
+    """
+    device = distributed.device
+    micro = options.batch_size // (distributed.processes * options.accumulate)
+    total = torch.zeros((), device=device, dtype=torch.float64)
+    training = loss.training
+    loss.eval()
+    try:
+        with global_seed(device, derive(options.seed, "validation")):
+            for first in range(0, len(rows), options.batch_size):
+                count = min(options.batch_size, len(rows) - first)
+                generator = seeded(device, options.seed, "validation questions", first)
+                # Drawn for a whole batch even if fewer rows are left: what a row is asked depends on its place only.
+                rank = loss.objective.sample_rank(options.batch_size, generator=generator)
+                for turn in range(0, count, distributed.processes * micro):
+                    chunk = turn + distributed.process * micro
+                    end = min(chunk + micro, count)
+                    idle = chunk >= count
+                    if idle and not distributed.shards:
+                        continue
+                    chunk, end = (0, 1) if idle else (chunk, end)
+                    index = torch.arange(first + chunk, first + end, device=rows.x.device)
+                    batch = fitting(rows.take(index), device, loss.precision.values)
+                    loss.generator.manual_seed(derive(options.seed, "validation noise", first + chunk))
+                    mean = loss(batch.x, batch.present, batch.context, rank[chunk:end].to(device))
+                    total += 0.0 if idle else mean.double() * (end - chunk)
+    finally:
+        loss.train(training)
+    return float(distributed.sum(total)) / len(rows)

@@ -1,0 +1,70 @@
+"""Model folders of the command line: as a whole or not at all, and never in place of something else."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from anyfill.interface.output import require_place
+from anyfill.tables.estimator import TableModel
+from anyfill.tables.file_model import FileModel
+from anyfill.tables.frames import MISSING_TOKENS
+
+
+@pytest.fixture(scope="module")
+def model() -> TableModel:
+    data = pd.DataFrame({"x": np.arange(30.0), "y": np.arange(30.0) ** 2})
+    return TableModel(recipe="gaussian").fit(data)
+
+
+def test_a_model_replaces_a_model_and_its_tokens(model: TableModel, tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "model"
+    FileModel(model, ("", "n.d.")).save(folder)
+    assert FileModel.load(folder, ["-", ""]).missing == ("", "n.d.", "-")
+    FileModel(model).save(folder)
+    assert FileModel.load(folder).missing == MISSING_TOKENS
+    assert FileModel.load(folder).table == model.table_
+    assert [path.name for path in folder.parent.iterdir()] == ["model"]
+
+
+def test_a_model_without_tokens_has_the_usual_ones(model: TableModel, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    assert FileModel.load(tmp_path / "model").missing == MISSING_TOKENS
+    require_place(tmp_path / "model")
+
+
+@pytest.mark.parametrize("files", [["mine.txt"], ["config.json", "mine.txt"], ["weights-1.safetensors"]])
+def test_other_things_are_never_replaced(model: TableModel, tmp_path: Path, files: list[str]) -> None:
+    for name in files:
+        (tmp_path / name).write_text("mine")
+    with pytest.raises(ValueError, match="other things"):
+        FileModel(model).save(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
+
+
+def test_a_file_and_the_folder_one_is_in_are_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ValueError, match="a file"):
+        require_place(tmp_path / "file")
+    monkeypatch.chdir(tmp_path / ".")
+    (tmp_path / "file").unlink()
+    with pytest.raises(ValueError, match="in use"):
+        require_place(Path())
+
+
+def test_a_failure_while_saving_leaves_the_earlier_model(model: TableModel, tmp_path: Path) -> None:
+    class Failing:
+        def save(self, folder: Path) -> None:
+            folder.mkdir()
+            (folder / "config.json").write_text("half")
+            raise OSError("disk full")
+
+    FileModel(model).save(tmp_path / "model")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
+    failing: Any = Failing()
+    with pytest.raises(OSError, match="disk full"):
+        FileModel(failing, ()).save(tmp_path / "model")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
