@@ -10,7 +10,7 @@ What this trains is one joint p(x), and with it every conditional of every subse
 by importance sampling, so it may be read in ANY_ORDER. With finitely many draws the conditionals fit together only
 approximately: a log-probability in one order is exact for the law sampled in that order, and orders differ a little.
 
-``hidden`` makes an encoder practise incomplete rows: each row hides each value with a probability drawn uniformly
+``hidden`` trains the encoder on incomplete rows: each row hides each value with a probability drawn uniformly
 between 0 and ``hidden``, as in EDDI and HH-VAEM. Without it an encoder trained on complete rows has never seen a hole.
 """
 
