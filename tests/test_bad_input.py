@@ -84,7 +84,7 @@ SENTENCES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "unknown reading": (
         lambda: log_prob(codes(), x(0, 1, 0), Question(NOTHING, ALL), factorization="backwards"),
-        "reading: expected 'difference' or .*, got 'backwards'",
+        "factorization: expected 'difference' or .*, got 'backwards'",
     ),
     "no such variable": (
         lambda: Question.of(N, given=[3]),
