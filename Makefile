@@ -6,6 +6,7 @@
 #   make test        the tests that take a minute or so
 #   make test-all    those, and the slow statistical and training tests
 #   make bench       every benchmark; each writes results/NAME.json
+#   make docs        the site in site/, strictly: a broken link fails
 #
 # `make PYTHON=/path/to/python3.12 install` chooses the interpreter .venv is made from.
 
@@ -17,13 +18,13 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-BENCHMARKS := $(filter-out benchmarks/common.py benchmarks/peers_apart.py %_laws.py %_peers.py,$(sort $(wildcard benchmarks/*.py)))
+BENCHMARKS := $(filter-out __init__ common peers_apart %_laws %_peers,$(basename $(notdir $(sort $(wildcard benchmarks/*.py)))))
 
 # Matplotlib must not look for a screen, and pyright must not look for a newer pyright.
 export MPLBACKEND := Agg
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
-.PHONY: install demo check test test-all bench
+.PHONY: install demo check test test-all bench docs
 
 install: $(STAMP)
 
@@ -44,7 +45,12 @@ test-all: $(STAMP)
 	@$(BIN)/python -m pytest -n auto -q
 
 bench: $(STAMP)
-	@for file in $(BENCHMARKS); do echo "== $$file"; $(BIN)/python "$$file"; done
+	@for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python -m "benchmarks.$$name"; done
+
+docs: $(STAMP)
+	@$(BIN)/python -c "import mkdocs, mkdocstrings" 2>/dev/null || \
+	  $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e ".[docs]"
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet && echo "site/index.html"
 
 # The stamp is older than the files it depends on, or missing: then (and only then) pip runs.
 $(STAMP): pyproject.toml constraints.txt

@@ -1,6 +1,6 @@
 """Seconds for BLEU-5 and Self-BLEU-5 beside NLTK and fast-bleu, on EMNLP2017 News; and that the values are the same.
 
-    python benchmarks/bleu.py [--peers-python PYTHON] [--data FOLDER] [--rounds 5]
+    python -m benchmarks.bleu [--peers-python PYTHON] [--data FOLDER] [--rounds 5]
 
 bleu         sentences of valid.txt against as many of test.txt, or all of it
 self_bleu    sentences of test.txt, each against all the others
@@ -25,10 +25,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from common import ROOT, write_result
-from peers_apart import Measured, Peer, find_peers
 
 from anyfill.text.bleu import NgramTable, Sentences, bleu, self_bleu
+from benchmarks.common import ROOT, write_result
+from benchmarks.peers_apart import Measured, Peer, find_peers
 
 PEERS = ("nltk", "fast_bleu")
 SMALL, SAMPLE = 200, 10

@@ -1,4 +1,4 @@
-"""What every benchmark writes: one JSON with the numbers and everything needed to run them again.
+"""What every benchmark and experiment writes: one JSON with the numbers and everything needed to run them again.
 
 ``environment()`` says where a number came from; ``write_result(name, payload)`` adds it and writes results/NAME.json
 under a temporary name first, so that a run that is cut short never leaves half a file.
@@ -22,13 +22,13 @@ RESULTS = ROOT / "results"
 def commit() -> str:
     """The commit of the working tree, with ``-dirty`` if files differ from it.
 
-    Outside a repository (a copy of the tree on a lent machine) it is what ANYFILL_COMMIT says, or ``unknown``.
+    Outside a repository (a copy of the tree on another machine) it is what ANYFILL_COMMIT says, or ``unknown``.
     """
     if named := os.environ.get("ANYFILL_COMMIT"):
         return named
     try:
         head = _git("rev-parse", "--verify", "--quiet", "HEAD")
-        return head + ("-dirty" if _git("status", "--porcelain", "--", "src", "benchmarks") else "")
+        return head + ("-dirty" if _git("status", "--porcelain", "--", "src", "benchmarks", "experiments") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
 
@@ -51,9 +51,9 @@ def environment(device: str | torch.device = "cpu") -> dict[str, object]:
 
 
 def write_result(name: str, payload: Mapping[str, object], *, device: str | torch.device = "cpu") -> Path:
-    """Write results/NAME.json: the payload beside the environment, atomically. Returns the path."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
+    """Write results/NAME.json or results/PAPER/NAME.json: the payload beside the environment, at once."""
     path = RESULTS / f"{name}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     document = {"name": name, "environment": environment(device), **payload}
     temporary.write_text(json.dumps(document, indent=2, allow_nan=False) + "\n")

@@ -1,6 +1,6 @@
 """Filling holes: anyfill and others on the same tables with the same holes, in one run.
 
-    python benchmarks/imputation.py [--data ../shared/data] [--workers 2] [--lines results/imputation.jsonl]
+    python -m benchmarks.imputation [--data ../shared/data] [--workers 2] [--lines results/logs/imputation.jsonl]
                                     [--tables …] [--methods …] [--holes …] [--modes …] [--seeds 0,1,2] [--quick]
 
 Every combination of table, holes, mode, seed and method is a job of its own, done by fresh processes with one thread
@@ -26,10 +26,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from common import RESULTS, ROOT, commit, write_result
-from tables.holes import WAYS
-
-from tables import jobs, report, sets
+from benchmarks.common import RESULTS, ROOT, commit, write_result
+from benchmarks.tables import jobs, report, sets
+from benchmarks.tables.holes import WAYS
 
 DEFAULT_METHODS = ("mean", "knn", "ridge", "posterior", "trees", "miceforest", "em", "gaussian", "ours")
 QUICK = {"tables": "wine,penguins", "methods": "mean,knn,ridge,em,ours", "holes": "mcar", "modes": "in", "seeds": "0"}
@@ -99,7 +98,8 @@ def _arguments() -> argparse.Namespace:
     if arguments.quick:
         arguments.steps, arguments.draws = arguments.steps or 30, arguments.draws or 20
     arguments.draws = arguments.draws or 100
-    arguments.lines = arguments.lines or str(RESULTS / f"imputation{'_quick' if arguments.quick else ''}.jsonl")
+    default = "imputation_quick.jsonl" if arguments.quick else "imputation.jsonl"
+    arguments.lines = arguments.lines or str(RESULTS / "logs" / default)
     return arguments
 
 

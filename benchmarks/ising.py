@@ -1,6 +1,6 @@
 """Site updates per second of 1-Gibbs beside dwave-samplers and thrml; how long the exact theory takes; k-Gibbs.
 
-    python benchmarks/ising.py [--peers-python PYTHON] [--rounds 5] [--seed 0] [--laws]
+    python -m benchmarks.ising [--peers-python PYTHON] [--rounds 5] [--seed 0] [--laws]
 
 Counted is one heat-bath update of one site of one chain: a fresh value from p(x_i | x_-i). A call makes S sweeps of B
 chains, N updates each, and is timed whole, tables, start and states included, by the CPU seconds of its process (wall
@@ -30,9 +30,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from common import RESULTS, environment, median_seconds, write_result
-from ising_laws import Checked, WrongLawError, dense_law, lattice_law, lattice_reference, require_law
-from peers_apart import Measured, Peer, find_peers
 from torch import Generator, Tensor
 
 from anyfill.ising.asymptotics import ising_variance
@@ -42,6 +39,9 @@ from anyfill.ising.heat_bath import colours, gibbs_updates
 from anyfill.ising.model import Ising
 from anyfill.ising.spectra import poincare_constant
 from anyfill.networks.states import to_spins
+from benchmarks.common import RESULTS, environment, median_seconds, write_result
+from benchmarks.ising_laws import Checked, WrongLawError, dense_law, lattice_law, lattice_reference, require_law
+from benchmarks.peers_apart import Measured, Peer, find_peers
 
 PEERS = ("dwave", "thrml")
 # Chains and sweeps that each may choose from: about the same number of updates within a row, some tenths of a second.

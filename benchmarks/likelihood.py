@@ -1,6 +1,6 @@
 """log p of a random half of 250 variables given the other half: one pass against |asked| passes of the same network.
 
-    python benchmarks/likelihood.py [--device cpu] [--rows 8] [--repeats 1] [--seed 0]
+    python -m benchmarks.likelihood [--device cpu] [--rows 8] [--repeats 1] [--seed 0]
 
 one pass      log_prob(model, x, question): every term of the chain from one causal pass
 many passes   each term asked for on its own, as a masked network must: 125 passes. Each reads only what is known at
@@ -13,7 +13,6 @@ Writes results/likelihood.json.
 import argparse
 
 import torch
-from common import median_seconds, write_result
 from torch import Tensor
 
 from anyfill.evaluation import log_prob
@@ -22,6 +21,7 @@ from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer
 from anyfill.questions import Factorization, Question, chain_rank
 from anyfill.rank import NEVER
+from benchmarks.common import median_seconds, write_result
 
 VARIABLES, SYMBOLS = 250, 27
 

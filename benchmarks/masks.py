@@ -1,6 +1,6 @@
 """How fast are training masks drawn? The exact sampler against the paper's 100-fold resampling, in one run.
 
-    python benchmarks/masks.py [--device cpu] [--threads 1] [--repeats 9] [--seed 0]
+    python -m benchmarks.masks [--device cpu] [--threads 1] [--repeats 9] [--seed 0]
 
 Three ways to draw B edges of the mask lattice over N variables with cardinality reweighting:
 
@@ -17,10 +17,10 @@ import statistics
 from collections.abc import Callable
 
 import torch
-from common import median_seconds, write_result
 from torch import Generator, Tensor
 
 from anyfill.questions import Edges, MacEdges, UniformCardinality
+from benchmarks.common import median_seconds, write_result
 
 SIZES = ((512, 250), (180, 250), (24, 3072))
 CANDIDATES = 100

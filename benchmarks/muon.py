@@ -1,6 +1,6 @@
 """Muon: ours, all matrices of a shape at once, against ``torch.optim.Muon``, one after another, in one run.
 
-    python benchmarks/muon.py [--device cpu] [--repeats 7] [--steps 150] [--seed 0]
+    python -m benchmarks.muon [--device cpu] [--repeats 7] [--steps 150] [--seed 0]
 
 step    seconds of one optimizer step over the hidden matrices of two networks, the gradients given
 loss    a residual MLP on scikit-learn's digits: nats per digit on held-out rows after equal steps from equal weights,
@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 import torch
-from common import median_seconds, write_result
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, relu
 
 from anyfill.training.optimizers import Muon
+from benchmarks.common import median_seconds, write_result
 
 NETWORKS = {"table": (4, 64, 1), "chorale": (4, 128, 4)}
 """(blocks, width, how often wider inside), about of the size that the recipes of tables and music make on a CPU."""

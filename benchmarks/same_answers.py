@@ -1,7 +1,7 @@
 """Are the answers the same on another machine, or with other code, bit for bit?
 
-    python benchmarks/same_answers.py --make FOLDER     train small models, save each with its answers
-    python benchmarks/same_answers.py --check FOLDER    load them, ask again, compare; writes results/same_answers.json
+    python -m benchmarks.same_answers --make FOLDER     train small models, save each with its answers
+    python -m benchmarks.same_answers --check FOLDER    load them, ask again, compare; writes results/same_answers.json
 
 Models of tables are loaded again and asked. Commands (``COMMANDS``: tables, music, text, the Ising lab) are run again,
 and every byte that they print or write is compared, but for seconds, names of folders, and the JSON that describes
@@ -13,6 +13,7 @@ measure next. A difference is that of numbers as they are; of text it is the num
 import argparse
 import hashlib
 import json
+import os
 import platform
 import re
 import shlex
@@ -25,9 +26,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
-from common import write_result
 
+import anyfill
 from anyfill import TableModel
+
+try:
+    from benchmarks.common import write_result
+except ModuleNotFoundError:  # run as a file: its folder is on the path, the root is not
+    from common import write_result
 
 RECIPES = ("auto", "gaussian", "fast", "one-pass", "sfarm")
 
@@ -53,7 +59,7 @@ COMMANDS = {
     "text score": "text score words.txt --tsv tokens.tsv --json",
     "text generate": "text generate -n 2 --length 60 --seed 4 --prompt 'the history of'",
     "text generate drafts": "text generate -n 1 --length 80 --seed 4 --sampler speculative --temperature 0.8",
-    "text train": "text train words.txt -o text --steps 6 --json",
+    "text train": "text train words.txt -o text --steps 6 --size 1M --batch 4 --length 32",
     "ising fit": "lab ising fit --rows 200 --repetitions 2 --json",
     "ising variance": "lab ising variance --json",
     "ising mixing": "lab ising mixing --json",
@@ -68,9 +74,13 @@ def run_commands(folder: Path) -> dict[str, str]:
     frame.to_csv(folder / "table.csv", index=False)
     frame.head(4).assign(kind=None).to_csv(folder / "some.csv", index=False)
     (folder / "words.txt").write_text(WORDS)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(Path(anyfill.__path__[0]).parent),
+    }  # this tree, whatever is installed
     for name, line in COMMANDS.items():
         arguments = [sys.executable, "-m", "anyfill", *shlex.split(line)]
-        done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False)
+        done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, check=False, env=environment)
         said = f"{done.returncode}\n{done.stdout}" + (done.stderr if done.returncode else "")
         said = re.sub(r"\d+(\.\d+)?( s\b|e-?\d+ s\b| seconds)|[\w./-]*" + re.escape(folder.name), "…", said)
         said = re.sub(r'"[a-z_]*seconds[a-z_]*": [0-9.e-]+', "…", said)

@@ -1,6 +1,6 @@
 """Sampling: the key-value cache against recomputing, and speculative decoding against one by one, in one run.
 
-    python benchmarks/sampling.py [--device cpu] [--rows 16] [--seconds 30] [--repeats 3] [--seed 0]
+    python -m benchmarks.sampling [--device cpu] [--rows 16] [--seconds 30] [--repeats 3] [--seed 0]
 
 cached       250 variables drawn one by one, each step reads one token per row
 prefix       the same, each step reads everything known so far again: the least that recomputing can do
@@ -18,8 +18,6 @@ import math
 from collections.abc import Callable
 
 import torch
-from common import median_seconds, write_result
-from likelihood import SYMBOLS, VARIABLES, random_model
 from sklearn.datasets import load_digits
 from torch import Tensor
 
@@ -33,6 +31,8 @@ from anyfill.rank import NEVER
 from anyfill.rows import Rows
 from anyfill.samplers import CachedChain, Speculative, sample
 from anyfill.training import FitOptions, fit
+from benchmarks.common import median_seconds, write_result
+from benchmarks.likelihood import SYMBOLS, VARIABLES, random_model
 
 
 def everything(rows: int, variables: int, device: torch.device) -> Question:

@@ -1,7 +1,7 @@
 """Speculative sampling of text against one by one from the cache: passes per character, wall-clock, and the same law.
 
-    python benchmarks/speculative.py [--model FOLDER] [--device cuda] [--batches 1 16 64] [--repeats 5]
-    python benchmarks/speculative.py --train --size 6M --seconds 120 --device cuda
+    python -m benchmarks.speculative [--model FOLDER] [--device cuda] [--batches 1 16 64] [--repeats 5]
+    python -m benchmarks.speculative --train --size 6M --seconds 120 --device cuda
 
 one by one   CachedChain: one pass, of one token per row, for each character
 own          Speculative(): the network drafts, two passes a round
@@ -26,8 +26,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from common import write_result
-from text_likelihood import LENGTH, default_text8, given_model, read_text8, recorded
 from torch import Tensor
 
 from anyfill.evaluation import log_prob
@@ -39,6 +37,8 @@ from anyfill.text.corpus import Windows
 from anyfill.text.recipes import TEXT_SIZES, TextSize, text_model, text_objective
 from anyfill.text.vocabulary import TEXT8
 from anyfill.training import FitOptions, fit
+from benchmarks.common import write_result
+from benchmarks.text_likelihood import LENGTH, default_text8, given_model, read_text8, recorded
 
 RECIPE = "one_pass_spans"
 HOLES, HOLE = 4, 16

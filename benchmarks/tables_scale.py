@@ -1,8 +1,8 @@
 """Filling many rows: speed against IterativeImputer, memory while a file streams, and the engines, in one run.
 
-    python benchmarks/tables_scale.py [--rows 10000,100000] [--stream 100000,400000] [--engines none,processes,dask,ray]
+    python -m benchmarks.tables_scale [--rows 10000,100000] [--stream 100000,400000] [--engines none,processes,dask,ray]
                                       [--workers 2] [--repeats 3] [--steps N] [--profile] [--seed 0]
-    python benchmarks/tables_scale.py --columns 100 --train 200000 --rows "" --stream 1000000 --engines "" --name wide
+    python -m benchmarks.tables_scale --columns 100 --train 200000 --rows "" --stream 1000000 --engines "" --name wide
 
 speed    20 columns, curved functions of 5 hidden factors, noise, 20 % holes. ``TableModel`` and ``IterativeImputer``
          (BayesianRidge, max_iter 10: its defaults) learn from the same 10^4 rows; then both fill the same new rows, one
@@ -31,13 +31,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import median_seconds, write_result
 from numpy.typing import NDArray
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer
 from threadpoolctl import threadpool_limits
 
 from anyfill.tables.estimator import TableModel
+from benchmarks.common import median_seconds, write_result
 
 COLUMNS, FACTORS, SHARE = 20, 5, 0.2
 # A process whose children are waited for, so that the peak it reports is of the command alone.

@@ -1,6 +1,6 @@
 """Scoring text: 2,000 chunks of 250 characters, one pass against |asked| passes of the same weights.
 
-    python benchmarks/text_likelihood.py [--model FOLDER] [--device cuda] [--chunks 2000] [--slow-chunks 2000]
+    python -m benchmarks.text_likelihood [--model FOLDER] [--device cuda] [--chunks 2000] [--slow-chunks 2000]
 
 one pass      log_prob(model, chunks, question): every term of a chunk from one causal pass
 many passes   each term asked for on its own, as a masked network must. Each pass reads what is known at that step and
@@ -22,7 +22,6 @@ import os
 from pathlib import Path
 
 import torch
-from common import ROOT, median_seconds, write_result
 from torch import Tensor
 
 from anyfill.evaluation import log_prob
@@ -32,6 +31,7 @@ from anyfill.rank import NEVER
 from anyfill.text.recipes import TEXT_SIZES, TextSize, text_model
 from anyfill.text.vocabulary import TEXT8
 from anyfill.training import load_model
+from benchmarks.common import ROOT, median_seconds, write_result
 
 LENGTH, VALIDATION = 250, 500_000
 SHIPPED = ROOT / "src" / "anyfill" / "models" / "text8"

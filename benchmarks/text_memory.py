@@ -1,6 +1,6 @@
 """A corpus of 1 GB on the disk: how fast it is encoded, and how much memory encoding and training on it take.
 
-    python benchmarks/text_memory.py [--megabytes 1000] [--steps 30] [--naive 32] [--seed 0]
+    python -m benchmarks.text_memory [--megabytes 1000] [--steps 30] [--naive 32] [--seed 0]
 
 corpus    words of text8's 27 symbols, drawn by Zipf's law, written into a temporary folder that is removed at the end.
 encode    ``encode_corpus`` into a token file, in a process of its own: MB of text per second, peak resident memory.
@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import write_result
 
 from anyfill.text.corpus import Chunks
 from anyfill.text.encoding import encode_corpus
@@ -34,6 +33,7 @@ from anyfill.text.recipes import text_model, text_objective
 from anyfill.text.token_file import open_tokens
 from anyfill.text.vocabulary import TEXT8
 from anyfill.training import FitOptions, fit
+from benchmarks.common import ROOT, write_result
 
 LENGTH, BATCH, BAR = 128, 16, 2e9
 
@@ -128,9 +128,9 @@ PARTS = {"encode": run_encode, "naive": run_naive, "train": run_train}
 
 def apart(part: str, folder: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """A part in a process of its own, so that its peak memory is its own."""
-    command = [sys.executable, __file__, "--part", part, "--folder", str(folder)]
+    command = [sys.executable, "-m", "benchmarks.text_memory", "--part", part, "--folder", str(folder)]
     command += [f"--{name}={getattr(arguments, name)}" for name in ("megabytes", "steps", "naive", "seed")]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if done.returncode:
         raise SystemExit(f"{part} failed: {done.stderr.strip()[-800:]}")
     return json.loads(done.stdout.strip().splitlines()[-1])

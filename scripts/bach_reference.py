@@ -1,7 +1,7 @@
 """Writes what Bach's chorales are like, for the grade: histograms and a table of chords, no music.
 
     pip install "anyfill[music]"
-    python scripts/bach_reference.py                    # src/anyfill/evaluation/grades/bach_reference.json
+    python scripts/bach_reference.py                    # src/anyfill/music/bach_reference.json
     python scripts/bach_reference.py --check            # writes nothing; how real Bach is graded by the file there is
 
 The chorales are those of music21's corpus, numbers 1 to 371, as far as they have four parts (351). Ties are merged;
@@ -25,7 +25,7 @@ from anyfill.music.keys import LETTERS
 from anyfill.music.score import Note, Score
 from anyfill.music.spelling import spell
 
-TARGET = Path(__file__).parents[1] / "src/anyfill/evaluation/grades/bach_reference.json"
+TARGET = Path(__file__).parents[1] / "src/anyfill/music/bach_reference.json"
 SPAN = 14
 """Places on the line of fifths from a chord's flattest to its sharpest note, at most, in the table of chords."""
 

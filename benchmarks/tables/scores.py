@@ -8,7 +8,7 @@ therefore judged by the probability it gives to the value's own rounding cell,
 which is a log-density in standardised units spread over the cell, the same for every method, and bounded by
 log(r / sd) from below. r is the smallest gap between different values of the full table, at least 1e-4 sd.
 
-**Coverage** has two readings. ``closed``: the value lies in the closed interval; a column with few levels must
+**Coverage** has two definitions. ``closed``: the value lies in the closed interval; a column with few levels must
 over-cover. ``tied``: the randomised PIT, uniform between F(x - r/2) and F(x + r/2), lies in ((1 - level)/2,
 (1 + level)/2]; its expectation is computed, not drawn, and it is ``level`` for any calibrated answer, ties or not.
 

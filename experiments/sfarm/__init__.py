@@ -1,0 +1,1 @@
+"""SFARM: likelihoods of unobserved features (Table 1) and what to measure next (Figure 5)."""

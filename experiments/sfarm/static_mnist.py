@@ -5,7 +5,7 @@
 
 Data: Larochelle's file (50,000 / 10,000 / 10,000), packed bits, in ANYFILL_DATA. The validation rows choose the
 checkpoint, the test rows are looked at once. Half of the rows that follow a scan follow the raster order, the others
-one of the other seven; the rest of the rows practise any subset and rectangles, so that the same model fills holes.
+one of the other seven; the rest of the rows train any subset and rectangles, so that the same model fills holes.
 
 Reported, in nats per picture: each scan by itself (one order, one pass, exact); their equal mixture,
 log 1/8 sum_k p(x | scan k), which is exact too; halves, a hole and its frame, and random pixels given others, in bits

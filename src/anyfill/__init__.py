@@ -10,6 +10,7 @@ the names most users need are here, loaded when first used so that ``import anyf
 from typing import TYPE_CHECKING
 
 from anyfill.lazy import lazily
+from anyfill.moved import install, with_old_names
 
 if TYPE_CHECKING:
     from anyfill import ising, music, text
@@ -67,4 +68,6 @@ _HOME = {
     "text": "text",
 }
 
-__getattr__, __dir__ = lazily(__name__, _HOME)
+_load, __dir__ = lazily(__name__, _HOME)
+__getattr__ = with_old_names(_load)
+install()

@@ -1,10 +1,6 @@
 """The scores of the imputation benchmark against independent formulas."""
 
-import importlib.util
 import math
-import sys
-from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -14,29 +10,7 @@ from scipy import integrate, stats
 
 from anyfill.likelihoods import SpikedMixture
 from anyfill.tables.numbers import Number
-
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "tables"
-
-
-def _package() -> ModuleType:
-    """benchmarks/tables under a name that nothing else has."""
-    name = "anyfill_benchmark_tables"
-    if name not in sys.modules:
-        found = importlib.util.spec_from_file_location(
-            name, FOLDER / "__init__.py", submodule_search_locations=[str(FOLDER)]
-        )
-        assert found is not None
-        assert found.loader is not None
-        sys.modules[name] = importlib.util.module_from_spec(found)
-        found.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
-
-
-def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"{_package().__name__}.{name}")
-
-
-scores = _module("scores")
+from benchmarks.tables import encoding, holes, ours, scores, sets
 
 
 @pytest.fixture
@@ -173,7 +147,6 @@ def test_resolution_is_the_smallest_gap_but_not_below_a_ten_thousandth_of_the_sp
 
 @pytest.mark.parametrize("way", ["mcar", "mar", "mnar"])
 def test_three_tenths_of_the_present_cells_are_hidden_and_no_other(way: str, rng: np.random.Generator):
-    sets, holes = _module("sets"), _module("holes")
     frame = pd.DataFrame({f"x{j}": rng.normal(size=2000) for j in range(6)})
     frame["level"] = rng.choice(list("abc"), size=2000)
     frame = frame.mask(rng.random(frame.shape) < 0.1)
@@ -191,7 +164,6 @@ def test_three_tenths_of_the_present_cells_are_hidden_and_no_other(way: str, rng
 
 
 def test_one_hot_and_codes_decode_to_what_was_encoded():
-    encoding = _module("encoding")
     frame = pd.DataFrame({"n": [1.0, 5.0, 3.0], "two": ["a", "b", "a"], "three": ["z", "x", "y"]})
     for one_hot in (False, True):
         code = encoding.Encoding.of(frame, ("n",), ("two", "three"), one_hot=one_hot)
@@ -204,7 +176,6 @@ def test_one_hot_and_codes_decode_to_what_was_encoded():
 
 
 def test_laws_of_grids_and_warps_agree_with_the_marginals_own_log_probabilities():
-    ours = _module("ours")
     number = Number("n", 2.0, 4.0, step=1.0)
     column = SpikedMixture(2, spikes=(0.25,), spike_scale=1e-3, step=0.25)
     params = torch.randn(3, 1, column.width, generator=torch.Generator().manual_seed(0))

@@ -7,7 +7,6 @@ import json
 import math
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 import torch
@@ -20,12 +19,10 @@ from anyfill.samplers import Draw
 from anyfill.text.bleu import bleu, self_bleu
 from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
 from anyfill.training import FitOptions, fit
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
-emnlp = pytest.importorskip("emnlp")
-news = pytest.importorskip("emnlp_common")
-grading = pytest.importorskip("emnlp_grade")
-emphasis = pytest.importorskip("emnlp_emphasis")
+from experiments.sunmask import emnlp
+from experiments.sunmask import emnlp_common as news
+from experiments.sunmask import emnlp_emphasis as emphasis
+from experiments.sunmask import emnlp_grade as grading
 
 TRAIN = [text.split() for text in ("the war was long", "the play was a long play", "a war", "they play the game here")]
 CORPUS = news.News(TRAIN, [["a", "war", "here"]], [["the", "war", "was", "here"], ["no", "such", "word"]])
@@ -314,7 +311,7 @@ def test_files_of_known_sentences_get_their_known_grades(tmp_path, monkeypatch):
 
 def test_a_report_shows_files_of_one_number_only(tmp_path, monkeypatch):
     monkeypatch.setattr(news, "TRAINING", 4)
-    monkeypatch.setattr(sys.modules["common"], "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(sys.modules["benchmarks.common"], "RESULTS", tmp_path / "results")
     write_data(tmp_path / "data")
     out = tmp_path / "out"
     out.mkdir()

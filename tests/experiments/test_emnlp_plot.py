@@ -2,16 +2,12 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
-
-import emnlp_plot as plot
-from emnlp_plot import Chain, Point
-
 from anyfill.text.bleu import bleu, self_bleu
+from experiments.sunmask import emnlp_plot as plot
+from experiments.sunmask.emnlp_plot import Chain, Point
 
 
 def test_a_sweep_has_the_mean_scores_of_what_is_drawn_at_each_temperature():

@@ -1,16 +1,10 @@
 """Figure 3's experiment: what it compares, and that the comparison can fail."""
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 from scipy.stats import binom
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
-sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
-import gmlm_fig3 as figure
+from experiments.gmlm import fig3 as figure
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,12 @@
 """The definitions behind Figures 1 and 2: errors of the same data, summaries, the check, the count of orderings."""
 
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
-sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
-import gmlm_common as common
-
 from anyfill.ising.estimation import fit_ising
+from experiments.gmlm import common
 
 
 def test_the_error_is_the_sum_of_squares_over_all_parameters_and_is_repeatable():

@@ -1,21 +1,14 @@
 """What the experiment on networks rests on: the loss of a block, the readings of a joint, and the floor."""
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Generator
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
-sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
-import gmlm_neural as experiment
 
 from anyfill.evaluation.mixing import learned_transition, stationary_law
 from anyfill.ising.model import Ising
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
+from experiments.gmlm import neural as experiment
 
 
 @pytest.fixture

@@ -1,24 +1,13 @@
 """The harness of samplers: what is blanked, whose law is computed, what is recorded, and what is read off the lines."""
 
 import json
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 import torch
+from scipy.stats import chisquare
 from torch import Generator, nn
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
-
-import samplers_bench
-import samplers_plot as plot
-from samplers_bench import Bench, blank_words, everything
-from samplers_ways import DRAWS, JUDGE, MODELS, SortedBlock, Way, own_log_prob, supported, ways
-from scipy.stats import chisquare
-from text8_common import Parts
-
-import samplers
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
@@ -30,6 +19,11 @@ from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
 from anyfill.text.vocabularies import vocabulary_notes
 from anyfill.text.vocabulary import TEXT8
 from anyfill.training import save_model
+from experiments.mac.text8_common import Parts
+from experiments.one_pass import samplers, samplers_bench
+from experiments.one_pass import samplers_plot as plot
+from experiments.one_pass.samplers_bench import Bench, blank_words, everything
+from experiments.one_pass.samplers_ways import DRAWS, JUDGE, MODELS, SortedBlock, Way, own_log_prob, supported, ways
 
 TEXT = "the cat sat on the mat and the dog lay by the door of the old house "
 LENGTH = 20

@@ -1,8 +1,5 @@
 """Nats per note of an exact joint are those of the joint, in any order."""
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 from torch import Generator
@@ -11,9 +8,7 @@ from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint
 from anyfill.rows import Rows
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
-sunmask_models = pytest.importorskip("sunmask_models")
+from experiments.sunmask import models as sunmask_models
 
 
 @pytest.mark.parametrize("chronological", [False, True])

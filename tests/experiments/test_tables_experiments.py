@@ -2,7 +2,6 @@
 
 import json
 import math
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,6 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import multivariate_normal
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
-sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
-import mac_tables
-import sfarm_fig5
-import sfarm_table1
-import tables_common as common
 
 from anyfill.likelihoods import Gaussian
 from anyfill.model import Model
@@ -31,6 +22,10 @@ from anyfill.tables.choosers import Informed
 from anyfill.tables.gaussian_em import gaussian_em_model
 from anyfill.tables.measure import calibrated_chooser, kept_rows
 from anyfill.tables.quantiles import Quantiles
+from experiments import common
+from experiments.mac import tables as mac_tables
+from experiments.sfarm import fig5 as sfarm_fig5
+from experiments.sfarm import table1 as sfarm_table1
 
 
 def correlated(rows: int, variables: int = 4, seed: int = 0) -> torch.Tensor:

@@ -19,13 +19,8 @@ from anyfill.questions import Factorization, Question
 from anyfill.text.recipes import text_model, text_objective
 from anyfill.text.vocabulary import TEXT8
 from anyfill.training import load_model, save_model
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "experiments"))
-text8 = pytest.importorskip("text8")
-text8_ask = pytest.importorskip("text8_ask")
-text8_common = pytest.importorskip("text8_common")
-text8_plot = pytest.importorskip("text8_plot")
-text_model_script = pytest.importorskip("text_model")
+from experiments.mac import text8, text8_ask, text8_common, text8_plot, vs_ardm
+from experiments.one_pass import text_model as text_model_script
 
 LENGTH = 8
 
@@ -65,7 +60,7 @@ def test_every_recipe_is_asked_the_same(monkeypatch):
 
 
 def test_the_questions_are_those_of_the_earlier_comparison():
-    earlier = pytest.importorskip("mac_vs_ardm").questions(7, 5, torch.device("cpu"))
+    earlier = vs_ardm.questions(7, 5, torch.device("cpu"))
     for name, question in text8_ask.questions(7, 5, "cpu", 250).items():
         assert torch.equal(question.given, earlier[name].given)
         assert torch.equal(question.asked, earlier[name].asked)
@@ -232,7 +227,7 @@ def test_the_report_is_made_from_records_alone_and_again_from_its_own_copies(rec
     assert (results / "text8.png").stat().st_size > 20_000
     assert "each" not in json.dumps(document)
     assert str(tmp_path) not in json.dumps(document)
-    again = text8.report(results / "text8", results)
+    again = text8.report(results / "logs" / "text8", results)
     assert {**again, "environment": 0} == {**document, "environment": 0}
     printed = capsys.readouterr().out
     assert "NOT comparable" in printed

@@ -104,7 +104,7 @@ def test_temperature_zero_is_the_mode_and_equal_generators_give_equal_draws(gene
 
 def test_each_kind_of_column_is_read_once_however_many_columns_it_has() -> None:
     @dataclass(frozen=True)
-    class Counting:
+    class Counting(Likelihood):
         width: int = 2
         calls: list[tuple[int, ...]] = field(default_factory=list, compare=False)
 

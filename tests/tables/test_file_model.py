@@ -57,7 +57,7 @@ def test_a_file_and_the_folder_one_is_in_are_no_place(tmp_path: Path, monkeypatc
 def test_a_failure_while_saving_leaves_the_earlier_model(model: TableModel, tmp_path: Path) -> None:
     class Failing:
         def save(self, folder: Path) -> None:
-            folder.mkdir()
+            folder.mkdir(exist_ok=True)
             (folder / "config.json").write_text("half")
             raise OSError("disk full")
 

@@ -4,8 +4,11 @@ import doctest
 from pathlib import Path
 
 import pytest
+import torch
 
 from anyfill import text
+from anyfill.questions import Factorization
+from anyfill.samplers import Policy
 from anyfill.text.recipes import TEXT_SIZES
 from anyfill.text.vocabulary import TEXT8
 
@@ -42,6 +45,26 @@ def test_a_seed_decides_what_is_drawn(tiny) -> None:
     assert model.generate(n=2, length=9, seed=1) == model.generate(n=2, length=9, seed=1)
     assert model.generate(n=2, length=9, seed=1) != model.generate(n=2, length=9, seed=2)
     assert all(one.startswith("ab") for one in model.generate(n=3, length=9, prompt="ab"))
+
+
+class EasiestFirst(Policy):
+    """The most confident value first: all that a new sampler must say."""
+
+    def visible(self, state, question, *, generator):
+        return state.known
+
+    def commit(self, state, question, answer, *, generator):
+        score = torch.where(question.asked & ~state.known, answer.score, -torch.inf)
+        return torch.nn.functional.one_hot(score.argmax(1), score.shape[1]).bool() & question.asked & ~state.known
+
+
+def test_a_sampler_of_ones_own_fills_and_writes(tiny) -> None:
+    model = tiny(TEXT8, 16, factorizations=(Factorization.ANY_ORDER,), one_pass=False)
+    fills = model.fill("a____c", sampler=EasiestFirst(), draws=4, seed=1)
+    assert all(one.text[0] + one.text[-1] == "ac" for one in fills)
+    (text,) = model.generate(length=9, prompt="ab", sampler=EasiestFirst(), seed=1)
+    assert text.startswith("ab")
+    assert len(text) == 11
 
 
 def test_a_text_scores_as_its_file_does_and_can_be_saved(tiny, tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ from anyfill.model import Model
 from anyfill.questions import Factorization
 from anyfill.text.blanks import Lengths, Template, parse
 from anyfill.text.fill import Fills, fill_blanks
-from anyfill.text.model import TextModel
-from anyfill.text.sampling import SamplingOptions
+from anyfill.text.model import SamplingOptions, TextModel
 from anyfill.text.vocabularies import Words
 from anyfill.text.vocabulary import TEXT8, Characters, WithEnd
 
@@ -261,7 +260,7 @@ def test_what_cannot_be_answered_is_refused_in_one_sentence(tiny) -> None:
         filled(tiny(), "x_b")
     with pytest.raises(ValueError, match="blank: expected at most 4 characters"):
         filled(tiny(), "a_____b")
-    with pytest.raises(ValueError, match="--sampler: expected exact, speculative"):
+    with pytest.raises(ValueError, match="--sampler: expected 'exact', 'speculative'"):
         SamplingOptions(sampler="other")
     with pytest.raises(ValueError, match="--n: expected a whole number from 1 up"):
         filled(tiny(), "a_b", n=0)

@@ -7,7 +7,10 @@ import torch
 
 from anyfill.music.recipe import one_pass_chorale_model
 from anyfill.questions import Factorization
+from anyfill.samplers import Draw
 from anyfill.text import model as text_models
+from anyfill.text.cli import Sampler
+from anyfill.text.model import SAMPLERS, SamplingOptions
 from anyfill.text.recipes import text_model
 from anyfill.text.vocabularies import vocabulary_notes
 from anyfill.text.vocabulary import TEXT8, Characters, WithEnd
@@ -70,3 +73,19 @@ def test_the_model_that_ships_is_one_of_text8_for_blanks() -> None:
     assert loaded.is_shipped
     assert loaded.vocabulary == TEXT8
     assert Factorization.DIRECT in loaded.model.factorizations
+
+
+# How to draw: what can be said, and what is refused
+
+
+def test_the_command_line_names_all_samplers() -> None:
+    assert tuple(one.value for one in Sampler) == SAMPLERS
+
+
+def test_options_say_how_one_value_is_drawn() -> None:
+    assert SamplingOptions().draw == Draw()
+    assert SamplingOptions(temperature=0.5, top_k=3).draw == Draw(temperature=0.5, top_k=3)
+    with pytest.raises(ValueError, match="nucleus: expected a mass above 0"):
+        SamplingOptions(nucleus=0.0)
+    with pytest.raises(ValueError, match="--sampler"):
+        SamplingOptions("other")

@@ -150,9 +150,9 @@ def test_a_model_of_other_codes_is_refused() -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: text_model("gpt", N, CODES), "recipe: expected 'ardm' or .* got 'gpt'"),
+        (lambda: text_model("gpt", N, CODES), "recipe: expected 'ardm', .* got 'gpt'"),
         (lambda: text_objective("gpt", N), "recipe: expected"),
-        (lambda: text_model("ardm", N, CODES, size="2M"), "size: expected '1M' or '6M' or '25M' or '85M', got '2M'"),
+        (lambda: text_model("ardm", N, CODES, size="2M"), "size: expected '1M', '6M', '25M' or '85M', got '2M'"),
         (lambda: text_model("ardm", 0, CODES), "length: expected a whole number from 1 up"),
         (lambda: text_model("ardm", N, 1), "codes: expected a whole number from 2 up"),
     ],

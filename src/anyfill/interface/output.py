@@ -1,7 +1,8 @@
-"""A folder of results that appears as a whole: made beside its place under another name, then renamed into it.
+"""The guard of everything a command writes: what stands at a place is never lost by accident.
 
-Whatever goes wrong on the way, what stood there before still stands there. A folder is only ever replaced if every
-single thing in it came from an earlier run of the same command.
+A folder of results appears as a whole: it is made beside its place under another name, then renamed into it. Whatever
+goes wrong on the way, what stood there before still stands there. A folder is only ever replaced if every single thing
+in it came from an earlier run of the same command, a file only by ``--force``.
 """
 
 import json

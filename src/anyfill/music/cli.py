@@ -305,11 +305,10 @@ def _stem(path: Path) -> str:
 
 
 def _require_picture(path: Path, force: bool) -> None:
-    from anyfill.checks import refuse
     from anyfill.interface.output import require_new
+    from anyfill.music.piano_roll import require_png
 
-    if path.suffix.lower() != ".png" or path.is_dir():
-        raise refuse(f"{path}", expected="the name of a file that ends in .png", got=path.name)
+    require_png(path)
     require_new(path, force=force)
 
 

@@ -66,7 +66,6 @@ class Panel:
 
 def draw_piano_roll(panels: Chorale | Panel | Sequence[Panel], path: str | Path, *, title: str = "") -> None:
     """Write a PNG, as a whole or not at all (see ``piano_roll``)."""
-    require_png(path)
     write_png(piano_roll(panels, title=title), path)
 
 

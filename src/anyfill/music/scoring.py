@@ -10,6 +10,7 @@ A note's surprise is -log p summed over its cells, in nats: how unexpected it is
 steps, given everything before. The model knows no onsets, so a note struck again is as surprising as one held on.
 """
 
+from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,10 +102,10 @@ class Scored:
         """The figures, with so many of the most surprising notes."""
         found = self.notes()
         sounding = sum(note.note != "rest" for note in found)
-        bars: dict[int, float] = {}
+        bars: defaultdict[str, float] = defaultdict(float)
         for step, nats in enumerate(-self.log_prob.sum(0)):
-            bar, _ = self.chorale.bar_and_beat(step)
-            bars[bar] = bars.get(bar, 0.0) + float(nats)
+            bars[str(self.chorale.bar_and_beat(step)[0])] += float(nats)
+        there = [(name, cells) for name, cells, own in zip(VOICES, self.log_prob, self.present) if own.any()]
         return {
             "kind": self.kind,
             "windows": self.windows,
@@ -113,14 +114,10 @@ class Scored:
             "notes": sounding,
             "log_likelihood_per_cell": self.total / self.cells,
             "log_likelihood_per_note": self.total / max(sounding, 1),
-            "surprise_of_voice": {
-                name: -float(self.log_prob[voice].sum())
-                for voice, name in enumerate(VOICES)
-                if self.present[voice].any()
-            },
-            "surprise_of_bar": {str(bar): nats for bar, nats in bars.items()},
+            "surprise_of_voice": {name: -float(cells.sum()) for name, cells in there},
+            "surprise_of_bar": dict(bars),
             "most_surprising": [
-                {"bar": n.bar, "beat": n.beat, "voice": n.voice, "note": n.note, "steps": n.steps, "nats": n.nats}
+                {name: getattr(n, name) for name in ("bar", "beat", "voice", "note", "steps", "nats")}
                 for n in sorted(found, key=lambda note: -note.nats)[:notes]
             ],
         }

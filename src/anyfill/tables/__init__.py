@@ -5,13 +5,20 @@ from typing import TYPE_CHECKING
 from anyfill.lazy import lazily
 
 if TYPE_CHECKING:
+    from anyfill.tables.cross_fit import CrossFitLoss, HeldOutLoss
     from anyfill.tables.estimator import TableModel
     from anyfill.tables.gaussian_joint import GaussianJoint
     from anyfill.tables.residual_network import GaussianResidualEnsemble
 
-__all__ = ["GaussianJoint", "GaussianResidualEnsemble", "TableModel"]
+__all__ = ["CrossFitLoss", "GaussianJoint", "GaussianResidualEnsemble", "HeldOutLoss", "TableModel"]
 
 __getattr__, __dir__ = lazily(
     __name__,
-    {"GaussianJoint": "gaussian_joint", "GaussianResidualEnsemble": "residual_network", "TableModel": "estimator"},
+    {
+        "CrossFitLoss": "cross_fit",
+        "GaussianJoint": "gaussian_joint",
+        "GaussianResidualEnsemble": "residual_network",
+        "HeldOutLoss": "cross_fit",
+        "TableModel": "estimator",
+    },
 )

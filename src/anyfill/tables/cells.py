@@ -105,30 +105,32 @@ def read_cells(
     variable = every - row * count
     first = np.arange(0, len(x) + size - SPARE, size - SPARE)
     ends = np.searchsorted(row, first).tolist()
+    center = parts[0].center if is_mean and len(parts) == 1 else None
+
+    def parameters(rows: slice, *own: Tensor) -> Tensor:
+        """(H, P) of the cells of a block; (H, 1) where the mean is one of them."""
+        if center is None:
+            return cell_parameters(model, x[rows], known[rows], None, size, *own)
+        alone = cell_centers(model, x[rows], known[rows], size, *own)
+        if alone is not None:
+            return alone.unsqueeze(1)
+        return cell_parameters(model, x[rows], known[rows], None, size, *own)[:, center : center + 1]
+
     done, params = 0, list[Tensor]()
-    is_center = is_mean and len(parts) == 1 and parts[0].center is not None
     with model.evaluating():
         for start, low, high in zip(first.tolist(), ends, ends[1:]):
             if low == high:
                 continue
-            rows = slice(start, start + size - SPARE)
             own = _full(row[low:high], x.device, start), _full(variable[low:high], x.device)
-            centers = cell_centers(model, x[rows], known[rows], size, *own) if is_center else None
-            if centers is not None:
-                place = torch.from_numpy(variable[low:high] * len(x) + row[low:high]).to(x.device)
-                answer.view(-1).index_copy_(0, place, centers[: high - low].to(answer))
-                done = high
-                continue
-            params.append(cell_parameters(model, x[rows], known[rows], None, size, *own)[: high - low])
+            params.append(parameters(slice(start, start + size - SPARE), *own)[: high - low])
             if high < len(every) and sum(some.numel() for some in params) < _TOGETHER:
                 continue
             some = slice(done, high)
             place = torch.from_numpy(variable[some] * len(x) + row[some]).to(x.device)
-            if is_center:
-                center = torch.cat([one[:, parts[0].center] for one in params])
-                answer.view(-1).index_copy_(0, place, center.to(answer))
-            else:
+            if center is None:
                 _read(parts, read, variable[some], torch.cat(params), together, place, answer)
+            else:
+                answer.view(-1).index_copy_(0, place, torch.cat(params)[:, 0].to(answer))
             done, params = high, []
     return answer.mT
 

@@ -5,15 +5,20 @@ stdout, progress to stderr. Everything is imported when a command runs.
 """
 
 import json
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
+from anyfill.interface.options import AsJson, grouped
+
+if TYPE_CHECKING:
+    from anyfill.tables.file_model import TrainingRows
+
 FORMATS = "CSV, TSV, Parquet, Arrow/Feather or Excel, by its name"
-TRAINING_ROWS = 200_000
 MAX_NEXT_ROWS = 100
 """Rows that ``anyfill next`` takes at a time."""
 
@@ -24,23 +29,47 @@ Unknown = StrEnum("Unknown", {"error": "error", "missing": "missing"})
 
 ModelFolder = Annotated[Path, Argument(metavar="MODEL", help="Folder of a model made by anyfill fit.")]
 DataFile = Annotated[Path, Argument(metavar="DATA", help=f"The table: {FORMATS}.")]
-AsJson = Annotated[bool, Option("--json", help="Print JSON.")]
 Seed = Annotated[int, Option(min=0, help="Seed of everything random.")]
 Missing = Annotated[
     list[str] | None, Option(metavar="TOKEN", help="Also stands for a missing value in text; may be repeated.")
 ]
-Recipe = Annotated[str, Option(help="Which kind of model; auto suits most tables.")]
-Columns = Annotated[
-    list[str] | None,
-    Option(
-        "--column",
-        metavar="NAME=KIND",
-        help="Say what a column is: number, number[0,1], int, bool, category, ordinal:low<mid<high, datetime, ignore. "
-        "May be repeated.",
-    ),
-]
-Steps = Annotated[int | None, Option(min=1, help="Training steps; by default as the recipe sees fit.")]
-MaxRows = Annotated[int, Option("--rows", min=1, help="Most rows to train on; longer files are sampled.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Training:
+    """How a model is trained on a file."""
+
+    recipe: Annotated[str, Option(help="Which kind of model; auto suits most tables.")] = "auto"
+    column: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME=KIND",
+            help="Say what a column is: number, number[0,1], int, bool, category, ordinal:low<mid<high, datetime, "
+            "ignore. May be repeated.",
+        ),
+    ] = None
+    steps: Annotated[int | None, Option(min=1, help="Training steps; by default as the recipe sees fit.")] = None
+    rows: Annotated[int, Option(min=1, help="Most rows to train on; longer files are sampled.")] = 200_000
+    missing: Missing = None
+
+    def stated(self) -> str | None:
+        """The first option that is only for training and has been stated."""
+        usual = Training()
+        return next(
+            (f"--{name}" for name in _ONLY_TRAINING if (getattr(self, name) or None) != getattr(usual, name)), None
+        )
+
+    def read(self, data: Path, seed: int) -> "TrainingRows":
+        """The rows to train on."""
+        from anyfill.tables.cli_values import read_columns, require_recipe
+        from anyfill.tables.file_model import TrainingRows
+
+        columns = read_columns(self.column or [])
+        require_recipe(self.recipe)
+        return TrainingRows.of(data, columns, rows=self.rows, missing=self.missing or (), seed=seed)
+
+
+_ONLY_TRAINING = ("recipe", "column", "steps", "rows")
 
 
 def register(app: typer.Typer) -> None:
@@ -54,17 +83,14 @@ def register(app: typer.Typer) -> None:
         (sample, "Draw new rows."),
         (report, "A page about a table, its holes and the model."),
     ):
-        app.command(name=command.__name__.rstrip("_"), short_help=short)(command)
+        app.command(name=command.__name__.rstrip("_"), short_help=short)(grouped(command))
 
 
 def fit(
+    *,
     data: DataFile,
     output: Annotated[Path, Option("-o", "--output", help="Folder for the model; an earlier one is replaced.")],
-    recipe: Recipe = "auto",
-    column: Columns = None,
-    steps: Steps = None,
-    rows: MaxRows = TRAINING_ROWS,
-    missing: Missing = None,
+    training: Training,
     unknown: Annotated[
         Unknown, Option(help="What happens later to values that training never saw: an error, or they are missing.")
     ] = Unknown.error,
@@ -79,30 +105,27 @@ def fit(
     to the model and never asked.
     """
     from anyfill.interface.output import require_place
-    from anyfill.tables.cli_values import read_columns, require_recipe
-    from anyfill.tables.file_model import TrainingRows
 
-    columns = read_columns(column or [])
-    require_recipe(recipe)
     require_place(output)
-    training = TrainingRows.of(data, columns, rows=rows, missing=missing or (), seed=seed)
-    _describe(training, err=False)
-    settings = {"recipe": recipe, "steps": steps, "random_state": seed, "unknown": unknown.value}
-    training.fit(**settings, reference_rows=reference_rows).save(output)
+    read = training.read(data, seed)
+    _describe(read, err=False)
+    settings = {"recipe": training.recipe, "steps": training.steps, "random_state": seed, "unknown": unknown.value}
+    read.fit(**settings, reference_rows=reference_rows).save(output)
     count = f"{reference_rows} rows" if reference_rows != 1 else "1 row"
     kept = f", with up to {count} of the table (--reference-rows 0: none)" if reference_rows else ""
     typer.echo(f"model saved in {output}{kept}")
 
 
-def _describe(training: Any, *, err: bool) -> None:
+def _describe(read: "TrainingRows", *, err: bool) -> None:
     """What is trained on, on stdout or stderr, and what may be a mistake in it."""
-    typer.echo(f"{training.heading}\n", err=err)
-    typer.echo(f"{training.table.describe()}\n", err=err)
-    for name in training.row_numbers():
+    typer.echo(f"{read.heading}\n", err=err)
+    typer.echo(f"{read.table.describe()}\n", err=err)
+    for name in read.row_numbers():
         typer.echo(f"column {name!r} looks like a row number: --column {name}=ignore leaves it alone", err=True)
 
 
 def fill(
+    *,
     sources: Annotated[
         list[Path], Argument(metavar="[MODEL] DATA", help="Folder of a model (left out: one is trained), table.")
     ],
@@ -119,11 +142,7 @@ def fill(
     workers: Annotated[int | None, Option(min=1, help="How many at a time; by default one for each core.")] = None,
     chunk: Annotated[int, Option(min=1, help="Rows in memory at a time, for each worker.")] = 8192,
     address: Annotated[str | None, Option(help="Address of a running Dask or Ray cluster.")] = None,
-    recipe: Recipe = "auto",
-    column: Columns = None,
-    steps: Steps = None,
-    rows: MaxRows = TRAINING_ROWS,
-    missing: Missing = None,
+    training: Training,
     seed: Seed = 0,
 ) -> None:
     """Fill the holes of a table: anyfill fill MODEL DATA -o FILLED, or without MODEL to train one first.
@@ -134,13 +153,9 @@ def fill(
 
     --recipe, --column, --steps and --rows are for training, when no MODEL is given.
     """
-    from dataclasses import replace
-
     from anyfill.checks import refuse
-    from anyfill.tables.cli_values import read_columns, require_recipe, require_target
+    from anyfill.tables.cli_values import require_target
     from anyfill.tables.engines import require_engine
-    from anyfill.tables.file_model import TrainingRows
-    from anyfill.tables.files import names_of
     from anyfill.tables.filling import PartFiller, fill_file, numbers_with_holes
 
     *folder, data = sources
@@ -148,27 +163,22 @@ def fill(
         raise refuse("arguments", expected="MODEL and DATA, or DATA alone", got=len(sources))
     if folder and folder[0].is_file() and data.is_dir():
         raise refuse("arguments", expected="the folder of the model first, MODEL DATA", got="the table first")
-    training = {"--recipe": recipe != "auto", "--column": column, "--steps": steps, "--rows": rows != TRAINING_ROWS}
-    for option, value in training.items():
-        if folder and value:
-            raise refuse(option, expected="none beside a MODEL, which is trained already", got="one")
+    if folder and (stated := training.stated()):
+        raise refuse(stated, expected="none beside a MODEL, which is trained already", got="one")
     require_engine(engine.value, address)
     # What is wanted is checked before anything is trained.
     place = str(folder[0].resolve()) if folder else ""
-    filler = PartFiller(place, statistic.value, draws, intervals, seed=seed, missing=tuple(missing or ()))
+    filler = PartFiller(place, statistic.value, draws, intervals, seed=seed, missing=tuple(training.missing or ()))
     require_target(output)
     if not folder:
         if data.is_dir():
             raise refuse("arguments", expected="MODEL and DATA, or DATA alone", got=f"the folder {data} alone")
-        columns = read_columns(column or [])
-        require_recipe(recipe)
-        filler.require_free(names_of(data))
-        read = TrainingRows.of(data, columns, rows=rows, missing=missing or (), seed=seed)
+        read = training.read(data, seed)
         filler.require_free(read.table.names, numbers_with_holes(read.table))
         _describe(read, err=True)
         # Rare values that the sample for training did not hold are missing.
-        model = read.fit(recipe=recipe, steps=steps, random_state=seed, unknown="missing")
-        filler = replace(filler, model=model)
+        settings = {"recipe": training.recipe, "steps": training.steps, "random_state": seed, "unknown": "missing"}
+        filler = replace(filler, model=read.fit(**settings))
     count, cells = fill_file(filler, data, output, engine=engine.value, workers=workers, chunk=chunk, address=address)
     what = f"{cells:,} cells of {count:,} rows filled" + (f", {draws} times" if draws else "")
     typer.echo(f"{what}: {output}")

@@ -115,7 +115,7 @@ class Factors(NamedTuple):
     noise: Tensor
 
 
-_Gaussians = TypeVar("_Gaussians", Joint, Factors)
+_Gaussians = TypeVar("_Gaussians", bound=Joint | Factors)
 
 
 def take(joint: _Gaussians, which: Tensor | slice) -> _Gaussians:

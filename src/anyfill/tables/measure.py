@@ -140,7 +140,7 @@ def next_features(
         raise refuse("min_gain", expected="a number of nats", got=repr(min_gain))
     x, known = filler.given(Rows(rows.x, rows.present & ~goal))
     wanted, free = goal.to(x.device).expand(x.shape), open_cells(table, known)
-    standing = Standing(torch.where(known, x, 0.0), known, free & ~wanted, wanted, x)
+    standing = Standing.of(Rows(x, known), known, free & ~wanted, wanted)
     with threads(1):
         found, calibrated = _estimates(filler, standing, samples, seed, reference)
     is_open = standing.candidate.cpu().numpy()

@@ -39,8 +39,7 @@ from anyfill.questions.question import Question
 from anyfill.samplers import CachedChain, Draw, beam_search, can_search, watch
 from anyfill.text.alphabet import Sheet
 from anyfill.text.blanks import Lengths
-from anyfill.text.model import TextModel
-from anyfill.text.sampling import ROWS, SamplingOptions
+from anyfill.text.model import ROWS, SamplingOptions, TextModel
 from anyfill.text.windows import BlankRow, BlankWindow
 
 MAX_COMBINATIONS = 64

@@ -17,7 +17,7 @@ from anyfill.text.settings import Settings
 
 
 class Sampler(StrEnum):
-    """A way to draw; see ``anyfill.text.sampling``."""
+    """A way to draw; see ``anyfill.text.model``."""
 
     exact = "exact"
     speculative = "speculative"

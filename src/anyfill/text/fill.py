@@ -22,8 +22,7 @@ from anyfill.checks import refuse, require_count
 from anyfill.text.alphabet import Sheet, sheet_of
 from anyfill.text.blanks import Template
 from anyfill.text.candidates import Candidate, Tried, candidates
-from anyfill.text.model import TextModel
-from anyfill.text.sampling import SamplingOptions
+from anyfill.text.model import SamplingOptions, TextModel
 from anyfill.text.windows import blank_groups, blank_window, text_log_prob
 
 

@@ -19,8 +19,7 @@ from anyfill.checks import refuse, require_count
 from anyfill.questions.question import Question
 from anyfill.samplers import watch
 from anyfill.text.alphabet import decode, encode_prompt, plain
-from anyfill.text.model import TextModel
-from anyfill.text.sampling import ROWS, SamplingOptions
+from anyfill.text.model import ROWS, SamplingOptions, TextModel
 from anyfill.text.vocabularies import Pieces, Words
 
 LENGTH = 200

@@ -38,9 +38,8 @@ from anyfill.questions.question import Order, Question, chain_rank
 from anyfill.questions.supported import step_factorization
 from anyfill.text.alphabet import is_folded, plain
 from anyfill.text.encoding import MAX_LINE
-from anyfill.text.model import TextModel
+from anyfill.text.model import TextModel, trained_for
 from anyfill.text.reading import Source
-from anyfill.text.sampling import trained_for
 from anyfill.text.vocabulary import Characters, Vocabulary, as_text8
 from anyfill.text.windows import TextWindow, rows_of, text_windows
 

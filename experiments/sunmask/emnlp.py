@@ -1,0 +1,302 @@
+"""EMNLP2017 News: SUNMASK, SUNDAE, one-pass and left-to-right, quality against variety (SUNMASK's Figure 2).
+
+The training set of this benchmark (270,000 sentences) is not to be had: public mirrors keep its validation and test
+files, 10,000 sentences each. So 9,000 sentences of the validation file train, its last 1,000 choose the weights, and
+the test file is the references. THIS IS ANOTHER, DATA-POOR TASK: a thirtieth of the text, 5,544 words of which 294 are
+seen once. Every model learns its sentences by heart sooner or later. Phrases taken from them are good text and raise
+BLEU against the test file, but many samples take the same ones, which raises Self-BLEU. The published points (models of
+the whole training set) are drawn for orientation and cannot be compared with ours; our models can, with each other.
+
+    train    one model: DIR/RECIPE (16-bit weights), RECIPE.train.json, RECIPE.N.log.jsonl
+    draw     DIR/LABEL.T.txt.gz for each temperature T, coarse ones first; a line each in DIR/LABEL.draws.jsonl;
+             for left_to_right and one_pass first the exact bits per word of the test file, in DIR/LABEL.bits.json.
+             Recipes chain1, chain2, chain3 are Markov chains, which need no training
+    grade    BLEU-2 … 5 against the test file, Self-BLEU-2 … 5, and how much was copied: DIR/grades.json
+    report   results/sunmask/emnlp.json and .png; Self-BLEU depends on the number of sentences, so only files of
+             one number are shown together
+
+BLEU and Self-BLEU are those of GansFallingShort (``anyfill.text.bleu``). With temperature t a word's
+probability is p^(1/t). SUNMASK and SUNDAE sample in 2 · 52 passes (their authors: 20 · 52, up to 1,000).
+
+Tiny data are learned in a few epochs, and a learning rate that falls to nothing at the right moment is worth more than
+the best weights of a run that goes too far. So a model may be trained several times, for longer and longer (--steps);
+the weights with the best validation loss are kept. --seconds is the time for all of it, compiling not counted.
+
+    python -m experiments.sunmask.emnlp train --recipe sunmask --seconds 180 --out runs/emnlp
+    python -m experiments.sunmask.emnlp draw --recipe sunmask --sentences 10000 --out runs/emnlp
+    python -m experiments.sunmask.emnlp grade --out runs/emnlp
+    python -m experiments.sunmask.emnlp report --out runs/emnlp
+"""
+
+import argparse
+import gzip
+import json
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from anyfill.model import Model
+from anyfill.samplers import Draw
+from anyfill.text.recipes import TEXT_SIZES, text_objective
+from anyfill.text.vocabularies import vocabulary_notes, vocabulary_of
+from anyfill.training import DivergedError, FitOptions, JsonLines, fit, load_model, load_notes, save_model
+from benchmarks.common import environment
+from experiments.common import data_folder
+from experiments.sunmask import emnlp_common as news
+from experiments.sunmask import emnlp_plot
+from experiments.sunmask.emnlp_grade import grade, report
+
+STEPS: dict[str, tuple[int, ...]] = {"left_to_right": (600, 1200, 2400), "one_pass": (2000, 6000)}
+"""Runs of a training; the others are trained once, as long as the time allows: their questions never repeat."""
+TEMPERATURES = (0.4, 0.55, 0.7, 0.8, 0.9, 1.0)
+
+
+def wait_for(lock: Path | None) -> None:
+    """Until no one holds this lock exclusively; it is not kept."""
+    if lock is not None:
+        import fcntl
+
+        with lock.open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)
+
+
+def told(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The arguments that matter, without paths."""
+    return {name: value for name, value in vars(arguments).items() if not isinstance(value, Path) and name != "run"}
+
+
+def train(arguments: argparse.Namespace) -> None:
+    """Train one model, several times if it says so, and keep the best."""
+    recipe, out = arguments.recipe, arguments.out
+    record = out / f"{recipe}.train.json"
+    if record.exists():
+        print(f"{recipe}: trained already")
+        return
+    out.mkdir(parents=True, exist_ok=True)
+    device = torch.device(arguments.device)
+    corpus = news.load_news(arguments.data)
+    vocabulary = news.vocabulary_for(recipe, corpus.words)
+    rows = news.rows_for(recipe, corpus.train, corpus.words)
+    valid = news.rows_for(recipe, news.without_unknown(corpus.valid, corpus.words), corpus.words)
+    objective = text_objective(recipe, news.LENGTH)
+    options = FitOptions(
+        steps=10**9,
+        batch_size=arguments.batch,
+        learning_rate=arguments.rate,
+        warmup_steps=100,
+        optimizer=arguments.optimizer,
+        betas=(0.9, 0.95),
+        weight_decay=arguments.weight_decay,
+        ema=arguments.ema,
+        precision="bf16-mixed" if device.type == "cuda" else "32-true",
+        compile=device.type == "cuda",
+        report_every=50,
+        validate_every=arguments.validate_every,
+        save_every=10**9,
+        seed=arguments.seed,
+        device=device.type,
+    )
+
+    def fresh() -> Model:
+        size, dropout = arguments.size, arguments.dropout
+        return news.made(recipe, vocabulary.size, size=size, dropout=dropout, seed=arguments.seed)
+
+    if options.compile:  # a throw-away model first, so that the clock measures training alone
+        fit(fresh(), rows, objective, replace(options, steps=3), validation=valid)
+    wait_for(arguments.after)
+    runs: list[dict[str, Any]] = []
+    spent = 0.0
+    for number, steps in enumerate(arguments.steps or STEPS.get(recipe, (10**9,))):
+        left = arguments.seconds - spent
+        if runs and left < 0.1 * arguments.seconds:
+            break
+        model = fresh()
+        log = out / f"{recipe}.{number}.log.jsonl"
+        log.unlink(missing_ok=True)
+        started = time.monotonic()
+        timed = replace(options, steps=steps, seconds=left)
+        try:
+            done = fit(model, rows, objective, timed, validation=valid, metrics=[JsonLines(log)])
+        except DivergedError as error:
+            if not runs:
+                raise
+            print(f"{recipe}: {error}", flush=True)  # the runs before it count
+            break
+        spent += time.monotonic() - started
+        runs.append({"max_steps": steps, **asdict(replace(done, folder=None))})
+        best = min(run["best_validation_loss"] for run in runs)
+        if done.best_validation_loss == best:
+            save_model(model.cpu().half(), out / recipe, notes=vocabulary_notes(vocabulary))
+        print(
+            f"{recipe}: {done.steps} steps in {done.seconds:.0f} s, best {done.best_validation_loss:.2f} nats a row",
+            flush=True,
+        )
+    news.write_json(
+        record,
+        {
+            "arguments": told(arguments),
+            "options": asdict(options),
+            "parameters": sum(weights.numel() for weights in fresh().parameters()),
+            "sentences": {"train": len(rows), "validation": len(valid)},
+            "codes": vocabulary.size,
+            "runs": runs,
+            "environment": environment(device),
+        },
+    )
+
+
+def coarse_first(temperatures: Sequence[float]) -> list[float]:
+    """The ends, the middle, then the middles of what is left: whoever is cut off has a curve all the same."""
+    rising = sorted(set(temperatures))
+    order, gaps = [rising[-1], rising[0]], [(0, len(rising) - 1)]
+    while gaps:
+        low, high = gaps.pop(0)
+        if high - low > 1:
+            middle = (low + high) // 2
+            order.append(rising[middle])
+            gaps += [(low, middle), (middle, high)]
+    return list(dict.fromkeys(order))
+
+
+def draw(arguments: argparse.Namespace) -> None:
+    """Sentences at each temperature."""
+    label, out = arguments.label or arguments.recipe, arguments.out
+    out.mkdir(parents=True, exist_ok=True)
+    corpus = news.load_news(arguments.data)
+    wanted = {name: getattr(arguments, name) for name in ("recipe", "sentences", "typical", "top_k", "seed")}
+    wanted["rounds"] = arguments.rounds if arguments.recipe in news.DENOISERS else None
+    sampler = None if arguments.recipe in news.MARKOV else Sampler(arguments, corpus)
+    wait_for(arguments.after)
+    if sampler is not None and arguments.recipe in news.CHAINS:
+        write_bits(out, label, sampler, corpus, arguments.bits)
+    lines = out / f"{label}.draws.jsonl"
+    for temperature in coarse_first(arguments.temperatures):
+        name = f"{label}.{temperature:g}.txt.gz"
+        settings = {**wanted, "temperature": temperature}
+        if any(settings.items() <= one.items() for one in news.recorded(lines)) and (out / name).exists():
+            continue
+        started = time.perf_counter()
+        if sampler is None:
+            words = (None, *corpus.words.words)
+            coded = [corpus.words.encode(" ".join(sentence)).tolist() for sentence in corpus.train]
+            chain = emnlp_plot.Chain(coded, int(arguments.recipe[-1]))
+            found = chain.draw(arguments.sentences, temperature, arguments.seed, longest=news.LENGTH - 1)
+            texts, passes = [" ".join(str(words[code]) for code in codes) for codes in found], 0
+        else:
+            texts, passes = sampler.draw(temperature)
+        text = "".join(line + "\n" for line in texts)
+        news.write_whole(out / name, gzip.compress(text.encode(), mtime=0))
+        line = {
+            "label": label,
+            **settings,
+            "file": name,
+            "passes": passes,
+            "rows_together": 0 if sampler is None else sampler.together,
+            "seconds": time.perf_counter() - started,
+            "environment": environment(arguments.device),
+        }
+        with lines.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+        print(f"{label} at {temperature:g}: {len(texts)} sentences in {line['seconds']:.1f} s", flush=True)
+
+
+class Sampler:
+    """Draws texts from the model of a recipe, in batches of one size."""
+
+    def __init__(self, arguments: argparse.Namespace, corpus: news.News) -> None:
+        self.recipe, self.count, self.seed = arguments.recipe, arguments.sentences, arguments.seed
+        self.device = torch.device(arguments.device)
+        folder = (arguments.models or arguments.out) / self.recipe
+        self.model = load_model(folder).float().to(self.device)
+        self.vocabulary = vocabulary_of(load_notes(folder), folder.name)
+        most = arguments.batch or (2500 if self.device.type == "cuda" else 250)
+        self.together = math.ceil(self.count / math.ceil(self.count / most))
+        self.lengths = torch.tensor([len(sentence) for sentence in corpus.train], device=self.device)
+        self.draw_as = Draw(typical=arguments.typical, top_k=arguments.top_k)
+        self.rounds = arguments.rounds
+        if self.recipe in news.DENOISERS and self.device.type == "cuda" and not arguments.no_compile:
+            self.model.network.compile_parts()
+            self._batch(1.0, 2, torch.Generator(self.device).manual_seed(0))
+
+    def draw(self, temperature: float) -> tuple[list[str], int]:
+        """The texts, and the passes made for all of them."""
+        generator = torch.Generator(self.device).manual_seed(self.seed)
+        texts: list[str] = []
+        total = 0
+        while len(texts) < self.count:
+            codes, passes = self._batch(temperature, self.rounds, generator)
+            texts += [self.vocabulary.decode(row) for row in codes]
+            total += passes
+        return texts[: self.count], total
+
+    def _batch(self, temperature: float, rounds: int, generator: torch.Generator) -> tuple[list[torch.Tensor], int]:
+        lengths = news.drawn_lengths(self.lengths, self.together, generator=generator)
+        setting = news.Setting(replace(self.draw_as, temperature=temperature), rounds)
+        return news.draw_codes(self.model, self.recipe, setting, lengths, generator=generator)
+
+
+def write_bits(out: Path, label: str, sampler: Sampler, corpus: news.News, most: int) -> None:
+    """Exact bits per word of the test sentences without unknown words, the first ``most`` of them, in 32 bits."""
+    path = out / f"{label}.bits.json"
+    if path.exists() or most < 1:
+        return
+    known = news.without_unknown(corpus.test, corpus.words)
+    rows = news.rows_of(known[:most], sampler.vocabulary).to(sampler.device)
+    found = news.bits_per_word(sampler.model, rows)
+    left = {"without_unknown": len(known), "of": len(corpus.test)}
+    news.write_json(path, {**found, **left, "environment": environment(sampler.device)})
+    print(f"{label}: {found['bits_per_word']:.3f} bits per word of the test file ({found['kind']})", flush=True)
+
+
+def main() -> None:
+    """One of the commands above."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    made: dict[str, argparse.ArgumentParser] = {}
+    for run in (train, draw, grade, report):
+        made[run.__name__] = one = commands.add_parser(run.__name__, help=run.__doc__)
+        one.set_defaults(run=run)
+        one.add_argument("--out", type=Path, required=True, help="models, sentences and grades")
+        if run is not report:
+            one.add_argument("--data", type=Path, default=data_folder())
+        if run in (train, draw):
+            one.add_argument("--recipe", required=True, choices=[*news.RECIPES, *(news.MARKOV if run is draw else ())])
+            one.add_argument("--seed", type=int, default=0)
+            one.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+            one.add_argument("--after", type=Path, help="a lock file: begin when nobody holds it (compiled before)")
+    one = made["train"]
+    one.add_argument("--seconds", type=float, default=180.0, help="for all runs together")
+    one.add_argument("--steps", type=int, nargs="+", help="one run of at most so many steps each")
+    one.add_argument("--size", default="6M", choices=list(TEXT_SIZES))
+    one.add_argument("--dropout", type=float, default=0.3)
+    one.add_argument("--batch", type=int, default=128)
+    one.add_argument("--rate", type=float, default=2e-3)
+    one.add_argument("--optimizer", default="muon", choices=["muon", "adamw"])
+    one.add_argument("--weight-decay", type=float, default=0.1)
+    one.add_argument("--ema", type=float)
+    one.add_argument("--validate-every", type=int, default=100)
+    one = made["draw"]
+    one.add_argument("--models", type=Path, help="where the models are, if not in --out")
+    one.add_argument("--label", help="name of the curve and its files; the recipe if not said")
+    one.add_argument("--temperatures", type=float, nargs="+", default=list(TEMPERATURES))
+    one.add_argument("--sentences", type=int, default=10_000)
+    one.add_argument("--rounds", type=int, default=2 * news.LENGTH, help="passes of SUNMASK and SUNDAE")
+    one.add_argument("--typical", type=float, help="SUNMASK, SUNDAE: mass of typical words (a sort each pass: slow)")
+    one.add_argument("--top-k", type=int, help="likewise, the most probable words")
+    one.add_argument("--batch", type=int, help="rows at once; 2,500 on a GPU")
+    one.add_argument("--bits", type=int, default=10**9 if torch.cuda.is_available() else 500, help="sentences scored")
+    one.add_argument("--no-compile", action="store_true")
+    made["grade"].add_argument("--first", type=int, help="grade only so many sentences of each file")
+    made["report"].add_argument("--sentences", type=int, help="files of which number; the number of most files")
+    made["report"].add_argument("--name", default="sunmask/emnlp")
+    arguments = parser.parse_args()
+    arguments.run(arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,231 @@
+"""Train SUNMASK, SUNDAE and Coconet on chorales, and draw from each by every variant of its sampler.
+
+    smc      SUNMASK, attentional U-Net over time        variants of Table 2: A = active balance, T = typical, N = noise
+    smt      SUNMASK, transformer                        the same
+    sd       SUNDAE, the U-Net of smc                    A and T
+    coconet  Coconet                                     its own schedule, and SUNMASK's
+
+Trains on the JSB train part (all 12 transpositions, crops of 8 bars at whole bars), stops by the valid part, and writes
+    samples.npz   one array for each variant, int16 (200, 4, 128), MIDI numbers, unselected
+    run.json      options, losses, seconds, and for Coconet nats per note on the valid part
+    model/        the model with 16-bit weights
+
+A variant with the suffix ``keep`` rewrites only what is not trusted (``Rewrite.keep_trusted``); the paper rewrites all.
+
+Nats per note of Coconet, the one model here with a likelihood: every note given those before it in an order; with K
+orders drawn, ``ensemble`` is -log of the probability averaged over the orders, note by note, as Coconet's evaluator
+does with K = 5, and ``single`` the mean over orders of -log. Orders: ``random``, or ``chronological`` with the voices
+of each step shuffled.
+
+    python -m experiments.sunmask.models --model smc --seconds 240 --out results/sunmask_smc
+"""
+
+import argparse
+import json
+import math
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from anyfill.model import Model
+from anyfill.music.chorale import CODES, VOICES, pitches_of
+from anyfill.music.files import read_jsb
+from anyfill.music.training import Crops
+from anyfill.objectives.masked import MaskedLoss
+from anyfill.questions import Question
+from anyfill.recipes import coconet, sundae, sunmask
+from anyfill.rows import Rows
+from anyfill.samplers import Draw, Policy, sample
+from anyfill.samplers.annealed import Anneal
+from anyfill.training import FitOptions, fit_steps, save_model
+from benchmarks.common import environment
+from experiments.common import data_folder
+
+BATCH = {"smc": 64, "smt": 64, "sd": 64, "coconet": 32}
+RATE = {"smc": 5e-4, "smt": 1e-3, "sd": 5e-4, "coconet": 1e-3}
+
+
+def made(name: str, crop: int, *, width: int | None, depth: int | None, dropout: float | None, seed: int) -> Model:
+    """An untrained model; what is None is as the recipe has it."""
+    asked = {"width": width, "repeats" if name == "smc" else "depth": depth, "dropout": dropout}
+    options: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
+    if name == "smc":
+        return sunmask.model(CODES, (crop, len(VOICES)), seed=seed, **options)
+    if name == "smt":
+        return sunmask.transformer_model(CODES, (crop, len(VOICES)), seed=seed, **options)
+    options.pop("depth" if name == "sd" else "dropout", None)
+    return (sundae if name == "sd" else coconet).model(CODES, (crop, len(VOICES)), seed=seed, **options)
+
+
+def objective_of(name: str, variables: int, *, redraw_given: bool) -> MaskedLoss:
+    """What it is trained by."""
+    if name == "coconet":
+        return coconet.objective(variables)
+    return sundae.objective(variables) if name == "sd" else sunmask.objective(variables, redraw_given=redraw_given)
+
+
+def samplers_of(name: str, rounds: int) -> dict[str, tuple[Policy, Draw]]:
+    """Every variant, by name."""
+    if name == "coconet":
+        own, draw = coconet.sampler(rounds)
+        return {"own": (own, draw), "sunmask": (replace(own, schedule=Anneal()), draw)}
+    if name == "sd":
+        return {letters or "plain": sundae.sampler(letters, rounds=rounds) for letters in sundae.VARIANTS}
+    found: dict[str, tuple[Policy, Draw]] = {}
+    for letters in sunmask.VARIANTS:
+        policy, draw = sunmask.sampler(letters, voices=len(VOICES), rounds=rounds)
+        found[letters or "plain"] = policy, draw
+        found[f"{letters or 'plain'}-keep"] = replace(policy, keep_trusted=True), draw
+    return found
+
+
+def half_precision(device: str) -> Any:
+    """Networks in bf16 on a GPU."""
+    return torch.autocast("cuda", torch.bfloat16) if device == "cuda" else nullcontext()
+
+
+def drawn(model: Model, count: int, policy: Policy, draw: Draw, *, device: str, seed: int) -> np.ndarray:
+    """int16 (count, 4, T) MIDI numbers, unselected; all rows at once."""
+    generator = torch.Generator(device=device).manual_seed(seed)
+    x = torch.zeros(count, model.variables, dtype=torch.int64, device=device)
+    everything = torch.ones_like(x, dtype=torch.bool)
+    with half_precision(device):
+        rows = sample(model, x, Question(~everything, everything), policy=policy, draw=draw, generator=generator).x
+    return np.stack([pitches_of(row) for row in rows])
+
+
+def nats_per_note(
+    model: Model, rows: Rows, *, orders: int, chronological: bool, device: str, seed: int = 1, together: int = 256
+) -> dict[str, float]:
+    """Mean over present notes of -log p(note | those before it), see above."""
+    generator = torch.Generator(device=device).manual_seed(seed)
+    count = len(rows)
+    x, present = rows.x.to(device).repeat(orders, 1), rows.present.to(device).repeat(orders, 1)
+    key = torch.rand(x.shape, generator=generator, device=device, dtype=torch.float64)
+    if chronological:
+        key = key + torch.arange(x.shape[1], device=device) // len(VOICES)
+    rank = torch.where(present, key, torch.inf).argsort(1).argsort(1)
+    nats = torch.zeros(x.shape, dtype=torch.float64, device=device)
+    with model.evaluating(), half_precision(device):
+        for start in range(0, len(x), together):
+            part = slice(start, start + together)
+            for step in range(int(present[part].sum(1).max())):
+                known = present[part] & (rank[part] < step)
+                now = present[part] & (rank[part] == step)
+                nats[part] += torch.where(now, -model.marginals(x[part], known).log_prob(x[part]).double(), 0.0)
+    nats = nats.view(orders, count, -1)
+    there = present[:count]
+    averaged = math.log(orders) - (-nats).logsumexp(0)
+    return {"ensemble": float(averaged[there].mean()), "single": float(nats[:, there].mean())}
+
+
+def main() -> None:
+    """Train, measure, sample, write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, choices=list(BATCH))
+    parser.add_argument("--data", type=Path, default=data_folder())
+    parser.add_argument("--parts", nargs="+", default=["train"], choices=["train", "valid"])
+    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--batch", type=int)
+    parser.add_argument("--width", type=int)
+    parser.add_argument("--depth", type=int, help="layers; for smc, residual blocks of a level")
+    parser.add_argument("--dropout", type=float)
+    parser.add_argument("--weight-decay", type=float, default=0.1)
+    parser.add_argument("--learning-rate", type=float)
+    parser.add_argument("--redraw-given", action="store_true", help="smc, smt: unroll as the released code does")
+    parser.add_argument("--ema", type=float, default=0.999)
+    parser.add_argument("--stride", type=int, default=16)
+    parser.add_argument("--crop", type=int, default=128, help="steps of a piece, in training and in samples")
+    parser.add_argument("--samples", type=int, default=200)
+    parser.add_argument("--rounds", type=int, help="sampling steps; 1024, or as many as there are cells for coconet")
+    parser.add_argument("--variants", nargs="+", help="some of them; by default all")
+    parser.add_argument("--orders", type=int, default=5)
+    parser.add_argument("--nll-rows", type=int, default=50, help="windows of the valid part that are scored")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--no-compile", action="store_true")
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
+
+    device, name, crop = arguments.device, arguments.model, arguments.crop
+    path = arguments.data / "jsb_chorales" / "jsb16_train_valid.json"
+    pieces = [piece for part in arguments.parts for piece in read_jsb(path, part)]
+    source = Crops(pieces, crop, stride=arguments.stride).to(device)
+    valid = Crops(read_jsb(path, "valid"), crop, stride=crop, transpositions=(0,)).rows()
+    model = made(
+        name, crop, width=arguments.width, depth=arguments.depth, dropout=arguments.dropout, seed=arguments.seed
+    )
+    objective = objective_of(name, model.variables, redraw_given=arguments.redraw_given)
+    samplers = samplers_of(name, arguments.rounds or (model.variables if name == "coconet" else 1024))
+    unknown = set(arguments.variants or ()) - set(samplers)
+    if unknown:
+        parser.error(f"--variants: expected some of {', '.join(samplers)}, got {', '.join(sorted(unknown))}")
+    options = FitOptions(
+        steps=arguments.steps,
+        seconds=arguments.seconds,
+        batch_size=arguments.batch or BATCH[name],
+        learning_rate=arguments.learning_rate or RATE[name],
+        weight_decay=arguments.weight_decay,
+        ema=arguments.ema,
+        precision="bf16-mixed" if device == "cuda" else "32-true",
+        compile=device == "cuda" and not arguments.no_compile and hasattr(model.network, "compile_parts"),
+        report_every=100,
+        validate_every=500,
+        seed=arguments.seed,
+        device=device,
+    )
+    stopping = None if "valid" in arguments.parts else valid
+    if stopping is None:
+        options = replace(options, validate_every=10**9)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    log: list[dict[str, Any]] = []
+    start = time.perf_counter()
+    with torch.random.fork_rng(devices=[]):
+        for report in fit_steps(model, source, objective, options, validation=stopping):
+            line = {"step": report.step, "loss": report.loss, "seconds": time.perf_counter() - start}
+            if report.validation_loss is not None:
+                line["validation"] = report.validation_loss
+            log.append(line)
+            if report.validation_loss is not None or len(log) % 10 == 0:
+                print(json.dumps(line), flush=True)
+    model.to(device).eval()
+    found: dict[str, Any] = {
+        "parameters": sum(weights.numel() for weights in model.parameters()),
+        "training_seconds": time.perf_counter() - start,
+    }
+    if name == "coconet" and arguments.nll_rows:
+        scored = Rows(valid.x[: arguments.nll_rows], valid.present[: arguments.nll_rows])
+        for chronological in (False, True):
+            nats = nats_per_note(model, scored, orders=arguments.orders, chronological=chronological, device=device)
+            found["chronological" if chronological else "random"] = nats
+        found["scored_windows"] = len(scored)
+    print(json.dumps(found), flush=True)
+    each: dict[str, np.ndarray] = {}
+    seconds: dict[str, float] = {}
+    for variant, (policy, draw) in samplers.items():
+        if arguments.samples and (not arguments.variants or variant in arguments.variants):
+            begun = time.perf_counter()
+            each[variant] = drawn(model, arguments.samples, policy, draw, device=device, seed=arguments.seed)
+            seconds[variant] = time.perf_counter() - begun
+            print(json.dumps({"variant": variant, "seconds": seconds[variant]}), flush=True)
+    np.savez_compressed(arguments.out / "samples.npz", **each)
+    shown = {key: value for key, value in vars(arguments).items() if key not in ("data", "out")}
+    record = {
+        "arguments": shown,
+        "valid": found,
+        "sampling_seconds": seconds,
+        "log": log,
+        "environment": environment(device),
+    }
+    (arguments.out / "run.json").write_text(json.dumps(record, indent=1) + "\n")
+    save_model(model.cpu().half(), arguments.out / "model", notes={"made_by": "experiments/sunmask/models.py"})
+
+
+if __name__ == "__main__":
+    main()

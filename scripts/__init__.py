@@ -1,0 +1,1 @@
+"""What the repository makes or counts by script."""
