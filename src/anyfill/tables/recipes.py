@@ -111,11 +111,16 @@ def fit_recipe(
         steps: the most optimizer steps; by default by the number of rows.
         device: "cpu", "cuda" or "auto".
     """
-    if name not in RECIPES:
-        raise refuse("recipe", expected=f"one of {', '.join(NAMES)}", got=repr(name))
+    require_recipe(name)
     if steps is not None:
         require_count("steps", steps)
     return RECIPES[name](Task(table, rows, seed, steps, device))
+
+
+def require_recipe(name: str, said: str = "recipe") -> None:
+    """ValueError if there is no recipe of this name."""
+    if name not in RECIPES:
+        raise refuse(said, expected=f"one of {', '.join(NAMES)}", got=repr(name))
 
 
 class Task(NamedTuple):
