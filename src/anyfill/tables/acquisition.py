@@ -1,4 +1,17 @@
-"""Acquisition curves: how fast a prediction improves as variables are measured, and who measures best.
+"""Sequential acquisition of information (SAIA; EDDI, HH-VAEM, SFARM section 4.2): measure, predict, choose, measure.
+
+For every test row, from O = what is given (nothing by default):
+
+    record how well y is predicted from x_O;  j <- chooser;  O <- O + j, x_j its true value;  until all is known
+
+which makes d + 1 points for d measurable variables. A row stops early where its chooser answers -1, and its curve stays
+flat from there. A value that is missing in the data cannot be measured, so it is no candidate; nor is it ever given.
+
+Rows go through in one batch and each follows its own way, but they share the generator: what a row draws depends on
+which rows come with it. Chooser and metrics look at nothing else of the other rows; for a result of one row that
+repeats whatever its company, run it alone with its own seed.
+
+**Curves** say how fast a prediction improves as variables are measured, and who measures best.
 
 Of B rows after t = 0 … T measurements, with O what a row knows by then:
 
@@ -16,20 +29,6 @@ that is the squared error of the mean, and with more it does not read codes as q
 
 Two policies on the same rows are compared by the difference of their areas with a percentile bootstrap that resamples
 rows (the same for both) or, over repeated splits, whole splits. Few splits (below about ten) make that interval narrow.
-
-
-Sequential acquisition of information (SAIA; EDDI, HH-VAEM, SFARM section 4.2): measure, predict, choose, measure.
-
-For every test row, from O = what is given (nothing by default):
-
-    record how well y is predicted from x_O;  j <- chooser;  O <- O + j, x_j its true value;  until all is known
-
-which makes d + 1 points for d measurable variables. A row stops early where its chooser answers -1, and its curve stays
-flat from there. A value that is missing in the data cannot be measured, so it is no candidate; nor is it ever given.
-
-Rows go through in one batch and each follows its own way, but they share the generator: what a row draws depends on
-which rows come with it. Chooser and metrics look at nothing else of the other rows; for a result of one row that
-repeats whatever its company, run it alone with its own seed.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,18 @@
-"""The joint Gaussians that an ensemble's members start from: how many, of which shape, fitted without each fold.
+"""The default for tables: members that start from joint Gaussians, judged and weighed by cells they have not seen.
+
+    1  every present cell gets one of G folds at random; member m of each group leaves out fold m
+    2  for each group of members a joint Gaussian, fitted once per fold without it
+    3  all members learn together (``cross_fit``), a moving average of the weights is kept, and learning stops
+       when the cells that were left out are no longer answered better
+    4  for each variable a factor on its scales, and the weights of the groups and of the joints themselves in its pool,
+       are those that make its left-out cells most probable
+    5  the final answer starts every member from the joint of *all* cells
+
+So intervals are as wide as errors on cells that a member has not seen. Three things are of all cells nevertheless: the
+standardisation with its bins and spikes, the numbers of Gaussians and factors and that pull, and where EM begins for
+the joints of several Gaussians (it then makes 12 steps without the fold).
+
+**The joint Gaussians** that members start from: how many, of which shape, fitted without each fold.
 
 One Gaussian always: by factors where these predict held-out features better or the table is wide; on narrow tables also
 one or two mixtures of several Gaussians, drawn towards independence as far as that predicts held-out features better.
@@ -9,21 +23,6 @@ choice (rank, numbers of components, shrink) is that whose
 
 is least. The bound keeps one wild value from choosing alone. By squared error: the centers are what a network starts
 from; the shape around them it learns itself.
-
-
-The default for tables: members that start from joint Gaussians, judged and weighed by cells they have not seen.
-
-    1  every present cell gets one of G folds at random; member m of each group leaves out fold m
-    2  for each group of members a joint Gaussian, fitted once per fold without it (``starts``)
-    3  all members learn together (``cross_fit``), a moving average of the weights is kept, and learning stops
-       when the cells that were left out are no longer answered better
-    4  for each variable a factor on its scales, and the weights of the groups and of the joints themselves in its pool,
-       are those that make its left-out cells most probable
-    5  the final answer starts every member from the joint of *all* cells
-
-So intervals are as wide as errors on cells that a member has not seen. Three things are of all cells nevertheless: the
-standardisation with its bins and spikes, the numbers of Gaussians and factors and that pull, and where EM begins for
-the joints of several Gaussians (it then makes 12 steps without the fold).
 """
 
 import math

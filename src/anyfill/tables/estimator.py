@@ -1,17 +1,4 @@
-"""Rubin's rules: an estimate and its uncertainty from the same analysis of m filled tables.
-
-With estimates q_i and their variances u_i, i = 1 … m (Rubin 1987, section 3.1; Barnard & Rubin 1999),
-
-    estimate  q = mean q_i             within  W = mean u_i         between  B = sum (q_i - q)^2 / (m - 1)
-    total     T = W + (1 + 1/m) B      share of the total that is due to holes  λ = (1 + 1/m) B / T
-    degrees of freedom  v = (m - 1) / λ²; with v0 of the complete table also  v' = (v0 + 1) / (v0 + 3) · v0 (1 - λ),
-    then 1 / (1/v + 1/v')
-
-The rules assume draws from a posterior that knows its own uncertainty. Draws of one fitted model leave out how far the
-model itself may be off, so B, and with it T, is a little too small.
-
-
-``TableModel``: one model of a table with holes, as a scikit-learn estimator.
+"""``TableModel``: one model of a table with holes, as a scikit-learn estimator.
 
     model = TableModel().fit(frame)
     model.transform(frame)                          # every hole filled; type, dtypes and all other cells as they were
@@ -26,6 +13,18 @@ its own row. A row's answer depends on these values and its seed alone, not on t
 rows are computed in blocks of one size, on one thread (see ``anyfill.samplers.rowwise``).
 
 Columns are taken by position, as scikit-learn does, and must have the names and order of ``fit`` where they have names.
+
+**Rubin's rules** (``TableModel.pool``): an estimate and its uncertainty from the same analysis of m filled tables.
+
+With estimates q_i and their variances u_i, i = 1 … m (Rubin 1987, section 3.1; Barnard & Rubin 1999),
+
+    estimate  q = mean q_i             within  W = mean u_i         between  B = sum (q_i - q)^2 / (m - 1)
+    total     T = W + (1 + 1/m) B      share of the total that is due to holes  λ = (1 + 1/m) B / T
+    degrees of freedom  v = (m - 1) / λ²; with v0 of the complete table also  v' = (v0 + 1) / (v0 + 3) · v0 (1 - λ),
+    then 1 / (1/v + 1/v')
+
+The rules assume draws from a posterior that knows its own uncertainty. Draws of one fitted model leave out how far the
+model itself may be off, so B, and with it T, is a little too small.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,15 +1,4 @@
-"""Text files of cells between delimiters (CSV, TSV): every cell is read as the text it is, and written back as such.
-
-Nothing is guessed about cells: ``007`` stays ``007``, an empty cell is empty text. What is found out is the dialect:
-the delimiter (of ``, ; tab |`` the one that cuts the first lines into equally many cells, and into most of them), the
-ends of lines and a byte order mark, so that a file can be written like another. Text is UTF-8; another encoding is
-refused with the line, since a wrong guess would go unnoticed into the output.
-
-Arrow reads the cells, block by block. It says too little of what is wrong with a file, so after a failure the standard
-library's reader goes through the file once more to find the line.
-
-
-Tables in files: read as a whole, in parts or some rows of it; written in parts, as a whole or not at all.
+"""Tables in files: read as a whole, in parts or some rows of it; written in parts, as a whole or not at all.
 
     .csv .txt .csv.gz .txt.gz   text; the delimiter is found out        -> pandas, every cell as the text it is
     .tsv .tsv.gz                text between tabs                       -> the same
@@ -21,6 +10,16 @@ Tables in files: read as a whole, in parts or some rows of it; written in parts,
 gives every row a random key and keeps the rows with the smallest keys, in the order of the file: the same seed keeps
 the same rows, whatever the size of the parts. ``open_writer`` writes beside the target under another name, and renames
 at the very end: a run that fails, or is stopped, leaves the target as it was and nothing else behind.
+
+**Text.** Every cell between delimiters is read as the text it is, and written back as such.
+
+Nothing is guessed about cells: ``007`` stays ``007``, an empty cell is empty text. What is found out is the dialect:
+the delimiter (of ``, ; tab |`` the one that cuts the first lines into equally many cells, and into most of them), the
+ends of lines and a byte order mark, so that a file can be written like another. Text is UTF-8; another encoding is
+refused with the line, since a wrong guess would go unnoticed into the output.
+
+Arrow reads the cells, block by block. It says too little of what is wrong with a file, so after a failure the standard
+library's reader goes through the file once more to find the line.
 """
 
 import codecs

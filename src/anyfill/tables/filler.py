@@ -4,8 +4,7 @@
 rows (``empty_like``). Cells of Python objects have no dtype to follow, and whole numbers and booleans of numpy none
 that could be missing: such columns are what their values are.
 
-
-Asking a table's model about one row: what is likely, given some values, as plain values and as text.
+**Asking** is about one row: what is likely, given some values, as plain values and as text.
 """
 
 import re

@@ -1,4 +1,18 @@
-"""Who does the work: this process, further processes, Dask or Ray. All give the same results in the same order.
+"""Filling tables of any length: a pure function from a part of a table to the filled part, and a stream of parts.
+
+``PartFiller`` knows the model, or the folder where it lies, and what is wanted. With a folder it is small and
+picklable, and each process that calls it loads the model once. What it gives for a row depends on its values, the seed,
+and (for draws) its number in the table alone: so parts may be cut anywhere and filled anywhere, by any engine.
+
+Three forms of answer:
+
+    one value          the table with its holes filled
+    --draws k          every row k times in a row, with draws 1 … k of its holes jointly, and a last column ``draw``:
+                       the rows with draw = 3, say, are the whole table in its order
+    --intervals 0.9    one value, and behind the table's own columns NAME_low and NAME_high for each column of numbers
+                       or dates that has holes anywhere in the file; they are empty where the cell was not missing
+
+**Engines** say who does the work: this process, further processes, Dask or Ray. All give the same results in order.
 
 A pure function is called on parts of a table. At most two parts for each worker are under way, so memory
 does not grow with the number of parts, and results come in the order of the parts. Every worker computes with one
@@ -8,22 +22,6 @@ thread: sums then have one order, and the same bits, everywhere.
     processes   fresh Python processes on this machine; with a single part, here
     dask        a local cluster of processes, or the one at an address (extra ``dask``)
     ray         local worker processes, or the cluster at an address (extra ``ray``)
-
-
-Filling tables of any length: a pure function from a part of a table to the filled part, and a stream of parts.
-
-``PartFiller`` knows the model, or the folder where it lies, and what is wanted. With a folder it is small and
-picklable, and each process that calls it loads the model once. What it gives for a row depends on its values, the seed,
-and (for draws) its number in the table alone: so parts may be cut anywhere and filled anywhere, by any engine
-(``anyfill.tables.filling``).
-
-Three forms of answer:
-
-    one value          the table with its holes filled
-    --draws k          every row k times in a row, with draws 1 … k of its holes jointly, and a last column ``draw``:
-                       the rows with draw = 3, say, are the whole table in its order
-    --intervals 0.9    one value, and behind the table's own columns NAME_low and NAME_high for each column of numbers
-                       or dates that has holes anywhere in the file; they are empty where the cell was not missing
 """
 
 import functools

@@ -1,6 +1,6 @@
 """What goes into a ``TableModel``: settings, a seed, tables of any kind; what scikit-learn expects of an estimator.
 
-A ``TableModel`` in a folder: the weights as any model's, and beside them what its columns and settings are.
+**In a folder** a ``TableModel`` is weights as any model's, and beside them what its columns and settings are.
 
 The rows it keeps (``anyfill.tables.measure``) are a safetensors file of their own, ``reference-HASH``: ``x``
 and ``present`` as the model sees them. A folder without one holds a model that keeps none. The dtypes of the table that

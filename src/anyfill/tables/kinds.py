@@ -3,11 +3,10 @@
     Number     standardised            Category   codes 0, 1, …
     Datetime   a number of seconds     Ignored    missing in every row
 
-``Variable`` is what they have in common; each kind stands in a file of its own, and ``anyfill.tables.schema`` finds out
-which of them a column is.
+``Variable`` is what they have in common. ``Category`` and ``Datetime`` are in ``categories`` and ``quantities``, and
+``anyfill.tables.schema`` finds out which of them a column is.
 
-
-A column of numbers: own units to standardised ones and back.
+**Numbers** go from own units to standardised ones and back.
 
     z = (u - location) / scale,    u = x,  log((x - center) / spread)  or  asinh((x - center) / spread).
 

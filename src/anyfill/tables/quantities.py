@@ -1,4 +1,5 @@
-"""What a column of numbers is like, from the values present in training data.
+"""What a column of quantities is like, from the values present in training data: numbers, and dates, modelled as such.
+
 
 **Anchors** are values that repeat. With at most 32 different values, each seen twice or more, all of them are.
 Otherwise a value has to hold at least max(3, 1.5 %) of the cells; and where there are more than 32 different values, or
@@ -27,12 +28,9 @@ than 20 scales out, and no value more than 10^5.
 **Bounds.** All values are anchors: [min, max]. Otherwise low = 0 if no value is negative, else min - range / 4;
 high = max + range / 4; outwards to whole steps on a grid.
 
-
-A column of dates or times: seconds since 1970 (UTC), modelled as a number.
-
-Text is a column of dates if one of FORMATS reads every value of it, or all are ISO 8601, mixed. Where both the month
-first and the day first would read every value, the month comes first (as in pandas); an override cannot say otherwise,
-so write such dates as year-month-day. Answers come back in the format of the column, rounded to its ``unit``: the
+**Dates** are seconds since 1970 (UTC). Text is a column of dates if one of FORMATS reads every value of it, or all are
+ISO 8601, mixed. Where both the month first and the day first would read every value, the month comes first (as in
+pandas); an override cannot say otherwise, so write such dates as year-month-day. Answers come back in the format of the column, rounded to its ``unit``: the
 coarsest of day, hour, minute and second that every value seen is a whole number of.
 """
 

@@ -1,12 +1,11 @@
-"""The figures of a report: SVG written by hand, its colours those of the page it stands in, light or dark.
-
-Every function returns one ``<svg>`` as text. Sizes are in units of the drawing; the page scales it to the room it has.
-
-
-A page about a table, its holes, and how well a model fills them: one HTML file that needs nothing else.
+"""A page about a table, its holes, and how well a model fills them: one HTML file that needs nothing else.
 
 Schema, missingness, observed against filled values (draws, not means: a mean is no value of the table), calibration and
 accuracy on cells that were hidden and asked back, and on request how fast a target is learnt by measuring.
+
+**Figures** are SVG written by hand, their colours those of the page they stand in, light or dark.
+
+Every function returns one ``<svg>`` as text. Sizes are in units of the drawing; the page scales it to the room it has.
 """
 
 from collections.abc import Generator, Iterable, Mapping, Sequence

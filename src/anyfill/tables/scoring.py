@@ -1,10 +1,4 @@
-"""Log-probabilities of rows of a table, each by itself: the blocks of ``anyfill.samplers.rowwise``, one term a row.
-
-The same numbers as ``anyfill.evaluation.log_prob`` in the model's own order; but a row's does not depend, not even by
-rounding, on the rows that come with it, and each row is read in the most direct way the model was trained for.
-
-
-What a model thinks of the cells that are there: which of them surprise it, and how well it answers hidden ones.
+"""What a model thinks of the cells that are there: which of them surprise it, and how well it answers hidden ones.
 
 **Surprise.** A row's score is nats = -log p(its present cells), a cell's nats = -log p(cell | the row's other present
 cells). Neither can be compared across rows with different holes, or across columns with different units. So what is
@@ -26,6 +20,11 @@ given all that is left of the row:
 
 against what knows only the column: its mean, its most frequent level, and for CRPS the column's own values as draws.
 Errors are in standard deviations of the column.
+
+**Log-probabilities** are of each row by itself: the blocks of ``anyfill.samplers.rowwise``, one term a row.
+
+The same numbers as ``anyfill.evaluation.log_prob`` in the model's own order; but a row's does not depend, not even by
+rounding, on the rows that come with it, and each row is read in the most direct way the model was trained for.
 """
 
 import heapq
