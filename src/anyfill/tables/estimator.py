@@ -44,29 +44,16 @@ from anyfill.checks import refuse, require_count
 from anyfill.evaluation import LogProb
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.rows import Rows
+from anyfill.tables import inputs
 from anyfill.tables.answers import Statistic
+from anyfill.tables.columns import Floats
 from anyfill.tables.filler import Answer, Filler, ask_row, empty_like
 from anyfill.tables.frames import Frame
-from anyfill.tables.inputs import (
-    accepting_holes,
-    as_configured,
-    load_estimator,
-    read_frame,
-    read_like,
-    require_enough_reference,
-    require_level,
-    require_settings,
-    save_estimator,
-    seed_of,
-    warn_of_ignored,
-)
 from anyfill.tables.measure import ROWS, NextFeature, kept_rows, next_features, with_target
 from anyfill.tables.recipes import train
 from anyfill.tables.scoring import score_cells, score_columns
 from anyfill.tables.table import Names, Table
 from anyfill.training import StepReport
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,8 +84,7 @@ class PooledEstimate:
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """The central interval of Student's t around the estimate."""
-        if isinstance(level, bool) or not 0.0 < level < 1.0:
-            raise refuse("level", expected="a number between 0 and 1", got=repr(level))
+        inputs.require_level(level)
         # Beyond 10^10 degrees of freedom t is normal to every digit, and stdtrit takes no infinity.
         reach = stdtrit(np.minimum(self.degrees, 1e10), (1 + level) / 2) * self.stderr
         return self.estimate - reach, self.estimate + reach
@@ -111,7 +97,7 @@ class PooledEstimate:
 
 
 def pool(estimates: ArrayLike, variances: ArrayLike, *, complete_degrees: float | None = None) -> PooledEstimate:
-    """Pool estimates (m, ...) with variances (m, ...) of their sampling errors, m >= 2.
+    """Rubin's rules: pool estimates (m, ...) with variances (m, ...) of their sampling errors, m >= 2.
 
     Args:
         estimates: of the same quantity (or quantities), one from each filled table.
@@ -231,11 +217,11 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit_table(self, X: Any, table: Table | None = None) -> "TableModel":
         """The same where somebody has looked at the columns already: ``table`` is what they are."""
-        require_settings(vars(self))
-        require_enough_reference(self.reference_rows)
-        frame = read_frame(self, X, reset=True)
+        inputs.require_settings(vars(self))
+        inputs.require_enough_reference(self.reference_rows)
+        frame = inputs.read_frame(self, X, reset=True)
         table = Table.of(frame, self.columns) if table is None else table
-        warn_of_ignored(table)
+        inputs.warn_of_ignored(table)
         rows, seed = table.encode(frame), self._seed(None)
         self.model_, self.linear_, self.n_iter_ = train(self, table, rows, seed=seed)
         self.reference_ = kept_rows(rows, self.reference_rows, seed=seed)
@@ -244,9 +230,9 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         """X with every hole filled by ``statistic`` given the rest of its row; those of columns not modelled stay."""
-        require_settings(vars(self))
+        inputs.require_settings(vars(self))
         filler, frame, rows = self._answering(X)
-        return as_configured(self, filler.fill(frame, rows, self.statistic))
+        return inputs.as_configured(self, filler.fill(frame, rows, self.statistic))
 
     def sample(
         self, X: Any, n: int = 1, *, seed: int | None = None, row_seeds: Sequence[int] | NDArray[Any] | None = None
@@ -277,7 +263,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Categories without an order have no interval: both tables hold the likeliest level.
         """
-        require_level(level)
+        inputs.require_level(level)
         filler, frame, rows = self._answering(X)
         return filler.interval(frame, rows, level)
 
@@ -366,10 +352,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             held = with_target(self._rows(reference)[1], self.table_, target)
         return next_features(filler, rows, target, costs or {}, samples, min_gain, seed=seed, reference=held)
 
-    @staticmethod
-    def pool(estimates: ArrayLike, variances: ArrayLike, *, complete_degrees: float | None = None) -> PooledEstimate:
-        """Rubin's rules for estimates from several filled tables: see ``anyfill.tables.estimator.pool``."""
-        return pool(estimates, variances, complete_degrees=complete_degrees)
+    pool = staticmethod(pool)
 
     def save(self, folder: Path | str) -> None:
         """Save in a folder (JSON and safetensors, nothing pickled); ``load`` gives the same answers bit for bit.
@@ -379,12 +362,12 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         are not kept. For joblib the estimator can be pickled as well, by its plain attributes.
         """
         check_is_fitted(self)
-        save_estimator(self, folder)
+        inputs.save_estimator(self, folder)
 
     @classmethod
     def load(cls, folder: Path | str, *, device: str = "cpu") -> "TableModel":
         """The model that ``save`` kept in a folder; CheckpointError (a ValueError) if there is none."""
-        return load_estimator(cls, folder, device)
+        return inputs.load_estimator(cls, folder, device)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         said = super().__repr__(N_CHAR_MAX)
@@ -406,7 +389,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def __sklearn_tags__(self) -> Any:
-        return accepting_holes(super().__sklearn_tags__())
+        return inputs.accepting_holes(super().__sklearn_tags__())
 
     @property
     def _filler(self) -> Filler:
@@ -421,7 +404,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> tuple[Frame, Rows]:
         """X as columns under the names of ``table_``, and encoded."""
-        return (frame := read_like(self, X, self.table_.names)), self.table_.encode(frame, unknown=self.unknown)
+        return (frame := inputs.read_like(self, X, self.table_.names)), self.table_.encode(frame, unknown=self.unknown)
 
     def _seed(self, seed: int | None) -> int:
-        return seed_of(seed, self.random_state)
+        return inputs.seed_of(seed, self.random_state)

@@ -41,19 +41,9 @@ import pyarrow.csv as arrow_csv
 from anyfill.checks import refuse, require_count
 from anyfill.disk import whole_file
 from anyfill.interface.progress import metered
+from anyfill.tables import typed_files as typed
 from anyfill.tables.columns import plain_cells, present, require_once
-from anyfill.tables.typed_files import (
-    ArrowSink,
-    ParquetSink,
-    SheetSink,
-    Sink,
-    Tables,
-    joined,
-    read_arrow,
-    read_parquet,
-    read_sheet,
-    regroup,
-)
+from anyfill.tables.typed_files import Sink, Tables, joined
 
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 1 << 18
@@ -113,7 +103,7 @@ def read_delimited(path: Path, rows: int, delimiter: str | None = None) -> Table
             if reader.schema.names != names:
                 raise refuse(f"header of {path}", expected=", ".join(names), got=", ".join(reader.schema.names))
             tables = ((pa.Table.from_batches([batch]), min(raw.tell() / size, 1.0)) for batch in reader)
-            for table, share in regroup(tables, rows):
+            for table, share in typed.regroup(tables, rows):
                 frame: Any = table.to_pandas()
                 seen, tail = seen + len(frame), str(frame.iloc[-1, -1])
                 yield frame, share
@@ -434,13 +424,13 @@ def _tables(file: Path, kind: Format, rows: int, sheet: str | int | None) -> Tab
         case "delimited" | "tabs":
             yield from read_delimited(file, rows, "\t" if kind == "tabs" else None)
         case "excel":
-            frame = read_sheet(file, sheet)
+            frame = typed.read_sheet(file, sheet)
             for start in range(0, len(frame), rows):
                 part = frame.iloc[start : start + rows].reset_index(drop=True)
                 yield part, min((start + rows) / len(frame), 1.0)
         case _:
             seen = 0
-            for table, share in (read_parquet if kind == "parquet" else read_arrow)(file, rows):
+            for table, share in (typed.read_parquet if kind == "parquet" else typed.read_arrow)(file, rows):
                 seen += len(table)
                 yield table, share
             if not seen:
@@ -462,8 +452,8 @@ def _sink(file: BinaryIO, kind: Format, target: Path, dialect: Dialect) -> Sink:
         case "delimited" | "tabs":
             return DelimitedSink(file, dialect, packed=target.name.lower().endswith(".gz"))
         case "parquet":
-            return ParquetSink(file)
+            return typed.ParquetSink(file)
         case "arrow":
-            return ArrowSink(file, packed=target.name.lower().endswith(".feather"))
+            return typed.ArrowSink(file, packed=target.name.lower().endswith(".feather"))
         case "excel":
-            return SheetSink(file)
+            return typed.SheetSink(file)

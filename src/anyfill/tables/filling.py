@@ -49,6 +49,7 @@ import torch
 from anyfill.checks import refuse, require_count
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
+from anyfill.tables.answers import Statistic
 from anyfill.tables.file_model import FileModel
 from anyfill.tables.files import Part, format_of, metered_parts, names_of, open_writer, read_parts
 from anyfill.tables.frames import Frame, append_columns, blank, rows_of
@@ -221,7 +222,6 @@ def _package(name: str, extra: str) -> Any:
         raise refuse(f"engine {extra}", expected=needed, got="none") from None
 
 
-Statistic = Literal["mean", "median", "mode"]
 BLOCK = 1024
 """Parts are whole multiples of so many rows."""
 CHUNK = 8 * BLOCK

@@ -123,7 +123,7 @@ LOG_FLOOR = -10.0
 """The smallest z of a log column: values at or below its center, where the logarithm ends, become this."""
 SMALLEST = 1e-300
 """No scale or spread is smaller: dividing by it must not overflow where the data does not."""
-_LARGEST = float(np.finfo(np.float64).max)
+LARGEST = float(np.finfo(np.float64).max)
 _ROUNDING = 2.0**-24  # of a 32-bit number, relative
 _MAX_TENS = 300
 _TENS = np.array([float(f"1e{power}") for power in range(_MAX_TENS + 1)])
@@ -241,7 +241,7 @@ class Number(Variable):
         z = np.asarray(z, dtype=np.float64)
         with np.errstate(over="ignore"):
             x = self._unwarped(self.location + self.scale * np.clip(z, -FARTHEST, FARTHEST))
-        x = np.clip(x, -_LARGEST, _LARGEST)
+        x = np.clip(x, -LARGEST, LARGEST)
         if rounded:
             x = self._on_grid(x) if self.step > 0 else self._snapped(z, self._tidy(z, x))
             x = np.round(x) if self.whole else x
@@ -297,7 +297,7 @@ class Number(Variable):
 
     def _on_grid(self, x: Floats) -> Floats:
         with np.errstate(over="ignore"):
-            return np.clip(np.round(x / self.step) * self.step, -_LARGEST, _LARGEST)
+            return np.clip(np.round(x / self.step) * self.step, -LARGEST, LARGEST)
 
     def _tidy(self, z: Floats, x: Floats) -> Floats:
         """x rounded to the coarsest power of ten that is sure to be as good as z in 32 bits: 43.9, not 43.900002."""

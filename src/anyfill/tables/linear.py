@@ -30,12 +30,12 @@ from torch import Tensor
 from anyfill.model import Model
 from anyfill.rows import Rows
 from anyfill.tables.cells import mean_of_part, read_cells, read_parameters
+from anyfill.tables.columns import Floats
 from anyfill.tables.cross_fit import Unseen
 from anyfill.tables.gaussian_em import gaussian_em_model, gaussian_model
 from anyfill.tables.gaussian_joint import GaussianJoint
 from anyfill.tables.table import Ignored, Table
 
-Floats = NDArray[np.float64]
 FARTHEST = 1e3
 """Values are given to the Gaussian as at most so many deviations away."""
 MAX_FEATURES = 64

@@ -30,8 +30,9 @@ high = max + range / 4; outwards to whole steps on a grid.
 
 **Dates** are seconds since 1970 (UTC). Text is a column of dates if one of FORMATS reads every value of it, or all are
 ISO 8601, mixed. Where both the month first and the day first would read every value, the month comes first (as in
-pandas); an override cannot say otherwise, so write such dates as year-month-day. Answers come back in the format of the column, rounded to its ``unit``: the
-coarsest of day, hour, minute and second that every value seen is a whole number of.
+pandas); an override cannot say otherwise, so write such dates as year-month-day. Answers come back in the format of the
+column, rounded to its ``unit``: the coarsest of day, hour, minute and second that every value seen is a whole number
+of.
 """
 
 import math
@@ -46,7 +47,7 @@ from numpy.typing import NDArray
 
 from anyfill.checks import refuse
 from anyfill.tables.columns import Array, Column, Floats, Unknown
-from anyfill.tables.kinds import LOG_FLOOR, MAX_ANCHORS, SMALLEST, Number, Variable
+from anyfill.tables.kinds import LARGEST, LOG_FLOOR, MAX_ANCHORS, SMALLEST, Number, Variable
 
 MAX_GRID = 2000
 ANCHOR_SHARE, MIN_AT_ANCHOR = 0.015, 3
@@ -58,7 +59,6 @@ FAR_OUT = 1000.0
 MAX_SCALES, MAX_SCALES_TO_ANCHOR = 1e5, 20.0
 _CONSTANT = 1e-12  # a range this small against the values themselves is rounding
 _EXACT = 2.0**52  # whole numbers beyond are not all there
-_LARGEST = float(np.finfo(np.float64).max)
 _PLAIN = Number("", 0.0, 1.0)
 
 
@@ -210,7 +210,7 @@ def _shifted(column: Number, shift: int) -> Number:
 
     def times(value: float) -> float:
         with np.errstate(over="ignore"):
-            return float(np.clip(np.ldexp(value, shift), -_LARGEST, _LARGEST))
+            return float(np.clip(np.ldexp(value, shift), -LARGEST, LARGEST))
 
     bent = column.warp != "none"
     return replace(

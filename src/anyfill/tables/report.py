@@ -26,14 +26,13 @@ from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
 from anyfill.tables.acquisition import acquire_steps
 from anyfill.tables.choosers import AtRandom
+from anyfill.tables.columns import Floats
 from anyfill.tables.file_model import FileModel
 from anyfill.tables.files import sample_file
 from anyfill.tables.frames import Frame, rows_of
 from anyfill.tables.measure import curve_chooser
 from anyfill.tables.scoring import HIDDEN_SHARE, Check, check_hidden, coverage, present_cells
 from anyfill.tables.table import Category, Datetime, Ignored
-
-Floats = NDArray[np.float64]
 
 STYLE = """
 <style>
