@@ -27,6 +27,7 @@ from anyfill.interface.threads import threads
 from anyfill.tables.acquisition import acquire_steps
 from anyfill.tables.choosers import AtRandom
 from anyfill.tables.columns import Floats
+from anyfill.tables.estimator import TableModel
 from anyfill.tables.file_model import FileModel
 from anyfill.tables.files import sample_file
 from anyfill.tables.frames import Frame, rows_of
@@ -297,7 +298,7 @@ def write_report(
     write_bytes(page.page(f"{source.name}: report", pieces).encode(), target)
 
 
-def _sections(model: Any, frame: Frame, goal: int | None, seed: int) -> Generator[Piece]:
+def _sections(model: TableModel, frame: Frame, goal: int | None, seed: int) -> Generator[Piece]:
     yield _schema(model, frame), 0.05
     yield _holes(model, frame), 0.1
     yield _values(model, frame, seed), 0.3
@@ -310,7 +311,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], **style: Any)
     return page.table(head, [[page.text(cell) for cell in row] for row in rows], **style)
 
 
-def _schema(model: Any, frame: Frame) -> list[str]:
+def _schema(model: TableModel, frame: Frame) -> list[str]:
     present = present_cells(frame, model.table_.names)
     rows = (
         (column.name, column.label, f"{1 - present[:, j].mean():.1%}", column.details)
@@ -320,7 +321,7 @@ def _schema(model: Any, frame: Frame) -> list[str]:
     return [page.heading("Columns"), _table(head, rows, numbers=(2,), short=(0, 1))]
 
 
-def _holes(model: Any, frame: Frame) -> list[str]:
+def _holes(model: TableModel, frame: Frame) -> list[str]:
     names = model.table_.names
     present = present_cells(frame, names)
     missing = 1 - present.mean(0)
@@ -346,7 +347,7 @@ def _holes(model: Any, frame: Frame) -> list[str]:
     ]
 
 
-def _values(model: Any, frame: Frame, seed: int) -> list[str]:
+def _values(model: TableModel, frame: Frame, seed: int) -> list[str]:
     table = model.table_
     given = table.encode(frame, unknown="missing")
     drawn = model.sample(frame, 1, seed=seed, row_seeds=np.arange(len(frame)))[0]
@@ -457,7 +458,7 @@ def curve_rows(present: Tensor, seed: int) -> Tensor:
     return index[order[:CURVE_ROWS].sort().values]
 
 
-def _acquisition(model: Any, frame: Frame, goal: int, seed: int) -> list[str]:
+def _acquisition(model: TableModel, frame: Frame, goal: int, seed: int) -> list[str]:
     table = model.table_
     rows = table.encode(frame, unknown="missing")
     index = curve_rows(rows.present[:, goal], seed)

@@ -60,6 +60,10 @@ from anyfill.tables.filler import Filler
 from anyfill.tables.frames import Frame, blank, rows_of
 from anyfill.tables.table import Ignored, Names, Table
 
+if TYPE_CHECKING:
+    from anyfill.tables.estimator import TableModel
+    from anyfill.tables.file_model import FileModel
+
 
 def score(model: Model, x: Tensor, question: Question) -> LogProb:
     """log p(x_asked | x_given) of rows (B, N), in the units of the model."""
@@ -194,9 +198,6 @@ def _padded(part: Tensor, size: int) -> Tensor:
     return whole
 
 
-if TYPE_CHECKING:
-    from anyfill.tables.file_model import FileModel
-
 CHUNK = 4096
 USUAL_ROWS = 512
 """Rows drawn to learn what is usual."""
@@ -249,7 +250,7 @@ def present_cells(frame: Frame, names: tuple[str, ...]) -> NDArray[np.bool_]:
     return np.stack([frame[name].present if name in frame.names else absent for name in names], 1)
 
 
-def learn_usual(model: Any, present: NDArray[np.bool_], *, seed: int) -> Usual:
+def learn_usual(model: "TableModel", present: NDArray[np.bool_], *, seed: int) -> Usual:
     """What is usual for rows with the holes of ``present`` (B, N)."""
     generator = np.random.Generator(np.random.Philox(seed))
     drawn = model.table_.align(Frame.of(model.sample_rows(USUAL_ROWS, seed=seed)))
@@ -351,7 +352,7 @@ class Check:
         return bool(np.isfinite(self.crps))
 
 
-def check_hidden(model: Any, frame: Frame, *, seed: int) -> list[Check]:
+def check_hidden(model: "TableModel", frame: Frame, *, seed: int) -> list[Check]:
     """Hide a tenth of the present cells of (at most a thousand) rows, and ask them back; few rows, several times."""
     generator = np.random.Generator(np.random.Philox(seed))
     table, names = model.table_, model.table_.names
@@ -401,7 +402,7 @@ def crps(draws: Floats, y: Floats) -> float:
     return float(near - spread.mean() / 2)
 
 
-def _values(model: Any, table: Any) -> Floats:
+def _values(model: "TableModel", table: Any) -> Floats:
     """float64 (rows, N): standardised values and codes."""
     return model.table_.encode(Frame.of(table), unknown="missing").x.double().numpy()
 
