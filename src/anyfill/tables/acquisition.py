@@ -56,22 +56,9 @@ Metric = Literal["rmse", "nll", "error"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Acquired:
-    """Where B rows stand after one step.
+class _Course:
+    """What B rows measure and how well they then predict: (B,) at one step, or one more dimension for all of them."""
 
-    Attributes:
-        step: t, from 0 (before the first measurement).
-        steps: T, the most there can be.
-        known: bool (B, N), given or measured.
-        chosen: int64 (B,), what was just measured; -1 = nothing.
-        gain: float64 (B,), the nats it was expected to tell; NaN where nobody said.
-        cost: float64 (B,), spent so far.
-        squared_error, log_prob, wrong: float64 (B,), how well the target is predicted (see ``Curves``).
-    """
-
-    step: int
-    steps: int
-    known: Tensor
     chosen: Tensor
     gain: Tensor
     cost: Tensor
@@ -81,7 +68,26 @@ class Acquired:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Curves:
+class Acquired(_Course):
+    """Where B rows stand after one step.
+
+    Attributes:
+        chosen: int64 (B,), what was just measured; -1 = nothing.
+        gain: float64 (B,), the nats it was expected to tell; NaN where nobody said.
+        cost: float64 (B,), spent so far.
+        squared_error, log_prob, wrong: float64 (B,), how well the target is predicted (see ``Curves``).
+        known: bool (B, N), given or measured.
+        step: t, from 0 (before the first measurement).
+        steps: T, the most there can be.
+    """
+
+    known: Tensor
+    step: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curves(_Course):
     """What happened to each of B rows in T steps; a row that has stopped stays where it is.
 
     Attributes:
@@ -92,13 +98,6 @@ class Curves:
         log_prob: float64 (B, T + 1), log p(y | x_O), over all target variables jointly.
         wrong: float64 (B, T + 1), share of code-valued target variables whose likeliest value is wrong; NaN if none.
     """
-
-    chosen: Tensor
-    gain: Tensor
-    cost: Tensor
-    squared_error: Tensor
-    log_prob: Tensor
-    wrong: Tensor
 
     @classmethod
     def of(cls, steps: Sequence[Acquired]) -> "Curves":
@@ -310,7 +309,7 @@ def acquire_steps(
     gain = torch.full((len(rows),), torch.nan, dtype=torch.float64, device=known.device)
     cost = torch.zeros_like(gain)
     scores = _scores(model, rows, known, wanted, rows_per_pass)
-    yield Acquired(0, steps, known, chosen, gain, cost, *scores)
+    yield Acquired(chosen, gain, cost, *scores, known=known, step=0, steps=steps)
     for step in range(1, steps + 1):
         index = open_rows.nonzero()[:, 0]
         if not len(index):
@@ -328,7 +327,7 @@ def acquire_steps(
         scores = scores.clone()
         scores[:, moved] = _scores(model, rows.take(moved), known[moved], wanted[moved], rows_per_pass)
         open_rows = (chosen >= 0) & candidate.any(1)
-        yield Acquired(step, steps, known, chosen, gain, cost, *scores)
+        yield Acquired(chosen, gain, cost, *scores, known=known, step=step, steps=steps)
 
 
 def global_order_steps(

@@ -14,7 +14,7 @@ sum (x - a - w (b - a))^2 is least at
     w_j = sum (b - a)(x - a) / sum (b - a)^2,
 
 over the cells of column j, drawn towards that of all columns as if ``PRIOR_CELLS`` more cells had said so, and clipped
-to [0, ``MAX_WEIGHT``]. The model's part here has fewer members than it will have (``weighing.Unseen``), so w errs
+to [0, ``MAX_WEIGHT``]. The model's part here has fewer members than it will have (``cross_fit.Unseen``), so w errs
 upwards a little.
 """
 
