@@ -49,7 +49,7 @@ from anyfill.questions import Factorization, Question
 from anyfill.rows import Rows
 from anyfill.tables.ensemble import EnsembleOptions, ensemble_steps
 from anyfill.tables.gaussian_em import gaussian_em_model
-from anyfill.tables.number_inference import infer_number
+from anyfill.tables.quantities import infer_number
 from anyfill.training import fit
 
 SETS = ("energy", "yacht", "concrete")

@@ -45,10 +45,9 @@ import torch
 
 from anyfill.model import Model
 from anyfill.rows import Rows
-from anyfill.tables.acquisition import acquire_rows, global_order
+from anyfill.tables.acquisition import Curves, acquire_rows, global_order
 from anyfill.tables.calibrated import Observed
 from anyfill.tables.choosers import AtRandom, Chooser, Informed, InOrder, Latent, Oracle, Rewarding
-from anyfill.tables.curves import Curves
 from anyfill.tables.measure import ROWS, calibrated_chooser, kept_rows
 from benchmarks.common import RESULTS, write_result
 from experiments.common import (

@@ -14,7 +14,10 @@ import pandas as pd
 import pytest
 
 from anyfill.cli import main as cli
-from anyfill.tables.cli_values import read_columns, read_costs, read_given
+from anyfill.tables.cli import read_costs
+from anyfill.tables.filler import read_given
+from anyfill.tables.measure import prices
+from anyfill.tables.schema import read_columns
 from anyfill.tables.table import Table
 
 
@@ -365,7 +368,7 @@ def test_given_is_read_as_the_table_has_it() -> None:
 def test_bad_costs_are_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "costs.json").write_text(content)
     with pytest.raises(ValueError, match="expected"):
-        read_costs(tmp_path / "costs.json", Table.of(pd.DataFrame({"n": np.arange(9.5)})))
+        prices(Table.of(pd.DataFrame({"n": np.arange(9.5)})), read_costs(tmp_path / "costs.json"))
 
 
 def test_overrides_are_read() -> None:

@@ -7,7 +7,7 @@ import pytest
 from anyfill import TableModel
 from anyfill.tables.filler import empty_like
 from anyfill.tables.frames import Frame
-from anyfill.tables.saving import from_text, to_text
+from anyfill.tables.inputs import from_text, to_text
 
 
 def typed(rows: int = 60) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from scipy import stats
 
-from anyfill.tables import report_figures as figures
+from anyfill.tables import report as figures
 from anyfill.tables.estimator import TableModel
 from anyfill.tables.file_model import FileModel
 from anyfill.tables.frames import Frame

@@ -32,7 +32,7 @@ from anyfill.likelihoods.pooled import Pooled
 from anyfill.likelihoods.spiked import SpikedMixture
 from anyfill.model import Model
 from anyfill.samplers.rowwise import LANES, SPARE, block_size, cell_centers, cell_parameters
-from anyfill.tables.numbers import SMALLEST, Number
+from anyfill.tables.kinds import SMALLEST, Number
 from anyfill.tables.table import Category, Table
 
 _MAX_ROWS = (

@@ -61,11 +61,12 @@ class Training:
 
     def read(self, data: Path, seed: int) -> "TrainingRows":
         """The rows to train on."""
-        from anyfill.tables.cli_values import read_columns, require_recipe
         from anyfill.tables.file_model import TrainingRows
+        from anyfill.tables.recipes import require_recipe
+        from anyfill.tables.schema import read_columns
 
         columns = read_columns(self.column or [])
-        require_recipe(self.recipe)
+        require_recipe(self.recipe, "--recipe")
         return TrainingRows.of(data, columns, rows=self.rows, missing=self.missing or (), seed=seed)
 
 
@@ -154,9 +155,7 @@ def fill(
     --recipe, --column, --steps and --rows are for training, when no MODEL is given.
     """
     from anyfill.checks import refuse
-    from anyfill.tables.cli_values import require_target
-    from anyfill.tables.engines import require_engine
-    from anyfill.tables.filling import PartFiller, fill_file, numbers_with_holes
+    from anyfill.tables.filling import PartFiller, fill_file, numbers_with_holes, require_engine
 
     *folder, data = sources
     if len(folder) > 1:
@@ -169,7 +168,7 @@ def fill(
     # What is wanted is checked before anything is trained.
     place = str(folder[0].resolve()) if folder else ""
     filler = PartFiller(place, statistic.value, draws, intervals, seed=seed, missing=tuple(training.missing or ()))
-    require_target(output)
+    _require_target(output)
     if not folder:
         if data.is_dir():
             raise refuse("arguments", expected="MODEL and DATA, or DATA alone", got=f"the folder {data} alone")
@@ -193,11 +192,11 @@ def ask(
 ) -> None:
     """Ask for some columns of one row, given others: values with intervals, levels with probabilities."""
     from anyfill.checks import refuse
-    from anyfill.tables.cli_values import answer_json, names_in, read_given
     from anyfill.tables.file_model import FileModel
+    from anyfill.tables.filler import answer_json, read_given
 
     fitted = FileModel.load(model).model
-    wanted = names_in(want)
+    wanted = _names_in(want)
     if not wanted:
         raise refuse("--want", expected="names of columns, such as bmi,glucose", got="none")
     answer = fitted.ask(read_given(fitted.table_, given or []), wanted, level=level)
@@ -228,9 +227,9 @@ def next_(
     known, where there are enough of them. Columns with a value in ROW are known already.
     """
     from anyfill.checks import refuse
-    from anyfill.tables.cli_values import names_in, rankings, read_costs
-    from anyfill.tables.file_model import FileModel, rows_of
+    from anyfill.tables.file_model import FileModel
     from anyfill.tables.files import read_table
+    from anyfill.tables.frames import rows_of
 
     loaded = FileModel.load(model, missing or ())
     fitted = loaded.model
@@ -238,7 +237,7 @@ def next_(
         frame = loaded.frame(read_table(row))
     if len(frame) > MAX_NEXT_ROWS:
         raise refuse(f"rows of {row}", expected=f"at most {MAX_NEXT_ROWS}", got=len(frame))
-    price = None if costs is None else read_costs(costs, fitted.table_)
+    price = None if costs is None else read_costs(costs)
     held = None
     if reference is not None:
         with rows_of(reference.name):
@@ -246,9 +245,9 @@ def next_(
             fitted.table_.encode(held, unknown=fitted.unknown)  # refuses what cannot be read
     with rows_of(row.name):
         found = fitted.next_feature(
-            frame, names_in(target), costs=price, samples=samples, min_gain=min_gain, seed=seed, reference=held
+            frame, _names_in(target), costs=price, samples=samples, min_gain=min_gain, seed=seed, reference=held
         )
-    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else rankings(found))
+    typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.ranked())
 
 
 def score(
@@ -263,12 +262,11 @@ def score(
 
     Surprise is in nats above what is usual for a row, or a cell, of this table: 0 is usual.
     """
-    from anyfill.tables.cli_values import require_target
     from anyfill.tables.file_model import FileModel
     from anyfill.tables.scoring import score_file
 
     if output is not None:
-        require_target(output)
+        _require_target(output)
     for one in score_file(FileModel.load(model, missing or ()), data, top=top, seed=seed, target=output):
         typer.echo(f"row {one.row}: {one.surprise:.1f} nats above usual")
         for cell in one.cells:
@@ -284,10 +282,9 @@ def sample(
     seed: Seed = 0,
 ) -> None:
     """Draw new rows like those of the table the model was trained on."""
-    from anyfill.tables.cli_values import require_target
     from anyfill.tables.file_model import FileModel
 
-    require_target(output)
+    _require_target(output)
     FileModel.load(model).sample_file(output, count, seed=seed)
     typer.echo(f"{count:,} rows: {output}")
 
@@ -306,10 +303,43 @@ def report(
     One file that needs nothing else. For calibration, a tenth of the cells that are there are hidden and asked back:
     use rows that the model was not trained on.
     """
-    from anyfill.tables.cli_values import require_target
     from anyfill.tables.file_model import FileModel
     from anyfill.tables.report import write_report
 
-    require_target(output, (".html", ".htm"))
+    _require_target(output, (".html", ".htm"))
     write_report(FileModel.load(model, missing or ()), data, output, rows=rows, target_column=target, seed=seed)
     typer.echo(f"report: {output}")
+
+
+def _require_target(path: Path, suffixes: tuple[str, ...] = ()) -> None:
+    """Say before the work begins that its result could not be written; ``suffixes`` of what is no table."""
+    from anyfill.checks import refuse
+    from anyfill.tables.files import format_of
+
+    if not suffixes:
+        format_of(path)
+    elif path.suffix.lower() not in suffixes:
+        raise refuse("output", expected=f"a name that ends in {suffixes[0]}", got=path.name)
+    if path.is_dir():
+        raise refuse(f"{path}", expected="the name of a file", got="a folder")
+    parent = path.resolve().parent
+    if parent.exists() and not parent.is_dir():
+        raise refuse(f"{parent}", expected="a folder", got="a file")
+
+
+def _names_in(words: str) -> list[str]:
+    """Names between commas."""
+    return [name.strip() for name in words.split(",") if name.strip()]
+
+
+def read_costs(path: Path) -> dict[str, float]:
+    """The costs in a JSON file, by the names of columns."""
+    from anyfill.checks import refuse
+
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise refuse(f"{path}", expected='JSON with names and their costs, {"age": 0.5}', got="something else")
+    return found

@@ -62,17 +62,14 @@ def numpy_cells(name: str, dtype: np.dtype[Any], answers: Array, column: Array, 
         return np.clip(_numbers(name, answers), -maximum, maximum).astype(dtype)
     if kind in "mM":
         return _moments(_numbers(name, answers), dtype)
-    if kind == "U":
+    if kind in "UT":
         words = np.array(_words(name, answers), dtype=object)
-        width = dtype.itemsize // 4
+        width = dtype.itemsize // 4 if kind == "U" else math.inf
         long = next((word for word in words if len(word) > width), None)
         if long is not None:
-            raise refuse(
-                f"answer for column {name!r}", expected=f"at most {width} letters (dtype {dtype})", got=repr(long)
-            )
+            expected = f"at most {width} letters (dtype {dtype})"
+            raise refuse(f"answer for column {name!r}", expected=expected, got=repr(long))
         return words
-    if kind == "T":
-        return np.array(_words(name, answers), dtype=object)
     return _objects(name, answers, without_tokens(column, missing))
 
 

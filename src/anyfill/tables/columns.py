@@ -113,10 +113,8 @@ def read_array(name: str, values: Array, missing: Collection[str]) -> Column:
             unit, count = "s", 1
         seconds = values.astype(np.int64) / PER_SECOND[unit] * count
         return Column(name, "datetime" if kind == "M" else "number", np.where(np.isnat(values), math.nan, seconds))
-    if kind in "UT":
-        return _read_objects(name, values.astype(object), frozenset(missing))
-    if kind == "O":
-        return _read_objects(name, values, frozenset(missing))
+    if kind in "UTO":
+        return _read_objects(name, values.astype(object, copy=False), frozenset(missing))
     if kind == "c":
         raise refuse(f"column {name!r}", expected=WANTED, got=f"{values.dtype} (Complex data not supported)")
     raise unfit(name, values.dtype)
@@ -208,14 +206,13 @@ def _read_arrow(name: str, cells: Any, tokens: frozenset[str], *, closed: bool) 
         return Column(name, "bool", _floats(cells.cast(pa.uint8())))
     if types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype):
         return _number(name, _floats(cells), integral=types.is_integer(dtype))
-    if types.is_timestamp(dtype):
-        return Column(name, "datetime", _floats(cells.cast(pa.int64())) / PER_SECOND[dtype.unit])
+    if types.is_timestamp(dtype) or types.is_duration(dtype):
+        seconds = _floats(cells.cast(pa.int64())) / PER_SECOND[dtype.unit]
+        return Column(name, "datetime" if types.is_timestamp(dtype) else "number", seconds)
     if types.is_date32(dtype):
         return Column(name, "datetime", _floats(cells.cast(pa.int32())) * DAY)
     if types.is_date64(dtype):
         return Column(name, "datetime", _floats(cells.cast(pa.int64())) / 1_000)
-    if types.is_duration(dtype):
-        return Column(name, "number", _floats(cells.cast(pa.int64())) / PER_SECOND[dtype.unit])
     if types.is_null(dtype):
         return Column(name, "text", np.full(len(cells), None, dtype=object))
     if types.is_string(dtype) or types.is_large_string(dtype) or types.is_string_view(dtype):

@@ -13,9 +13,22 @@ its own row. A row's answer depends on these values and its seed alone, not on t
 rows are computed in blocks of one size, on one thread (see ``anyfill.samplers.rowwise``).
 
 Columns are taken by position, as scikit-learn does, and must have the names and order of ``fit`` where they have names.
+
+**Rubin's rules** (``TableModel.pool``): an estimate and its uncertainty from the same analysis of m filled tables.
+
+With estimates q_i and their variances u_i, i = 1 … m (Rubin 1987, section 3.1; Barnard & Rubin 1999),
+
+    estimate  q = mean q_i             within  W = mean u_i         between  B = sum (q_i - q)^2 / (m - 1)
+    total     T = W + (1 + 1/m) B      share of the total that is due to holes  λ = (1 + 1/m) B / T
+    degrees of freedom  v = (m - 1) / λ²; with v0 of the complete table also  v' = (v0 + 1) / (v0 + 3) · v0 (1 - λ),
+    then 1 / (1/v + 1/v')
+
+The rules assume draws from a posterior that knows its own uncertainty. Draws of one fitted model leave out how far the
+model itself may be off, so B, and with it T, is a little too small.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, Literal
@@ -23,35 +36,97 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from anyfill.checks import require_count
+from anyfill.checks import refuse, require_count
 from anyfill.evaluation import LogProb
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.rows import Rows
+from anyfill.tables import inputs
 from anyfill.tables.answers import Statistic
-from anyfill.tables.ask import Answer, Names, ask_row
-from anyfill.tables.filler import Filler, empty_like
+from anyfill.tables.columns import Floats
+from anyfill.tables.filler import Answer, Filler, ask_row, empty_like
 from anyfill.tables.frames import Frame
-from anyfill.tables.inputs import (
-    accepting_holes,
-    as_configured,
-    read_frame,
-    read_like,
-    require_enough_reference,
-    require_level,
-    require_settings,
-    seed_of,
-    warn_of_ignored,
-)
 from anyfill.tables.measure import ROWS, NextFeature, kept_rows, next_features, with_target
-from anyfill.tables.pooling import PooledEstimate, pool
 from anyfill.tables.recipes import train
-from anyfill.tables.saving import load_estimator, save_estimator
-from anyfill.tables.scores import score_cells, score_columns
-from anyfill.tables.table import Table
+from anyfill.tables.scoring import score_cells, score_columns
+from anyfill.tables.table import Names, Table
 from anyfill.training import StepReport
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PooledEstimate:
+    """What m filled tables say together; every field has the shape of one estimate.
+
+    Attributes:
+        estimate: q.
+        variance: T, of the estimate.
+        within, between: W and B.
+        missing_share: λ, the share of the variance that is due to the holes.
+        degrees: degrees of freedom; infinite where the estimates agree and no ``complete_degrees`` was named.
+        tables: m.
+    """
+
+    estimate: Floats
+    variance: Floats
+    within: Floats
+    between: Floats
+    missing_share: Floats
+    degrees: Floats
+    tables: int
+
+    @property
+    def stderr(self) -> Floats:
+        """The square root of the variance."""
+        return np.sqrt(self.variance)
+
+    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+        """The central interval of Student's t around the estimate."""
+        inputs.require_level(level)
+        # Beyond 10^10 degrees of freedom t is normal to every digit, and stdtrit takes no infinity.
+        reach = stdtrit(np.minimum(self.degrees, 1e10), (1 + level) / 2) * self.stderr
+        return self.estimate - reach, self.estimate + reach
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        rows = zip(*(np.ravel(part) for part in (self.estimate, self.stderr, low, high, self.missing_share)))
+        form = "{:.6g} ± {:.3g} (95 %: {:.6g} to {:.6g}; {:.0%} of the variance from holes)"
+        return "\n".join(form.format(*row) for row in rows)
+
+
+def pool(estimates: ArrayLike, variances: ArrayLike, *, complete_degrees: float | None = None) -> PooledEstimate:
+    """Rubin's rules: pool estimates (m, ...) with variances (m, ...) of their sampling errors, m >= 2.
+
+    Args:
+        estimates: of the same quantity (or quantities), one from each filled table.
+        variances: squared standard errors of these estimates, same shape.
+        complete_degrees: degrees of freedom of the same analysis without holes (rows - parameters); None = many.
+    """
+    q, u = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
+    if q.shape != u.shape or q.ndim == 0 or len(q) < 2:
+        raise refuse("estimates and variances", expected="equal shapes (m, ...), m >= 2", got=f"{q.shape}, {u.shape}")
+    if not np.isfinite(q).all() or not (np.isfinite(u).all() and (u >= 0).all()):
+        raise refuse("estimates and variances", expected="finite numbers, no negative variance", got="others")
+    if complete_degrees is not None and not complete_degrees > 0:
+        raise refuse("complete_degrees", expected="a number above 0", got=repr(complete_degrees))
+    m = len(q)
+    within, between = u.mean(0), q.var(0, ddof=1)
+    extra = (1 + 1 / m) * between
+    total = within + extra
+    share = _ratio(extra, total)
+    with np.errstate(divide="ignore", over="ignore"):
+        degrees = np.asarray((m - 1) / share**2)
+        if complete_degrees is not None:
+            observed = (complete_degrees + 1) / (complete_degrees + 3) * complete_degrees * (1 - share)
+            degrees = np.asarray(1 / (1 / degrees + 1 / observed))
+    return PooledEstimate(q.mean(0), total, within, between, share, degrees, m)
+
+
+def _ratio(part: Any, whole: Any) -> Floats:
+    """part / whole, 0 where both are 0."""
+    return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)
 
 
 class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -142,11 +217,11 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit_table(self, X: Any, table: Table | None = None) -> "TableModel":
         """The same where somebody has looked at the columns already: ``table`` is what they are."""
-        require_settings(vars(self))
-        require_enough_reference(self.reference_rows)
-        frame = read_frame(self, X, reset=True)
+        inputs.require_settings(vars(self))
+        inputs.require_enough_reference(self.reference_rows)
+        frame = inputs.read_frame(self, X, reset=True)
         table = Table.of(frame, self.columns) if table is None else table
-        warn_of_ignored(table)
+        inputs.warn_of_ignored(table)
         rows, seed = table.encode(frame), self._seed(None)
         self.model_, self.linear_, self.n_iter_ = train(self, table, rows, seed=seed)
         self.reference_ = kept_rows(rows, self.reference_rows, seed=seed)
@@ -155,9 +230,9 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> Any:
         """X with every hole filled by ``statistic`` given the rest of its row; those of columns not modelled stay."""
-        require_settings(vars(self))
+        inputs.require_settings(vars(self))
         filler, frame, rows = self._answering(X)
-        return as_configured(self, filler.fill(frame, rows, self.statistic))
+        return inputs.as_configured(self, filler.fill(frame, rows, self.statistic))
 
     def sample(
         self, X: Any, n: int = 1, *, seed: int | None = None, row_seeds: Sequence[int] | NDArray[Any] | None = None
@@ -188,7 +263,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
         Categories without an order have no interval: both tables hold the likeliest level.
         """
-        require_level(level)
+        inputs.require_level(level)
         filler, frame, rows = self._answering(X)
         return filler.interval(frame, rows, level)
 
@@ -277,10 +352,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             held = with_target(self._rows(reference)[1], self.table_, target)
         return next_features(filler, rows, target, costs or {}, samples, min_gain, seed=seed, reference=held)
 
-    @staticmethod
-    def pool(estimates: ArrayLike, variances: ArrayLike, *, complete_degrees: float | None = None) -> PooledEstimate:
-        """Rubin's rules for estimates from several filled tables: see ``anyfill.tables.pooling.pool``."""
-        return pool(estimates, variances, complete_degrees=complete_degrees)
+    pool = staticmethod(pool)
 
     def save(self, folder: Path | str) -> None:
         """Save in a folder (JSON and safetensors, nothing pickled); ``load`` gives the same answers bit for bit.
@@ -290,12 +362,12 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         are not kept. For joblib the estimator can be pickled as well, by its plain attributes.
         """
         check_is_fitted(self)
-        save_estimator(self, folder)
+        inputs.save_estimator(self, folder)
 
     @classmethod
     def load(cls, folder: Path | str, *, device: str = "cpu") -> "TableModel":
         """The model that ``save`` kept in a folder; CheckpointError (a ValueError) if there is none."""
-        return load_estimator(cls, folder, device)
+        return inputs.load_estimator(cls, folder, device)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:
         said = super().__repr__(N_CHAR_MAX)
@@ -317,7 +389,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def __sklearn_tags__(self) -> Any:
-        return accepting_holes(super().__sklearn_tags__())
+        return inputs.accepting_holes(super().__sklearn_tags__())
 
     @property
     def _filler(self) -> Filler:
@@ -332,7 +404,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> tuple[Frame, Rows]:
         """X as columns under the names of ``table_``, and encoded."""
-        return (frame := read_like(self, X, self.table_.names)), self.table_.encode(frame, unknown=self.unknown)
+        return (frame := inputs.read_like(self, X, self.table_.names)), self.table_.encode(frame, unknown=self.unknown)
 
     def _seed(self, seed: int | None) -> int:
-        return seed_of(seed, self.random_state)
+        return inputs.seed_of(seed, self.random_state)

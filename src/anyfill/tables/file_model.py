@@ -7,10 +7,8 @@ into it: it is there as a whole or not at all.
 
 import copy
 import json
-import re
 import warnings
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -23,8 +21,8 @@ from anyfill.interface.output import READING, require_place
 from anyfill.interface.progress import metered
 from anyfill.tables.estimator import TableModel
 from anyfill.tables.files import open_writer, sample_file
-from anyfill.tables.frames import MISSING_TOKENS, Frame
-from anyfill.tables.numbers import read_numbers
+from anyfill.tables.frames import MISSING_TOKENS, Frame, rows_of
+from anyfill.tables.kinds import read_numbers
 from anyfill.tables.table import Number, Table
 
 ROWS = 200_000
@@ -32,7 +30,6 @@ ROWS = 200_000
 DRAWN = 10_000
 """New rows drawn at a time."""
 _MIN_RISING = 10  # with fewer values than this a column that rises is no sign of anything
-_ROW = re.compile(r"^(column .*?, row )(\d+)(?=: expected )", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,21 +156,3 @@ class TrainingRows:
             warnings.filterwarnings("ignore", message="not modelled")  # the description says so
             model.fit_table(self.frame, self.table)
         return FileModel(model, self.frame.missing)
-
-
-@contextmanager
-def rows_of(source: str, number: Callable[[int], int] = int) -> Generator[None]:
-    """Refusals of a cell name the row of the file ``source``, counted from 1.
-
-    Args:
-        source: the name of the file; "" = not known.
-        number: the number in the file, from 0, of a row of what is read inside.
-    """
-    try:
-        yield
-    except ValueError as error:
-        said = _ROW.match(str(error))
-        if said is None:
-            raise
-        place = f"{said[1]}{number(int(said[2])) + 1}" + (f" of {source}" if source else "")
-        raise ValueError(place + str(error)[said.end() :]) from error

@@ -5,7 +5,9 @@
 all other cells, stay as they are. Lists have no dtypes to keep and come back as a pandas data frame.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -18,9 +20,10 @@ from anyfill.checks import refuse
 from anyfill.tables.column_writing import numpy_cells, write_series
 from anyfill.tables.columns import MISSING_TOKENS, Array, Column, listed, present, read_array, read_series, require_once
 
-__all__ = ["MISSING_TOKENS", "Column", "Frame", "append_columns", "blank"]
+__all__ = ["MISSING_TOKENS", "Column", "Frame", "append_columns", "blank", "rows_of"]
 
 _TABLE = "a data frame of pandas, polars or pyarrow, a 2-d array, a list of rows, or names with their values"
+_ROW = re.compile(r"^(column .*?, row )(\d+)(?=: expected )", re.DOTALL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -267,3 +270,21 @@ def _built(data: Any) -> pd.DataFrame:
 def _type(data: object) -> str:
     package = type(data).__module__.split(".")[0]
     return type(data).__name__ if package == "builtins" else f"{package} {type(data).__name__}"
+
+
+@contextmanager
+def rows_of(source: str, number: Callable[[int], int] = int) -> Generator[None]:
+    """Refusals of a cell name the row of the file ``source``, counted from 1.
+
+    Args:
+        source: the name of the file; "" = not known.
+        number: the number in the file, from 0, of a row of what is read inside.
+    """
+    try:
+        yield
+    except ValueError as error:
+        said = _ROW.match(str(error))
+        if said is None:
+            raise
+        place = f"{said[1]}{number(int(said[2])) + 1}" + (f" of {source}" if source else "")
+        raise ValueError(place + str(error)[said.end() :]) from error

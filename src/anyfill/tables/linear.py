@@ -14,7 +14,7 @@ sum (x - a - w (b - a))^2 is least at
     w_j = sum (b - a)(x - a) / sum (b - a)^2,
 
 over the cells of column j, drawn towards that of all columns as if ``PRIOR_CELLS`` more cells had said so, and clipped
-to [0, ``MAX_WEIGHT``]. The model's part here has fewer members than it will have (``weighing.Unseen``), so w errs
+to [0, ``MAX_WEIGHT``]. The model's part here has fewer members than it will have (``cross_fit.Unseen``), so w errs
 upwards a little.
 """
 
@@ -30,12 +30,12 @@ from torch import Tensor
 from anyfill.model import Model
 from anyfill.rows import Rows
 from anyfill.tables.cells import mean_of_part, read_cells, read_parameters
+from anyfill.tables.columns import Floats
 from anyfill.tables.cross_fit import Unseen
 from anyfill.tables.gaussian_em import gaussian_em_model, gaussian_model
 from anyfill.tables.gaussian_joint import GaussianJoint
 from anyfill.tables.table import Ignored, Table
 
-Floats = NDArray[np.float64]
 FARTHEST = 1e3
 """Values are given to the Gaussian as at most so many deviations away."""
 MAX_FEATURES = 64

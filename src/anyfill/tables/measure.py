@@ -24,12 +24,11 @@ from anyfill.model import Model
 from anyfill.rows import Rows
 from anyfill.samplers.rowwise import row_keys, sample_rowwise
 from anyfill.tables.answers import answers_each, open_cells
-from anyfill.tables.ask import names_of
 from anyfill.tables.calibrated import Calibrated
 from anyfill.tables.choosers import Chooser, Informed, Standing
 from anyfill.tables.filler import Filler
 from anyfill.tables.quantiles import Quantiles
-from anyfill.tables.table import Ignored, Table
+from anyfill.tables.table import Ignored, Table, names_of
 
 ROWS = 300
 """The most reference rows that are kept by default."""
@@ -99,6 +98,21 @@ class NextFeature:
         ]
         return {"target": list(self.target), "rows": rows}
 
+    def ranked(self) -> str:
+        """What to measure next, as an aligned table for each row."""
+        lines: list[str] = []
+        for row, best in enumerate(self.best):
+            ranking = self.ranking(row)
+            wide = max([len("column"), *(len(name) for name, *_ in ranking)])
+            if len(self.best) > 1:
+                lines.append(f"row {row + 1}")
+            lines.append(f"{'column':<{wide}}  {'gain':>8}  {'error':>7}  {'cost':>7}  {'gain/cost':>9}")
+            for name, gain, error, cost in ranking:
+                lines.append(f"{name:<{wide}}  {gain:8.3f}  {error:7.3f}  {cost:7g}  {gain / cost:9.3f}")
+            verdict = "stop: nothing left is worth its cost" if best is None else f"measure {best}"
+            lines.append(f"about {', '.join(self.target)}: {verdict} ({self.basis(row)})")
+        return "\n".join(lines)
+
     def __str__(self) -> str:
         lines = [f"about {', '.join(self.target)}, in nats"]
         if len(self.best) == 1:
@@ -135,7 +149,7 @@ def next_features(
     goal = table.members(names)
     if not names or any(isinstance(table.columns[j], Ignored) for j in goal.nonzero()[:, 0].tolist()):
         raise refuse("target", expected="names of columns that are modelled", got=names)
-    price = _prices(table, costs)
+    price = prices(table, costs)
     if isinstance(min_gain, bool) or not isinstance(min_gain, Real) or min_gain != min_gain:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refuse("min_gain", expected="a number of nats", got=repr(min_gain))
     x, known = filler.given(Rows(rows.x, rows.present & ~goal))
@@ -152,7 +166,7 @@ def next_features(
 
 def with_target(rows: Rows, table: Table, target: str | Sequence[str]) -> Rows:
     """These reference rows; ValueError if none of them has the target."""
-    goal = table.members(tuple(names_of(target)))
+    goal = table.members(target)
     if not bool(rows.present[:, goal].all(1).any()):
         raise refuse("reference", expected="rows that have the target", got=f"none in {len(rows)}")
     return rows
@@ -195,7 +209,7 @@ def _plain(filler: Filler, standing: Standing, samples: int, seed: int) -> Infor
     return information(filler.model, drawn, known, wanted, candidate=standing.candidate)
 
 
-def _prices(table: Table, costs: Mapping[str, float]) -> Tensor:
+def prices(table: Table, costs: Mapping[str, float]) -> Tensor:
     """float64 (N,): what each column costs."""
     price = torch.ones(len(table.columns), dtype=torch.float64)
     for name, cost in costs.items():

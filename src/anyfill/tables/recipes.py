@@ -111,11 +111,16 @@ def fit_recipe(
         steps: the most optimizer steps; by default by the number of rows.
         device: "cpu", "cuda" or "auto".
     """
-    if name not in RECIPES:
-        raise refuse("recipe", expected=f"one of {', '.join(NAMES)}", got=repr(name))
+    require_recipe(name)
     if steps is not None:
         require_count("steps", steps)
     return RECIPES[name](Task(table, rows, seed, steps, device))
+
+
+def require_recipe(name: str, said: str = "recipe") -> None:
+    """ValueError if there is no recipe of this name."""
+    if name not in RECIPES:
+        raise refuse(said, expected=f"one of {', '.join(NAMES)}", got=repr(name))
 
 
 class Task(NamedTuple):
@@ -207,34 +212,17 @@ def _split(rows: Rows, seed: int) -> tuple[Rows, Rows | None]:
     return rows.take(order[count:]), rows.take(order[:count])
 
 
-def _auto(task: Task) -> Items:
-    options = EnsembleOptions(steps=task.steps, seed=task.seed)
-    return ensemble_steps(task.rows, likelihood_of(task.table), options, device=task.device)
-
-
-def _fast(task: Task) -> Items:
-    options = replace(FAST, steps=task.steps, seed=task.seed)
-    return ensemble_steps(task.rows, likelihood_of(task.table, components=1), options, device=task.device)
-
-
-def _gaussian(task: Task) -> Items:
-    return iter([gaussian_em_model(task.rows, task.table.sizes)])
+def _ensemble(task: Task, options: EnsembleOptions, components: int) -> Items:
+    options = replace(options, steps=task.steps, seed=task.seed)
+    return ensemble_steps(task.rows, likelihood_of(task.table, components=components), options, device=task.device)
 
 
 def _one_pass(task: Task) -> Items:
     likelihood = likelihood_of(task.table)
+    sizes: dict[str, Any] = {"width": 64, "depth": 2, "heads": 4, "positions": "learned", "dropout": 0.1}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(task.seed)
-        network = OnePassTransformer(
-            task.kind,
-            (task.variables,),
-            likelihood.width,
-            width=64,
-            depth=2,
-            heads=4,
-            positions="learned",
-            dropout=0.1,
-        )
+        network = OnePassTransformer(task.kind, (task.variables,), likelihood.width, **sizes)
     return _trained(task, Model(network, likelihood), recipes.one_pass.objective(task.variables), 4e-3, 64)
 
 
@@ -243,37 +231,15 @@ def _mlp(task: Task, objective: Objective) -> Items:
     return _trained(task, model, objective)
 
 
-def _mlp_ardm(task: Task) -> Items:
-    return _mlp(task, recipes.ardm.objective(task.variables))
-
-
-def _mlp_mac(task: Task) -> Items:
-    return _mlp(task, recipes.mac.objective_inpainting(task.variables))
-
-
 def _sfarm(task: Task) -> Items:
     model = recipes.sfarm.model(task.table.sizes, seed=task.seed)
     return _trained(task, model, recipes.sfarm.objective(task.variables), 2e-3, 100)
 
 
 def _energies(task: Task, objective: Objective) -> Items:
-    model = recipes.ace.model(
-        task.table.sizes,
-        width=128,
-        depth=2,
-        latent=16,
-        units=32,
-        blocks=2,
-        dropout=0.1,
-        points=16,
-        min_scale=0.02,
-        seed=task.seed,
-    )
+    sizes: dict[str, Any] = {"width": 128, "depth": 2, "latent": 16, "units": 32, "blocks": 2, "dropout": 0.1}
+    model = recipes.ace.model(task.table.sizes, **sizes, points=16, min_scale=0.02, seed=task.seed)
     return _trained(task, model, objective, 1e-3, 64)
-
-
-def _ace(task: Task) -> Items:
-    return _energies(task, recipes.ace.objective(task.variables, samples=10))
 
 
 def _ace_mac(task: Task) -> Items:
@@ -282,30 +248,26 @@ def _ace_mac(task: Task) -> Items:
     return _energies(task, SampledNormaliser(questions, samples=10))
 
 
-def _vae(task: Task) -> Items:
-    count, latent = task.variables, max(2, min(10, task.variables))
-    model = recipes.vae.model(task.kind, count, likelihood_of(task.table), latent=latent, seed=task.seed)
-    return _trained(task, model, recipes.vae.objective(count), 1e-3, 64)
-
-
-def _miwae(task: Task) -> Items:
-    count, latent = task.variables, max(2, min(10, task.variables))
-    model = recipes.miwae.model(task.kind, count, likelihood_of(task.table), latent=latent, width=64, seed=task.seed)
-    return _trained(task, model, recipes.miwae.objective(count, hidden=0.5), 1e-3, 64)
+def _latent(task: Task, made: Callable[..., Model], objective: Objective, **sizes: int) -> Items:
+    latent = max(2, min(10, task.variables))
+    model = made(task.kind, task.variables, likelihood_of(task.table), latent=latent, seed=task.seed, **sizes)
+    return _trained(task, model, objective, 1e-3, 64)
 
 
 RECIPES: dict[str, Callable[[Task], Items]] = {
-    "auto": _auto,
-    "fast": _fast,
-    "gaussian": _gaussian,
+    "auto": lambda task: _ensemble(task, EnsembleOptions(), 3),
+    "fast": lambda task: _ensemble(task, FAST, 1),
+    "gaussian": lambda task: iter([gaussian_em_model(task.rows, task.table.sizes)]),
     "one-pass": _one_pass,
-    "mlp-ardm": _mlp_ardm,
-    "mlp-mac": _mlp_mac,
+    "mlp-ardm": lambda task: _mlp(task, recipes.ardm.objective(task.variables)),
+    "mlp-mac": lambda task: _mlp(task, recipes.mac.objective_inpainting(task.variables)),
     "sfarm": _sfarm,
-    "ace": _ace,
+    "ace": lambda task: _energies(task, recipes.ace.objective(task.variables, samples=10)),
     "ace-mac": _ace_mac,
-    "vae": _vae,
-    "miwae": _miwae,
+    "vae": lambda task: _latent(task, recipes.vae.model, recipes.vae.objective(task.variables)),
+    "miwae": lambda task: _latent(
+        task, recipes.miwae.model, recipes.miwae.objective(task.variables, hidden=0.5), width=64
+    ),
 }
 NAMES = tuple(RECIPES)
 """What ``fit_recipe`` fits."""

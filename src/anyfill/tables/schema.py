@@ -23,7 +23,7 @@ the caller declares:
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, cast
 
@@ -33,10 +33,8 @@ import pandas as pd
 from anyfill.checks import refuse
 from anyfill.tables.categories import Category, infer_category, spelling, truth
 from anyfill.tables.columns import Array, Column, Value, listed, tidy
-from anyfill.tables.dates import Datetime, format_of, infer_datetime, parse_times, read_seconds
-from anyfill.tables.kinds import Ignored, Variable
-from anyfill.tables.number_inference import infer_number
-from anyfill.tables.numbers import Number, parse_numbers, read_numbers
+from anyfill.tables.kinds import Ignored, Number, Variable, parse_numbers, read_numbers
+from anyfill.tables.quantities import Datetime, format_of, infer_datetime, infer_number, parse_times, read_seconds
 
 DECLARATIONS = "number, number[low,high], int, int[low,high], bool, category, ordinal:low<mid<high, datetime or ignore"
 _DECLARATION = re.compile(
@@ -135,6 +133,23 @@ class Declaration:
         if not low < high:
             raise refuse(f"bounds of column {name!r}", expected="low below high", got=repr(text))
         return cls(cast(Any, said["number"] or said["ordinal"] or said["plain"]), levels, low, high)
+
+
+def read_columns(columns: Sequence[str]) -> dict[str, str]:
+    """What ``--column`` declares of columns, ``NAME=KIND`` each."""
+    said: dict[str, str] = {}
+    for one in columns:
+        name, equals, kind = one.rpartition("=") if "ordinal:" not in one else one.partition("=")
+        if not equals or not name or not kind:
+            raise refuse("--column", expected="NAME=KIND, such as age=int", got=repr(one))
+        if name in said:
+            raise refuse("--column", expected="each name once", got=f"{name!r} twice")
+        try:
+            Declaration.of(name, kind)
+        except ValueError as error:
+            raise ValueError(f"--column: {error}") from error
+        said[name] = kind
+    return said
 
 
 def declared(column: Column, declaration: str) -> Variable:

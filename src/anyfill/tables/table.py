@@ -8,7 +8,7 @@ Everything goes by whole columns; columns are matched by name, in any order. A m
 (probabilities on a grid); ``in_own_units`` turns them into densities per unit of the table.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -23,13 +23,20 @@ from anyfill.checks import refuse, require_shape
 from anyfill.rows import Rows
 from anyfill.tables.categories import Category
 from anyfill.tables.columns import Unknown, Value, require_once
-from anyfill.tables.dates import Datetime
 from anyfill.tables.frames import Frame
-from anyfill.tables.kinds import Ignored, Variable
-from anyfill.tables.numbers import Number
+from anyfill.tables.kinds import Ignored, Number, Variable
+from anyfill.tables.quantities import Datetime
 from anyfill.tables.schema import declared, from_json, infer, to_json
 
-__all__ = ["Category", "Datetime", "Ignored", "Number", "Table", "Value", "Variable"]
+__all__ = ["Category", "Datetime", "Ignored", "Names", "Number", "Table", "Value", "Variable", "names_of"]
+
+Names = Sequence[str] | str | None
+"""Names of columns: several, one or none."""
+
+
+def names_of(names: Names) -> list[str]:
+    """One name, several or none, as a list."""
+    return [] if names is None else [names] if isinstance(names, str) else list(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +97,10 @@ class Table:
             raise refuse("name of a column", expected=f"one of {', '.join(self.names)}", got=repr(name))
         return self.names.index(name)
 
-    def members(self, names: Iterable[str]) -> Tensor:
+    def members(self, names: Names) -> Tensor:
         """bool (N,): True for the columns with these names."""
         chosen = torch.zeros(len(self.columns), dtype=torch.bool)
-        for name in names:
-            chosen[self.index(name)] = True
+        chosen[[self.index(name) for name in names_of(names)]] = True
         return chosen
 
     def number(self, j: int) -> Number | None:

@@ -129,11 +129,7 @@ class ParquetSink(Sink):
         self._writer.write_table(self._fitted(table))
 
     def close(self) -> None:
-        """Write the footer; the file itself stays open."""
-        self._writer.close()
-
-    def abandon(self) -> None:
-        """Let go of the file, which is not wanted any more."""
+        """Write the footer, if anything was begun; the file itself stays open."""
         if self._writer is not None:
             self._writer.close()
 

@@ -7,7 +7,7 @@ import torch
 from anyfill import TableModel
 from anyfill.evaluation import log_prob
 from anyfill.questions import Factorization, Question
-from anyfill.tables.scores import log_units, score
+from anyfill.tables.scoring import log_units, score
 
 
 def test_scores_are_those_of_evaluation_in_own_units(fitted):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyfill.tables.number_inference import infer_number
-from anyfill.tables.numbers import SMALLEST, Number
+from anyfill.tables.kinds import SMALLEST, Number
+from anyfill.tables.quantities import infer_number
 
 RNG = np.random.default_rng(3)
 NORMAL = RNG.normal(50, 7, 500)

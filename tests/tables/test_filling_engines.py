@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anyfill.tables import engines
-from anyfill.tables.engines import in_order
+from anyfill.tables import filling as engines
 from anyfill.tables.files import Part
+from anyfill.tables.filling import in_order
 
 
 def parts(count: int, seen: list[int] | None = None) -> Iterator[Part]:
