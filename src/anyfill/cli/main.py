@@ -146,20 +146,16 @@ def _explain(error: BaseException) -> int:
             _say("not enough memory for this")
             return REFUSED
         case _:
-            if _no_command_given(error):
+            if type(error).__name__ == "NoArgsIsHelpError":  # it carries the help text; typer has it in several places
                 typer.echo(str(error))
                 return REFUSED
             message = getattr(error, "format_message", None)  # typer's own: an unknown option, a value out of range
             if callable(message):
-                _say(f"{str(message()).rstrip('.')} (see: {_place(error)} --help)")
+                command = getattr(getattr(error, "ctx", None), "command_path", None) or "anyfill"
+                _say(f"{str(message()).rstrip('.')} (see: {command} --help)")
                 return REFUSED
             _say(f"a mistake in anyfill, {type(error).__name__}: {error} (run again with {DEBUG}=1 to see where)")
             return FAULT
-
-
-def _no_command_given(error: BaseException) -> bool:
-    """True for the exception that carries the help text (typer has it under different names and roofs)."""
-    return type(error).__name__ == "NoArgsIsHelpError"
 
 
 def _settle_stdout() -> None:
@@ -168,11 +164,6 @@ def _settle_stdout() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _place(error: BaseException) -> str:
-    """The command whose help explains a wrong option."""
-    return str(getattr(getattr(error, "ctx", None), "command_path", None) or "anyfill")
 
 
 def _say(message: str) -> None:
