@@ -25,9 +25,19 @@ from anyfill.ising.asymptotics import ising_variance
 from anyfill.ising.blocks import k_blocks
 from anyfill.ising.estimation import IsingFit, Method, fit_ising
 from anyfill.ising.heat_bath import draw_rows
-from anyfill.ising.inputs import BlockSizes, SpinData, block_sizes, spins
+from anyfill.ising.lab import (
+    BlockSizes,
+    Listing,
+    Result,
+    SpinData,
+    block_sizes,
+    curve,
+    number,
+    panels,
+    refuse_given,
+    spins,
+)
 from anyfill.ising.model import Ising
-from anyfill.ising.show import Listing, Result, curve, number, panels, refuse_given
 from anyfill.ising.variances import MAX_BLOCK, MAX_PARAMETERS, sampled_traces
 from anyfill.networks.states import MAX_EXACT
 

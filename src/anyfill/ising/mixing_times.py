@@ -27,11 +27,23 @@ from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
 from anyfill.ising.blocks import k_blocks
 from anyfill.ising.chains import kernel_of, run_chain, still
+from anyfill.ising.closeness import tensorization_constant
 from anyfill.ising.dynamics import transition_matrix
 from anyfill.ising.heat_bath import draw_rows
-from anyfill.ising.inputs import BlockSizes, block_sizes, small_sizes
+from anyfill.ising.lab import (
+    BlockSizes,
+    Listing,
+    Result,
+    block_sizes,
+    curve,
+    number,
+    offering,
+    panels,
+    refuse_given,
+    sampler_name,
+    small_sizes,
+)
 from anyfill.ising.model import Ising
-from anyfill.ising.show import Listing, Result, curve, number, offering, panels, refuse_given, sampler_name
 from anyfill.ising.spectra import (
     MIN_GAP,
     independent_parallel_law,
@@ -40,7 +52,6 @@ from anyfill.ising.spectra import (
     slowest_mode,
     spectrum,
 )
-from anyfill.ising.tensorization import tensorization_constant
 from anyfill.ising.variances import MAX_BLOCK, require_listed
 from anyfill.networks.states import to_spins
 

@@ -35,9 +35,20 @@ from anyfill.ising.asymptotics import (
 from anyfill.ising.blocks import MAX_BLOCKS, k_blocks
 from anyfill.ising.dynamics import MAX_NUMBERS, MAX_WORK, k_block_nodes
 from anyfill.ising.heat_bath import draw_rows
-from anyfill.ising.inputs import BlockSizes, block_sizes, small_sizes
+from anyfill.ising.lab import (
+    BlockSizes,
+    Listing,
+    Result,
+    block_sizes,
+    curve,
+    number,
+    offering,
+    panels,
+    refuse_given,
+    small_sizes,
+    verdict,
+)
 from anyfill.ising.model import Ising
-from anyfill.ising.show import Listing, Result, curve, number, offering, panels, refuse_given, verdict
 from anyfill.ising.spectra import slowest_mode
 from anyfill.networks.states import MAX_EXACT, all_codes
 from anyfill.questions.k_subset import KSubset
