@@ -100,9 +100,7 @@ CONTENDERS = {
         recipes.one_pass,
     ),
     "ARDM": Contender(
-        "a bidirectional network learns every pixel given every random subset of the others.",
-        Transformer,
-        recipes.ardm,
+        "a bidirectional network learns every pixel given every random subset of the others.", Transformer, recipes.ardm
     ),
     "MAC": Contender(
         "the same network learns only what answering in increasing order will ask (the loss of its released code).",

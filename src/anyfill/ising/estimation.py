@@ -334,17 +334,17 @@ def _why_not(loss: BlockLoss, last: IsingStep, tolerance: float, names: Sequence
         ahead, _ = _newton_move(loss, end.theta, loss.value_and_gradient(end.theta)[1])
         if float(ahead.abs().max()) <= STILL:
             return short
-        far = int(ahead.abs().argmax())
+        far, edges = int(ahead.abs().argmax()), loss.ising.edges
+        own = [
+            *(f"the coupling of {edge}" for edge in edges),
+            *(f"field {i}" for i in range(len(last.theta) - len(edges))),
+        ]
+        named = own if names is None else names
         return (
             "The data are separable, so that no finite parameters are best "
-            f"({_name(loss, far) if names is None else names[far]} would grow without end): use more data or a ridge."
+            f"({named[far]} would grow without end): use more data or a ridge."
         )
     return "Some parameters do not change the loss on these data and blocks: they stay where they began." * is_flat
-
-
-def _name(loss: BlockLoss, parameter: int) -> str:
-    edges = loss.ising.edges
-    return f"the coupling of {edges[parameter]}" if parameter < len(edges) else f"field {parameter - len(edges)}"
 
 
 def _until(path: "Iterator[tuple[Tensor, float, Tensor]]", tolerance: float, maximum: int) -> Iterator[IsingStep]:

@@ -23,7 +23,7 @@ from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
 from anyfill.ising.asymptotics import ising_variance
 from anyfill.ising.blocks import k_blocks
-from anyfill.ising.estimation import IsingFit, Method, fit_ising
+from anyfill.ising.estimation import Method, fit_ising
 from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.lab import (
     BlockSizes,
@@ -61,22 +61,6 @@ class Descent:
     masks: int = 1
     method: Method = "lbfgs"
     ridge: float = 0.0
-
-    def fit(
-        self,
-        ising: Ising,
-        codes: Tensor,
-        k: int,
-        *,
-        generator: Generator,
-        steps: int | None = None,
-        names: Sequence[str] | None = None,
-    ) -> IsingFit:
-        """One fit to rows (n, N); arguments as for ``fit_ising``."""
-        return fit_ising(
-            ising, codes, k=k, masks=self.masks, method=self.method, ridge=self.ridge,
-            tolerance=1e-8, steps=steps, names=names, generator=generator,
-        )  # fmt: skip
 
 
 @threads(1)
@@ -149,6 +133,7 @@ class KFit:
         infinite: repetitions whose estimate is infinite (separable rows).
         expected: tr(Gamma_k) / n; None where it was not computed.
         expected_error: its standard error; 0 if it is exact.
+        mean, deviation, standard_error: of the squared errors; None where too few are finite.
     """
 
     k: int
@@ -156,23 +141,21 @@ class KFit:
     infinite: int
     expected: float | None
     expected_error: float
+    mean: float | None
+    deviation: float | None
+    standard_error: float | None
 
-    @property
-    def mean(self) -> float | None:
-        """The mean squared error."""
-        return sum(self.errors) / len(self.errors) if self.errors else None
-
-    @property
-    def deviation(self) -> float | None:
-        """The standard deviation over repetitions."""
-        if self.mean is None or len(self.errors) < 2:
-            return None
-        return math.sqrt(sum((error - self.mean) ** 2 for error in self.errors) / (len(self.errors) - 1))
-
-    @property
-    def standard_error(self) -> float | None:
-        """Of the mean."""
-        return None if self.deviation is None else self.deviation / math.sqrt(len(self.errors))
+    @classmethod
+    def of(cls, k: int, fits: Sequence[float | None], expected: float | None, expected_error: float) -> "KFit":
+        """From the squared error of every repetition, None for an infinite estimate."""
+        errors = tuple(error for error in fits if error is not None)
+        count, mean, deviation, own = len(errors), None, None, None
+        if errors:
+            mean = sum(errors) / count
+        if mean is not None and count > 1:
+            deviation = math.sqrt(sum((error - mean) ** 2 for error in errors) / (count - 1))
+            own = deviation / math.sqrt(count)
+        return cls(k, errors, len(fits) - count, expected, expected_error, mean, deviation, own)
 
     def row(self, variables: int) -> tuple[str, ...]:
         """For the table."""
@@ -192,10 +175,7 @@ def _fit_simulated(truth: Ising, sizes: Sequence[int], how: Descent, rows: int, 
     for k, error in metered(_fits(truth, sizes, how, rows, repetitions, generator, warnings), "fit"):
         errors[k].append(error)
     expected = expectations(truth, sizes, how, rows, seed)
-    found = [
-        KFit(k, tuple(e for e in errors[k] if e is not None), sum(e is None for e in errors[k]), *expected[k])
-        for k in sizes
-    ]
+    found = [KFit.of(k, errors[k], *expected[k]) for k in sizes]
     masks = "one mask" if how.masks == 1 else f"{how.masks} masks"
     by = "" if how.method == "lbfgs" else f", {how.method}"
     several = f"{repetitions} repetitions" if repetitions > 1 else "one repetition"
@@ -220,10 +200,7 @@ def _fit_simulated(truth: Ising, sizes: Sequence[int], how: Descent, rows: int, 
         "repetitions": repetitions,
         **asdict(how),
         "warnings": list(warnings),
-        "results": [
-            asdict(one) | {"mean": one.mean, "deviation": one.deviation, "standard_error": one.standard_error}
-            for one in found
-        ],
+        "results": [asdict(one) for one in found],
     }
     return Result(document, [listing], notes, lambda figure: _draw_errors(figure, truth.words, rows, found))
 
@@ -257,12 +234,13 @@ def _fits(
     warnings: dict[str, None],
 ) -> Iterator[tuple[tuple[int, float | None], float]]:
     """k and squared error of every fit, None for an infinite estimate, with the share of the work done."""
+    steps = 3000 if how.method == "gradient" else None
     for repetition in range(repetitions):
         draws = draw_rows(truth, rows, SWEEPS, generator=generator)
         if draws.warning:
             warnings[draws.warning.replace("give them more --sweeps, or ", "")] = None
         for place, k in enumerate(sizes, 1):
-            done = how.fit(truth, draws.codes, k, generator=generator, steps=3000 if how.method == "gradient" else None)
+            done = fit_ising(truth, draws.codes, k=k, tolerance=1e-8, steps=steps, generator=generator, **asdict(how))
             error = float((done.ising.theta - truth.theta).detach().square().sum()) if done.converged else None
             yield (k, error), (repetition + place / len(sizes)) / repetitions
 
@@ -349,7 +327,7 @@ def _estimates(
 ) -> Iterator[tuple[Estimate, float]]:
     generator = torch.Generator().manual_seed(seed)
     for place, k in enumerate(sizes, 1):
-        done = how.fit(ising, data.codes, k, generator=generator, names=names)
+        done = fit_ising(ising, data.codes, k=k, tolerance=1e-8, names=names, generator=generator, **asdict(how))
         errors = None
         if done.converged and ising.variables <= MAX_FOR_TRACE:
             gamma = ising_variance(done.ising, k_blocks(ising.variables, k), masks=how.masks, ridge=how.ridge)
