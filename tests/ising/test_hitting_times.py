@@ -96,7 +96,7 @@ def test_every_chain_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
         made.append(k)
         return clique_kgibbs_matrix(clique, k)
 
-    monkeypatch.setattr("anyfill.ising.hitting_times.clique_kgibbs_matrix", counting)
+    monkeypatch.setattr("anyfill.ising.cliques.clique_kgibbs_matrix", counting)
     hitting(Clique.alike(6, 5, 20.0, 0.01), k=[5, 6], budget=10, chains=0)
     assert made == [5, 6]
 

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -118,7 +118,8 @@ def _make(place: Path, seconds: float, seed: int, sizes: Sizes, err: Console) ->
     for name, (model, last) in trained.items():
         notes = {"data": "digits", "recipe": name, "steps": last.step, "seconds": last.seconds}
         save_model(model, place / "models" / name.lower(), notes=notes)
-    save_model(bird_model, place / "models" / "penguins", notes={"data": "penguins", "columns": birds.table.to_json()})
+    bird_notes: Document = {"data": "penguins", "columns": birds.table.to_json()}
+    save_model(bird_model, place / "models" / "penguins", notes=bird_notes)
     return {
         "seed": seed,
         "seconds": 0.0,
@@ -241,10 +242,9 @@ def _pieces(document: Document) -> list[str]:
         ),
         page.heading("Fill what is missing"),
         page.paragraph(
-            f"Handwritten digits the model has never seen, with a part erased. One model, trained for "
-            f"{clock(found['models'][0]['seconds'])}, fills any part: no pattern is special to it. Given pixels are "
-            "neutral, filled ones coloured. Each fill is an exact draw from the model, so where the given pixels leave "
-            "room for doubt, fills differ."
+            "Handwritten digits the model has never seen, with a part erased. One model, trained for "
+            f"{clock(found['models'][0]['seconds'])}, fills any part. Given pixels are neutral, filled ones coloured. "
+            "Each fill is an exact draw from the model: where the given pixels leave room for doubt, fills differ."
         ),
         page.picture("fills", "Digits with parts erased, and several fills of each", widths["fills"]),
         page.paragraph("With nothing given at all, the same model draws whole digits:"),
@@ -264,30 +264,20 @@ def _pieces(document: Document) -> list[str]:
         page.paragraph(
             "Densities are per millimetre and per gram. The last three lines score the same row; a model whose "
             "conditionals fit together perfectly would give the same number in every order. On "
-            f"{birds['held_out']} held-out birds a whole row costs {birds['nats_per_row']:.2f} ± "
-            f"{birds['stderr']:.2f} nats.",
+            f"{birds['held_out']} held-out birds a row costs {birds['nats_per_row']:.2f} ± {birds['stderr']:.2f} nats.",
             "faint",
         ),
         page.heading("Three ways to train, equal seconds"),
         page.paragraph(
             f"Bits per pixel on {found['held_out']} held-out digits, lower is better. Networks of the same size (width "
-            f"{models.WIDTH}, depth {models.DEPTH}, {models.HEADS} heads), the same optimizer and learning rate, "
-            f"{found['seconds_of_training']:g} seconds each on the same machine. Four rates were tried with each; "
-            "optimizer, width, depth and batch size were chosen with one-pass alone, some of it on digits that are "
-            "held out here. MAC's conditional is a difference of two marginals, which need not be a distribution. One "
-            "run of each: an illustration, not a benchmark."
+            f"{models.WIDTH}, depth {models.DEPTH}, {models.HEADS} heads), same optimizer and learning rate, "
+            f"{found['seconds_of_training']:g} seconds each on the same machine. Four rates were tried with each; all "
+            "else was chosen with one-pass alone, some of it on digits that are held out here. MAC's conditional is a "
+            "difference of two marginals, which need not be a distribution. One run of each: no benchmark."
         ),
         page.table(
             ("", *models.QUESTIONS.values(), *COMPARED),
-            [
-                [
-                    page.text(one["name"]),
-                    *(page.text(f"{each['bits']:.2f}", f"± {each['stderr']:.2f}") for each in one["scores"].values()),
-                    *map(page.text, _compared(one)[:-1]),
-                    page.kind(_compared(one)[-1]),
-                ]
-                for one in found["models"]
-            ],
+            [_model(one) for one in found["models"]],
             numbers=range(1, 7),
             best=_best(document),
         ),
@@ -299,10 +289,15 @@ def _pieces(document: Document) -> list[str]:
         page.footer(
             f"anyfill {where['anyfill']}, torch {where['torch']}, Python {where['python']}, {where['device']}; seed "
             f"{document['seed']}. The digit models stop by the clock, so how many steps they make, and with it every "
-            "number of theirs, depends on the machine; the penguins' model makes a fixed number of steps. Numbers: "
-            "results.json."
+            "number of theirs, depends on the machine; the penguins' makes a fixed number. Numbers: results.json."
         ),
     ]
+
+
+def _model(one: Document) -> list[str]:
+    bits = (page.text(f"{score['bits']:.2f}", f"± {score['stderr']:.2f}") for score in one["scores"].values())
+    *compared, kind = _compared(one)
+    return [page.text(one["name"]), *bits, *map(page.text, compared), page.kind(kind)]
 
 
 def _conversation(before: Document, informative: Document, after: Document) -> str:
@@ -336,22 +331,11 @@ Pixels = np.ndarray[Any, np.dtype[np.float64]]
 Colour = tuple[float, float, float]
 
 
-class Theme(NamedTuple):
-    """The colours of a picture: page and text, paper and ink of given and of filled pixels, erased pixels."""
-
-    page: Colour
-    text: Colour
-    faint: Colour
-    paper: Colour
-    ink: Colour
-    tint: Colour
-    colour: Colour
-    erased: Colour
-
-
+Theme = dict[str, Colour]
+"""Of page and text, paper and ink of given pixels, tint and colour of filled ones, erased pixels."""
 THEMES = {
-    ending: Theme(*map(to_rgb, colours.split()))
-    for ending, colours in {
+    ending: dict(zip(["page", "text", "faint", "paper", "ink", "tint", "colour", "erased"], map(to_rgb, codes.split())))
+    for ending, codes in {
         "": "#fbfaf8 #1d1f23 #6d7178 #ffffff #1d1f23 #fdeedd #a8440a #f3c99b",
         "-dark": "#15171a #eceae6 #9a9ea6 #1f2226 #f4f2ee #38291c #ffb26b #80522a",
     }.items()
@@ -370,17 +354,17 @@ def draw_pictures(place: Path, shape: tuple[int, int], fills: list[models.Fill],
     for ending, theme in THEMES.items():
         canvas = _Canvas(widths["fills"], HEAD + len(fills) * down, theme)
         for left, title in zip(columns, ("original", "given", "filled by the model")):
-            canvas.words.append((left, HEAD - 12, title, theme.faint, 12))
+            canvas.words.append((left, HEAD - 12, title, theme["faint"], 12))
         for number, one in enumerate(fills):
             top, given = HEAD + number * down, one.given.reshape(shape).numpy()
             canvas.paint(columns[0], top, ink(one.original, np.ones_like(given), theme))
-            shown = np.where(given[..., None], ink(one.original, given, theme), np.array(theme.erased))
+            shown = np.where(given[..., None], ink(one.original, given, theme), np.array(theme["erased"]))
             canvas.paint(columns[1], top, shown)
             for left, sample in zip(columns[2:], one.samples):
                 canvas.paint(left, top, ink(sample, given, theme))
             middle = top + shape[0] * PIXEL / 2
-            canvas.words.append((0, middle - 2, one.name, theme.text, 13.5))
-            canvas.words.append((0, middle + 16, f"original: {one.bits:.2f} bits per pixel", theme.faint, 11))
+            canvas.words.append((0, middle - 2, one.name, theme["text"], 13.5))
+            canvas.words.append((0, middle + 16, f"original: {one.bits:.2f} bits per pixel", theme["faint"], 11))
         canvas.save(place / f"fills{ending}.png")
 
         canvas = _Canvas(widths["dreams"], -(-len(dreams) // DREAMS_PER_ROW) * down - GAP + 2, theme)
@@ -394,8 +378,8 @@ def draw_pictures(place: Path, shape: tuple[int, int], fills: list[models.Fill],
 def ink(digit: Tensor, given: np.ndarray[Any, np.dtype[np.bool_]], theme: Theme) -> Pixels:
     """(H, W, 3): levels 0 to 16 between paper and ink, tinted where not given (H, W)."""
     level = digit.reshape(given.shape).double().numpy()[..., None] / 16
-    neutral = (1 - level) * np.array(theme.paper) + level * np.array(theme.ink)
-    filled = (1 - level) * np.array(theme.tint) + level * np.array(theme.colour)
+    neutral = (1 - level) * np.array(theme["paper"]) + level * np.array(theme["ink"])
+    filled = (1 - level) * np.array(theme["tint"]) + level * np.array(theme["colour"])
     return np.where(given[..., None], neutral, filled)
 
 
@@ -403,9 +387,9 @@ class _Canvas:
     """A picture of a size in points, to paint blocks on; words are (left, baseline, text, colour, size)."""
 
     def __init__(self, width: int, height: int, theme: Theme) -> None:
-        self.pixels: Pixels = np.tile(np.array(theme.page), (height, width, 1))
+        self.pixels: Pixels = np.tile(np.array(theme["page"]), (height, width, 1))
         self.words: list[tuple[float, float, str, Colour, float]] = []
-        self.edge = np.array(theme.faint) * 0.45 + np.array(theme.page) * 0.55
+        self.edge = np.array(theme["faint"]) * 0.45 + np.array(theme["page"]) * 0.55
 
     def paint(self, left: int, top: int, block: Pixels) -> None:
         """A block of large pixels with a thin edge around it."""

@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, TypedDict
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -265,14 +265,6 @@ class Answer:
     shares: tuple[tuple[str, float], ...] = ()
 
 
-class Averaged(TypedDict):
-    """An average over so many random orders."""
-
-    estimator: Literal["estimate", "bound"]
-    orders: int
-    seed: int
-
-
 def train_penguins(penguins: Penguins, seed: int, watch: Watch, *, steps: int = STEPS) -> Model:
     """A model of the table. A fixed number of steps: the same seed gives the same model."""
     model = mlp_model(penguins.table, seed=seed)
@@ -306,8 +298,8 @@ def ask_penguin(model: Model, penguins: Penguins, seed: int, *, draws: int = 200
         one.log_density(("species", "sex", "body_mass_g"), ()),
         one.log_density(("flipper_length_mm", "body_mass_g"), body),
         one.log_density(whole, ()),
-        one.log_density(whole, (), {"estimator": "bound", "orders": orders, "seed": seed}),
-        one.log_density(whole, (), {"estimator": "estimate", "orders": orders, "seed": seed}),
+        one.log_density(whole, (), estimator="bound", orders=orders, seed=seed),
+        one.log_density(whole, (), estimator="estimate", orders=orders, seed=seed),
     ]
 
 
@@ -335,8 +327,8 @@ class _Penguin:
         column, marginals = self._column(name, given)
         if not isinstance(column, Category) or not isinstance(marginals, FiniteMarginals):
             raise TypeError(f"{name} is not a category")
-        shares = zip(map(str, column.values), marginals.log_probs[0, 0].exp().tolist())
-        ranked = tuple(sorted(shares, key=lambda share: -share[1]))
+        shares: list[float] = marginals.log_probs[0, 0].exp().tolist()
+        ranked = tuple(sorted(zip(map(str, column.values), shares), key=lambda share: -share[1]))
         words = ", ".join(f"{value} {share:.1%}" for value, share in ranked)
         return Answer(plain(name), _plain(given), words, _value(self.penguins, name), shares=ranked)
 
@@ -351,13 +343,14 @@ class _Penguin:
         words = f"{middle:,.0f} {unit}; {level:.0%} between {low:,.0f} and {high:,.0f} {unit}"
         return Answer(plain(name), _plain(given), words, _value(self.penguins, name))
 
-    def log_density(self, asked: tuple[str, ...], given: tuple[str, ...], over: Averaged | None = None) -> Answer:
-        """log p(asked | given) of what is so: in the order of the columns, or averaged over random orders."""
+    def log_density(self, asked: tuple[str, ...], given: tuple[str, ...], **over: Any) -> Answer:
+        """log p(asked | given) of what is so: in the order of the columns, or averaged over random orders (of
+        so many ``orders``, by an ``estimator``, with a ``seed``)."""
         table, conditional = self.penguins.table, self.conditional(given)
         members = table.members(asked)
-        answer = conditional.log_prob(self.x, members, **({} if over is None else over))
+        answer = conditional.log_prob(self.x, members, **over)
         words = f"{float(table.in_own_units(answer.value, self.x[None], members)[0]):.2f}".replace("-", "−")
-        words += " nats" if over is None else f" ± {float(answer.stderr[0]):.2f} nats, {over['orders']} random orders"
+        words += " nats" if not over else f" ± {float(answer.stderr[0]):.2f} nats, {over['orders']} random orders"
         name = "the whole row" if len(asked) == len(table.names) else ", ".join(_plain(asked))
         passes = f"{answer.passes} pass" + ("" if answer.passes == 1 else "es")
         return Answer(f"log p of {name}", _plain(given), words, "", answer.kind, passes)
@@ -366,10 +359,10 @@ class _Penguin:
         """How much each other column would tell about the target, and the name of the one that tells most."""
         names = self.penguins.table.names
         found = self.conditional(given).information(names.index(target), samples=draws, seed=seed)
-        bits, errors = (found.value[0] / math.log(2)).tolist(), (found.stderr[0] / math.log(2)).tolist()
+        bits: list[float] = (found.value[0] / math.log(2)).tolist()
         ranked = sorted((j for j in range(len(names)) if bool(found.candidate[0, j])), key=lambda j: -bits[j])
-        best = ranked[0]
-        words = f"{plain(names[best])}: {bits[best]:.2f} ± {errors[best]:.2f} bits about the {target}"
+        best, error = ranked[0], float(found.stderr[0, ranked[0]]) / math.log(2)
+        words = f"{plain(names[best])}: {bits[best]:.2f} ± {error:.2f} bits about the {target}"
         shares = tuple((plain(names[j]), bits[j]) for j in ranked)
         asked = f"what would tell most about the {target}"
         return Answer(asked, _plain(given), words, "", "estimate", f"{draws} draws", shares), names[best]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ising", "Result", "clique", "complete", "fit", "hitting", "lattice", "mixing", "random", "read", "variance"]
 
-_HOME = dict.fromkeys(__all__, "lab") | {"Ising": "model", "fit": "fitting", "variance": "variances"}
-_HOME |= {"mixing": "mixing_times", "hitting": "hitting_times"}
+_VERBS = {"fit": "fitting", "variance": "variances", "mixing": "mixing_times", "hitting": "hitting_times"}
+_HOME = dict.fromkeys(__all__, "lab") | _VERBS | {"Ising": "model"}
 
 __getattr__, __dir__ = lazily(__name__, _HOME)

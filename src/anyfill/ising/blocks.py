@@ -141,11 +141,9 @@ def k_blocks(variables: int, k: int) -> FixedBlocks:
     require_count("k", k, maximum=variables)
     count = comb(variables, k)
     if count > MAX_BLOCKS:
-        raise refuse(
-            f"blocks of size {k} among {variables} variables",
-            expected=f"at most {MAX_BLOCKS:,} to list",
-            got=f"{count:,}; draw them with anyfill.questions.KSubset instead",
-        )
+        got = f"{count:,}; draw them with anyfill.questions.KSubset instead"
+        what = f"blocks of size {k} among {variables} variables"
+        raise refuse(what, expected=f"at most {MAX_BLOCKS:,} to list", got=got)
     return FixedBlocks(subsets_of(variables, combinations(range(variables), k)), torch.ones(count, dtype=torch.float64))
 
 
@@ -244,11 +242,9 @@ class Pseudolikelihood:
         if not isinstance(self.blocks, Blocks):
             return at_once(self.blocks.sample(batch, generator=generator))
         if self.blocks.adaptive:
-            raise refuse(
-                "blocks to pose before the values are seen",
-                expected="blocks that do not depend on the values",
-                got=f"{type(self.blocks).__name__}; call the objective itself, or use fit_ising",
-            )
+            got = f"{type(self.blocks).__name__}; call the objective itself, or use fit_ising"
+            expected = "blocks that do not depend on the values"
+            raise refuse("blocks to pose before the values are seen", expected=expected, got=got)
         nothing = torch.zeros(batch, self.blocks.subsets.shape[1], dtype=torch.int64, device=generator.device)
         return _rank(self.blocks.sample(nothing, generator=generator))
 

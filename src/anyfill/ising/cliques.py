@@ -316,7 +316,7 @@ class Modes:
 
     high_over_low: float
     low_over_rest: float
-    margin: float
+    margin: float = field(kw_only=True)
     bijection_error: float
     high_mass: float
     low_mass: float
@@ -332,14 +332,9 @@ def modes(clique: Clique) -> Modes:
     high, low = log_p[up == clique.size], log_p[up == 0]  # listed alike outside the clique: f takes one to the other
     rest = log_p[(up > 0) & (up < clique.size)]
     facts = ferromagnet(clique)
-    return Modes(
-        float(high.min() - low.max()),
-        float(low.min() - rest.max()),
-        facts.margin,
-        float((high - low - 2.0 * facts.clique_field).abs().max()),
-        float(high.logsumexp(0).exp()),
-        float(low.logsumexp(0).exp()),
-    )
+    apart = (high - low - 2.0 * facts.clique_field).abs().max()
+    numbers = high.min() - low.max(), low.min() - rest.max(), apart, high.logsumexp(0).exp(), low.logsumexp(0).exp()
+    return Modes(*map(float, numbers), margin=facts.margin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,34 +447,24 @@ def separation(clique: Clique, k: int, *, delta: float, steps: int) -> Separatio
     require_count("k", k, maximum=clique.variables)
     require_count("steps", steps)
     facts, n, variables = ferromagnet(clique), clique.size, clique.variables
-    size_needed = 8.0 * (1.0 + log(4.0 * steps / delta))
-    field_needed = 0.5 * log(2.0 * (4.0 - delta) / delta)
+    size_needed, field_needed = 8.0 * (1.0 + log(4.0 * steps / delta)), 0.5 * log(2.0 * (4.0 - delta) / delta)
     margin_needed = 0.5 * n * log(2.0)
     k_needed = max(float(n), variables - delta * (variables + 1) / ((4.0 - delta) * n + delta))
     strong = n >= size_needed and facts.clique_field >= field_needed and facts.margin >= margin_needed
     usable = facts.holds and n >= 2
-    return Separation(
-        size_needed,
-        field_needed,
-        margin_needed,
-        k_needed,
-        facts.holds,
-        strong,
-        k >= k_needed,
-        reach_bound(clique, k, 0.5 * delta) if usable and k >= n else None,
-        stuck_bound(clique, 0.5 * delta) if usable else None,
-    )
+    reach = reach_bound(clique, k, 0.5 * delta) if usable and k >= n else None
+    stuck = stuck_bound(clique, 0.5 * delta) if usable else None
+    needed = size_needed, field_needed, margin_needed, k_needed
+    return Separation(*needed, facts.holds, strong, k >= k_needed, reach, stuck)
 
 
 def _require_ferromagnet(clique: Clique) -> Ferromagnet:
     require_count("size of the clique", clique.size, minimum=2)
     facts = ferromagnet(clique)
     if not facts.holds:
-        raise refuse(
-            "assumption 5",
-            expected="sum of the clique's fields above the sum of |h_i| outside, and J above the sum of all |h_i|",
-            got=f"{facts.clique_field:g} against {facts.other_fields:g}, and J - ||h||_1 = {facts.margin:g}",
-        )
+        expected = "sum of the clique's fields above the sum of |h_i| outside, and J above the sum of all |h_i|"
+        got = f"{facts.clique_field:g} against {facts.other_fields:g}, and J - ||h||_1 = {facts.margin:g}"
+        raise refuse("assumption 5", expected=expected, got=got)
     return facts
 
 

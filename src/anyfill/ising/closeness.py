@@ -113,10 +113,10 @@ def conditional_divergence(log_r: Tensor, log_q: Tensor, blocks: Blocks) -> Tens
 
 def tensorization_ratio(log_r: Tensor, log_q: Tensor, blocks: Blocks) -> float:
     """KL(r, q) / D(r) for laws (2^N,); infinite where D is zero and r is not q. ValueError for r = q: there is none."""
-    whole, parts, _ = _Cells.of(log_q, blocks).divergences(_log_ratio(log_r, log_q))
-    if float(whole) <= 0.0:
+    ratio = _Cells.of(log_q, blocks).ratio(_log_ratio(log_r, log_q))
+    if ratio == 0.0:
         raise refuse("law r", expected="another law than q (the ratio of q to itself is 0 / 0)", got="q itself")
-    return float(whole / parts) if float(parts) > 0.0 else math.inf
+    return ratio
 
 
 def tensorization_bound(log_q: Tensor, blocks: Blocks) -> float:
@@ -409,12 +409,8 @@ class GeneralisationBound:
     def terms(self, kind: Kind = "printed") -> dict[str, float]:
         """Every term by name, largest first, in units of total variation as if it stood alone; then the total."""
         base = self.loss if kind == "printed" else self.loss - self.entropy
-        inside = {
-            "loss" if kind == "printed" else "excess loss": max(0.0, base),
-            "masks": self.mask_term(kind),
-            "samples": self.sample_term(kind),
-            "covering scale": self.epsilon,
-        }
+        inside = {"loss" if kind == "printed" else "excess loss": max(0.0, base), "masks": self.mask_term(kind)}
+        inside |= {"samples": self.sample_term(kind), "covering scale": self.epsilon}
         alone = {name: math.sqrt(0.5 * self.tensorization * nats) for name, nats in inside.items()}
         alone["law of the rows"] = self.joint_term(kind)
         return dict(sorted(alone.items(), key=lambda item: -item[1])) | {"total": self.total(kind)}
@@ -530,17 +526,9 @@ def generalisation_bound(
         raise refuse("radius", expected=f"at least the largest parameter, {largest:.4g}", got=radius)
     mean, entropy = empirical_losses(ising, blocks, x)
     return GeneralisationBound(
-        variables=ising.variables,
-        samples=len(x),
-        masks=masks,
-        delta=delta,
-        epsilon=epsilon,
-        loss=mean if loss is None else loss,
-        entropy=entropy,
-        tensorization=tensorization,
-        log_covering=log_covering(ising, blocks, radius=radius, epsilon=epsilon),
-        log_margin=log_margin(ising, blocks, radius=radius),
-    )
+        ising.variables, len(x), masks, delta, epsilon, mean if loss is None else loss, entropy, tensorization,
+        log_covering(ising, blocks, radius=radius, epsilon=epsilon), log_margin(ising, blocks, radius=radius),
+    )  # fmt: skip
 
 
 def _exp(value: float) -> float:

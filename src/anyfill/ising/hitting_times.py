@@ -38,34 +38,8 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_bool, require_count, require_shape
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
+from anyfill.ising import cliques, lab
 from anyfill.ising.chains import first_hits, kernel_of
-from anyfill.ising.cliques import (
-    Clique,
-    LumpedChain,
-    Separation,
-    clique_kgibbs_matrix,
-    clique_parallel_matrix,
-    ferromagnet,
-    modes,
-    reach_bound,
-    separation,
-    stuck_bound,
-)
-from anyfill.ising.lab import (
-    MIN_CHANCE,
-    BlockSizes,
-    Listing,
-    Result,
-    block_sizes,
-    chance,
-    curve,
-    known_chance,
-    number,
-    panels,
-    power_of_ten,
-    sampler_name,
-    verdict,
-)
 from anyfill.ising.model import Ising
 from anyfill.networks.states import MAX_EXACT
 
@@ -255,6 +229,8 @@ def _leads_to(step: Tensor, goal: Tensor, through: Tensor) -> Tensor:
         goal = more
 
 
+Chains = Mapping[int | None, cliques.LumpedChain]
+"""k-Gibbs by k, and independent parallel by None."""
 MAX_SIMULATED = 12
 """The largest block that is simulated."""
 MAX_WORK = 3e8
@@ -294,27 +270,28 @@ class Hitting:
     def row(self, chains: int) -> tuple[str, ...]:
         """For the table."""
         return (
-            sampler_name(self.k), power_of_ten(self.log10_mean), number(self.truncated_mean), chance(self.reached, 3),
-            number(self.simulated), number(self.simulated_error, 2), "-" if self.z is None else f"{self.z:+.1f}",
+            lab.sampler_name(self.k), lab.power_of_ten(self.log10_mean), lab.number(self.truncated_mean),
+            lab.chance(self.reached, 3), lab.number(self.simulated), lab.number(self.simulated_error, 2),
+            "-" if self.z is None else f"{self.z:+.1f}",
             "-" if self.arrived is None else f"{self.arrived:,} of {chains:,}",
         )  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON, without the curve."""
         numbers = {name: value for name, value in asdict(self).items() if name not in ("curve", "seen")}
-        return numbers | {"sampler": sampler_name(self.k), "reached": known_chance(self.reached)}
+        return numbers | {"sampler": lab.sampler_name(self.k), "reached": lab.known_chance(self.reached)}
 
 
 @threads(1)
 def hitting(
-    model: Ising | Clique,
+    model: Ising | cliques.Clique,
     *,
-    k: BlockSizes = None,
+    k: lab.BlockSizes = None,
     budget: int = 1000,
     chains: int = 1000,
     delta: float = 0.1,
     seed: int = 0,
-) -> Result:
+) -> lab.Result:
     """Steps until a chain that starts with the clique all down has it all up: exact, simulated, and as promised.
 
     Args:
@@ -325,19 +302,19 @@ def hitting(
         delta: one less the probability of what is promised.
         seed: of the simulation.
     """
-    clique = Clique.of(model) if isinstance(model, Ising) else model
-    sizes = block_sizes(k, clique.variables, usual_sizes(clique))
+    clique = cliques.Clique.of(model) if isinstance(model, Ising) else model
+    sizes = lab.block_sizes(k, clique.variables, usual_sizes(clique))
     require_count("--budget", budget)
     require_count("--chains", chains, minimum=0)
     states = clique.size + 1 if clique.is_even else 2**clique.size
     if budget * states > MAX_LAW:
         expected = f"at most {MAX_LAW // states:,} for the {states:,} states of this clique"
         raise refuse("--budget", expected=expected, got=f"{budget:,}")
-    lumped: dict[int | None, LumpedChain] = {k: clique_kgibbs_matrix(clique, k) for k in sizes}
-    lumped[None] = clique_parallel_matrix(clique)
+    lumped: dict[int | None, cliques.LumpedChain] = {k: cliques.clique_kgibbs_matrix(clique, k) for k in sizes}
+    lumped[None] = cliques.clique_parallel_matrix(clique)
     promises, listings, notes = _promises(clique, lumped, delta, budget)
     found = list(metered(_hittings(clique, lumped, budget, chains, torch.Generator().manual_seed(seed)), "hitting"))
-    listing = Listing(
+    listing = lab.Listing(
         f"{clique.words}: steps from R_-1 to R_1",
         ("sampler", "E[T]", f"E[min(T, {budget:,})]", f"P(T <= {budget:,})", "simulated", "standard error", "z",
          "arrived"),
@@ -357,16 +334,16 @@ def hitting(
         "budget": budget,
         "chains": chains,
         "delta": delta,
-        "null_probabilities_are_below": MIN_CHANCE,
+        "null_probabilities_are_below": lab.MIN_CHANCE,
         "results": [one.to_dict() for one in found],
         **promises,
     }  # fmt: skip
-    return Result(
+    return lab.Result(
         document, [listing, *listings], notes, lambda figure: _draw(figure, clique.words, found, budget, chains)
     )
 
 
-def usual_sizes(clique: Clique) -> list[int]:
+def usual_sizes(clique: cliques.Clique) -> list[int]:
     """All k of a few spins; else powers of two, the size of the clique, and N."""
     count = clique.variables
     if count <= 12:
@@ -375,7 +352,11 @@ def usual_sizes(clique: Clique) -> list[int]:
 
 
 def _hittings(
-    clique: Clique, lumped: Mapping[int | None, LumpedChain], budget: int, chains: int, generator: Generator
+    clique: cliques.Clique,
+    lumped: Chains,
+    budget: int,
+    chains: int,
+    generator: Generator,
 ) -> Iterator[tuple[Hitting, float]]:
     """Every sampler, with the share of the work done."""
     ising = clique.ising()
@@ -390,42 +371,42 @@ def _hittings(
         yield _hitting(k, chain, law, hits, budget), place / len(lumped)
 
 
-def _hitting(k: int | None, chain: LumpedChain, law: HittingLaw, hits: Tensor, budget: int) -> Hitting:
+def _hitting(k: int | None, chain: cliques.LumpedChain, law: HittingLaw, hits: Tensor, budget: int) -> Hitting:
     """Exact beside simulated; ``hits`` are empty if nothing was simulated."""
     log_mean = float(log_hitting_times(chain.log_matrix, chain.high)[chain.low]) / math.log(10.0)
     mean, deviation = float(law.truncated_mean[0]), float(law.truncated_deviation[0])
     reached = min(1.0, float(law.reached[-1, 0]))
-    curve = law.reached[:, 0]
+    reach = law.reached[:, 0]
     if not len(hits):
-        return Hitting(k, log_mean, mean, reached, None, None, None, None, curve, hits)
+        return Hitting(k, log_mean, mean, reached, None, None, None, None, reach, hits)
     times = hits.clamp(max=budget).double()
     tested = reached * len(hits) >= MIN_ARRIVING and deviation > 1e-6
     z = (float(times.mean()) - mean) / (deviation / math.sqrt(len(hits))) if tested else None
     error = float(times.std()) / math.sqrt(len(hits)) if len(hits) > 1 else None
     seen = hits[hits <= budget].sort().values
-    return Hitting(k, log_mean, mean, reached, float(times.mean()), error, len(seen), z, curve, seen)
+    return Hitting(k, log_mean, mean, reached, float(times.mean()), error, len(seen), z, reach, seen)
 
 
 def _promises(
-    clique: Clique, chains: Mapping[int | None, LumpedChain], delta: float, steps: int
-) -> tuple[dict[str, Any], list[Listing], list[str]]:
+    clique: cliques.Clique, chains: Chains, delta: float, steps: int
+) -> tuple[dict[str, Any], list[lab.Listing], list[str]]:
     """Everything the paper says of this clique at confidence 1 - delta, for JSON, as tables and as sentences.
 
     ``chains`` are k-Gibbs by k, and independent parallel by None; the corollary is for M = ``steps``, and asks for a k:
     N, the one that is easiest to allow.
     """
-    facts = ferromagnet(clique)
-    whole = separation(clique, clique.variables, delta=delta, steps=steps)
-    listings: list[Listing] = []
+    facts = cliques.ferromagnet(clique)
+    whole = cliques.separation(clique, clique.variables, delta=delta, steps=steps)
+    listings: list[lab.Listing] = []
     notes: list[str] = []
     document: dict[str, Any] = {"assumption_5": {**asdict(facts), "holds": facts.holds}}
     if clique.variables <= MAX_EXACT and clique.size > 1:
-        found = modes(clique)
-        masses = {name: known_chance(getattr(found, name)) for name in ("high_mass", "low_mass")}
+        found = cliques.modes(clique)
+        masses = {name: lab.known_chance(getattr(found, name)) for name in ("high_mass", "low_mass")}
         document["modes"] = asdict(found) | masses
         notes.append(f"P(R_1) {_equals(found.high_mass)}, P(R_-1) {_equals(found.low_mass)}.")
-    said = f"h_C = {number(facts.clique_field)} against {number(facts.other_fields)} outside, "
-    said += f"J_0 = J - |h|_1 = {number(facts.margin)}"
+    said = f"h_C = {lab.number(facts.clique_field)} against {lab.number(facts.other_fields)} outside, "
+    said += f"J_0 = J - |h|_1 = {lab.number(facts.margin)}"
     silent = "propositions 4, 5 and 8 do not speak of this model; the exact values stand."
     notes.append(f"Assumption 5 holds: {said}." if facts.holds else f"Assumption 5 fails ({said}): {silent}")
     if facts.holds and clique.size > 1:
@@ -445,78 +426,76 @@ def _promises(
 
 
 def _reach(
-    clique: Clique, chains: Mapping[int | None, LumpedChain], delta: float, steps: int
-) -> tuple[list[dict[str, Any]], Listing]:
+    clique: cliques.Clique, chains: Chains, delta: float, steps: int
+) -> tuple[list[dict[str, Any]], lab.Listing]:
     """Proposition 4, and the first step at which even the worst start has been in R_1 with probability 1 - delta."""
     entries: list[dict[str, Any]] = []
     rows: list[tuple[str, ...]] = []
     for k, chain in chains.items():
         if k is None or k < clique.size:
             continue
-        bound, exact = reach_bound(clique, k, delta), surely_reached(chain.matrix, chain.high, delta, steps)
+        bound, exact = cliques.reach_bound(clique, k, delta), surely_reached(chain.matrix, chain.high, delta, steps)
         entries.append({"k": k, **asdict(bound), "exact_steps": exact})
         rows.append(
-            (str(k), f"{bound.miss:.6g}", number(bound.steps), f"{bound.printed_miss:.6g}",
-             number(bound.printed_steps), "-" if exact is None else str(exact))
+            (str(k), f"{bound.miss:.6g}", lab.number(bound.steps), f"{bound.printed_miss:.6g}",
+             lab.number(bound.printed_steps), "-" if exact is None else str(exact))
         )  # fmt: skip
     title = f"Proposition 4: steps of k-Gibbs to R_1 with probability {1 - delta:g}, from any start"
-    return entries, Listing(title, ("k", "c", "T", "c (main text)", "T (main text)", "T, exact"), rows)
+    return entries, lab.Listing(title, ("k", "c", "T", "c (main text)", "T (main text)", "T, exact"), rows)
 
 
-def _stuck(clique: Clique, chain: LumpedChain, delta: float, steps: int) -> tuple[dict[str, Any], str]:
+def _stuck(clique: cliques.Clique, chain: cliques.LumpedChain, delta: float, steps: int) -> tuple[dict[str, Any], str]:
     """Proposition 5, and the exact chance that it is about."""
-    bound = stuck_bound(clique, delta)
+    bound = cliques.stuck_bound(clique, delta)
     law = hitting_law(chain.matrix, chain.total > -2, steps, starts=[chain.low])
     left = float(law.reached[-1, 0])
-    said = f"r = {number(bound.deviation)}, exponent {number(bound.exponent)}"
+    said = f"r = {lab.number(bound.deviation)}, exponent {lab.number(bound.exponent)}"
     what = (
         f"says nothing here ({said})"
         if bound.vacuous
-        else f"independent parallel keeps sum_C <= -2 for T = {number(bound.steps)} steps with probability "
-        f"{1 - delta:g} ({said}; T = {number(bound.sharper_steps)} by the sharper form)"
+        else f"independent parallel keeps sum_C <= -2 for T = {lab.number(bound.steps)} steps with probability "
+        f"{1 - delta:g} ({said}; T = {lab.number(bound.sharper_steps)} by the sharper form)"
     )
-    exact = f"exactly, from R_-1 it leaves within {steps:,} steps with probability {chance(left, 3)}"
-    entry = {**asdict(bound), "vacuous": bound.vacuous, "exact_leaves": known_chance(left)}
+    exact = f"exactly, from R_-1 it leaves within {steps:,} steps with probability {lab.chance(left, 3)}"
+    entry = {**asdict(bound), "vacuous": bound.vacuous, "exact_leaves": lab.known_chance(left)}
     return entry, f"Proposition 5: {what}; {exact}."
 
 
-def _corollary(clique: Clique, whole: Separation, delta: float, steps: int) -> Listing:
+def _corollary(clique: cliques.Clique, whole: cliques.Separation, delta: float, steps: int) -> lab.Listing:
     """Which of its assumptions hold."""
-    facts = ferromagnet(clique)
-    needs = (
-        ("6: |C| at least", whole.size_needed, clique.size),
-        ("6: h_C at least", whole.field_needed, facts.clique_field),
-        ("6: J_0 at least", whole.margin_needed, facts.margin),
-    )
-    return Listing(
+    facts = cliques.ferromagnet(clique)
+    field, margin = facts.clique_field, facts.margin
+    return lab.Listing(
         f"Corollary 1: M = {steps:,} steps, probability {1 - delta:g}",
         ("assumption", "needed", "here", ""),
         [
-            ("5: h_C above the other fields", number(facts.other_fields), number(facts.clique_field),
-             verdict(facts.clique_field > max(0.0, facts.other_fields))),
-            ("5: J_0 = J - |h|_1 above", "0", number(facts.margin), verdict(facts.margin > 0)),
-            *(
-                (what, number(needed), str(here) if isinstance(here, int) else number(here), verdict(here >= needed))
-                for what, needed, here in needs
-            ),
-            ("7: k at least", number(whole.k_needed), f"N = {clique.variables}", verdict(whole.large)),
+            ("5: h_C above the other fields", lab.number(facts.other_fields), lab.number(field),
+             lab.verdict(field > max(0.0, facts.other_fields))),
+            ("5: J_0 = J - |h|_1 above", "0", lab.number(margin), lab.verdict(margin > 0)),
+            ("6: |C| at least", lab.number(whole.size_needed), str(clique.size),
+             lab.verdict(clique.size >= whole.size_needed)),
+            ("6: h_C at least", lab.number(whole.field_needed), lab.number(field),
+             lab.verdict(field >= whole.field_needed)),
+            ("6: J_0 at least", lab.number(whole.margin_needed), lab.number(margin),
+             lab.verdict(margin >= whole.margin_needed)),
+            ("7: k at least", lab.number(whole.k_needed), f"N = {clique.variables}", lab.verdict(whole.large)),
         ],
     )  # fmt: skip
 
 
 def _equals(value: float) -> str:
-    shown = chance(value)
+    shown = lab.chance(value)
     return shown if shown.startswith("<") else f"= {shown}"
 
 
 def _draw(figure: Figure, words: str, found: list[Hitting], budget: int, chains: int) -> None:
-    left, right = panels(figure, f"{words}: from R$_{{-1}}$ to R$_1$", 2)
+    left, right = lab.panels(figure, f"{words}: from R$_{{-1}}$ to R$_1$", 2)
     gibbs, parallel = found[:-1], found[-1]
     colour = {one.k: mpl.colormaps["viridis"](0.92 * i / max(1, len(gibbs) - 1)) for i, one in enumerate(gibbs)}
     ks = [one.k or 0 for one in gibbs]
-    curve(left, gibbs, "truncated_mean", "-", color="#1b4f8a", label="k-Gibbs, exact")
+    lab.curve(left, gibbs, "truncated_mean", "-", color="#1b4f8a", label="k-Gibbs, exact")
     label = "simulated, ±2 standard errors"
-    curve(left, gibbs, "simulated", "o", error="simulated_error", ms=4, color="#1b4f8a", capsize=3, label=label)
+    lab.curve(left, gibbs, "simulated", "o", error="simulated_error", ms=4, color="#1b4f8a", capsize=3, label=label)
     left.axhline(parallel.truncated_mean, color="black", lw=1.2, ls="--", label="independent parallel, exact")
     left.axhline(budget, color="grey", lw=0.8, ls=":")
     left.annotate("budget", (ks[-1], budget), xytext=(0, 3), textcoords="offset points", ha="right", color="grey")
@@ -526,7 +505,7 @@ def _draw(figure: Figure, words: str, found: list[Hitting], budget: int, chains:
     time = torch.arange(budget + 1)
     for one in found:
         own, style = ("black", "--") if one.k is None else (colour[one.k], "-")
-        right.plot(time[1:], one.curve[1:], color=own, ls=style, lw=1.4, label=sampler_name(one.k))
+        right.plot(time[1:], one.curve[1:], color=own, ls=style, lw=1.4, label=lab.sampler_name(one.k))
         if len(one.seen):  # the share of chains that arrived by a few times
             some = torch.unique(torch.logspace(0, math.log10(budget), 12).long())
             share = torch.searchsorted(one.seen, some, right=True).double() / chains
