@@ -39,8 +39,8 @@ from anyfill.checks import refuse, require_count, require_positive, require_shap
 from anyfill.ising.blocks import Blocks, block_choice, completions, listed_rows
 from anyfill.ising.model import Ising, blocks_by_size
 from anyfill.networks.states import require_exact
-from anyfill.questions.k_subset import KSubset
 from anyfill.questions.question import Questions
+from anyfill.questions.subsets import KSubset
 from anyfill.rows import Rows
 
 Method = Literal["lbfgs", "newton", "gradient"]

@@ -32,7 +32,7 @@ from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.model import Ising
 from anyfill.ising.spectra import slowest_mode
 from anyfill.networks.states import MAX_EXACT, all_codes
-from anyfill.questions.k_subset import KSubset
+from anyfill.questions.subsets import KSubset
 
 ROUNDING = 1e-9
 INSTEAD = "--sampled estimates the traces from draws, without the theorem checks"
