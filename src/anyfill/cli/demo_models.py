@@ -97,15 +97,17 @@ CONTENDERS = {
     "one-pass": Contender(
         "a causal decoder reads given, then asked pixels, each in increasing order; a pass trains all 64 terms.",
         OnePassTransformer,
-        recipes.one_pass,
+        recipes.one_pass.objective,
     ),
     "ARDM": Contender(
-        "a bidirectional network learns every pixel given every random subset of the others.", Transformer, recipes.ardm
+        "a bidirectional network learns every pixel given every random subset of the others.",
+        Transformer,
+        recipes.ardm.objective,
     ),
     "MAC": Contender(
         "the same network learns only what answering in increasing order will ask (the loss of its released code).",
         Transformer,
-        recipes.mac_rest,
+        recipes.mac.objective_rest,
         "as the difference of two marginals",
     ),
 }
@@ -268,9 +270,10 @@ class Answer:
 def train_penguins(penguins: Penguins, seed: int, watch: Watch, *, steps: int = STEPS) -> Model:
     """A model of the table. A fixed number of steps: the same seed gives the same model."""
     model = mlp_model(penguins.table, seed=seed)
+    objective = recipes.ardm.objective(model.variables)
     options = replace(OPTIONS, steps=steps, batch_size=64, learning_rate=5e-3, weight_decay=0.1, seed=seed)
     with threads(1):  # too small for more
-        for _ in watch(fit_steps(model, penguins.train, recipes.ardm(model.variables), options), steps, "penguins"):
+        for _ in watch(fit_steps(model, penguins.train, objective, options), steps, "penguins"):
             pass
     return model
 
