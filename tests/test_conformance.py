@@ -17,9 +17,9 @@ import anyfill
 from anyfill import corruption, networks, objectives, questions, samplers, training
 from anyfill import likelihoods as likes
 from anyfill.ising import blocks
+from anyfill.ising.blocks import Pseudolikelihood
 from anyfill.ising.chains import BlockDynamics, IndependentParallel, Kernel, KGibbs
 from anyfill.ising.model import Ising
-from anyfill.ising.pseudolikelihood import Pseudolikelihood
 from anyfill.likelihoods.marginals import DiscreteMarginals, Likelihood, Marginals, PerVariable, Poolable
 from anyfill.networks.network import Cached, Network, OnePass, Windowed
 from anyfill.rows import Rows

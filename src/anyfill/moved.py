@@ -65,14 +65,14 @@ MOVED: dict[str, dict[str, str]] = {
     "evaluation.grades.text": {"grade_text": "anyfill.text.metrics:grade_text"},
     "evaluation.lab.asymptotics": {"ising_variance": "anyfill.ising.asymptotics:ising_variance"},
     "evaluation.lab.clique": {
-        "Clique": "anyfill.ising.clique_chains:Clique",
-        "clique_parallel_matrix": "anyfill.ising.clique_chains:clique_parallel_matrix",
+        "Clique": "anyfill.ising.cliques:Clique",
+        "clique_parallel_matrix": "anyfill.ising.cliques:clique_parallel_matrix",
     },
     "evaluation.lab.parallel": {
         "independent_parallel_law": "anyfill.ising.spectra:independent_parallel_law",
         "independent_parallel_matrix": "anyfill.ising.spectra:independent_parallel_matrix",
     },
-    "evaluation.lab.separation": {"stuck_bound": "anyfill.ising.separation:stuck_bound"},
+    "evaluation.lab.separation": {"stuck_bound": "anyfill.ising.cliques:stuck_bound"},
     "evaluation.lab.spectra": {"poincare_constant": "anyfill.ising.spectra:poincare_constant"},
 }
 """By the old module, below ``anyfill``: names and where they are now, as "module:name", or what to use instead."""

@@ -15,7 +15,7 @@ from rich.console import Console
 from anyfill.cli import demo
 from anyfill.cli import main as cli
 from anyfill.cli.demo import MADE_BY, Sizes, run_demo
-from anyfill.cli.demo_digits import CONTENDERS, build, patterns, score
+from anyfill.cli.demo_models import CONTENDERS, patterns, score
 from anyfill.cli.examples import digits, penguins
 from anyfill.questions import Question
 from anyfill.tables.table import Table
@@ -134,10 +134,11 @@ def test_seconds_must_be_positive(tmp_path: Path, seconds: float) -> None:
 def test_score_is_bits_per_asked_pixel() -> None:
     """A network whose head is 0 is uniform over the 17 levels, whatever is asked: log2(17) bits, without error."""
     images = digits()
-    model = build(CONTENDERS[0], images, 0)
+    contender = CONTENDERS["one-pass"]
+    model = contender.build(images, 0)
     torch.nn.init.zeros_(model.network.head.weight)  # type: ignore[arg-type]
     torch.nn.init.zeros_(model.network.head.bias)  # type: ignore[arg-type]
-    model.factorizations = CONTENDERS[0].objective(64).factorizations
+    model.factorizations = contender.objective(64).factorizations
     asked = torch.rand(5, 64, generator=torch.Generator().manual_seed(0)) < 0.5
     found = score(model, images.test.x[:5], Question(torch.zeros_like(asked), asked))
     assert found.bits == pytest.approx(math.log2(17), abs=1e-5)

@@ -13,11 +13,10 @@ from torch import Generator, Tensor
 
 from anyfill.ising import estimation as module
 from anyfill.ising.asymptotics import ising_variance
-from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
+from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, Pseudolikelihood, k_blocks, subsets_of
 from anyfill.ising.dynamics import block_means
-from anyfill.ising.estimation import fit_ising, ising_loss, ising_steps
+from anyfill.ising.estimation import BlockLoss, fit_ising, ising_loss, ising_steps
 from anyfill.ising.model import Ising
-from anyfill.ising.pseudolikelihood import BlockLoss, Pseudolikelihood
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.states import all_codes, to_spins
@@ -92,8 +91,8 @@ def test_equal_rows_counted_once_or_computed_in_portions_give_the_same_loss(monk
     theta = torch.randn(10, generator=generator, dtype=torch.float64)
     once = BlockLoss(truth, x, asked)
     twice = BlockLoss(truth, x.repeat(2, 1), asked.repeat(2, 1))
-    monkeypatch.setattr("anyfill.ising.pseudolikelihood._PORTION", 100)
-    monkeypatch.setattr("anyfill.ising.pseudolikelihood._KEPT", 0)
+    monkeypatch.setattr("anyfill.ising.estimation._PORTION", 100)
+    monkeypatch.setattr("anyfill.ising.estimation._KEPT", 0)
     in_portions = BlockLoss(truth, x, asked)
     for other in (twice, in_portions):
         torch.testing.assert_close(other.value_and_gradient(theta), once.value_and_gradient(theta))

@@ -8,7 +8,7 @@ import torch
 from anyfill.ising.asymptotics import ising_information, ising_variance
 from anyfill.ising.estimation import fit_ising
 from anyfill.ising.fitting import Descent, expectations, fit, usual_sizes
-from anyfill.ising.inputs import SpinData
+from anyfill.ising.lab import SpinData
 from anyfill.ising.model import Ising
 
 PAIR = Ising.complete(2, 0.0)

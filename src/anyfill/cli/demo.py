@@ -3,7 +3,10 @@
     digits    three ways to train, equal seconds each; held-out digits scored; half-erased digits filled by the first
     penguins  one model of a mixed table; one held-out row asked many ways
 
-Everything lands in one folder that appears as a whole: index.html, the pictures, results.json and the trained models.
+All numbers are in one document. It is told three times: as results.json, as tables in the terminal and as a page, with
+pictures for light and for dark screens: given pixels in neutral ink, pixels that the model filled in coloured ink on
+tinted paper, erased ones as plain tint, so that what is data and what is invention is seen at a glance. Everything
+lands in one folder that appears as a whole, the trained models in it.
 """
 
 import time
@@ -13,32 +16,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
 from rich import box
 from rich.console import Console
 from rich.table import Table
+from torch import Tensor
 
 from anyfill.checks import require_positive
-from anyfill.cli.demo_digits import (
-    CONTENDERS,
-    QUESTIONS,
-    Fill,
-    Trained,
-    dream,
-    fill,
-    questions_for,
-    score,
-    threads_for,
-    train,
-)
-from anyfill.cli.demo_page import draw_pictures, write_page
-from anyfill.cli.demo_penguins import STEPS, Answer, ask_penguin, held_out_nats, shown_row, train_penguins
+from anyfill.cli import demo_models as models
 from anyfill.cli.examples import digits, penguins
+from anyfill.interface import page
 from anyfill.interface.output import replacing, write_results
 from anyfill.interface.progress import clock, watch
 from anyfill.interface.threads import environment, threads
 from anyfill.training import save_model
 
 MADE_BY = "anyfill demo"
+Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,59 +54,9 @@ class Sizes:
     held_out: int = 64
     samples: int = 6
     dreams: int = 20
-    penguin_steps: int = STEPS
+    penguin_steps: int = models.STEPS
     draws: int = 200
     orders: int = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """Everything the demo found.
-
-    Attributes:
-        seconds: training time of each digit model.
-        seed: of everything random.
-        total: seconds that everything took.
-        environment: versions and device.
-        trained: the digit models with their scores, in the order of the table.
-        held_out: how many digits were scored.
-        fills: erased digits, filled.
-        row: the penguin that was asked about.
-        answers: what was asked.
-        penguin_nats: - log p of a held-out row: mean and standard error.
-        penguin_rows: how many held-out rows.
-    """
-
-    seconds: float
-    seed: int
-    total: float
-    environment: dict[str, str | int | None]
-    trained: list[Trained]
-    held_out: int
-    fills: list[Fill]
-    row: dict[str, str]
-    answers: list[Answer]
-    penguin_nats: tuple[float, float]
-    penguin_rows: int
-
-    @property
-    def best(self) -> int:
-        """Which digit model needs the fewest bits for whole digits."""
-        return min(range(len(self.trained)), key=lambda i: self.trained[i].scores["joint"].bits)
-
-    @property
-    def caption(self) -> str:
-        """How the comparison is to be read."""
-        worst = max(score.stderr for one in self.trained for score in one.scores.values())
-        by: dict[str, list[str]] = {}
-        for one in self.trained:
-            by.setdefault(one.contender.conditional, []).append(one.contender.name)
-        factorizations = ", ".join(f"{how} by {' and '.join(names)}" for how, names in by.items())
-        return (
-            f"Lower is better; standard errors over digits are up to {worst:.2f}. Passes: what one digit needs at "
-            "most, for the three questions in turn. Exact: the model's own number, pixels answered from first to last. "
-            f"A conditional log p(asked | given) is read off the network {factorizations}."
-        )
 
 
 def run_demo(
@@ -132,115 +79,333 @@ def run_demo(
         err: for progress; stderr by default.
     """
     require_positive("seconds", seconds)
-    sizes = Sizes() if sizes is None else sizes
-    out = Console() if out is None else out
-    err = Console(stderr=True) if err is None else err
+    out, err = out or Console(), err or Console(stderr=True)
     start = time.monotonic()
     with replacing(folder, MADE_BY) as place:
-        report = _make(place, seconds, seed, sizes, err, start)
-        write_page(report, place / "index.html")
-        write_results(place, MADE_BY, results(report))
-    show(report, out)
+        document = _make(place, seconds, seed, sizes or Sizes(), err)
+        document["seconds"] = time.monotonic() - start
+        (place / "index.html").write_text(page.page(MADE_BY, _pieces(document)), encoding="utf-8")
+        write_results(place, MADE_BY, document)
+    show(document, out)
     address = (folder / "index.html").resolve()
     out.print(f"Done in {clock(time.monotonic() - start)}. Open: {address}", soft_wrap=True, highlight=False)
 
 
-def _make(place: Path, seconds: float, seed: int, sizes: Sizes, err: Console, start: float) -> Report:
-    """Train, ask and draw; pictures and models are written to ``place``."""
-    show_progress = partial(watch, console=err)
-    images = digits()
-    training_threads, scoring_threads = threads_for(images)
-    with threads(training_threads):
-        trained = [train(one, images, seconds, seed, show_progress) for one in CONTENDERS]
-    questions = questions_for(images, sizes.held_out, seed)
-    with threads(scoring_threads), err.status("scoring held-out digits") if err.is_terminal else nullcontext():
+def _make(place: Path, seconds: float, seed: int, sizes: Sizes, err: Console) -> Document:
+    """Train, ask and draw; pictures and models are written to ``place``. All numbers that were found."""
+    images, show_progress = digits(), partial(watch, console=err)
+    counts = models.threads_for(images)
+    with threads(counts[0]):
+        trained = {
+            name: one.train(name, images, seconds, seed, show_progress) for name, one in models.CONTENDERS.items()
+        }
+    questions = models.questions_for(images, sizes.held_out, seed)
+    with threads(counts[1]), err.status("scoring held-out digits") if err.is_terminal else nullcontext():
         x = images.test.x[: sizes.held_out]
-        for one in trained:
-            for name, question in questions.items():
-                one.scores[name] = score(one.model, x, question)
-        filler = trained[0].model
-        fills = fill(filler, images, samples=sizes.samples, seed=seed)
-        draw_pictures(place, images.shape, fills, dream(filler, sizes.dreams, seed))
+        scores = {
+            name: {asked: asdict(models.score(model, x, question)) for asked, question in questions.items()}
+            for name, (model, _) in trained.items()
+        }
+        filler = trained["one-pass"][0]
+        fills = models.fill(filler, images, samples=sizes.samples, seed=seed)
+        widths = draw_pictures(place, images.shape, fills, models.dream(filler, sizes.dreams, seed))
 
     birds = penguins()
-    bird_model = train_penguins(birds, seed, show_progress, steps=sizes.penguin_steps)
-    answers = ask_penguin(bird_model, birds, seed, draws=sizes.draws, orders=sizes.orders)
+    bird_model = models.train_penguins(birds, seed, show_progress, steps=sizes.penguin_steps)
+    answers = models.ask_penguin(bird_model, birds, seed, draws=sizes.draws, orders=sizes.orders)
+    nats, stderr = models.held_out_nats(bird_model, birds)
 
-    for one in trained:
-        notes = {"data": "digits", "recipe": one.contender.name, "steps": one.steps, "seconds": one.seconds}
-        save_model(one.model, place / "models" / one.contender.name.lower(), notes=notes)
-    bird_notes: dict[str, Any] = {"data": "penguins", "columns": birds.table.to_json()}
+    for name, (model, last) in trained.items():
+        notes = {"data": "digits", "recipe": name, "steps": last.step, "seconds": last.seconds}
+        save_model(model, place / "models" / name.lower(), notes=notes)
+    bird_notes: Document = {"data": "penguins", "columns": birds.table.to_json()}
     save_model(bird_model, place / "models" / "penguins", notes=bird_notes)
-    return Report(
-        seconds=seconds,
-        seed=seed,
-        total=time.monotonic() - start,
-        environment={**environment(), "training_threads": training_threads, "scoring_threads": scoring_threads},
-        trained=trained,
-        held_out=sizes.held_out,
-        fills=fills,
-        row=shown_row(birds),
-        answers=answers,
-        penguin_nats=held_out_nats(bird_model, birds),
-        penguin_rows=len(birds.test),
-    )
-
-
-def results(report: Report) -> dict[str, Any]:
-    """The numbers, for ``results.json``."""
     return {
-        "seed": report.seed,
-        "seconds": report.total,
-        "environment": report.environment,
+        "seed": seed,
+        "seconds": 0.0,
+        "environment": environment() | dict(zip(("training_threads", "scoring_threads"), counts)),
         "digits": {
-            "seconds_of_training": report.seconds,
-            "held_out": report.held_out,
+            "seconds_of_training": seconds,
+            "held_out": sizes.held_out,
             "models": [
                 {
-                    "name": one.contender.name,
-                    "conditional_read_as": one.contender.conditional,
-                    "parameters": one.parameters,
-                    "steps": one.steps,
-                    "seconds": one.seconds,
-                    "scores": {name: asdict(score) for name, score in one.scores.items()},
+                    "name": name,
+                    "conditional_read_as": models.CONTENDERS[name].conditional,
+                    "parameters": sum(parameter.numel() for parameter in model.parameters()),
+                    "steps": last.step,
+                    "seconds": last.seconds,
+                    "scores": scores[name],
                 }
-                for one in report.trained
+                for name, (model, last) in trained.items()
             ],
             "fills": [
-                {"name": one.name, "bits_per_pixel": one.bits, "kind": one.kind, "passes": one.passes}
-                for one in report.fills
+                {"name": one.name, "bits_per_pixel": one.bits, "kind": one.kind, "passes": one.passes} for one in fills
             ],
+            "widths_of_pictures": widths,
         },
         "penguins": {
-            "held_out": report.penguin_rows,
-            "nats_per_row": report.penguin_nats[0],
-            "stderr": report.penguin_nats[1],
-            "row": report.row,
-            "answers": [asdict(answer) for answer in report.answers],
+            "held_out": len(birds.test),
+            "nats_per_row": nats,
+            "stderr": stderr,
+            "row": models.shown_row(birds),
+            "answers": [asdict(answer) for answer in answers],
         },
     }
 
 
-def show(report: Report, console: Console) -> None:
-    """Print the two tables."""
-    birds = Table(
-        title="One held-out penguin, asked many ways", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
+# ---- what the terminal and the page share
+
+
+def _best(document: Document) -> int:
+    """Which digit model needs the fewest bits for whole digits."""
+    bits = [one["scores"]["joint"]["bits"] for one in document["digits"]["models"]]
+    return bits.index(min(bits))
+
+
+def _compared(one: Document) -> list[str]:
+    """Of one digit model: network passes of each question, time to score, steps, kinds of its numbers."""
+    scores = one["scores"].values()
+    passes, seconds = "/".join(str(score["passes"]) for score in scores), sum(score["seconds"] for score in scores)
+    return [passes, f"{seconds:.1f} s", f"{one['steps']:,}", ", ".join(sorted({score["kind"] for score in scores}))]
+
+
+def _caption(document: Document) -> str:
+    """How the comparison is to be read."""
+    trained = document["digits"]["models"]
+    worst = max(score["stderr"] for one in trained for score in one["scores"].values())
+    by: dict[str, list[str]] = {}
+    for one in trained:
+        by.setdefault(one["conditional_read_as"], []).append(one["name"])
+    factorizations = ", ".join(f"{how} by {' and '.join(names)}" for how, names in by.items())
+    return (
+        f"Lower is better; standard errors over digits are up to {worst:.2f}. Passes: what one digit needs at "
+        "most, for the three questions in turn. Exact: the model's own number, pixels answered from first to last. "
+        f"A conditional log p(asked | given) is read off the network {factorizations}."
     )
-    for name in ("asked", "given", "answer", "kind", "cost"):
+
+
+ANSWERED, COMPARED = ("asked", "given", "answer", "kind", "cost"), ("passes", "scored", "steps", "kind")
+
+
+# ---- the terminal
+
+
+def show(document: Document, console: Console) -> None:
+    """Print the two tables."""
+    birds = _table("One held-out penguin, asked many ways")
+    for name in ANSWERED:
         birds.add_column(name, overflow="fold")
-    for one in report.answers:
-        truth = f" (is {one.truth})" if one.truth else ""
-        birds.add_row(one.asked, ", ".join(one.given) or "nothing", one.answer + truth, one.kind, one.cost)
+    for one in document["penguins"]["answers"]:
+        truth = f" (is {one['truth']})" if one["truth"] else ""
+        given = ", ".join(one["given"]) or "nothing"
+        birds.add_row(one["asked"], given, one["answer"] + truth, one["kind"], one["cost"])
     console.print(birds)
 
-    title = f"Bits per pixel on {report.held_out} held-out digits, {report.seconds:g} s of training each"
-    digits = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    digits.add_column("", no_wrap=True, min_width=8)
-    for name in (*QUESTIONS, "passes", "scored", "steps", "kind"):
-        digits.add_column(name, justify="right", no_wrap=True)
-    for i, one in enumerate(report.trained):
-        cells = [f"{score.bits:.2f}" for score in one.scores.values()]
-        row = (*cells, one.passes, one.scoring, f"{one.steps:,}", one.kinds)
-        digits.add_row(one.contender.name, *row, style="bold" if i == report.best else "")
-    console.print(digits)
-    console.print(f"{report.caption}\n", highlight=False)
+    found = document["digits"]
+    held_out, seconds = found["held_out"], found["seconds_of_training"]
+    table = _table(f"Bits per pixel on {held_out} held-out digits, {seconds:g} s of training each")
+    table.add_column("", no_wrap=True, min_width=8)
+    for name in (*models.QUESTIONS, *COMPARED):
+        table.add_column(name, justify="right", no_wrap=True)
+    for i, one in enumerate(found["models"]):
+        cells = (f"{score['bits']:.2f}" for score in one["scores"].values())
+        table.add_row(one["name"], *cells, *_compared(one), style="bold" if i == _best(document) else "")
+    console.print(table)
+    console.print(f"{_caption(document)}\n", highlight=False)
+
+
+def _table(title: str) -> Table:
+    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+
+
+# ---- the page
+
+LOAD = """
+from anyfill.training import load_model
+model = load_model("models/one-pass")
+# x: levels 0 to 16, shape (rows, 64); known: True where a pixel is given
+answer = model.given(x, known)
+answer.sample(5)      # five fills of each row
+answer.log_prob(x)    # log p of the rest, exact, in one pass
+"""
+
+
+def _pieces(document: Document) -> list[str]:
+    found, birds, where = document["digits"], document["penguins"], document["environment"]
+    widths = found["widths_of_pictures"]
+    return [
+        page.heading("One model, any question", 1),
+        page.paragraph(
+            "An any-order model learns p(asked | given) for every choice of what is asked and what is given. "
+            f"Everything below was trained and computed on this machine in {clock(document['seconds'])}.",
+            "lead",
+        ),
+        page.heading("Fill what is missing"),
+        page.paragraph(
+            "Handwritten digits the model has never seen, with a part erased. One model, trained for "
+            f"{clock(found['models'][0]['seconds'])}, fills any part. Given pixels are neutral, filled ones coloured. "
+            "Each fill is an exact draw from the model: where the given pixels leave room for doubt, fills differ."
+        ),
+        page.picture("fills", "Digits with parts erased, and several fills of each", widths["fills"]),
+        page.paragraph("With nothing given at all, the same model draws whole digits:"),
+        page.picture("dreams", "Digits drawn from nothing", widths["dreams"]),
+        page.heading("Ask one row many ways"),
+        page.paragraph(
+            "A model of made-up penguins, a table of categories and measurements with gaps. This bird, picked for its "
+            "odd bill, was held out of training:"
+        ),
+        page.facts(birds["row"].items()),
+        page.paragraph(_conversation(*birds["answers"][:3])),
+        page.paragraph(
+            "Each answer says what kind of number it is. Exact means computed, not sampled: the model's own number, "
+            "columns answered in their order. A bound or an estimate averages over random orders instead."
+        ),
+        page.table(ANSWERED, [_answer(one) for one in birds["answers"]], short=(3, 4)),
+        page.paragraph(
+            "Densities are per millimetre and per gram. The last three lines score the same row; a model whose "
+            "conditionals fit together perfectly would give the same number in every order. On "
+            f"{birds['held_out']} held-out birds a row costs {birds['nats_per_row']:.2f} ± {birds['stderr']:.2f} nats.",
+            "faint",
+        ),
+        page.heading("Three ways to train, equal seconds"),
+        page.paragraph(
+            f"Bits per pixel on {found['held_out']} held-out digits, lower is better. Networks of the same size (width "
+            f"{models.WIDTH}, depth {models.DEPTH}, {models.HEADS} heads), same optimizer and learning rate, "
+            f"{found['seconds_of_training']:g} seconds each on the same machine. Four rates were tried with each; all "
+            "else was chosen with one-pass alone, some of it on digits that are held out here. MAC's conditional is a "
+            "difference of two marginals, which need not be a distribution. One run of each: no benchmark."
+        ),
+        page.table(
+            ("", *models.QUESTIONS.values(), *COMPARED),
+            [_model(one) for one in found["models"]],
+            numbers=range(1, 7),
+            best=_best(document),
+        ),
+        *(page.point(one["name"], models.CONTENDERS[one["name"]].about) for one in found["models"]),
+        page.paragraph(_caption(document), "faint"),
+        page.heading("Go on from here"),
+        page.paragraph("The trained models lie in models/ beside this page:"),
+        page.program(LOAD),
+        page.footer(
+            f"anyfill {where['anyfill']}, torch {where['torch']}, Python {where['python']}, {where['device']}; seed "
+            f"{document['seed']}. The digit models stop by the clock, so how many steps they make, and with it every "
+            "number of theirs, depends on the machine; the penguins' makes a fixed number. Numbers: results.json."
+        ),
+    ]
+
+
+def _model(one: Document) -> list[str]:
+    bits = (page.text(f"{score['bits']:.2f}", f"± {score['stderr']:.2f}") for score in one["scores"].values())
+    *compared, kind = _compared(one)
+    return [page.text(one["name"]), *bits, *map(page.text, compared), page.kind(kind)]
+
+
+def _conversation(before: Document, informative: Document, after: Document) -> str:
+    """Three answers in a sentence: a guess, what to look up, the guess after that."""
+    first, then = (f"{value} ({share:.0%})" for value, share in (before["shares"][0], after["shares"][0]))
+    return (
+        f"Given its {' and '.join(before['given'])}, the model guesses {first}. Of everything else, it says, the "
+        f"{informative['shares'][0][0]} would tell most; given that too, it guesses {then}. Truth: {after['truth']}."
+    )
+
+
+def _answer(one: Document) -> list[str]:
+    note = f"(it is {one['truth']})" if one["truth"] else ""
+    if not one["shares"]:
+        answer = page.text(one["answer"], note)
+    else:
+        answer = page.bars(one["shares"], "{:.2f} bits" if one["kind"] == "estimate" else "{:.1%}")
+        answer += f"<small>{page.text(note)}</small>" if note else ""
+    given = page.text(", ".join(one["given"]) or "nothing")
+    return [page.text(one["asked"]), given, answer, page.kind(one["kind"]), page.text(one["cost"])]
+
+
+# ---- pictures
+
+PIXEL = 9  # points on the page for one pixel of a digit
+GAP, LABEL, HEAD = 14, 200, 30
+DREAMS_PER_ROW = 10
+SHARPNESS = 2  # image pixels per point, for dense screens
+
+Pixels = np.ndarray[Any, np.dtype[np.float64]]
+Colour = tuple[float, float, float]
+
+
+Theme = dict[str, Colour]
+"""Of page and text, paper and ink of given pixels, tint and colour of filled ones, erased pixels."""
+THEMES = {
+    ending: dict(zip(["page", "text", "faint", "paper", "ink", "tint", "colour", "erased"], map(to_rgb, codes.split())))
+    for ending, codes in {
+        "": "#fbfaf8 #1d1f23 #6d7178 #ffffff #1d1f23 #fdeedd #a8440a #f3c99b",
+        "-dark": "#15171a #eceae6 #9a9ea6 #1f2226 #f4f2ee #38291c #ffb26b #80522a",
+    }.items()
+}
+"""By the ending of a picture's name."""
+
+
+def draw_pictures(place: Path, shape: tuple[int, int], fills: list[models.Fill], dreams: Tensor) -> dict[str, int]:
+    """fills.png: one row for each fill, original, given and samples; dreams.png: digits (n, pixels) from nothing.
+
+    How wide they are, in points.
+    """
+    down, across = (side * PIXEL + GAP for side in shape)
+    columns = [LABEL + across * k + (GAP if k > 1 else 0) for k in range(2 + len(fills[0].samples))]
+    widths = {"fills": LABEL + len(columns) * across + 2, "dreams": DREAMS_PER_ROW * across - GAP + 2}
+    for ending, theme in THEMES.items():
+        canvas = _Canvas(widths["fills"], HEAD + len(fills) * down, theme)
+        for left, title in zip(columns, ("original", "given", "filled by the model")):
+            canvas.words.append((left, HEAD - 12, title, theme["faint"], 12))
+        for number, one in enumerate(fills):
+            top, given = HEAD + number * down, one.given.reshape(shape).numpy()
+            canvas.paint(columns[0], top, ink(one.original, np.ones_like(given), theme))
+            shown = np.where(given[..., None], ink(one.original, given, theme), np.array(theme["erased"]))
+            canvas.paint(columns[1], top, shown)
+            for left, sample in zip(columns[2:], one.samples):
+                canvas.paint(left, top, ink(sample, given, theme))
+            middle = top + shape[0] * PIXEL / 2
+            canvas.words.append((0, middle - 2, one.name, theme["text"], 13.5))
+            canvas.words.append((0, middle + 16, f"original: {one.bits:.2f} bits per pixel", theme["faint"], 11))
+        canvas.save(place / f"fills{ending}.png")
+
+        canvas = _Canvas(widths["dreams"], -(-len(dreams) // DREAMS_PER_ROW) * down - GAP + 2, theme)
+        for number, digit in enumerate(dreams):
+            row, column = divmod(number, DREAMS_PER_ROW)
+            canvas.paint(column * across, row * down, ink(digit, np.zeros(shape, dtype=bool), theme))
+        canvas.save(place / f"dreams{ending}.png")
+    return widths
+
+
+def ink(digit: Tensor, given: np.ndarray[Any, np.dtype[np.bool_]], theme: Theme) -> Pixels:
+    """(H, W, 3): levels 0 to 16 between paper and ink, tinted where not given (H, W)."""
+    level = digit.reshape(given.shape).double().numpy()[..., None] / 16
+    neutral = (1 - level) * np.array(theme["paper"]) + level * np.array(theme["ink"])
+    filled = (1 - level) * np.array(theme["tint"]) + level * np.array(theme["colour"])
+    return np.where(given[..., None], neutral, filled)
+
+
+class _Canvas:
+    """A picture of a size in points, to paint blocks on; words are (left, baseline, text, colour, size)."""
+
+    def __init__(self, width: int, height: int, theme: Theme) -> None:
+        self.pixels: Pixels = np.tile(np.array(theme["page"]), (height, width, 1))
+        self.words: list[tuple[float, float, str, Colour, float]] = []
+        self.edge = np.array(theme["faint"]) * 0.45 + np.array(theme["page"]) * 0.55
+
+    def paint(self, left: int, top: int, block: Pixels) -> None:
+        """A block of large pixels with a thin edge around it."""
+        large = np.kron(block, np.ones((PIXEL, PIXEL, 1)))
+        height, width, _ = large.shape
+        self.pixels[top : top + height + 2, left : left + width + 2] = self.edge
+        self.pixels[top + 1 : top + 1 + height, left + 1 : left + 1 + width] = large
+
+    def save(self, path: Path) -> None:
+        """Write the picture as PNG."""
+        height, width, _ = self.pixels.shape
+        figure = Figure(figsize=(width / 100, height / 100), dpi=100 * SHARPNESS)
+        FigureCanvasAgg(figure)  # no screen needed, and matplotlib's global state left alone
+        axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        axes.imshow(self.pixels, interpolation="nearest", extent=(0, width, height, 0), aspect="auto")
+        axes.set_axis_off()
+        for left, baseline, words, colour, size in self.words:
+            axes.text(left, baseline, words, color=colour, fontsize=size * 0.72, va="baseline")
+        figure.savefig(path)

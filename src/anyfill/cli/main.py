@@ -92,12 +92,8 @@ def _versions() -> str:
 
     from anyfill.interface.threads import anyfill_version, device_name
 
-    return (
-        f"anyfill {anyfill_version()}\n"
-        f"Python {platform.python_version()}\n"
-        f"torch {torch.__version__}\n"
-        f"device {device_name()}"
-    )
+    versions = {"anyfill": anyfill_version(), "Python": platform.python_version(), "torch": torch.__version__}
+    return "\n".join(f"{name} {value}" for name, value in (versions | {"device": device_name()}).items())
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -124,8 +120,7 @@ def _explain(error: BaseException) -> int:
     """Say in one sentence what went wrong; the exit code."""
     match error:
         case KeyboardInterrupt() | typer.Abort():
-            _say("interrupted")
-            return INTERRUPTED
+            return _say("interrupted", INTERRUPTED)
         case SystemExit():
             return error.code if isinstance(error.code, int) else FAULT
         case BrokenPipeError():
@@ -134,32 +129,22 @@ def _explain(error: BaseException) -> int:
         case OSError():
             _settle_stdout()
             reason = error.strerror or str(error)
-            _say(f"{error.filename}: {reason}" if error.filename else reason)
-            return REFUSED
+            return _say(f"{error.filename}: {reason}" if error.filename else reason)
         case ModuleNotFoundError():
-            _say(f"the package {error.name!r} is needed for this and is not installed")
-            return REFUSED
+            return _say(f"the package {error.name!r} is needed for this and is not installed")
         case ValueError():
-            _say(str(error))
-            return REFUSED
+            return _say(str(error))
         case MemoryError():
-            _say("not enough memory for this")
+            return _say("not enough memory for this")
+        case _ if type(error).__name__ == "NoArgsIsHelpError":  # carries the help text; typer has it in several places
+            typer.echo(str(error))
             return REFUSED
+        case _ if callable(message := getattr(error, "format_message", None)):  # typer's own: an unknown option, …
+            command = getattr(getattr(error, "ctx", None), "command_path", None) or "anyfill"
+            return _say(f"{str(message()).rstrip('.')} (see: {command} --help)")
         case _:
-            if _no_command_given(error):
-                typer.echo(str(error))
-                return REFUSED
-            message = getattr(error, "format_message", None)  # typer's own: an unknown option, a value out of range
-            if callable(message):
-                _say(f"{str(message()).rstrip('.')} (see: {_place(error)} --help)")
-                return REFUSED
-            _say(f"a mistake in anyfill, {type(error).__name__}: {error} (run again with {DEBUG}=1 to see where)")
-            return FAULT
-
-
-def _no_command_given(error: BaseException) -> bool:
-    """True for the exception that carries the help text (typer has it under different names and roofs)."""
-    return type(error).__name__ == "NoArgsIsHelpError"
+            more = f"(run again with {DEBUG}=1 to see where)"
+            return _say(f"a mistake in anyfill, {type(error).__name__}: {error} {more}", FAULT)
 
 
 def _settle_stdout() -> None:
@@ -170,11 +155,7 @@ def _settle_stdout() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _place(error: BaseException) -> str:
-    """The command whose help explains a wrong option."""
-    return str(getattr(getattr(error, "ctx", None), "command_path", None) or "anyfill")
-
-
-def _say(message: str) -> None:
-    """One line on stderr, whatever the message looks like."""
+def _say(message: str, code: int = REFUSED) -> int:
+    """One line on stderr, whatever the message looks like; the exit code."""
     typer.echo("anyfill: " + " ".join(message.split()), err=True)
+    return code

@@ -32,26 +32,14 @@ from anyfill.lazy import lazily
 if TYPE_CHECKING:
     from anyfill.ising.fitting import fit
     from anyfill.ising.hitting_times import hitting
-    from anyfill.ising.inputs import clique, complete, lattice, random, read
+    from anyfill.ising.lab import Result, clique, complete, lattice, random, read
     from anyfill.ising.mixing_times import mixing
     from anyfill.ising.model import Ising
-    from anyfill.ising.show import Result
     from anyfill.ising.variances import variance
 
 __all__ = ["Ising", "Result", "clique", "complete", "fit", "hitting", "lattice", "mixing", "random", "read", "variance"]
 
-_HOME = {
-    "Ising": "model",
-    "Result": "show",
-    "clique": "inputs",
-    "complete": "inputs",
-    "fit": "fitting",
-    "hitting": "hitting_times",
-    "lattice": "inputs",
-    "mixing": "mixing_times",
-    "random": "inputs",
-    "read": "inputs",
-    "variance": "variances",
-}
+_VERBS = {"fit": "fitting", "variance": "variances", "mixing": "mixing_times", "hitting": "hitting_times"}
+_HOME = dict.fromkeys(__all__, "lab") | _VERBS | {"Ising": "model"}
 
 __getattr__, __dir__ = lazily(__name__, _HOME)

@@ -142,8 +142,7 @@ def inverse_information(information: Tensor, *, names: Sequence[str] | None = No
 
 def ising_information(ising: Ising, blocks: Blocks | None = None) -> Tensor:
     """float64 (P, P): H of an Ising model for these blocks; without blocks the Fisher information. N <= 20."""
-    _require_listed(ising)
-    statistics = ising.statistics(all_codes(ising.variables))
+    statistics = _statistics(ising)
     if blocks is None:
         return fisher_information(ising.log_joint(), statistics)
     return block_information(ising.log_joint(), statistics, blocks)
@@ -151,9 +150,8 @@ def ising_information(ising: Ising, blocks: Blocks | None = None) -> Tensor:
 
 def ising_variance(ising: Ising, blocks: Blocks | None = None, *, masks: float = 1, ridge: float = 0.0) -> Tensor:
     """float64 (P, P): Gamma of an Ising model's estimator; without blocks that of maximum likelihood. N <= 20."""
-    _require_listed(ising)
     blocks = k_blocks(ising.variables, ising.variables) if blocks is None else blocks
-    statistics, names = ising.statistics(all_codes(ising.variables)), parameter_names(ising)
+    statistics, names = _statistics(ising), parameter_names(ising)
     return asymptotic_variance(ising.log_joint(), statistics, blocks, masks=masks, ridge=ridge, names=names)
 
 
@@ -169,14 +167,14 @@ def _listed(names: Sequence[str], places: Sequence[int]) -> str:
     return ", ".join(first) + (f" and {more} more" if more else "")
 
 
-def _require_listed(ising: Ising) -> None:
+def _statistics(ising: Ising) -> Tensor:
+    """float64 (2^N, P): T of every state; refuses to list too many."""
     if ising.variables > MAX_EXACT:
-        raise refuse(
-            "variables for exact asymptotics",
-            expected=f"at most {MAX_EXACT} (all 2^N states are listed)",
-            got=f"{ising.variables}, which would need 2^{ising.variables} states times {len(ising.theta)} statistics; "
-            "estimate from draws with sampled_information",
-        )
+        expected = f"at most {MAX_EXACT} (all 2^N states are listed)"
+        got = f"{ising.variables}, which would need 2^{ising.variables} states times {len(ising.theta)} statistics; "
+        got += "estimate from draws with sampled_information"
+        raise refuse("variables for exact asymptotics", expected=expected, got=got)
+    return ising.statistics(all_codes(ising.variables))
 
 
 def _variables(log_joint: Tensor) -> int:

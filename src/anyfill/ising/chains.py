@@ -24,29 +24,12 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_shape
 from anyfill.ising.blocks import Blocks, block_choice
-from anyfill.ising.model import blocks_by_size, require_finite
+from anyfill.ising.model import Ising, blocks_by_size, require_finite
 from anyfill.networks.states import all_codes, require_exact, to_spins
 from anyfill.questions.draws import uniforms
 
 MAX_AT_ONCE = 2**22
 """Chains are taken in portions so that no table of block states holds more numbers than this (32 MiB)."""
-
-
-class Spins(Protocol):
-    """What a chain must know of the model: an ``Ising`` does, and so does what ``still`` makes of it."""
-
-    @property
-    def variables(self) -> int: ...
-
-    @property
-    def fields(self) -> Tensor:
-        """(N,): h."""
-        ...
-
-    @property
-    def interaction(self) -> Tensor:
-        """(N, N): c J, symmetric with zero diagonal."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,6 +45,10 @@ class Still:
     variables: int
     fields: Tensor
     interaction: Tensor
+
+
+Spins = Ising | Still
+"""What a chain must know of the model."""
 
 
 def still(ising: Spins) -> Still:
@@ -99,7 +86,7 @@ class KGibbs:
 
     def step(self, ising: Spins, x: Tensor, *, generator: Generator) -> Tensor:
         law = still(ising)
-        _check_fit(law, x)
+        require_shape("x", x, (None, law.variables))
         require_count(f"k of k-Gibbs on {law.variables} variables", self.k, maximum=law.variables)
         keys = uniforms(len(x), law.variables, generator)
         members = keys.topk(self.k, dim=1, sorted=False).indices
@@ -121,7 +108,7 @@ class BlockDynamics:
 
     def step(self, ising: Spins, x: Tensor, *, generator: Generator) -> Tensor:
         law = still(ising)
-        _check_fit(law, x)
+        require_shape("x", x, (None, law.variables))
         require_shape("subsets of the blocks", self.blocks.subsets, (None, law.variables))
         chosen = self.blocks.sample(x, generator=generator)
         adaptive = self.blocks if self.blocks.adaptive else None
@@ -137,7 +124,7 @@ class IndependentParallel:
 
     def step(self, ising: Spins, x: Tensor, *, generator: Generator) -> Tensor:
         law = still(ising)
-        _check_fit(law, x)
+        require_shape("x", x, (None, law.variables))
         up = torch.sigmoid(2.0 * torch.addmm(law.fields, to_spins(x), law.interaction))
         return (uniforms(len(x), law.variables, generator) < up).to(x.dtype)
 
@@ -155,7 +142,13 @@ def run_chain(ising: Spins, kernel: Kernel, x: Tensor, steps: int, *, generator:
     law = still(ising)
     check_codes(law, x)
     require_count("steps", steps, minimum=0)
-    return _run(law, kernel, x, steps, generator)
+
+    def run(x: Tensor) -> Iterator[Tensor]:
+        for _ in range(steps):
+            x = kernel.step(law, x, generator=generator)
+            yield x
+
+    return run(x)
 
 
 def first_hits(
@@ -193,21 +186,11 @@ def first_hits(
 
 def check_codes(law: Still, x: Tensor) -> None:
     """Refuse states that are not codes 0 and 1 of this many variables."""
-    _check_fit(law, x)
+    require_shape("x", x, (None, law.variables))
     if x.is_floating_point() or (x.numel() > 0 and not (int(x.min()) >= 0 and int(x.max()) <= 1)):
         raise refuse(
             "x", expected="codes 0 and 1 (0 stands for spin -1) as whole numbers", got=f"{x.dtype} with others"
         )
-
-
-def _check_fit(law: Still, x: Tensor) -> None:
-    require_shape("x", x, (None, law.variables))
-
-
-def _run(law: Still, kernel: Kernel, x: Tensor, steps: int, generator: Generator) -> Iterator[Tensor]:
-    for _ in range(steps):
-        x = kernel.step(law, x, generator=generator)
-        yield x
 
 
 def _redraw(law: Still, x: Tensor, members: Tensor, adaptive: Blocks | None, generator: Generator) -> Tensor:

@@ -1,21 +1,49 @@
 """The commands ``anyfill lab ising fit | variance | mixing | hitting``: the theory of masked models on Ising models.
 
-Each builds its model, calls the verb of the same name (``from anyfill import ising``) and shows what that found: tables
-or one JSON document on stdout, progress on stderr. Everything heavy is imported when a command runs.
+Each builds its model (which graph and how strong, or a JSON file), calls the verb of the same name of ``anyfill.ising``
+and shows what that found: tables or one JSON document on stdout, progress on stderr. Everything heavy is imported when
+a command runs: ``--help`` does not wait for torch.
 """
 
+import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, ParamSpec
 
 import typer
 
+from anyfill import ising
+from anyfill.checks import refuse
 from anyfill.interface.options import grouped
-from anyfill.ising.model_options import CliqueOptions, ModelOptions
 
 if TYPE_CHECKING:
-    from anyfill.ising.show import Result
+    from anyfill.ising.cliques import Clique
+    from anyfill.ising.lab import Result
+    from anyfill.ising.model import Ising
+
+P = ParamSpec("P")
+MAX_PARAMETER = 1e9
+"""Beyond this sums of couplings have no digits left for the fields."""
+
+
+Graph = Literal["complete", "clique", "lattice", "random"]
+GraphName = Annotated[Graph | None, typer.Option(help="Which spins are coupled.", show_default=False)]
+Variables = Annotated[int | None, typer.Option(min=1, help="Number of spins N.", show_default=False)]
+CliqueSize = Annotated[
+    int | None, typer.Option("--clique", min=1, help="Spins that are coupled to each other.", show_default=False)
+]
+Coupling = Annotated[
+    float | None, typer.Option(help="J of every pair; of a random graph their scale.", show_default=False)
+]
+Field = Annotated[
+    float | None, typer.Option(help="h of every spin; of a random graph their scale.", show_default=False)
+]
+Pairs = Annotated[Literal["once", "twice"], typer.Option(help="How often the exponent counts a pair.")]
+ModelFile = Annotated[
+    Path | None,
+    typer.Option("--model", help='Instead: JSON file {"couplings": [[...]], "fields": [...]}.', show_default=False),
+]
 
 
 Ks = Annotated[str | None, typer.Option("--k", help="Sizes of the blocks: 1,2,4 or 1-4.", show_default=False)]
@@ -35,15 +63,15 @@ class Shown:
         Path | None, typer.Option(help="Also draw a picture: FILE.png, .svg or .pdf.", show_default=False)
     ] = None
 
-    def __call__(self, work: "Callable[[], Result]") -> None:
-        """Do the work, print, and draw."""
+    def __call__(self, verb: "Callable[P, Result]", *model: P.args, **options: P.kwargs) -> None:
+        """Do what the verb says, print, and draw."""
         from rich.console import Console
 
-        from anyfill.ising.show import MAX_WIDTH, require_picture
+        from anyfill.ising.lab import MAX_WIDTH, require_picture
 
         if self.plot is not None:
             require_picture(self.plot)
-        result = work()
+        result = verb(*model, **options)
         if self.as_json:
             typer.echo(result.json())
         else:
@@ -54,19 +82,112 @@ class Shown:
             typer.echo(f"picture: {self.plot}", err=self.as_json)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelOptions:
+    """What the command line says of a model; None where it says nothing."""
+
+    graph: GraphName = None
+    variables: Variables = None
+    clique: CliqueSize = None
+    height: Annotated[int | None, typer.Option(min=1, help="Rows of a lattice.", show_default=False)] = None
+    width: Annotated[int | None, typer.Option(min=1, help="Columns of a lattice.", show_default=False)] = None
+    periodic: Annotated[bool, typer.Option("--periodic", help="The lattice is a torus.")] = False
+    coupling: Coupling = None
+    field: Field = None
+    pairs: Pairs = "once"
+    model: ModelFile = None
+
+    def build(self, *, seed: int, columns: int | None = None) -> "Ising":
+        """The model; by default complete graph, N = 4 (or the columns that data have), J = 0.3, no fields."""
+        if self.model is None:
+            built = self._from_graph(seed, columns)
+        else:
+            for option in fields(self):
+                if option.name not in ("pairs", "model") and getattr(self, option.name) not in (None, False):
+                    raise refuse(f"--{option.name}", expected="none beside --model, which says all", got="one")
+            built = ising.read(self.model, pairs=self.pairs)
+        largest = max(abs(value) for value in (*built.fields.tolist(), *built.couplings.tolist()))
+        if largest > MAX_PARAMETER:
+            raise refuse("couplings and fields", expected=f"at most {MAX_PARAMETER:g} in size", got=f"{largest:g}")
+        return built
+
+    def _from_graph(self, seed: int, columns: int | None) -> "Ising":
+        for name, value in (("--coupling", self.coupling), ("--field", self.field)):
+            if value is not None and not math.isfinite(value):
+                raise refuse(name, expected="a finite number", got=value)
+        coupling = 0.3 if self.coupling is None else self.coupling
+        field, pairs = self.field or 0.0, self.pairs
+        graph, count = self._graph(), self.variables or columns
+        if graph == "lattice":
+            height, width = self.height or self.width or 3, self.width or self.height or 3
+            return ising.lattice(height, width, coupling, field, periodic=self.periodic, pairs=pairs)
+        if graph == "random":
+            return ising.random(count or 6, coupling=coupling, field=field, seed=seed, pairs=pairs)
+        if graph == "clique":
+            return ising.clique(count or 10, self.clique or min(4, count or 4), coupling, field, pairs=pairs)
+        return ising.complete(count or 4, coupling, field, pairs=pairs)
+
+    def _graph(self) -> Graph:
+        """The graph that is named, or that the options belong to; refuses options of another."""
+        own: dict[str, Graph] = {"clique": "clique", "height": "lattice", "width": "lattice", "periodic": "lattice"}
+        given = [option for option in own if getattr(self, option) not in (None, False)]
+        graph = self.graph or (own[given[0]] if given else "complete")
+        for option in given:
+            if own[option] != graph:
+                raise refuse(f"--{option}", expected=f"none with --graph {graph}", got="one")
+        if graph == "lattice" and self.variables is not None:
+            raise refuse("--variables", expected="--height and --width with --graph lattice", got=self.variables)
+        return graph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CliqueOptions:
+    """What the command line says of a clique among isolated spins."""
+
+    graph: GraphName = None
+    variables: Variables = None
+    clique: CliqueSize = None
+    coupling: Coupling = None
+    field: Field = None
+    isolated_field: Annotated[float, typer.Option(help="h of the spins outside the clique.")] = 0.0
+    pairs: Pairs = "once"
+    model: ModelFile = None
+
+    def build(self) -> "Clique":
+        """The clique; by default that of the paper's Figure 3: N = 10, a clique of 4, J = 3, and h = 5 in it."""
+        from anyfill.ising.cliques import Clique
+
+        outside = self.isolated_field
+        if self.graph in ("lattice", "random"):
+            expected = "clique or complete: a clique, coupled alike, and isolated spins"
+            raise refuse("--graph", expected=expected, got=self.graph)
+        own = {option.name: getattr(self, option.name) for option in fields(self) if option.name != "isolated_field"}
+        options = ModelOptions(**own)
+        if self.model is not None:
+            if outside != 0.0:
+                raise refuse("--isolated-field", expected="none beside --model, which says all", got=outside)
+            return Clique.of(options.build(seed=0))
+        graph = self.graph or "clique"
+        coupling, field = 3.0 if self.coupling is None else self.coupling, 5.0 if self.field is None else self.field
+        built = replace(options, graph=graph, coupling=coupling, field=field).build(seed=0)
+        count = built.variables
+        size = count if graph == "complete" else self.clique or min(4, count)
+        words = built.words + (f" (h = {outside:g} outside)" if size < count else "")
+        return Clique((field,) * size, (outside,) * (count - size), coupling, self.pairs, words=words)
+
+
 def register(app: typer.Typer) -> None:
     """Add ``lab ising`` and its commands to the application."""
     settings = {"help_option_names": ["-h", "--help"]}
-    lab = typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=settings)
-    ising = typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=settings)
+    lab, own = (typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=settings) for _ in range(2))
     for command, short in (
         (fit, "Estimate by k-pseudolikelihood; squared errors beside theory."),
         (variance, "Exact asymptotic variance for every k; theorems 1 and 2."),
         (mixing, "How fast k-Gibbs and independent parallel forget."),
         (hitting, "Steps until the larger mode is reached; propositions 4 and 5."),
     ):
-        ising.command(name=command.__name__, short_help=short)(grouped(command))
-    lab.add_typer(ising, name="ising", help="Ising models: the theory of masked models, exact.")
+        own.command(name=command.__name__, short_help=short)(grouped(command))
+    lab.add_typer(own, name="ising", help="Ising models: the theory of masked models, exact.")
     app.add_typer(lab, name="lab", help="Exact laboratories for the theory.", short_help="Exact laboratories: Ising.")
 
 
@@ -91,20 +212,16 @@ def fit(
     By default the setting of the paper's Figure 2: complete graph, N = 4, J = 0.3, no fields. --data fits rows of yours
     on the same kinds of graphs; then couplings and fields are what is estimated.
     """
-    from anyfill.ising.fitting import fit
-    from anyfill.ising.inputs import read_spins
-    from anyfill.ising.show import refuse_given
+    from anyfill.ising.lab import read_spins, refuse_given
 
     read = None
     if data is not None:
         refuse_given("beside --data", {"--coupling": model.coupling, "--field": None if fixed_fields else model.field})
         read = read_spins(data)
-    ising = model.build(seed=seed, columns=None if read is None else len(read.names))
+    built = model.build(seed=seed, columns=None if read is None else len(read.names))
     shown(
-        lambda: fit(
-            ising, data=read, k=k, rows=rows, repetitions=repetitions, masks=masks, method=method, ridge=ridge,
-            fixed_fields=fixed_fields, seed=seed,
-        )
+        ising.fit, built, data=read, k=k, rows=rows, repetitions=repetitions, masks=masks, method=method, ridge=ridge,
+        fixed_fields=fixed_fields, seed=seed,
     )  # fmt: skip
 
 
@@ -129,14 +246,10 @@ def variance(
     five for 16 (one core); beyond, up to 20, sizes in the middle that would take too long are left out.
     --sampled estimates the traces from draws for any number.
     """
-    from anyfill.ising.variances import variance
-
-    ising = model.build(seed=seed)
     shown(
-        lambda: variance(
-            ising, k=k, masks=masks, sampled=sampled, rows=rows, sweeps=sweeps, fixed_fields=fixed_fields, seed=seed
-        )
-    )
+        ising.variance, model.build(seed=seed), k=k, masks=masks, sampled=sampled, rows=rows, sweeps=sweeps,
+        fixed_fields=fixed_fields, seed=seed,
+    )  # fmt: skip
 
 
 def mixing(
@@ -163,21 +276,10 @@ def mixing(
     exact. By default complete graph, N = 4, J = 0.3, no fields. --sampled measures autocorrelation times of chains,
     for any number of spins.
     """
-    from anyfill.ising.mixing_times import mixing
-
-    ising = model.build(seed=seed)
     shown(
-        lambda: mixing(
-            ising,
-            k=k,
-            tensorization=tensorization,
-            sampled=sampled,
-            chains=chains,
-            steps=steps,
-            sweeps=sweeps,
-            seed=seed,
-        )
-    )
+        ising.mixing, model.build(seed=seed), k=k, tensorization=tensorization, sampled=sampled, chains=chains,
+        steps=steps, sweeps=sweeps, seed=seed,
+    )  # fmt: skip
 
 
 def hitting(
@@ -195,7 +297,4 @@ def hitting(
     By default the setting of the paper's Figure 3: N = 10, a clique of 4, h = 5 in it, and J = 3. Any size of clique:
     only the number of its spins that are up is followed.
     """
-    from anyfill.ising.hitting_times import hitting
-
-    clique = model.build()
-    shown(lambda: hitting(clique, k=k, budget=budget, chains=chains, delta=delta, seed=seed))
+    shown(ising.hitting, model.build(), k=k, budget=budget, chains=chains, delta=delta, seed=seed)

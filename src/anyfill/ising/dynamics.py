@@ -256,12 +256,9 @@ def dirichlet_sum(f: Tensor, g: Tensor, law: Tensor, transition: Tensor) -> Tens
 def require_dense(variables: int) -> None:
     """Refuse a dense matrix over states that would not fit."""
     if 4**variables > MAX_NUMBERS:
-        raise refuse(
-            "variables for a dense transition matrix",
-            expected="at most 14",
-            got=f"{variables}, which would need {4.0**variables / 2**27:,.3g} GiB; apply_dynamics and "
-            'poincare_constant(method="lanczos") need no matrix',
-        )
+        got = f"{variables}, which would need {4.0**variables / 2**27:,.3g} GiB; apply_dynamics and "
+        got += 'poincare_constant(method="lanczos") need no matrix'
+        raise refuse("variables for a dense transition matrix", expected="at most 14", got=got)
 
 
 def _columns(values: Tensor, variables: int) -> Tensor:
@@ -269,20 +266,15 @@ def _columns(values: Tensor, variables: int) -> Tensor:
     if values.dim() not in (1, 2) or len(values) != 2**variables:
         raise refuse("shape of the values", expected=f"({2**variables},) or ({2**variables}, any)", got=values.shape)
     if values.numel() > MAX_NUMBERS:
-        raise refuse(
-            "values at all states",
-            expected=f"at most {MAX_NUMBERS:,} numbers (2 GiB)",
-            got=f"{values.numel():,}; estimate from draws with sampled_information",
-        )
+        got = f"{values.numel():,}; estimate from draws with sampled_information"
+        raise refuse("values at all states", expected=f"at most {MAX_NUMBERS:,} numbers (2 GiB)", got=got)
     return values.detach().double().reshape(len(values), -1).contiguous()
 
 
 def _require_work(pairs: float, variables: int, blocks: int, columns: int) -> None:
     """Refuse exact covariances that would take too long; say how much it would be and what to do instead."""
     if pairs * columns**2 > MAX_WORK:
-        raise refuse(
-            "work for exact covariances of blocks",
-            expected=f"at most {MAX_WORK:.0e} multiplications",
-            got=f"{pairs * columns**2:.1e} (2^{variables} states, {blocks:,} blocks, {columns} statistics); "
-            "estimate from draws with sampled_information",
-        )
+        got = f"{pairs * columns**2:.1e} (2^{variables} states, {blocks:,} blocks, {columns} statistics); "
+        got += "estimate from draws with sampled_information"
+        expected = f"at most {MAX_WORK:.0e} multiplications"
+        raise refuse("work for exact covariances of blocks", expected=expected, got=got)

@@ -12,22 +12,22 @@ it.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import cycle
 from pathlib import Path
 
 import torch
 from matplotlib.figure import Figure
-from torch import Generator, Tensor
+from torch import Tensor
 
 from anyfill.checks import refuse, require_count
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
+from anyfill.ising import lab
 from anyfill.ising.asymptotics import ising_variance
 from anyfill.ising.blocks import k_blocks
 from anyfill.ising.estimation import IsingFit, Method, fit_ising
 from anyfill.ising.heat_bath import draw_rows
-from anyfill.ising.inputs import BlockSizes, SpinData, block_sizes, spins
 from anyfill.ising.model import Ising
-from anyfill.ising.show import Listing, Result, curve, number, panels, refuse_given
 from anyfill.ising.variances import MAX_BLOCK, MAX_PARAMETERS, sampled_traces
 from anyfill.networks.states import MAX_EXACT
 
@@ -52,29 +52,13 @@ class Descent:
     method: Method = "lbfgs"
     ridge: float = 0.0
 
-    def fit(
-        self,
-        ising: Ising,
-        codes: Tensor,
-        k: int,
-        *,
-        generator: Generator,
-        steps: int | None = None,
-        names: Sequence[str] | None = None,
-    ) -> IsingFit:
-        """One fit to rows (n, N); arguments as for ``fit_ising``."""
-        return fit_ising(
-            ising, codes, k=k, masks=self.masks, method=self.method, ridge=self.ridge,
-            tolerance=1e-8, steps=steps, names=names, generator=generator,
-        )  # fmt: skip
-
 
 @threads(1)
 def fit(
     model: Ising | None = None,
     *,
-    data: str | Path | SpinData | Tensor | None = None,
-    k: BlockSizes = None,
+    data: str | Path | lab.SpinData | Tensor | None = None,
+    k: lab.BlockSizes = None,
     rows: int | None = None,
     repetitions: int | None = None,
     masks: int = 1,
@@ -82,7 +66,7 @@ def fit(
     ridge: float = 0.0,
     fixed_fields: bool = False,
     seed: int = 0,
-) -> Result:
+) -> lab.Result:
     """Estimate an Ising model by k-pseudolikelihood and maximum likelihood; squared errors beside tr(Gamma_k)/n.
 
     Args:
@@ -97,16 +81,16 @@ def fit(
         fixed_fields: the fields are known, and couplings alone are fitted.
         seed: of everything random.
     """
-    read = None if data is None else spins(data)
+    read = None if data is None else lab.spins(data)
     if read is not None:
-        refuse_given("beside --data", {"--rows": rows, "--repetitions": repetitions})
+        lab.refuse_given("beside --data", {"--rows": rows, "--repetitions": repetitions})
     model = Ising.complete(4 if read is None else len(read.names), 0.3) if model is None else model
     model = model.with_fixed_fields() if fixed_fields else model
     count, how = model.variables, Descent(masks, method, ridge)
     if read is not None and count != len(read.names):
         expected = f"one for each of {count} spins"
         raise refuse("columns of the data", expected=expected, got=len(read.names))
-    sizes = block_sizes(k, count, usual_sizes(count))
+    sizes = lab.block_sizes(k, count, usual_sizes(count))
     for size in sizes:
         if size > MAX_EXACT:
             got = f"{size}: use a smaller --k (a fit lists the 2^k states of a block)"
@@ -116,7 +100,7 @@ def fit(
     rows, repetitions = 4000 if rows is None else rows, 10 if repetitions is None else repetitions
     require_count("--rows", rows)
     require_count("--repetitions", repetitions)
-    return _fit_simulated(model, sizes, how, rows, repetitions, seed)
+    return _fit_rows(model, sizes, how, rows, repetitions, seed)
 
 
 def usual_sizes(variables: int) -> list[int]:
@@ -139,6 +123,7 @@ class KFit:
         infinite: repetitions whose estimate is infinite (separable rows).
         expected: tr(Gamma_k) / n; None where it was not computed.
         expected_error: its standard error; 0 if it is exact.
+        mean, deviation, standard_error: of the squared errors; None where too few are finite.
     """
 
     k: int
@@ -146,50 +131,58 @@ class KFit:
     infinite: int
     expected: float | None
     expected_error: float
+    mean: float | None
+    deviation: float | None
+    standard_error: float | None
 
-    @property
-    def mean(self) -> float | None:
-        """The mean squared error."""
-        return sum(self.errors) / len(self.errors) if self.errors else None
-
-    @property
-    def deviation(self) -> float | None:
-        """The standard deviation over repetitions."""
-        if self.mean is None or len(self.errors) < 2:
-            return None
-        return math.sqrt(sum((error - self.mean) ** 2 for error in self.errors) / (len(self.errors) - 1))
-
-    @property
-    def standard_error(self) -> float | None:
-        """Of the mean."""
-        return None if self.deviation is None else self.deviation / math.sqrt(len(self.errors))
+    @classmethod
+    def of(cls, k: int, fits: Sequence[float | None], expected: float | None, expected_error: float) -> "KFit":
+        """From the squared error of every repetition, None for an infinite estimate."""
+        errors = tuple(error for error in fits if error is not None)
+        count, mean, deviation, own = len(errors), None, None, None
+        if errors:
+            mean = sum(errors) / count
+        if mean is not None and count > 1:
+            deviation = math.sqrt(sum((error - mean) ** 2 for error in errors) / (count - 1))
+            own = deviation / math.sqrt(count)
+        return cls(k, errors, len(fits) - count, expected, expected_error, mean, deviation, own)
 
     def row(self, variables: int) -> tuple[str, ...]:
         """For the table."""
-        error = f" ± {number(self.expected_error, 2)}" if self.expected_error else ""
+        error = f" ± {lab.number(self.expected_error, 2)}" if self.expected_error else ""
         return (
             f"{self.k} (MLE)" if self.k == variables else str(self.k),
-            number(self.mean), number(self.standard_error, 2), number(self.expected) + error,
+            lab.number(self.mean), lab.number(self.standard_error, 2), lab.number(self.expected) + error,
             "-" if self.mean is None or not self.expected else f"{self.mean / self.expected:.2f}", str(self.infinite),
         )  # fmt: skip
 
 
-def _fit_simulated(truth: Ising, sizes: Sequence[int], how: Descent, rows: int, repetitions: int, seed: int) -> Result:
+def _fit_rows(truth: Ising, sizes: Sequence[int], how: Descent, rows: int, repetitions: int, seed: int) -> lab.Result:
     """Simulate, fit, compare."""
-    generator = torch.Generator().manual_seed(seed)
-    warnings: dict[str, None] = {}
+    generator, steps = torch.Generator().manual_seed(seed), 3000 if how.method == "gradient" else None
+    warnings, options = dict[str, None](), asdict(how)
     errors: dict[int, list[float | None]] = {k: [] for k in sizes}
-    for k, error in metered(_fits(truth, sizes, how, rows, repetitions, generator, warnings), "fit"):
-        errors[k].append(error)
+
+    def fits() -> Iterator[tuple[IsingFit, float]]:
+        """Every fit, with the share of the work done."""
+        for repetition in range(repetitions):
+            draws = draw_rows(truth, rows, SWEEPS, generator=generator)
+            if draws.warning:
+                warnings[draws.warning.replace("give them more --sweeps, or ", "")] = None
+            for place, k in enumerate(sizes, 1):
+                share = (repetition + place / len(sizes)) / repetitions
+                done = fit_ising(truth, draws.codes, k=k, tolerance=1e-8, steps=steps, generator=generator, **options)
+                yield done, share
+
+    for k, done in zip(cycle(sizes), metered(fits(), "fit")):
+        error = float((done.ising.theta - truth.theta).detach().square().sum())
+        errors[k].append(error if done.converged else None)
     expected = expectations(truth, sizes, how, rows, seed)
-    found = [
-        KFit(k, tuple(e for e in errors[k] if e is not None), sum(e is None for e in errors[k]), *expected[k])
-        for k in sizes
-    ]
+    found = [KFit.of(k, errors[k], *expected[k]) for k in sizes]
     masks = "one mask" if how.masks == 1 else f"{how.masks} masks"
     by = "" if how.method == "lbfgs" else f", {how.method}"
     several = f"{repetitions} repetitions" if repetitions > 1 else "one repetition"
-    listing = Listing(
+    listing = lab.Listing(
         f"{truth.words}: {len(truth.theta)} parameters from {rows:,} rows, {masks} for each, {several}{by}",
         ("k", "squared error", "standard error", "expected tr(Γ_k)/n", "ratio", "infinite"),
         [one.row(truth.variables) for one in found],
@@ -210,12 +203,9 @@ def _fit_simulated(truth: Ising, sizes: Sequence[int], how: Descent, rows: int, 
         "repetitions": repetitions,
         **asdict(how),
         "warnings": list(warnings),
-        "results": [
-            asdict(one) | {"mean": one.mean, "deviation": one.deviation, "standard_error": one.standard_error}
-            for one in found
-        ],
+        "results": [asdict(one) for one in found],
     }
-    return Result(document, [listing], notes, lambda figure: _draw_errors(figure, truth.words, rows, found))
+    return lab.Result(document, [listing], notes, lambda figure: _draw_errors(figure, truth.words, rows, found))
 
 
 def expectations(
@@ -237,31 +227,11 @@ def expectations(
     return answer
 
 
-def _fits(
-    truth: Ising,
-    sizes: Sequence[int],
-    how: Descent,
-    rows: int,
-    repetitions: int,
-    generator: Generator,
-    warnings: dict[str, None],
-) -> Iterator[tuple[tuple[int, float | None], float]]:
-    """k and squared error of every fit, None for an infinite estimate, with the share of the work done."""
-    for repetition in range(repetitions):
-        draws = draw_rows(truth, rows, SWEEPS, generator=generator)
-        if draws.warning:
-            warnings[draws.warning.replace("give them more --sweeps, or ", "")] = None
-        for place, k in enumerate(sizes, 1):
-            done = how.fit(truth, draws.codes, k, generator=generator, steps=3000 if how.method == "gradient" else None)
-            error = float((done.ising.theta - truth.theta).detach().square().sum()) if done.converged else None
-            yield (k, error), (repetition + place / len(sizes)) / repetitions
-
-
 def _draw_errors(figure: Figure, words: str, rows: int, found: Sequence[KFit]) -> None:
-    (axes,) = panels(figure, f"{words}, {rows:,} rows")
+    (axes,) = lab.panels(figure, f"{words}, {rows:,} rows")
     label = "squared error, mean ±0.5 standard deviations"
-    curve(axes, found, "mean", "o", error="deviation", width=0.5, color="#1b4f8a", capsize=4, label=label, zorder=3)
-    curve(axes, found, "expected", "s--", color="#c0392b", ms=5, label="expected: tr(Γ$_k$) / n")
+    lab.curve(axes, found, "mean", "o", error="deviation", width=0.5, color="#1b4f8a", capsize=4, label=label, zorder=3)
+    lab.curve(axes, found, "expected", "s--", color="#c0392b", ms=5, label="expected: tr(Γ$_k$) / n")
     axes.set(xlabel="k", ylabel="squared error of the parameters", xticks=[one.k for one in found])
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
@@ -296,7 +266,7 @@ class Estimate:
         return value if self.errors is None else f"{value} ± {self.errors[place]:.3f}"
 
 
-def _fit_data(ising: Ising, data: SpinData, sizes: Sequence[int], how: Descent, seed: int) -> Result:
+def _fit_data(ising: Ising, data: lab.SpinData, sizes: Sequence[int], how: Descent, seed: int) -> lab.Result:
     """Fit the edges of the model to the rows."""
     rows = len(data.codes)
     names = [f"J({data.names[i]}, {data.names[j]})" for i, j in ising.edges]
@@ -304,12 +274,12 @@ def _fit_data(ising: Ising, data: SpinData, sizes: Sequence[int], how: Descent, 
     found = list(metered(_estimates(ising, data, sizes, how, names, seed), "fit"))
     titles = ["MLE" if one.k == ising.variables else f"k = {one.k}" for one in found]
     listings = [
-        Listing(
+        lab.Listing(
             f"{data.source}: {rows:,} rows of {ising.variables} spins, {len(names)} parameters",
             ("", "nats per row", "tr(Γ_k)/n at the estimate", "converged"),
             [
                 (title, f"{one.loss:.6f}",
-                 "-" if one.errors is None else number(sum(error**2 for error in one.errors)),
+                 "-" if one.errors is None else lab.number(sum(error**2 for error in one.errors)),
                  "yes" if one.converged else "no")
                 for title, one in zip(titles, found)
             ],
@@ -317,7 +287,7 @@ def _fit_data(ising: Ising, data: SpinData, sizes: Sequence[int], how: Descent, 
     ]  # fmt: skip
     if len(names) <= MAX_SHOWN:
         shown = [(name, *(one.shown(place) for one in found)) for place, name in enumerate(names)]
-        listings.append(Listing("Estimates and standard errors", ("parameter", *titles), shown))
+        listings.append(lab.Listing("Estimates and standard errors", ("parameter", *titles), shown))
     notes = [f"{title}: {one.note}" for title, one in zip(titles, found) if one.note]
     if how.ridge > 0 and any(one.errors is not None for one in found):
         notes.append("Standard errors are of the estimates with the ridge: they leave out the bias that it adds.")
@@ -331,15 +301,15 @@ def _fit_data(ising: Ising, data: SpinData, sizes: Sequence[int], how: Descent, 
         "results": [asdict(one) for one in found],
     }
     title = f"{data.source}, {rows:,} rows"
-    return Result(document, listings, notes, lambda figure: _draw_estimates(figure, title, names, found))
+    return lab.Result(document, listings, notes, lambda figure: _draw_estimates(figure, title, names, found))
 
 
 def _estimates(
-    ising: Ising, data: SpinData, sizes: Sequence[int], how: Descent, names: Sequence[str], seed: int
+    ising: Ising, data: lab.SpinData, sizes: Sequence[int], how: Descent, names: Sequence[str], seed: int
 ) -> Iterator[tuple[Estimate, float]]:
     generator = torch.Generator().manual_seed(seed)
     for place, k in enumerate(sizes, 1):
-        done = how.fit(ising, data.codes, k, generator=generator, names=names)
+        done = fit_ising(ising, data.codes, k=k, tolerance=1e-8, names=names, generator=generator, **asdict(how))
         errors = None
         if done.converged and ising.variables <= MAX_FOR_TRACE:
             gamma = ising_variance(done.ising, k_blocks(ising.variables, k), masks=how.masks, ridge=how.ridge)
@@ -349,7 +319,7 @@ def _estimates(
 
 
 def _draw_estimates(figure: Figure, title: str, names: Sequence[str], found: Sequence[Estimate]) -> None:
-    (axes,) = panels(figure, title)
+    (axes,) = lab.panels(figure, title)
     colours = ("#c0392b", "#d1843a", "#3a8f5c", "#1b4f8a", "#6c3a8f", "#555555")
     for i, one in enumerate(found):
         places = [place + 0.6 * (i + 0.5) / len(found) - 0.3 for place in range(len(names))]

@@ -20,7 +20,7 @@ exponent by more than chance allows, they have not forgotten where they began.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -33,6 +33,7 @@ from anyfill.ising.model import Ising
 from anyfill.networks.states import MAX_EXACT, all_codes, state_numbers, to_spins
 
 Scan = Literal["sweep", "random"]
+Codes = NDArray[np.uint8]
 Words = NDArray[np.uint32]
 Indices = NDArray[np.int64]
 Numbers = NDArray[np.float64]
@@ -66,7 +67,7 @@ def gibbs_updates(ising: Spins, x: Tensor, updates: int, *, generator: Generator
         raise refuse("updates", expected=f'a multiple of the {count} variables with scan="sweep"', got=updates)
     seed = int(torch.randint(2**62, (), generator=generator, device=generator.device))
     bits = np.random.SFC64(seed)
-    codes: NDArray[np.uint8] = x.cpu().to(torch.uint8).numpy()
+    codes: Codes = x.cpu().to(torch.uint8).numpy()
     if count <= MAX_TABLED and 2**count <= len(x) * updates:
         moved = _tabled(law, codes, updates, bits, scan)
     elif scan == "random":
@@ -89,7 +90,7 @@ def _words(bits: np.random.SFC64, count: int) -> Words:
     return bits.random_raw((count + 1) // 2).view(np.uint32)[:count]
 
 
-def _tabled(law: Still, codes: NDArray[np.uint8], updates: int, bits: np.random.SFC64, scan: Scan) -> NDArray[np.uint8]:
+def _tabled(law: Still, codes: Codes, updates: int, bits: np.random.SFC64, scan: Scan) -> Codes:
     """States as numbers, every chance looked up."""
     count = law.variables
     field = torch.addmm(law.fields.cpu(), to_spins(all_codes(count)), law.interaction.cpu())
@@ -136,14 +137,6 @@ class _Together:
     table: Words  # (n 2^D,)
 
 
-class _Room:
-    """Arrays that every update writes to, so that none is allocated again."""
-
-    def __init__(self, sites: int, chains: int) -> None:
-        self.around, self.one = np.empty((sites, chains), np.uint8), np.empty((sites, chains), np.uint8)
-        self.below, self.up = np.empty((sites, chains), np.uint32), np.empty((sites, chains), np.bool_)
-
-
 def _neighbours(law: Still) -> tuple[Indices, Numbers]:
     """Neighbours (N, D) and their c J; where a site has fewer than D, the row after the last and 0."""
     interaction = law.interaction.cpu().numpy()
@@ -171,7 +164,7 @@ def colours(law: Still) -> list[Indices]:
     return [np.flatnonzero(colour == each) for each in range(int(colour.max()) + 1)]
 
 
-def _coloured(law: Still, codes: NDArray[np.uint8], sweeps: int, bits: np.random.SFC64) -> NDArray[np.uint8]:
+def _coloured(law: Still, codes: Codes, sweeps: int, bits: np.random.SFC64) -> Codes:
     """All sites of one colour, of all chains, at once; states stand as (N + 1, chains)."""
     neighbours, weights = _neighbours(law)
     degree = neighbours.shape[1]
@@ -189,18 +182,19 @@ def _coloured(law: Still, codes: NDArray[np.uint8], sweeps: int, bits: np.random
         rows = slice(start, start + width)
         state = np.zeros((law.variables + 1, len(codes[rows])), np.uint8)
         state[:-1] = codes[rows].T
-        room = _Room(max(len(group.sites) for group in groups), state.shape[1])
+        room = max(len(group.sites) for group in groups), state.shape[1]
+        arrays = tuple(np.empty(room, kind) for kind in (np.uint8, np.uint8, np.uint32, np.bool_))
         for _ in range(sweeps):
             for group in groups:
-                _update(group, state, room, bits)
+                _update(group, state, arrays, bits)
         moved[rows] = state[:-1].T
     return moved
 
 
-def _update(group: _Together, state: NDArray[np.uint8], room: _Room, bits: np.random.SFC64) -> None:
-    """One heat-bath update of every site of the group in every chain, in place."""
-    count = len(group.sites)
-    around, one, below, up = room.around[:count], room.one[:count], room.below[:count], room.up[:count]
+def _update(group: _Together, state: Codes, room: tuple[NDArray[Any], ...], bits: np.random.SFC64) -> None:
+    """One heat-bath update of every site of the group in every chain, in place; ``room`` is written to, so that nothing
+    is allocated again."""
+    around, one, below, up = (array[: len(group.sites)] for array in room)
     np.take(state, group.neighbours[0], axis=0, out=around, mode="clip")
     for each in group.neighbours[1:]:  # twice what it was, plus the next: the neighbours' states as one number
         np.add(around, around, out=around)
@@ -211,7 +205,7 @@ def _update(group: _Together, state: NDArray[np.uint8], room: _Room, bits: np.ra
     state[group.sites] = up.view(np.uint8)
 
 
-def _mended(law: Still, codes: NDArray[np.uint8], sweeps: int, bits: np.random.SFC64) -> NDArray[np.uint8]:
+def _mended(law: Still, codes: Codes, sweeps: int, bits: np.random.SFC64) -> Codes:
     """Sites in order; the fields of 32 at a time come from one product and are mended as sites among them change."""
     interaction, fields = law.interaction.cpu().numpy(), law.fields.cpu().numpy()
     random = np.random.Generator(bits)
@@ -232,7 +226,7 @@ def _mended(law: Still, codes: NDArray[np.uint8], sweeps: int, bits: np.random.S
     return moved
 
 
-def _scattered(law: Still, codes: NDArray[np.uint8], updates: int, bits: np.random.SFC64) -> NDArray[np.uint8]:
+def _scattered(law: Still, codes: Codes, updates: int, bits: np.random.SFC64) -> Codes:
     """A random site of each chain."""
     neighbours, weights = _neighbours(law)
     fields = law.fields.cpu().numpy()

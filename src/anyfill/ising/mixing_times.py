@@ -25,22 +25,13 @@ from anyfill.checks import refuse, require_count
 from anyfill.evaluation.mixing import autocorrelation_time
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
+from anyfill.ising import lab, spectra
 from anyfill.ising.blocks import k_blocks
 from anyfill.ising.chains import kernel_of, run_chain, still
+from anyfill.ising.closeness import tensorization_constant
 from anyfill.ising.dynamics import transition_matrix
 from anyfill.ising.heat_bath import draw_rows
-from anyfill.ising.inputs import BlockSizes, block_sizes, small_sizes
 from anyfill.ising.model import Ising
-from anyfill.ising.show import Listing, Result, curve, number, offering, panels, refuse_given, sampler_name
-from anyfill.ising.spectra import (
-    MIN_GAP,
-    independent_parallel_law,
-    independent_parallel_matrix,
-    mixing_time,
-    slowest_mode,
-    spectrum,
-)
-from anyfill.ising.tensorization import tensorization_constant
 from anyfill.ising.variances import MAX_BLOCK, require_listed
 from anyfill.networks.states import to_spins
 
@@ -58,14 +49,14 @@ _PIECES = 20
 def mixing(
     model: Ising,
     *,
-    k: BlockSizes = None,
+    k: lab.BlockSizes = None,
     tensorization: bool = False,
     sampled: bool = False,
     chains: int | None = None,
     steps: int | None = None,
     sweeps: int | None = None,
     seed: int = 0,
-) -> Result:
+) -> lab.Result:
     """Spectral gaps, Poincare constants, relaxation and mixing times of k-Gibbs and of independent parallel.
 
     Args:
@@ -80,11 +71,11 @@ def mixing(
     """
     count = model.variables
     if not sampled:
-        refuse_given("without --sampled", {"--chains": chains, "--steps": steps, "--sweeps": sweeps})
-        return _exact(model, block_sizes(k, count, list(range(1, count + 1))), tensorization, seed)
+        lab.refuse_given("without --sampled", {"--chains": chains, "--steps": steps, "--sweeps": sweeps})
+        return _exact(model, lab.block_sizes(k, count, list(range(1, count + 1))), tensorization, seed)
     if tensorization:
         raise refuse("--tensorization", expected="none with --sampled: it lists all states", got="one")
-    sizes = block_sizes(k, count, small_sizes(count))
+    sizes = lab.block_sizes(k, count, lab.small_sizes(count))
     chains, steps = 100 if chains is None else chains, 4000 if steps is None else steps
     require_count("--chains", chains, minimum=2)
     require_count("--steps", steps, minimum=20)
@@ -125,20 +116,20 @@ class Mixing:
     def row(self) -> tuple[str, ...]:
         """For the table; the last two are for entropy."""
         return (
-            sampler_name(self.k), number(self.gap) if self.gap_below is None else f"< {self.gap_below:g}",
-            number(self.relaxation, beyond="> 1e28") + ("" if self.converged else " or more"),
-            number(self.mixing_time, beyond="> 2^40"), number(self.distance, 3), number(self.divergence, 3),
-            number(self.tensorization), number(self.tensorization_bound),
+            lab.sampler_name(self.k), lab.number(self.gap) if self.gap_below is None else f"< {self.gap_below:g}",
+            lab.number(self.relaxation, beyond="> 1e28") + ("" if self.converged else " or more"),
+            lab.number(self.mixing_time, beyond="> 2^40"), lab.number(self.distance, 3), lab.number(self.divergence, 3),
+            lab.number(self.tensorization), lab.number(self.tensorization_bound),
         )  # fmt: skip
 
 
-def _exact(ising: Ising, sizes: Sequence[int], tensorization: bool, seed: int) -> Result:
+def _exact(ising: Ising, sizes: Sequence[int], tensorization: bool, seed: int) -> lab.Result:
     require_listed(ising, "exact mixing", 10, INSTEAD)  # p, and a few vectors of Lanczos
-    with offering(INSTEAD):
+    with lab.offering(INSTEAD):
         found = list(metered(_mixings(ising, sizes, tensorization, seed), "mixing"))
     columns = ("sampler", "gap", "C = relaxation time", "mixing time", "TV to p", "KL(p, law)")
     columns += ("C_AT found", "C_AT at most") if tensorization else ()
-    listing = Listing(ising.words, columns, [one.row()[: len(columns)] for one in found])
+    listing = lab.Listing(ising.words, columns, [one.row()[: len(columns)] for one in found])
     parallel = found[-1]
     apart = f"{parallel.distance:.3g} away in total variation."
     here = apart if parallel.distance > 1e-12 else "here p to within rounding."
@@ -157,9 +148,9 @@ def _exact(ising: Ising, sizes: Sequence[int], tensorization: bool, seed: int) -
     document = {
         "command": "mixing",
         "model": ising.to_dict(),
-        "results": [asdict(one) | {"sampler": sampler_name(one.k)} for one in found],
+        "results": [asdict(one) | {"sampler": lab.sampler_name(one.k)} for one in found],
     }
-    return Result(document, [listing], notes, lambda figure: _draw_exact(figure, ising.words, found))
+    return lab.Result(document, [listing], notes, lambda figure: _draw_exact(figure, ising.words, found))
 
 
 def _mixings(ising: Ising, sizes: Sequence[int], tensorization: bool, seed: int) -> Iterator[tuple[Mixing, float]]:
@@ -169,19 +160,19 @@ def _mixings(ising: Ising, sizes: Sequence[int], tensorization: bool, seed: int)
     generator = torch.Generator().manual_seed(seed)
     for place, k in enumerate(sizes, 1):
         blocks = k_blocks(ising.variables, k)
-        mode = slowest_mode(log_joint, blocks)
+        mode = spectra.slowest_mode(log_joint, blocks)
         steps = _mixing_time(transition_matrix(log_joint, blocks), law) if dense else None
         entropy = tensorization_constant(log_joint, blocks, generator=generator) if tensorization else None
-        gap, below = (mode.gap, None) if mode.gap > MIN_GAP else (None, MIN_GAP)
+        gap, below = (mode.gap, None) if mode.gap > spectra.MIN_GAP else (None, spectra.MIN_GAP)
         bounds = (None, None) if entropy is None else (entropy.constant, entropy.bound)
         yield (Mixing(k, gap, mode.constant, mode.converged, steps, 0.0, 0.0, below, *bounds), place / (len(sizes) + 1))
-    log_other = independent_parallel_law(ising)
+    log_other = spectra.independent_parallel_law(ising)
     other, gap, below, steps = log_other.exp(), None, None, None
     if dense:
-        matrix = independent_parallel_matrix(ising)
+        matrix = spectra.independent_parallel_matrix(ising)
         steps = _mixing_time(matrix, other)
         if float(log_other.min()) > -500.0:
-            gap = 1.0 - float(spectrum(matrix, other)[1:].abs().max())
+            gap = 1.0 - float(spectra.spectrum(matrix, other)[1:].abs().max())
             gap, below = (gap, None) if gap > MIN_PARALLEL_GAP else (None, MIN_PARALLEL_GAP)
     distance = 0.5 * float((law - other).abs().sum())
     divergence = max(0.0, float((law * (log_joint - log_other)).sum()))
@@ -191,20 +182,20 @@ def _mixings(ising: Ising, sizes: Sequence[int], tensorization: bool, seed: int)
 
 def _mixing_time(matrix: Tensor, law: Tensor) -> float:
     try:
-        return float(mixing_time(matrix, law))
+        return float(spectra.mixing_time(matrix, law))
     except ValueError:  # more than 2^40 steps
         return math.inf
 
 
 def _draw_exact(figure: Figure, words: str, found: Sequence[Mixing]) -> None:
-    left, right = panels(figure, words, 2)
+    left, right = lab.panels(figure, words, 2)
     gibbs, parallel = found[:-1], found[-1]
     ks = [one.k or 0 for one in gibbs]
-    curve(left, gibbs, "relaxation", "o-", color="#1b4f8a", label="relaxation time C$_k$")
+    lab.curve(left, gibbs, "relaxation", "o-", color="#1b4f8a", label="relaxation time C$_k$")
     if parallel.mixing_time is not None:
-        curve(left, gibbs, "mixing_time", "s--", color="#3a8f5c", ms=5, label="mixing time")
+        lab.curve(left, gibbs, "mixing_time", "s--", color="#3a8f5c", ms=5, label="mixing time")
     if gibbs[0].tensorization is not None:
-        curve(left, gibbs, "tensorization", "^:", color="#c0392b", ms=5, label="C$_{AT}$ found")
+        lab.curve(left, gibbs, "tensorization", "^:", color="#c0392b", ms=5, label="C$_{AT}$ found")
     if parallel.relaxation is not None:
         left.axhline(parallel.relaxation, color="black", lw=1, ls="--", label="independent parallel, relaxation")
     left.set(xlabel="k", ylabel="steps", yscale="log", xticks=ks)
@@ -242,12 +233,12 @@ class Measured:
     def row(self) -> tuple[str, ...]:
         """For the table."""
         return (
-            sampler_name(self.k), number(self.magnetisation), number(self.exponent), "yes" if self.believed else "no",
-            f"{self.mean:+.4f}", number(self.mean_error, 2),
+            lab.sampler_name(self.k), lab.number(self.magnetisation), lab.number(self.exponent),
+            "yes" if self.believed else "no", f"{self.mean:+.4f}", lab.number(self.mean_error, 2),
         )  # fmt: skip
 
 
-def _sampled(ising: Ising, sizes: Sequence[int], chains: int, steps: int, sweeps: int, seed: int) -> Result:
+def _sampled(ising: Ising, sizes: Sequence[int], chains: int, steps: int, sweeps: int, seed: int) -> lab.Result:
     for k in sizes:
         require_count("k of sampled mixing", k, maximum=MAX_BLOCK)
     generator = torch.Generator().manual_seed(seed)
@@ -256,7 +247,7 @@ def _sampled(ising: Ising, sizes: Sequence[int], chains: int, steps: int, sweeps
     for k, piece in metered(_series(ising, list(series), start.codes, steps, generator), "mixing"):
         series[k].append(piece)
     found = [_measure(k, torch.cat(pieces)) for k, pieces in series.items()]
-    listing = Listing(
+    listing = lab.Listing(
         f"{ising.words}: {chains} chains of {steps:,} steps",
         ("sampler", "τ of mean spin", "τ of exponent", "believed", "mean spin", "standard error"),
         [one.row() for one in found],
@@ -272,9 +263,9 @@ def _sampled(ising: Ising, sizes: Sequence[int], chains: int, steps: int, sweeps
         "steps": steps,
         "halves_apart": start.apart,
         "warnings": notes,
-        "results": [asdict(one) | {"sampler": sampler_name(one.k)} for one in found],
+        "results": [asdict(one) | {"sampler": lab.sampler_name(one.k)} for one in found],
     }
-    return Result(document, [listing], notes, lambda figure: _draw_sampled(figure, ising.words, found))
+    return lab.Result(document, [listing], notes, lambda figure: _draw_sampled(figure, ising.words, found))
 
 
 def _series(
@@ -307,11 +298,11 @@ def _measure(k: int | None, series: Tensor) -> Measured:
 
 
 def _draw_sampled(figure: Figure, words: str, found: Sequence[Measured]) -> None:
-    (axes,) = panels(figure, f"{words}: from chains")
+    (axes,) = lab.panels(figure, f"{words}: from chains")
     gibbs, parallel = found[:-1], found[-1]
     ks = [one.k or 0 for one in gibbs]
-    curve(axes, gibbs, "magnetisation", "o-", color="#1b4f8a", label="k-Gibbs, mean spin")
-    curve(axes, gibbs, "exponent", "s--", color="#3a8f5c", ms=5, label="k-Gibbs, exponent")
+    lab.curve(axes, gibbs, "magnetisation", "o-", color="#1b4f8a", label="k-Gibbs, mean spin")
+    lab.curve(axes, gibbs, "exponent", "s--", color="#3a8f5c", ms=5, label="k-Gibbs, exponent")
     axes.axhline(parallel.magnetisation, color="black", lw=1, ls="--", label="independent parallel, mean spin")
     axes.set(xlabel="k", ylabel="autocorrelation time, steps", yscale="log", xticks=ks)
     axes.legend(frameon=False)

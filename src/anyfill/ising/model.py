@@ -27,6 +27,7 @@ from anyfill.networks.network import Unspecified
 from anyfill.networks.states import all_codes, require_exact, to_spins
 
 Pairs = Literal["once", "twice"]
+Edges = tuple[tuple[int, int], ...]
 
 
 class Kind(TypedDict, total=False):
@@ -48,7 +49,7 @@ class Ising(nn.Module, Unspecified):
     """
 
     variables: int
-    edges: tuple[tuple[int, int], ...]
+    edges: Edges
     pairs: Pairs = "once"
     free_fields: bool = True
 
@@ -158,13 +159,7 @@ class Ising(nn.Module, Unspecified):
 
     @classmethod
     def _alike(
-        cls,
-        variables: int,
-        edges: tuple[tuple[int, int], ...],
-        coupling: float,
-        field: float | Sequence[float],
-        graph: str,
-        kind: "Kind",
+        cls, variables: int, edges: Edges, coupling: float, field: float | Sequence[float], graph: str, kind: Kind
     ) -> "Ising":
         """One coupling for all edges; one field for all variables, or one for each."""
         ising, fields = cls(variables, edges, **kind), torch.as_tensor(field, dtype=torch.float64)

@@ -103,11 +103,9 @@ def poincare_constant(log_joint: Tensor, blocks: Blocks, **search: Unpack[Search
     search that did not converge."""
     mode = slowest_mode(log_joint, blocks, **search)
     if not mode.converged:
-        raise refuse(
-            "Lanczos search for the Poincaré constant",
-            expected=f"an error below {search.get('tolerance', 1e-10):g} of the gap",
-            got=f"{mode.error:.2g} of {mode.gap:.4g} after {mode.steps} steps; allow more with max_steps",
-        )
+        expected = f"an error below {search.get('tolerance', 1e-10):g} of the gap"
+        got = f"{mode.error:.2g} of {mode.gap:.4g} after {mode.steps} steps; allow more with max_steps"
+        raise refuse("Lanczos search for the Poincaré constant", expected=expected, got=got)
     return mode.constant
 
 

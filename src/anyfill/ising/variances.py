@@ -25,19 +25,11 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_count
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
-from anyfill.ising.asymptotics import (
-    asymptotic_variance,
-    fisher_information,
-    inverse_information,
-    parameter_names,
-    sampled_information,
-)
+from anyfill.ising import asymptotics, lab
 from anyfill.ising.blocks import MAX_BLOCKS, k_blocks
 from anyfill.ising.dynamics import MAX_NUMBERS, MAX_WORK, k_block_nodes
 from anyfill.ising.heat_bath import draw_rows
-from anyfill.ising.inputs import BlockSizes, block_sizes, small_sizes
 from anyfill.ising.model import Ising
-from anyfill.ising.show import Listing, Result, curve, number, offering, panels, refuse_given, verdict
 from anyfill.ising.spectra import slowest_mode
 from anyfill.networks.states import MAX_EXACT, all_codes
 from anyfill.questions.subsets import KSubset
@@ -57,14 +49,14 @@ MAX_BLOCK = 14
 def variance(
     model: Ising,
     *,
-    k: BlockSizes = None,
+    k: lab.BlockSizes = None,
     masks: int | str | float = 1,
     sampled: bool = False,
     rows: int | None = None,
     sweeps: int | None = None,
     fixed_fields: bool = False,
     seed: int = 0,
-) -> Result:
+) -> lab.Result:
     """Asymptotic variance of k-pseudolikelihood for every k, with Poincare constants; checks theorems 1 and 2.
 
     Args:
@@ -80,11 +72,11 @@ def variance(
     model = model.with_fixed_fields() if fixed_fields else model
     per_row = _masks(masks)
     if not sampled:
-        refuse_given("without --sampled", {"--rows": rows, "--sweeps": sweeps})
-        return _exact(model, block_sizes(k, model.variables, list(range(1, model.variables + 1))), per_row)
+        lab.refuse_given("without --sampled", {"--rows": rows, "--sweeps": sweeps})
+        return _exact(model, lab.block_sizes(k, model.variables, list(range(1, model.variables + 1))), per_row)
     if per_row != 1:
         raise refuse("--masks", expected="1 with --sampled", got=masks)
-    sizes = block_sizes(k, model.variables, small_sizes(model.variables))
+    sizes = lab.block_sizes(k, model.variables, lab.small_sizes(model.variables))
     return _sampled(model, sizes, 4096 if rows is None else rows, 500 if sweeps is None else sweeps, seed)
 
 
@@ -141,11 +133,11 @@ class KVariance:
     def row(self, best: float) -> tuple[str, ...]:
         """For the table; best is tr(I^-1)."""
         return (
-            str(self.k), number(self.trace), f"{self.trace / best:.3f}",
-            number(self.poincare, beyond="> 1e28") + ("" if self.converged else " or more"),
-            number(self.bound, beyond="> 1e28"),
-            verdict(self.order_holds), "-" if self.order_margin is None else _margin(self.order_margin, self.trace),
-            verdict(self.bound_holds), _margin(self.bound_margin, self.bound),
+            str(self.k), lab.number(self.trace), f"{self.trace / best:.3f}",
+            lab.number(self.poincare, beyond="> 1e28") + ("" if self.converged else " or more"),
+            lab.number(self.bound, beyond="> 1e28"),
+            lab.verdict(self.order_holds), "-" if self.order_margin is None else _margin(self.order_margin, self.trace),
+            lab.verdict(self.bound_holds), _margin(self.bound_margin, self.bound),
         )  # fmt: skip
 
 
@@ -163,17 +155,17 @@ def work_of(ising: Ising, k: int) -> float:
     count, nodes = ising.variables, k_block_nodes(ising.variables, k)
     if math.comb(count, k) > MAX_BLOCKS or math.comb(count, k) * 2.0 ** (count - k) > MAX_NUMBERS:
         return math.inf
-    pairs = sum(number * 2.0 ** (count - depth) for depth, number in enumerate(nodes, 1))
+    pairs = sum(many * 2.0 ** (count - depth) for depth, many in enumerate(nodes, 1))
     return pairs * (len(ising.theta) ** 2 + 10.0 * STEPS) + NODE * STEPS * sum(nodes)
 
 
 def _variances(ising: Ising, sizes: Sequence[int], masks: float) -> Iterator[tuple[Computed, float]]:
     """One for each size, with the share of the work done."""
     log_joint, statistics = ising.log_joint().detach(), ising.statistics(all_codes(ising.variables)).detach()
-    work, names = [work_of(ising, k) for k in sizes], parameter_names(ising)
+    work, names = [work_of(ising, k) for k in sizes], asymptotics.parameter_names(ising)
     for place, k in enumerate(sizes):
         blocks = k_blocks(ising.variables, k)
-        gamma = asymptotic_variance(log_joint, statistics, blocks, masks=masks, names=names)
+        gamma = asymptotics.asymptotic_variance(log_joint, statistics, blocks, masks=masks, names=names)
         mode = slowest_mode(log_joint, blocks)
         yield Computed(k, gamma, mode.constant, mode.converged), sum(work[: place + 1]) / sum(work)
 
@@ -194,7 +186,7 @@ def compare(found: Sequence[Computed], inverse: Tensor) -> list[KVariance]:
     return rows
 
 
-def _exact(ising: Ising, sizes: Sequence[int], masks: float) -> Result:
+def _exact(ising: Ising, sizes: Sequence[int], masks: float) -> lab.Result:
     _require_parameters(ising)
     require_listed(ising, "exact variances", len(ising.theta), INSTEAD)
     heavy = [k for k in sizes if work_of(ising, k) > MAX_WORK]
@@ -203,9 +195,9 @@ def _exact(ising: Ising, sizes: Sequence[int], masks: float) -> Result:
         got = f"{work:.1e} for k = {k}" if math.isfinite(work) else "more than fits in memory"
         expected = f"a size with at most {MAX_WORK:.0e} multiplications"
         raise refuse(f"--k of {ising.variables} spins", expected=expected, got=f"{got} ({INSTEAD})")
-    with offering(INSTEAD):
-        fisher = fisher_information(ising.log_joint(), ising.statistics(all_codes(ising.variables)))
-        inverse = inverse_information(fisher, names=parameter_names(ising))
+    with lab.offering(INSTEAD):
+        fisher = asymptotics.fisher_information(ising.log_joint(), ising.statistics(all_codes(ising.variables)))
+        inverse = asymptotics.inverse_information(fisher, names=asymptotics.parameter_names(ising))
         light = [k for k in sizes if k not in heavy]
         found = list(metered(_variances(ising, light, masks), "variance"))
     rows, best = compare(found, inverse), float(inverse.trace())
@@ -222,7 +214,7 @@ def _exact(ising: Ising, sizes: Sequence[int], masks: float) -> Result:
         notes.append(f"Not computed: {listed}, which would take too long or too much memory; {INSTEAD}.")
     drawn = "every block" if masks == math.inf else "one block" if masks == 1 else f"{masks:.0f} blocks"
     shown = {row.k: row.row(best) for row in rows}
-    listing = Listing(
+    listing = lab.Listing(
         f"{ising.words}: {len(ising.theta)} parameters, {drawn} for each row",
         ("k", "tr Γ_k", "ratio to MLE", "C_k", "C_k tr I^-1", "theorem 1", "margin", "theorem 2", "margin"),
         [shown.get(k, (str(k), *"--------")) for k in sizes],
@@ -238,11 +230,11 @@ def _exact(ising: Ising, sizes: Sequence[int], masks: float) -> Result:
         "left_out": heavy,
         "results": [asdict(row) for row in rows],
     }
-    return Result(document, [listing], notes, lambda figure: _draw_exact(figure, ising.words, rows, best))
+    return lab.Result(document, [listing], notes, lambda figure: _draw_exact(figure, ising.words, rows, best))
 
 
 def _summary(holds: bool, margins: Sequence[tuple[float, float]]) -> str:
-    return f"{verdict(holds)}, least margin {_margin(*min(margins))}" if margins else "nothing to compare"
+    return f"{lab.verdict(holds)}, least margin {_margin(*min(margins))}" if margins else "nothing to compare"
 
 
 def _margin(value: float, scale: float) -> str:
@@ -257,14 +249,14 @@ def _smallest(matrix: Tensor) -> float:
 
 def _draw_exact(figure: Figure, words: str, rows: Sequence[KVariance], best: float) -> None:
     ks = [row.k for row in rows]
-    left, right = panels(figure, words, 2)
-    curve(left, rows, "trace", "o-", color="#1b4f8a", label="tr Γ$_k$")
+    left, right = lab.panels(figure, words, 2)
+    lab.curve(left, rows, "trace", "o-", color="#1b4f8a", label="tr Γ$_k$")
     if all(math.isfinite(row.bound) for row in rows):
-        curve(left, rows, "bound", "s--", color="#c0392b", label="theorem 2: C$_k$ tr I$^{-1}$", ms=4)
+        lab.curve(left, rows, "bound", "s--", color="#c0392b", label="theorem 2: C$_k$ tr I$^{-1}$", ms=4)
     left.axhline(best, color="grey", lw=1, ls=":", label="maximum likelihood")
     left.set(xlabel="k", ylabel="asymptotic variance (trace)", yscale="log", xticks=ks)
     left.legend(frameon=False)
-    curve(right, rows, "poincare", "o-", color="#3a8f5c")
+    lab.curve(right, rows, "poincare", "o-", color="#3a8f5c")
     right.set(xlabel="k", ylabel="Poincaré constant C$_k$", yscale="log", xticks=ks)
 
 
@@ -331,7 +323,7 @@ def sampled_traces(
                 parts.append(torch.cov(ising.statistics(x).detach().T).reshape(count, count))
                 continue
             blocks = OwnBlocks(KSubset(ising.variables, k).sample(len(x), generator=generator).asked)
-            parts.append(sampled_information(ising, blocks, x, generator=generator, batches=2).information)
+            parts.append(asymptotics.sampled_information(ising, blocks, x, generator=generator, batches=2).information)
         yield _jackknife(k, torch.stack(parts)), sum(work[:place]) / sum(work)
 
 
@@ -344,20 +336,20 @@ def _jackknife(k: int | None, parts: Tensor) -> SampledTrace:
 
 
 def _trace(information: Tensor) -> float:
-    return float(inverse_information(information).trace())
+    return float(asymptotics.inverse_information(information).trace())
 
 
-def _sampled(ising: Ising, sizes: Sequence[int], rows: int, sweeps: int, seed: int) -> Result:
+def _sampled(ising: Ising, sizes: Sequence[int], rows: int, sweeps: int, seed: int) -> lab.Result:
     _require_sampled(ising, rows, sizes)
     generator = torch.Generator().manual_seed(seed)
     draws = draw_rows(ising, rows, sweeps, generator=generator)
     found = list(metered(sampled_traces(ising, draws.codes, sizes, generator=generator), "variance"))
     whole = found[-1]
-    listing = Listing(
+    listing = lab.Listing(
         f"{ising.words}: {len(ising.theta)} parameters, estimated from {rows:,} draws",
         ("k", "tr Γ_k", "standard error", "ratio to MLE"),
         [
-            ("MLE" if one.k is None else str(one.k), number(one.trace), number(one.error, 2),
+            ("MLE" if one.k is None else str(one.k), lab.number(one.trace), lab.number(one.error, 2),
              f"{one.trace / whole.trace:.3f}")
             for one in found
         ],
@@ -372,13 +364,13 @@ def _sampled(ising: Ising, sizes: Sequence[int], rows: int, sweeps: int, seed: i
         "warnings": notes,
         "results": [asdict(one) for one in found],
     }
-    return Result(document, [listing], notes, lambda figure: _draw_sampled(figure, ising.words, found))
+    return lab.Result(document, [listing], notes, lambda figure: _draw_sampled(figure, ising.words, found))
 
 
 def _draw_sampled(figure: Figure, words: str, found: Sequence[SampledTrace]) -> None:
-    (axes,) = panels(figure, f"{words}: estimated from draws")
+    (axes,) = lab.panels(figure, f"{words}: estimated from draws")
     label = "tr Γ$_k$, ±2 standard errors"
-    curve(axes, found, "trace", "o-", error="error", color="#1b4f8a", capsize=3, label=label)
+    lab.curve(axes, found, "trace", "o-", error="error", color="#1b4f8a", capsize=3, label=label)
     axes.axhline(found[-1].trace, color="grey", lw=1, ls=":", label="maximum likelihood")
     ks = [one.k for one in found if one.k is not None]
     axes.set(xlabel="k", ylabel="asymptotic variance (trace)", xticks=ks)

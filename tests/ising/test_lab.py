@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from anyfill.ising.inputs import BlockSizes, block_sizes, read, read_spins, spins
+from anyfill.ising.lab import BlockSizes, block_sizes, read, read_spins, spins
 
 
 def test_a_model_from_a_file(tmp_path: Path) -> None:

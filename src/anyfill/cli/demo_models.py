@@ -1,0 +1,397 @@
+"""The models of the demo: three of digits, trained for equal time and compared; one of a table, asked many ways.
+
+**Digits.** Per digit and question, score = log p(asked | given) in the order from the first pixel to the last. Bits per
+pixel are
+
+    - sum over digits of log2 p(asked | given)  /  sum over digits of |asked|
+
+with the standard error of that ratio over digits.
+
+**Penguins.** Every answer says what kind of number it is and what it cost. The network is a small MLP trained on every
+column given every subset of the others (ARDM), so a row may be scored in one order (exact, in that order) or averaged
+over random ones (a bound, an estimate). Densities are in the table's own units (per millimetre, per gram).
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from anyfill import recipes
+from anyfill.cli.examples import Digits, Penguins
+from anyfill.conditional import Conditional
+from anyfill.evaluation import log_prob
+from anyfill.interface.threads import best_threads, threads
+from anyfill.likelihoods import Categorical, FiniteMarginals, MixedMarginals
+from anyfill.model import Model
+from anyfill.networks.embed import Discrete
+from anyfill.networks.one_pass import OnePassTransformer
+from anyfill.networks.transformer import Transformer
+from anyfill.objectives.objective import Objective
+from anyfill.questions import Question, UniformCardinality, UniformSplits
+from anyfill.tables.recipes import mlp_model
+from anyfill.tables.table import Category, Number
+from anyfill.training import FitOptions, StepReport, fit_steps
+
+Watch = Callable[[Iterator[StepReport], int | None, str], Iterator[StepReport]]
+"""Shows how a training run goes: the signature of ``anyfill.interface.progress.watch``."""
+OPTIONS = FitOptions(warmup_steps=20, optimizer="muon", device="cpu")
+"""Of every model here; so small a model gains nothing from an accelerator."""
+
+# ---- digits
+
+WIDTH, DEPTH, HEADS = 64, 3, 4
+BATCH = 32
+EXAMPLES = (95, 71, 29, 13, 42, 48)
+"""The held-out digits that are filled: legible ones, chosen by looking at the originals only."""
+ROWS_PER_PASS = 256
+"""Rows of a pass when scoring: more do not fit into a core's cache."""
+QUESTIONS = {"joint": "all pixels", "marginal": "a random subset", "conditional": "a random subset given another"}
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """One way to train.
+
+    Attributes:
+        about: the recipe in one sentence.
+        network: the class of its network; all have the same width and depth.
+        objective: from the number of variables.
+        conditional: how it reads log p(asked | given) off the network.
+    """
+
+    about: str
+    network: type[nn.Module]
+    objective: Callable[[int], Objective]
+    conditional: str = "directly"
+
+    def build(self, digits: Digits, seed: int) -> Model:
+        """An untrained model; ``seed`` is of its first weights."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            network = self.network(
+                Discrete(digits.levels), digits.shape, digits.levels, width=WIDTH, depth=DEPTH, heads=HEADS
+            )
+        return Model(network, Categorical(digits.levels))  # pyright: ignore[reportArgumentType]
+
+    def train(self, name: str, digits: Digits, seconds: float, seed: int, watch: Watch) -> tuple[Model, StepReport]:
+        """A model after so many seconds, and the last report of its training. All have the same settings.
+
+        The rate was chosen at this budget, on digits taken out of the training part: of 0.005, 0.01, 0.02 and 0.04 it
+        is the best for each of the three, or within 0.03 bits of the best on each question. Width, depth and batch size
+        were chosen with the one-pass model alone.
+        """
+        model, clock_decides = self.build(digits, seed), 1_000_000
+        options = replace(
+            OPTIONS, steps=clock_decides, seconds=seconds, batch_size=BATCH, learning_rate=0.02, seed=seed
+        )
+        *_, last = watch(fit_steps(model, digits.train, self.objective(model.variables), options), None, name)
+        return model, last
+
+
+CONTENDERS = {
+    "one-pass": Contender(
+        "a causal decoder reads given, then asked pixels, each in increasing order; a pass trains all 64 terms.",
+        OnePassTransformer,
+        recipes.one_pass.objective,
+    ),
+    "ARDM": Contender(
+        "a bidirectional network learns every pixel given every random subset of the others.",
+        Transformer,
+        recipes.ardm.objective,
+    ),
+    "MAC": Contender(
+        "the same network learns only what answering in increasing order will ask (the loss of its released code).",
+        Transformer,
+        recipes.mac.objective_rest,
+        "as the difference of two marginals",
+    ),
+}
+
+
+def threads_for(digits: Digits) -> tuple[int, int]:
+    """How many threads to train with, and how many to score with: the fastest, by trying (a second or two)."""
+    contender = CONTENDERS["one-pass"]
+    model = contender.build(digits, 0)
+    objective = contender.objective(model.variables)
+    generator = torch.Generator().manual_seed(0)
+    some, many = (digits.train.take(torch.arange(size)) for size in (BATCH, ROWS_PER_PASS))
+
+    def step() -> None:
+        objective(model, some, generator=generator).sum().backward()
+
+    def passing() -> None:
+        with model.evaluating():
+            objective(model, many, generator=generator)
+
+    return best_threads(step), best_threads(passing)
+
+
+def questions_for(digits: Digits, count: int, seed: int) -> dict[str, Question]:
+    """What is asked of ``count`` held-out digits: everything, random subsets, random subsets given random others."""
+    variables = digits.test.variables
+    generator = torch.Generator().manual_seed(seed)
+    everything = torch.ones(count, variables, dtype=torch.bool)
+    return {
+        "joint": Question(~everything, everything),
+        "marginal": UniformCardinality(variables, "nothing").sample(count, generator=generator),
+        "conditional": UniformSplits(variables).sample(count, generator=generator),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One kind of question, scored.
+
+    Attributes:
+        bits: per pixel asked.
+        stderr: of ``bits``, over digits.
+        kind: exact, bound or estimate.
+        passes: network passes one digit needed, at most.
+        seconds: wall-clock time to score all digits.
+    """
+
+    bits: float
+    stderr: float
+    kind: str
+    passes: int
+    seconds: float
+
+
+def score(model: Model, x: Tensor, question: Question) -> Score:
+    """Bits per asked pixel of rows (B, N) under one kind of question."""
+    start = time.perf_counter()
+    answer = log_prob(model, x, question, rows_per_pass=ROWS_PER_PASS)
+    seconds = time.perf_counter() - start
+    asked = question.asked.sum(1).double()
+    bits = -answer.value / math.log(2)
+    ratio = bits.sum() / asked.sum()
+    # A ratio of two sums over digits: its error is that of what the ratio leaves unexplained.
+    rest = bits - ratio * asked
+    stderr = rest.std(correction=min(1, len(x) - 1)) / (asked.mean() * math.sqrt(len(x)))
+    return Score(float(ratio), float(stderr), answer.kind, answer.passes, seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """A digit with a part erased, and what the model puts there.
+
+    Attributes:
+        name: what was erased.
+        original: (64,).
+        given: bool (64,).
+        samples: (n, 64).
+        bits: per erased pixel, of the original: - log2 p(erased | given) / |erased|.
+        kind: of ``bits``.
+        passes: of ``bits``.
+    """
+
+    name: str
+    original: Tensor
+    given: Tensor
+    samples: Tensor
+    bits: float
+    kind: str
+    passes: int
+
+
+def patterns(shape: tuple[int, int], seed: int) -> dict[str, Tensor]:
+    """Named parts of an image that stay: bool (H * W,), True = given."""
+    height, width = shape
+    row = torch.arange(height).unsqueeze(1).expand(shape)
+    column = torch.arange(width).unsqueeze(0).expand(shape)
+    chance = torch.rand(shape, generator=torch.Generator().manual_seed(seed))
+    stay = {
+        "bottom half erased": row < height // 2,
+        "right half erased": column < width // 2,
+        "random half erased": chance < chance.median(),
+        "frame erased": (row > 1) & (row < height - 2) & (column > 1) & (column < width - 2),
+        "two columns left": (column == width // 2 - 1) | (column == width // 2),
+        "every other row erased": row % 2 == 0,
+    }
+    return {name: given.flatten() for name, given in stay.items()}
+
+
+def fill(model: Model, digits: Digits, *, samples: int, seed: int) -> list[Fill]:
+    """One held-out digit for each pattern, filled several times."""
+    cases = patterns(digits.shape, seed)
+    x, given = digits.test.x[list(EXAMPLES)], torch.stack(list(cases.values()))
+    conditional = model.given(x, given)
+    drawn = conditional.sample(samples, seed=seed)
+    answer = conditional.log_prob(x)
+    bits = -answer.value / math.log(2) / (~given).sum(1)
+    return [
+        Fill(name, x[i], given[i], drawn[:, i], float(bits[i]), answer.kind, answer.passes)
+        for i, name in enumerate(cases)
+    ]
+
+
+def dream(model: Model, count: int, seed: int) -> Tensor:
+    """(count, 64): digits drawn from nothing."""
+    blank = torch.zeros(count, model.variables, dtype=torch.int64)
+    return model.given(blank, torch.zeros_like(blank, dtype=torch.bool)).sample(1, seed=seed)[0]
+
+
+# ---- penguins
+
+STEPS = 600
+UNITS = {"bill_length_mm": "mm", "bill_depth_mm": "mm", "flipper_length_mm": "mm", "body_mass_g": "g"}
+ROW = 1
+"""The held-out penguin that is asked about: an Adelie with the long bill of a Chinstrap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One question and its answer.
+
+    Attributes:
+        asked: what is wanted, in the table's words.
+        given: what the model is given; empty = nothing.
+        answer: for people.
+        truth: what is so in the data, if that can be compared.
+        kind: exact, bound or estimate.
+        cost: passes or draws.
+        shares: value and probability, for answers that are a distribution over categories or candidates.
+    """
+
+    asked: str
+    given: tuple[str, ...]
+    answer: str
+    truth: str = ""
+    kind: str = "exact"
+    cost: str = "1 pass"
+    shares: tuple[tuple[str, float], ...] = ()
+
+
+def train_penguins(penguins: Penguins, seed: int, watch: Watch, *, steps: int = STEPS) -> Model:
+    """A model of the table. A fixed number of steps: the same seed gives the same model."""
+    model = mlp_model(penguins.table, seed=seed)
+    objective = recipes.ardm.objective(model.variables)
+    options = replace(OPTIONS, steps=steps, batch_size=64, learning_rate=5e-3, weight_decay=0.1, seed=seed)
+    with threads(1):  # too small for more
+        for _ in watch(fit_steps(model, penguins.train, objective, options), steps, "penguins"):
+            pass
+    return model
+
+
+def held_out_nats(model: Model, penguins: Penguins) -> tuple[float, float]:
+    """- log p of a held-out row in nats (own units), everything that is present asked: mean and standard error."""
+    rows = penguins.test
+    answer = log_prob(model, rows.x, Question(torch.zeros_like(rows.present), rows.present))
+    nats = -penguins.table.in_own_units(answer.value, rows.x, rows.present)
+    return float(nats.mean()), float(nats.std() / math.sqrt(len(nats)))
+
+
+def ask_penguin(model: Model, penguins: Penguins, seed: int, *, draws: int = 200, orders: int = 32) -> list[Answer]:
+    """The questions of the page, about one held-out row."""
+    one = _Penguin(model, penguins)
+    bill, body = ("bill_length_mm", "flipper_length_mm"), ("species", "sex")
+    informative, best = one.information("species", bill, draws=draws, seed=seed)
+    whole = penguins.table.names
+    return [
+        one.distribution("species", bill),
+        informative,
+        one.distribution("species", (*bill, best)),
+        one.interval("body_mass_g", body),
+        one.interval("body_mass_g", (*body, "flipper_length_mm")),
+        one.log_density(("species", "sex", "body_mass_g"), ()),
+        one.log_density(("flipper_length_mm", "body_mass_g"), body),
+        one.log_density(whole, ()),
+        one.log_density(whole, (), estimator="bound", orders=orders, seed=seed),
+        one.log_density(whole, (), estimator="estimate", orders=orders, seed=seed),
+    ]
+
+
+def shown_row(penguins: Penguins) -> dict[str, str]:
+    """The row that is asked about, for people."""
+    return {plain(name): _value(penguins, name) for name in penguins.table.names}
+
+
+@dataclass(frozen=True, slots=True)
+class _Penguin:
+    """The row, ready to be asked."""
+
+    model: Model
+    penguins: Penguins
+
+    @property
+    def x(self) -> Tensor:
+        return self.penguins.test.x[ROW]
+
+    def conditional(self, given: tuple[str, ...]) -> Conditional:
+        return self.model.given(self.x, self.penguins.table.members(given))
+
+    def distribution(self, name: str, given: tuple[str, ...]) -> Answer:
+        """p(name | given) for each category."""
+        column, marginals = self._column(name, given)
+        if not isinstance(column, Category) or not isinstance(marginals, FiniteMarginals):
+            raise TypeError(f"{name} is not a category")
+        shares: list[float] = marginals.log_probs[0, 0].exp().tolist()
+        ranked = tuple(sorted(zip(map(str, column.values), shares), key=lambda share: -share[1]))
+        words = ", ".join(f"{value} {share:.1%}" for value, share in ranked)
+        return Answer(plain(name), _plain(given), words, _value(self.penguins, name), shares=ranked)
+
+    def interval(self, name: str, given: tuple[str, ...], level: float = 0.9) -> Answer:
+        """The median and the central interval of a number."""
+        column, marginals = self._column(name, given)
+        if not isinstance(column, Number):
+            raise TypeError(f"{name} is not a number")
+        quantiles = (marginals.quantile(q)[0, 0].double().numpy() for q in ((1 - level) / 2, 0.5, (1 + level) / 2))
+        low, middle, high = map(column.decode, quantiles)
+        unit = UNITS.get(name, "")
+        words = f"{middle:,.0f} {unit}; {level:.0%} between {low:,.0f} and {high:,.0f} {unit}"
+        return Answer(plain(name), _plain(given), words, _value(self.penguins, name))
+
+    def log_density(self, asked: tuple[str, ...], given: tuple[str, ...], **over: Any) -> Answer:
+        """log p(asked | given) of what is so: in the order of the columns, or averaged over random orders (of
+        so many ``orders``, by an ``estimator``, with a ``seed``)."""
+        table, conditional = self.penguins.table, self.conditional(given)
+        members = table.members(asked)
+        answer = conditional.log_prob(self.x, members, **over)
+        words = f"{float(table.in_own_units(answer.value, self.x[None], members)[0]):.2f}".replace("-", "−")
+        words += " nats" if not over else f" ± {float(answer.stderr[0]):.2f} nats, {over['orders']} random orders"
+        name = "the whole row" if len(asked) == len(table.names) else ", ".join(_plain(asked))
+        passes = f"{answer.passes} pass" + ("" if answer.passes == 1 else "es")
+        return Answer(f"log p of {name}", _plain(given), words, "", answer.kind, passes)
+
+    def information(self, target: str, given: tuple[str, ...], *, draws: int, seed: int) -> tuple[Answer, str]:
+        """How much each other column would tell about the target, and the name of the one that tells most."""
+        names = self.penguins.table.names
+        found = self.conditional(given).information(names.index(target), samples=draws, seed=seed)
+        bits: list[float] = (found.value[0] / math.log(2)).tolist()
+        ranked = sorted((j for j in range(len(names)) if bool(found.candidate[0, j])), key=lambda j: -bits[j])
+        best, error = ranked[0], float(found.stderr[0, ranked[0]]) / math.log(2)
+        words = f"{plain(names[best])}: {bits[best]:.2f} ± {error:.2f} bits about the {target}"
+        shares = tuple((plain(names[j]), bits[j]) for j in ranked)
+        asked = f"what would tell most about the {target}"
+        return Answer(asked, _plain(given), words, "", "estimate", f"{draws} draws", shares), names[best]
+
+    def _column(self, name: str, given: tuple[str, ...]):
+        marginals, j = self.conditional(given).marginals(), self.penguins.table.index(name)
+        if not isinstance(marginals, MixedMarginals):
+            raise TypeError(f"marginals of a table: expected MixedMarginals, got {type(marginals).__name__}")
+        return self.penguins.table.columns[j], marginals.column(j)
+
+
+def _plain(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(plain, names))
+
+
+def plain(name: str) -> str:
+    """The name of a column for people: ``bill_length_mm`` is the bill length."""
+    return name.removesuffix("_mm").removesuffix("_g").replace("_", " ")
+
+
+def _value(penguins: Penguins, name: str) -> str:
+    """What the row has in a column, for people."""
+    j = penguins.table.index(name)
+    if not bool(penguins.test.present[ROW, j]):
+        return "missing"
+    value, unit = penguins.table.decode_column(j, penguins.test.x[ROW, j]).item(), UNITS.get(name)
+    if unit is None:
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:,g} {unit}"
