@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 from torch import Generator, Tensor
 
 from anyfill.ising.blocks import AdaptiveBlocks, Blocks, FixedBlocks, k_blocks, listed_rows, subsets_of
-from anyfill.networks.states import all_codes
+from anyfill.networks.exact import all_codes
 
 
 def number_up(x: Tensor) -> Tensor:

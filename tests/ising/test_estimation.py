@@ -20,7 +20,7 @@ from anyfill.ising.model import Ising
 from anyfill.ising.pseudolikelihood import BlockLoss, Pseudolikelihood
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
-from anyfill.networks.states import all_codes, to_spins
+from anyfill.networks.exact import all_codes, to_spins
 from anyfill.questions import KSubset
 from anyfill.rows import Rows
 

@@ -20,7 +20,7 @@ from anyfill.ising.generalisation import (
 )
 from anyfill.ising.model import Ising
 from anyfill.ising.tensorization import conditional_divergence, tensorization_bound
-from anyfill.networks.states import all_codes, state_numbers
+from anyfill.networks.exact import all_codes, state_numbers
 
 
 def seeded(seed: int = 0) -> torch.Generator:

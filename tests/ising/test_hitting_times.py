@@ -9,7 +9,7 @@ from anyfill.ising.blocks import k_blocks
 from anyfill.ising.clique_chains import Clique, LumpedChain, clique_kgibbs_matrix
 from anyfill.ising.dynamics import transition_matrix
 from anyfill.ising.hitting_times import hitting
-from anyfill.networks.states import all_codes
+from anyfill.networks.exact import all_codes
 
 SMALL = Clique.alike(5, 3, 0.4, 0.3)
 

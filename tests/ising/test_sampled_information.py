@@ -6,7 +6,7 @@ import torch
 from anyfill.ising.asymptotics import ising_information, sampled_information
 from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.ising.model import Ising
-from anyfill.networks.states import all_codes, state_numbers
+from anyfill.networks.exact import all_codes, state_numbers
 
 
 def fixed():

@@ -17,7 +17,7 @@ from anyfill.ising.tensorization import (
     tensorization_constant,
     tensorization_ratio,
 )
-from anyfill.networks.states import all_codes
+from anyfill.networks.exact import all_codes
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from anyfill.networks.states import MAX_EXACT, all_codes, require_exact, state_numbers, to_codes, to_spins
+from anyfill.networks.exact import MAX_EXACT, all_codes, require_exact, state_numbers, to_codes, to_spins
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5])

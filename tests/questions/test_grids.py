@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from anyfill.objectives import OnePassLoss
 from anyfill.questions import Increasing, Shuffled, UniformCardinality
-from anyfill.questions.grids import Rectangles, Scan, scans
+from anyfill.questions.regions import Rectangles, Scan, scans
 
 
 def test_the_eight_scans_are_the_symmetries_of_the_raster_order() -> None:

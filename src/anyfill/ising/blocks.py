@@ -24,7 +24,7 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_bool, require_count, require_shape
-from anyfill.networks.states import all_codes
+from anyfill.networks.exact import all_codes
 
 MAX_BLOCKS = 200_000
 """The most blocks that are listed."""

@@ -28,7 +28,7 @@ from anyfill.checks import refuse, require_count, require_positive, require_shap
 from anyfill.ising.blocks import Blocks
 from anyfill.ising.model import Ising
 from anyfill.ising.pseudolikelihood import BlockLoss
-from anyfill.networks.states import require_exact
+from anyfill.networks.exact import require_exact
 from anyfill.questions.question import Questions
 from anyfill.questions.subsets import KSubset
 from anyfill.rows import Rows

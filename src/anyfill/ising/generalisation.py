@@ -43,7 +43,7 @@ from anyfill.checks import refuse, require_count, require_positive, require_shap
 from anyfill.ising.blocks import Blocks
 from anyfill.ising.dynamics import block_means
 from anyfill.ising.model import Ising
-from anyfill.networks.states import all_codes, state_numbers
+from anyfill.networks.exact import all_codes, state_numbers
 
 Kind = Literal["printed", "excess", "hoeffding"]
 

@@ -39,7 +39,7 @@ from anyfill.ising.show import (
     sampler_name,
     verdict,
 )
-from anyfill.networks.states import MAX_EXACT
+from anyfill.networks.exact import MAX_EXACT
 
 MAX_SIMULATED = 12
 """The largest block that is simulated."""

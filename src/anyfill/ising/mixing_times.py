@@ -42,7 +42,7 @@ from anyfill.ising.spectra import (
 )
 from anyfill.ising.tensorization import tensorization_constant
 from anyfill.ising.variances import MAX_BLOCK, require_listed
-from anyfill.networks.states import to_spins
+from anyfill.networks.exact import to_spins
 
 MAX_DENSE = 9
 """Spins up to which whole transition matrices are raised to powers."""

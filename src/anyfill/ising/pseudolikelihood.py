@@ -37,7 +37,7 @@ from anyfill.checks import refuse, require_count, require_shape
 from anyfill.ising.blocks import Blocks, block_choice, completions, listed_rows
 from anyfill.ising.model import Ising, blocks_by_size
 from anyfill.model import Model
-from anyfill.networks.states import all_codes, require_exact
+from anyfill.networks.exact import all_codes, require_exact
 from anyfill.objectives.objective import Objective
 from anyfill.questions.question import Factorization, Order, Question, Questions, at_once, question_of
 from anyfill.rows import Rows

@@ -35,7 +35,7 @@ from math import ceil, comb, exp, floor, inf, log, log1p, tanh
 
 from anyfill.checks import refuse, require_count
 from anyfill.ising.clique_chains import Clique
-from anyfill.networks.states import all_codes, require_exact
+from anyfill.networks.exact import all_codes, require_exact
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_count, require_shape
 from anyfill.ising.blocks import Blocks
 from anyfill.ising.spectra import poincare_constant, slowest_mode
-from anyfill.networks.states import all_codes, require_exact, to_spins
+from anyfill.networks.exact import all_codes, require_exact, to_spins
 
 MAX_CELLS = 20_000_000
 """The most (block, state) pairs that are held at once: 160 MB for each number per pair."""

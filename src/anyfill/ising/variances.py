@@ -39,7 +39,7 @@ from anyfill.ising.inputs import BlockSizes, block_sizes, small_sizes
 from anyfill.ising.model import Ising
 from anyfill.ising.show import Listing, Result, curve, number, offering, panels, refuse_given, verdict
 from anyfill.ising.spectra import slowest_mode
-from anyfill.networks.states import MAX_EXACT, all_codes
+from anyfill.networks.exact import MAX_EXACT, all_codes
 from anyfill.questions.subsets import KSubset
 
 ROUNDING = 1e-9

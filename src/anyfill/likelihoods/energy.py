@@ -29,8 +29,7 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count, require_positive, require_probability
 from anyfill.likelihoods.continuous import GaussianMixture, GaussianMixtureMarginals
 from anyfill.likelihoods.discrete import FiniteMarginals, codes_of
-from anyfill.likelihoods.marginals import ByPosition, ByVariable, Likelihood, Marginals, SideBySide
-from anyfill.likelihoods.numerics import read_params
+from anyfill.likelihoods.marginals import ByPosition, ByVariable, Likelihood, Marginals, SideBySide, read_params
 from anyfill.likelihoods.tilted import TiltedMarginals
 
 _CHUNK = 2**22  # hidden units held at once where nothing is learnt

@@ -15,7 +15,7 @@ and for M with the rest given (inpainting), m = N-1-r successors of j of which q
     P(a, j)    =                 1 / [N (m+1) C(m, q)]
 
 These factor, which gives exact samplers in O(N) that sort nothing. Without CR: j is a uniform variable, and each
-predecessor is known with one uniform probability p (see ``draws``). With CR, P(r) = 2 (r+2) / [N (N+3)] and
+predecessor is known with one uniform probability p (see ``question``). With CR, P(r) = 2 (r+2) / [N (N+3)] and
 P(s | r) ∝ s+1: the second is p = √u, and the first is the later of two distinct uniform variables (P ∝ r) with
 probability (N-1) / (N+3) and one uniform variable otherwise. A place r never has to be looked up, only two keys
 compared, so any order costs the same. The paper approximates CR by drawing 100 candidates for each edge it keeps.
@@ -48,17 +48,24 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.questions.draws import below, only, uniforms
-from anyfill.questions.enumerate import (
+from anyfill.questions.order import Increasing
+from anyfill.questions.question import (
+    Factorization,
+    Family,
+    Order,
+    Question,
+    Questions,
+    Weighted,
+    below,
     edges_by_definition,
     enumerate_questions,
     in_order,
     merged,
+    only,
     require_listable,
     rest_of,
+    uniforms,
 )
-from anyfill.questions.order import Increasing
-from anyfill.questions.question import Factorization, Family, Order, Question, Questions, Weighted
 
 Reweighting = Literal["none", "exact", "resample"]
 

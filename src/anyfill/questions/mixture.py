@@ -13,7 +13,7 @@ mode: then this is ``UniformCardinality`` and the loss is ARDM's (eq. 11). Sever
 P(question) = (1/K) sum_k P_k(question) (eq. 2).
 
 Drawn without a sort: one variable is asked for certain, and whether it lies in A decides the stage, with probability
-|A| / N; the others of its region are asked with a uniform probability (see ``draws``).
+|A| / N; the others of its region are asked with a uniform probability (see ``question``).
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,20 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse
-from anyfill.questions.draws import below, only, uniforms
-from anyfill.questions.enumerate import enumerate_questions, merged, require_listable
-from anyfill.questions.question import Factorization, Family, Order, Question, Questions, Weighted
+from anyfill.questions.question import (
+    Factorization,
+    Family,
+    Order,
+    Question,
+    Questions,
+    Weighted,
+    below,
+    enumerate_questions,
+    merged,
+    only,
+    require_listable,
+    uniforms,
+)
 
 Region = tuple[bool, ...]
 """For each of the N variables whether it belongs to the region."""

@@ -8,7 +8,7 @@ paper does not train on. The paper's settings: Adam, rate 1e-3, batch 64.
 from typing import Literal
 
 from anyfill.likelihoods.marginals import Likelihood
-from anyfill.likelihoods.pooled import Pooled
+from anyfill.likelihoods.mixed import Pooled
 from anyfill.model import Model, seeded
 from anyfill.networks.embed import Kind
 from anyfill.networks.latent import LatentVariable

@@ -16,9 +16,8 @@ from collections.abc import Sequence
 from anyfill.likelihoods import Categorical, Gaussian, Likelihood
 from anyfill.likelihoods import Mixed as MixedColumns
 from anyfill.model import Model, seeded
-from anyfill.networks.counts import WithCounts, count_features
 from anyfill.networks.embed import Mixed, Real
-from anyfill.networks.mlp import PlainMLP
+from anyfill.networks.mlp import PlainMLP, WithCounts, count_features
 from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.objective import Stepwise
 from anyfill.questions.mixture import Mixture, Region, Staged

@@ -6,7 +6,7 @@ batch 100, 2000 epochs.
 """
 
 from anyfill.likelihoods.marginals import Likelihood
-from anyfill.likelihoods.pooled import Pooled
+from anyfill.likelihoods.mixed import Pooled
 from anyfill.model import Model, seeded
 from anyfill.networks.embed import Kind
 from anyfill.networks.latent import LatentVariable

@@ -26,10 +26,9 @@ from anyfill.training.checkpoint import Saved, load_weights
 from anyfill.training.data import Batches, derive, global_seed, resident
 from anyfill.training.describe import Json
 from anyfill.training.distributed import Processes, whole, wholes
-from anyfill.training.loss import LossModule, validation_loss
+from anyfill.training.loss import LossModule, Precision, allow_tf32, validation_loss
 from anyfill.training.optimizers import Optimization
 from anyfill.training.options import FitOptions
-from anyfill.training.precision import Precision, allow_tf32
 from anyfill.training.reports import FitResult, LossBuffer, MetricSink, Reporter, StepReport, Stopped
 from anyfill.training.state import CheckpointWriter, Progress, capture, conditions, find_run, restore
 
