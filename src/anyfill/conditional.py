@@ -21,7 +21,7 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, refuse_cells, require_bool, require_count, require_shape
 from anyfill.evaluation.acquire import Information, information
-from anyfill.evaluation.chain import CELLS_PER_PASS, LogProb, log_prob
+from anyfill.evaluation.chain import LogProb, log_prob, rows_in_a_pass
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
@@ -97,13 +97,11 @@ class Conditional:
             allow_untrained: True = use conditionals that the model was not trained on.
         """
         require_count("n", n)
-        if rows_per_pass is not None:
-            require_count("rows_per_pass", rows_per_pass)
+        size = rows_in_a_pass(self.model, rows_per_pass)
         question = Question(self.known, self._asked(asked))
         rows = torch.arange(len(self.x), device=self.x.device).repeat(n)
         source = self._generator(seed, generator)
         drawn = self.x.new_empty(len(rows), self.x.shape[1])
-        size = max(1, CELLS_PER_PASS // self.model.variables) if rows_per_pass is None else rows_per_pass
         for begin in range(0, len(rows), size):
             part = rows[begin : begin + size]
             drawn[begin : begin + size] = sample(

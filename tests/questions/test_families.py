@@ -30,7 +30,7 @@ from anyfill.questions import (
     Weighted,
     enumerate_questions,
 )
-from anyfill.questions.question import in_order
+from anyfill.questions.families import in_order
 
 Make = Callable[[int], Questions]
 FAMILIES: dict[str, Make] = {

@@ -27,7 +27,7 @@ chain (``terms``), read from a cache: B rows cost |s| + sum of |r_i| values of w
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 import torch
 from torch import Generator, Tensor
@@ -73,6 +73,20 @@ class LogProb:
     factorization: Factorization
 
 
+class PassOptions(TypedDict, total=False):
+    """How rows go through the network.
+
+    Attributes:
+        context: optional side information (B, ...).
+        generator: for random orders, and for corruptions that show noise.
+        rows_per_pass: most rows in one call of the network; by default 2^16 / N.
+    """
+
+    context: Tensor | None
+    generator: Generator | None
+    rows_per_pass: int | None
+
+
 def log_prob(
     model: Model,
     x: Tensor,
@@ -82,9 +96,7 @@ def log_prob(
     order: Order | None = None,
     orders: int | None = None,
     estimator: Literal["estimate", "bound"] = "estimate",
-    context: Tensor | None = None,
-    generator: Generator | None = None,
-    rows_per_pass: int | None = None,
+    **options: Unpack[PassOptions],
 ) -> LogProb:
     """log p(x_asked | x_given) for each row.
 
@@ -96,9 +108,7 @@ def log_prob(
         order: another order than the model's own; needs ANY_ORDER.
         orders: K, average over K uniformly shuffled orders instead; needs ANY_ORDER and a generator.
         estimator: what to make of K orders.
-        context: optional side information (B, ...).
-        generator: for random orders, and for corruptions that show noise.
-        rows_per_pass: most rows in one call of the network; by default 2^16 / N.
+        options: context, generator and rows_per_pass, see ``PassOptions``.
     """
     model.check_rows(x)
     require_shape("given", question.given, tuple(x.shape))
@@ -108,9 +118,8 @@ def log_prob(
     used = question.given | question.asked
     refuse_cells(question.asked & ~x.isfinite(), x, "a finite number where asked")
     factorization = None if factorization is None else _named(factorization)
-    if rows_per_pass is not None:
-        require_count("rows_per_pass", rows_per_pass)
-    rows = _Rows(model, torch.where(used, x, torch.zeros_like(x)), context, generator, rows_per_pass)
+    rows_in_a_pass(model, options.get("rows_per_pass"))
+    rows = _Rows(model, torch.where(used, x, torch.zeros_like(x)), options)
     if orders is not None:
         return _over_orders(rows, question, factorization, order, orders, estimator)
     factorization = _factorization(model, question, factorization, order)
@@ -223,9 +232,11 @@ class _Rows:
 
     model: Model
     x: Tensor
-    context: Tensor | None
-    generator: Generator | None
-    rows_per_pass: int | None
+    options: PassOptions
+
+    @property
+    def generator(self) -> Generator | None:
+        return self.options.get("generator")
 
     def answer(self, question: Question, factorization: Factorization, order: Order) -> LogProb:
         """log p(asked | given) under one factorization, in one order."""
@@ -247,27 +258,20 @@ class _Rows:
 
     def chain(self, rank: Tensor) -> tuple[Tensor, int]:
         """float64 (B,): the sum over asked variables of log p(x_j | all that rank before j), and the passes it took."""
-        found = terms(
-            self.model,
-            self.x,
-            rank,
-            context=self.context,
-            generator=self.generator,
-            rows_per_pass=self.rows_per_pass,
-        )
+        found = terms(self.model, self.x, rank, **self.options)
         longest = int(asked_in(rank).sum(1).max()) if len(rank) else 0
         return found.sum(1), min(longest, 1) if self.model.is_one_pass else longest
 
 
-def terms(
-    model: Model,
-    x: Tensor,
-    rank: Tensor,
-    *,
-    context: Tensor | None = None,
-    generator: Generator | None = None,
-    rows_per_pass: int | None = None,
-) -> Tensor:
+def rows_in_a_pass(model: Model, rows_per_pass: int | None) -> int:
+    """How many rows one call of the network takes: 2^16 / N, if the caller does not say."""
+    if rows_per_pass is None:
+        return max(1, CELLS_PER_PASS // model.variables)
+    require_count("rows_per_pass", rows_per_pass)
+    return rows_per_pass
+
+
+def terms(model: Model, x: Tensor, rank: Tensor, **options: Unpack[PassOptions]) -> Tensor:
     """float64 (B, N): log p(x_j | all that rank before j) for every asked j, 0 elsewhere.
 
     One pass of a one-pass network; of another one packed row for each asked variable: nothing couples them, so any
@@ -277,13 +281,12 @@ def terms(
         model: what is asked.
         x: values (B, N).
         rank: int64 (B, N), see ``anyfill.rank``.
-        context: optional side information (B, ...).
-        generator: for corruptions that show noise.
-        rows_per_pass: most rows in one call of the network; by default 2^16 / N.
+        options: see ``PassOptions``.
     """
+    context, generator = options.get("context"), options.get("generator")
     asked = asked_in(rank)
     value = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
-    size = max(1, CELLS_PER_PASS // model.variables) if rows_per_pass is None else rows_per_pass
+    size = rows_in_a_pass(model, options.get("rows_per_pass"))
     with model.evaluating():
         if model.is_one_pass:
             for rows in asked.any(1).nonzero().squeeze(1).split(size):

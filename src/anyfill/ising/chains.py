@@ -26,7 +26,7 @@ from anyfill.checks import refuse, require_count, require_shape
 from anyfill.ising.blocks import Blocks, block_choice
 from anyfill.ising.model import blocks_by_size, require_finite
 from anyfill.networks.exact import all_codes, require_exact, to_spins
-from anyfill.questions.question import uniforms
+from anyfill.questions.families import uniforms
 
 MAX_AT_ONCE = 2**22
 """Chains are taken in portions so that no table of block states holds more numbers than this (32 MiB)."""

@@ -13,7 +13,7 @@ mode: then this is ``UniformCardinality`` and the loss is ARDM's (eq. 11). Sever
 P(question) = (1/K) sum_k P_k(question) (eq. 2).
 
 Drawn without a sort: one variable is asked for certain, and whether it lies in A decides the stage, with probability
-|A| / N; the others of its region are asked with a uniform probability (see ``question``).
+|A| / N; the others of its region are asked with a uniform probability (see ``families``).
 """
 
 from collections.abc import Sequence
@@ -26,20 +26,9 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse
-from anyfill.questions.question import (
-    Factorization,
-    Family,
-    Order,
-    Question,
-    Questions,
-    Weighted,
-    below,
-    enumerate_questions,
-    merged,
-    only,
-    require_listable,
-    uniforms,
-)
+from anyfill.questions.families import below, enumerate_questions, merged, only, require_listable, uniforms
+from anyfill.questions.order import random_keys
+from anyfill.questions.question import Factorization, Family, Order, Question, Questions, Weighted
 
 Region = tuple[bool, ...]
 """For each of the N variables whether it belongs to the region."""
@@ -185,15 +174,12 @@ class InStages(Order):
         return True
 
     def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
-        """(B, N) int64: the stage, random bits, and the position, so that keys are distinct with certainty."""
-        if generator is None:
-            raise refuse("InStages.priority", expected="a generator to draw the order from", got="none")
+        """(B, N) int64: the stage above random keys."""
+        keys = random_keys("InStages", batch, variables, 61, generator)
         if variables != len(self.region):
             raise refuse("variables", expected=f"{len(self.region)}, as the region has", got=variables)
-        low_bits = max(variables - 1, 1).bit_length()
-        bits = torch.randint(2 ** (61 - low_bits), (batch, variables), generator=generator, device=generator.device)
-        second = ~torch.tensor(self.region, device=generator.device)
-        return (second.long() << 61) | (bits << low_bits) | torch.arange(variables, device=generator.device)
+        second = ~torch.tensor(self.region, device=keys.device)
+        return (second.long() << 61) | keys
 
 
 def directions(shape: tuple[int, int]) -> tuple[Region, Region, Region, Region]:

@@ -40,7 +40,8 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_member, require_probability
-from anyfill.questions.question import Family, Order, Question, Weighted, merged, require_listable, rest_of, uniforms
+from anyfill.questions.families import merged, require_listable, rest_of, uniforms
+from anyfill.questions.question import Family, Order, Question, Weighted
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ KSubset              P(asked = e) = 1 / C(N, k) for |e| = k, the rest is given: 
                      through every size, so no factorization is supported unless there is a single variable. (An
                      objective that answers the k variables jointly, as k-MPLE does, says itself what it learns.)
 
-The first two are drawn without a sort (see ``question``): one uniform variable is asked for certain, the other N-1 are
+The first two are drawn without a sort (see ``families``): one uniform variable is asked for certain, the other N-1 are
 members with a uniform probability p, so that the number of others is uniform on 0 .. N-1 and |asked| on 1 .. N. For
 splits, two uniforms cut [0, 1) into three parts, which are the probabilities of given, asked and ignored: the sizes are
 then uniform over all that add up to N-1 (the Dirichlet-multinomial law with parameters 1, 1, 1).
@@ -29,18 +29,8 @@ import torch
 from torch import Generator
 
 from anyfill.checks import refuse, require_count, require_probability
-from anyfill.questions.question import (
-    Factorization,
-    Family,
-    Question,
-    Weighted,
-    below,
-    merged,
-    only,
-    require_listable,
-    rest_of,
-    uniforms,
-)
+from anyfill.questions.families import below, merged, only, require_listable, rest_of, uniforms
+from anyfill.questions.question import Factorization, Family, Question, Weighted
 
 Unasked = Literal["rest", "nothing"]
 

@@ -27,7 +27,8 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_count, require_member, require_probability
 from anyfill.likelihoods.marginals import DiscreteMarginals
 from anyfill.likelihoods.mixed import MixedMarginals
-from anyfill.questions.question import Question, uniforms
+from anyfill.questions.families import uniforms
+from anyfill.questions.question import Question
 from anyfill.samplers.policy import Answer, Policy, State, most, place_of
 
 
