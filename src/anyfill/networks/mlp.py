@@ -23,7 +23,7 @@ need no extra channel, and a known set that no mode leads to is told like any ot
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import cast
+from typing import TypedDict, cast
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,14 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count, require_counts, require_probability
 from anyfill.networks.embed import Kind, told_features, value_features
 from anyfill.networks.network import Capabilities, Network, OnePass
+
+
+class MLPSizes(TypedDict, total=False):
+    """Sizes of an MLP, by the names it has for them."""
+
+    width: int
+    depth: int
+    dropout: float
 
 
 @dataclass(eq=False, repr=False)

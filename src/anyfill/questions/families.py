@@ -22,6 +22,7 @@ and any protocol w: take each test question, remove its last element under w unt
 met on the way have an equal share of the question's probability. It knows no closed form.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
 
@@ -29,7 +30,27 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse
-from anyfill.questions.question import Order, Questions, Weighted
+from anyfill.questions.question import Factorization, Family, Order, Questions, Weighted
+
+
+class AnyOrderOrNothing(Family):
+    """A family that trains every (known set, variable), or nothing whole: subclasses say when it is ``complete``."""
+
+    @property
+    @abstractmethod
+    def complete(self) -> bool:
+        """True if every set may be given with everything else asked."""
+        ...
+
+    @property
+    def factorizations(self) -> frozenset[Factorization]:
+        """Any order, if it is complete."""
+        return frozenset({Factorization.ANY_ORDER}) if self.complete else frozenset()
+
+    @property
+    def path_factorizations(self) -> frozenset[Factorization]:
+        """Every completion, if it is complete."""
+        return frozenset({Factorization.INPAINTING}) if self.complete else frozenset()
 
 
 def uniforms(rows: int, columns: int, generator: Generator) -> Tensor:

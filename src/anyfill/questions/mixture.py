@@ -26,7 +26,15 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse
-from anyfill.questions.families import below, enumerate_questions, merged, only, require_listable, uniforms
+from anyfill.questions.families import (
+    AnyOrderOrNothing,
+    below,
+    enumerate_questions,
+    merged,
+    only,
+    require_listable,
+    uniforms,
+)
 from anyfill.questions.order import random_keys
 from anyfill.questions.question import Factorization, Family, Order, Question, Questions, Weighted
 
@@ -98,7 +106,7 @@ class Mixture(Family):
 
 
 @dataclass(frozen=True, slots=True)
-class Staged(Family):
+class Staged(AnyOrderOrNothing):
     """A uniform step of a two-stage activation: what is known, and all that may come next.
 
     Args:
@@ -116,17 +124,8 @@ class Staged(Family):
         return len(self.region)
 
     @property
-    def factorizations(self) -> frozenset[Factorization]:
-        """Any order if there is one stage only; with two, no chain but the mode's own is trained whole."""
-        return frozenset({Factorization.ANY_ORDER}) if self._one_stage else frozenset()
-
-    @property
-    def path_factorizations(self) -> frozenset[Factorization]:
-        """Every completion if there is one stage only."""
-        return frozenset({Factorization.INPAINTING}) if self._one_stage else frozenset()
-
-    @property
-    def _one_stage(self) -> bool:
+    def complete(self) -> bool:
+        """If there is one stage only; with two, no chain but the mode's own is trained whole."""
         return len(set(self.region)) == 1
 
     def sample(self, batch: int, *, generator: Generator) -> Question:

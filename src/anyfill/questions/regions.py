@@ -114,9 +114,8 @@ class Spans(Family):
     longest: int = 32
 
     def __post_init__(self) -> None:
-        require_count("Spans variables", self.variables)
-        require_count("Spans most", self.most)
-        require_count("Spans longest", self.longest)
+        for name in ("variables", "most", "longest"):
+            require_count(f"Spans {name}", getattr(self, name))
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         n, device = self.variables, generator.device

@@ -29,7 +29,7 @@ import torch
 from torch import Generator
 
 from anyfill.checks import refuse, require_count, require_probability
-from anyfill.questions.families import below, merged, only, require_listable, rest_of, uniforms
+from anyfill.questions.families import AnyOrderOrNothing, below, merged, only, require_listable, rest_of, uniforms
 from anyfill.questions.question import Factorization, Family, Question, Weighted
 
 Unasked = Literal["rest", "nothing"]
@@ -130,7 +130,7 @@ class UniformSplits(Family):
 
 
 @dataclass(frozen=True, slots=True)
-class Bernoulli(Family):
+class Bernoulli(AnyOrderOrNothing):
     """Each variable is asked with probability ``rate``, the rest is given.
 
     Args:
@@ -147,17 +147,8 @@ class Bernoulli(Family):
             require_probability("Bernoulli rate", self.rate)
 
     @property
-    def factorizations(self) -> frozenset[Factorization]:
-        """Every (known set, variable) is trained unless the coin has only one side."""
-        return frozenset({Factorization.ANY_ORDER}) if self._two_sided else frozenset()
-
-    @property
-    def path_factorizations(self) -> frozenset[Factorization]:
-        """Every set may be given and everything else is asked: every completion."""
-        return frozenset({Factorization.INPAINTING}) if self._two_sided else frozenset()
-
-    @property
-    def _two_sided(self) -> bool:
+    def complete(self) -> bool:
+        """Unless the coin has only one side."""
         return self.rate is None or 0.0 < self.rate < 1.0
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
