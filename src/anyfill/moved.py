@@ -47,7 +47,7 @@ _KEPT = {
 }
 """By the old module, below ``anyfill``: the new one, and the names it has under it as before."""
 
-MOVED: dict[str, dict[str, str]] = {
+_RENAMED = {
     "surfaces.filling": {"Filler": "anyfill.tables.filling:PartFiller"},
     "surfaces.text.fill": {"Wanted": _FILL, "fill": _FILL},
     "surfaces.text.scoring": {"Scorer": _SCORE, "Totals": _SCORE},
@@ -57,11 +57,12 @@ MOVED: dict[str, dict[str, str]] = {
     "surfaces.music.fill": {"fill": _MUSIC, "question_of": _MUSIC},
     "surfaces.music.whole": {"read_whole": "anyfill.music.read(file)"},
 }
-"""By the old module, below ``anyfill``: names and where they are now, as "module:name", or what to use instead."""
-MOVED |= {
+
+MOVED: dict[str, dict[str, str]] = _RENAMED | {
     old: {name: f"{home}:{name}" for name in names.split()}
     for old, (home, names) in ((old, new.split(": ")) for old, new in _KEPT.items())
 }
+"""By the old module, below ``anyfill``: names and where they are now, as "module:name", or what to use instead."""
 
 
 class Moved(MetaPathFinder, Loader):
