@@ -114,7 +114,7 @@ def fit_steps(
         raise refuse("validation", expected="validation rows (patience or a validation objective is set)", got="none")
     if validation_objective is not None:
         _check_objective("validation_objective", validation_objective, model)
-    return Run(model, rows, objective, options, further).reports()
+    return Run(model, rows, objective, options, **further).reports()
 
 
 def fit(
@@ -171,7 +171,12 @@ class Run:
     """A run, set up and (if asked) resumed; ``reports`` makes it go. See ``fit_steps`` for the arguments."""
 
     def __init__(
-        self, model: Model, rows: RowSource, objective: Objective, options: FitOptions, further: RunOptions
+        self,
+        model: Model,
+        rows: RowSource,
+        objective: Objective,
+        options: FitOptions,
+        **further: Unpack[RunOptions],
     ) -> None:
         validation, validation_objective = further.get("validation"), further.get("validation_objective")
         where = further.get("folder")
