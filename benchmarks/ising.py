@@ -38,7 +38,7 @@ from anyfill.ising.chains import IndependentParallel, Kernel, KGibbs, run_chain,
 from anyfill.ising.heat_bath import colours, gibbs_updates
 from anyfill.ising.model import Ising
 from anyfill.ising.spectra import poincare_constant
-from anyfill.networks.states import to_spins
+from anyfill.networks.exact import to_spins
 from benchmarks.common import RESULTS, environment, median_seconds, write_result
 from benchmarks.ising_laws import Checked, WrongLawError, dense_law, lattice_law, lattice_reference, require_law
 from benchmarks.peers_apart import Measured, Peer, find_peers

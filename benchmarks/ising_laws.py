@@ -28,7 +28,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from anyfill.ising.model import Ising
-from anyfill.networks.states import all_codes, to_spins
+from anyfill.networks.exact import all_codes, to_spins
 
 LIMIT = 5.0
 """Standard errors from which a law is wrong."""

@@ -52,7 +52,7 @@ from anyfill.ising.model import Ising
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, ResidualMLP
-from anyfill.networks.states import all_codes
+from anyfill.networks.exact import all_codes
 from anyfill.objectives import MaskedLoss
 from anyfill.objectives.objective import Mean
 from anyfill.questions import KSubset, Question

@@ -50,8 +50,8 @@ from anyfill.samplers import (
     Speculative,
     trace,
 )
+from anyfill.samplers.confidence import Remask
 from anyfill.samplers.drafts import Draft
-from anyfill.samplers.remask import Remask
 
 MODELS = ("one_pass", "ardm", "mac_rest", "sunmask", "sundae", "left_to_right")
 JUDGE = "left_to_right"

@@ -30,8 +30,8 @@ from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer
 from anyfill.objectives import OnePassLoss
 from anyfill.questions import Increasing, Mixture, Question, UniformSplits
-from anyfill.questions.grids import Rectangles, scans
 from anyfill.questions.question import chain_rank
+from anyfill.questions.regions import Rectangles, scans
 from anyfill.rank import asked_in
 from anyfill.rows import Rows
 from anyfill.training import FitOptions, JsonLines, fit, load_model, save_model

@@ -14,14 +14,14 @@ likeliest value and ``interval`` is made of codes. All of it is answered only as
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, refuse_cells, require_bool, require_count, require_shape
 from anyfill.evaluation.acquire import Information, information
-from anyfill.evaluation.chain import CELLS_PER_PASS, LogProb, log_prob
+from anyfill.evaluation.chain import LogProb, log_prob, rows_in_a_pass
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
@@ -30,6 +30,19 @@ from anyfill.questions.supported import step_factorization, untrained
 from anyfill.samplers.draw import Draw
 from anyfill.samplers.loop import sample
 from anyfill.samplers.policy import Sampler
+
+
+class DrawOptions(TypedDict, total=False):
+    """Where chance comes from, and how many rows go through the network at once.
+
+    Attributes:
+        seed, generator: one of them makes the draws repeatable; by default torch's global seed does.
+        rows_per_pass: most rows in one call of the network.
+    """
+
+    seed: int | None
+    generator: Generator | None
+    rows_per_pass: int | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,10 +93,8 @@ class Conditional:
         asked: Tensor | None = None,
         draw: Draw | None = None,
         policy: Sampler | None = None,
-        seed: int | None = None,
-        generator: Generator | None = None,
-        rows_per_pass: int | None = None,
         allow_untrained: bool = False,
+        **options: Unpack[DrawOptions],
     ) -> Tensor:
         """(n, B, N): n joint draws of the asked variables beside the given values.
 
@@ -92,18 +103,15 @@ class Conditional:
             asked: bool (N,) or (B, N); by default everything unknown. The rest is NaN in the answer, or -1 for codes.
             draw: temperature, top-k, nucleus, typical.
             policy: how to decode; by default exactly, one by one in the model's order.
-            seed, generator: one of them makes the draws repeatable; by default torch's global seed does.
-            rows_per_pass: most rows in one call of the network.
             allow_untrained: True = use conditionals that the model was not trained on.
+            options: seed or generator, and rows_per_pass, see ``DrawOptions``.
         """
         require_count("n", n)
-        if rows_per_pass is not None:
-            require_count("rows_per_pass", rows_per_pass)
+        size = rows_in_a_pass(self.model, options.get("rows_per_pass"))
         question = Question(self.known, self._asked(asked))
         rows = torch.arange(len(self.x), device=self.x.device).repeat(n)
-        source = self._generator(seed, generator)
+        source = _generator(options)
         drawn = self.x.new_empty(len(rows), self.x.shape[1])
-        size = max(1, CELLS_PER_PASS // self.model.variables) if rows_per_pass is None else rows_per_pass
         for begin in range(0, len(rows), size):
             part = rows[begin : begin + size]
             drawn[begin : begin + size] = sample(
@@ -127,9 +135,7 @@ class Conditional:
         factorization: Factorization | str | None = None,
         orders: int | None = None,
         estimator: Literal["estimate", "bound"] = "estimate",
-        seed: int | None = None,
-        generator: Generator | None = None,
-        rows_per_pass: int | None = None,
+        **options: Unpack[DrawOptions],
     ) -> LogProb:
         """log p(asked values | given), each of (B,), or (n, B) for values (n, B, N) as ``sample`` returns them.
 
@@ -137,8 +143,8 @@ class Conditional:
             values: (N,), (B, N) or (n, B, N), read where asked. Without ``asked``, a value where one is given must be
                 the same.
             asked: bool (N,) or (B, N); by default everything unknown that has a value (not NaN, and not -1 for codes).
-            factorization, orders, estimator, rows_per_pass: as for ``anyfill.evaluation.log_prob``.
-            seed, generator: for shuffled orders.
+            factorization, orders, estimator: as for ``anyfill.evaluation.log_prob``.
+            options: seed or generator, for shuffled orders, and rows_per_pass, see ``DrawOptions``.
         """
         rows, times = self._rows_of(values)
         given, wanted = self.known.repeat(times, 1), self._asked(asked).repeat(times, 1)
@@ -160,8 +166,8 @@ class Conditional:
             orders=orders,
             estimator=estimator,
             context=None if self.context is None else self.context.repeat(times, *[1] * (self.context.dim() - 1)),
-            generator=None if orders is None else self._generator(seed, generator),
-            rows_per_pass=rows_per_pass,
+            generator=None if orders is None else _generator(options),
+            rows_per_pass=options.get("rows_per_pass"),
         )
         if values.dim() < 3:
             return answer
@@ -176,7 +182,7 @@ class Conditional:
             raise untrained(model.factorizations, "p(x_j | given) for each unknown variable by itself")
         # Only a random order or a corruption that shows noise takes a draw; else torch's own state is left alone.
         chance = model.corruption.shows_unknown or model.order.random
-        source = self._generator(None, None) if chance else None
+        source = _generator({}) if chance else None
         with model.evaluating():
             shown = model.corruption.fill(self.x, self.known, generator=source)
             rank = model.known_rank(self.known, generator=source) if model.is_one_pass else None
@@ -204,21 +210,14 @@ class Conditional:
         return torch.where(self.known, self.x, low), torch.where(self.known, self.x, high)
 
     def information(
-        self,
-        target: int | Sequence[int],
-        *,
-        samples: int = 100,
-        seed: int | None = None,
-        generator: Generator | None = None,
-        rows_per_pass: int | None = None,
+        self, target: int | Sequence[int], *, samples: int = 100, **options: Unpack[DrawOptions]
     ) -> Information:
         """I(target; x_j | given) for each other unknown variable j, in nats: see ``anyfill.evaluation.acquire``.
 
         Args:
             target: the variable (or variables) to learn about; unknown in every row.
             samples: M, how many joint draws it is estimated from, at least 2.
-            seed, generator: one of them makes the draws repeatable.
-            rows_per_pass: most rows in one call of the network.
+            options: seed or generator, and rows_per_pass, see ``DrawOptions``.
         """
         wanted = torch.zeros_like(self.known)
         for variable in [target] if isinstance(target, int) else target:
@@ -227,8 +226,9 @@ class Conditional:
             if bool(self.known[:, variable].any()):
                 raise refuse("target", expected="variables that are unknown in every row", got=f"{variable}, given")
             wanted[:, variable] = True
-        drawn = self.sample(samples, seed=seed, generator=generator, rows_per_pass=rows_per_pass)
-        return information(self.model, drawn, self.known, wanted, context=self.context, rows_per_pass=rows_per_pass)
+        drawn = self.sample(samples, **options)
+        size = options.get("rows_per_pass")
+        return information(self.model, drawn, self.known, wanted, context=self.context, rows_per_pass=size)
 
     def _asked(self, asked: Tensor | None) -> Tensor:
         """bool (B, N): what is asked, everything unknown by default; ValueError where it is given."""
@@ -250,14 +250,15 @@ class Conditional:
         rows = rows.expand(self.x.shape) if rows.dim() < 3 else rows.reshape(-1, self.x.shape[1])
         return rows, shape[0] if len(shape) == 3 else 1
 
-    @staticmethod
-    def _generator(seed: int | None, generator: Generator | None) -> Generator:
-        """The caller's generator, one from the caller's seed, or one from torch's global state."""
-        if generator is not None:
-            if seed is not None:
-                raise refuse("seed and generator", expected="one of them", got="both")
-            return generator
-        return torch.Generator().manual_seed(int(torch.randint(2**62, ())) if seed is None else seed)
+
+def _generator(options: DrawOptions) -> Generator:
+    """The caller's generator, one from the caller's seed, or one from torch's global state."""
+    seed, generator = options.get("seed"), options.get("generator")
+    if generator is not None:
+        if seed is not None:
+            raise refuse("seed and generator", expected="one of them", got="both")
+        return generator
+    return torch.Generator().manual_seed(int(torch.randint(2**62, ())) if seed is None else seed)
 
 
 def _one_or_more_rows(model: Model, x: Tensor, known: Tensor | None) -> tuple[Tensor, Tensor]:

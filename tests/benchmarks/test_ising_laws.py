@@ -5,7 +5,7 @@ import torch
 
 from anyfill.ising.heat_bath import gibbs_updates
 from anyfill.ising.model import Ising
-from anyfill.networks.states import all_codes, to_spins
+from anyfill.networks.exact import all_codes, to_spins
 from benchmarks.ising_laws import (
     LIMIT,
     Reference,

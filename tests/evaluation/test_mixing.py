@@ -18,8 +18,7 @@ from anyfill.evaluation.mixing import (
 from anyfill.ising.model import Ising
 from anyfill.likelihoods import Categorical, Gaussian
 from anyfill.model import Model
-from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
-from anyfill.networks.states import all_codes
+from anyfill.networks.exact import EnumeratedJoint, RandomConditionals, all_codes
 
 
 def seeded(seed: int) -> torch.Generator:

@@ -23,7 +23,7 @@ from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_
 from anyfill.ising.dynamics import block_means
 from anyfill.ising.model import Ising
 from anyfill.ising.spectra import poincare_constant
-from anyfill.networks.states import all_codes, state_numbers
+from anyfill.networks.exact import all_codes, state_numbers
 
 MODELS = 50
 CLOSE = 1e-10

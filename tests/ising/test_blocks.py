@@ -24,8 +24,7 @@ from anyfill.ising.blocks import (
 from anyfill.ising.model import Ising
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
-from anyfill.networks.exact import EnumeratedJoint
-from anyfill.networks.states import all_codes, state_numbers
+from anyfill.networks.exact import EnumeratedJoint, all_codes, state_numbers
 from anyfill.objectives.objective import Objective
 from anyfill.questions import Factorization, KSubset
 from anyfill.rank import NEVER

@@ -14,7 +14,7 @@ from torch import Generator
 from anyfill.ising.blocks import AdaptiveBlocks, FixedBlocks, k_blocks, subsets_of
 from anyfill.ising.chains import BlockDynamics, IndependentParallel, Kernel, KGibbs, first_hits, run_chain, still
 from anyfill.ising.model import Ising
-from anyfill.networks.states import all_codes, state_numbers, to_spins
+from anyfill.networks.exact import all_codes, state_numbers, to_spins
 
 N = 4
 CODES = all_codes(N)

@@ -27,7 +27,7 @@ from anyfill.ising.closeness import (
 from anyfill.ising.estimation import fit_ising
 from anyfill.ising.model import Ising
 from anyfill.ising.spectra import poincare_constant
-from anyfill.networks.states import all_codes, state_numbers
+from anyfill.networks.exact import all_codes, state_numbers
 
 
 def seeded(seed: int = 0) -> torch.Generator:

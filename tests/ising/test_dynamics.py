@@ -21,7 +21,7 @@ from anyfill.ising.dynamics import (
     transition_matrix,
 )
 from anyfill.ising.model import Ising
-from anyfill.networks.states import all_codes, state_numbers
+from anyfill.networks.exact import all_codes, state_numbers
 
 
 def random_law(variables, generator):

@@ -19,7 +19,7 @@ from anyfill.ising.estimation import BlockLoss, fit_ising, ising_loss, ising_ste
 from anyfill.ising.model import Ising
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
-from anyfill.networks.states import all_codes, to_spins
+from anyfill.networks.exact import all_codes, to_spins
 from anyfill.questions import KSubset
 from anyfill.rows import Rows
 

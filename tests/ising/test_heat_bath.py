@@ -12,7 +12,7 @@ from anyfill.ising import heat_bath
 from anyfill.ising.chains import still
 from anyfill.ising.heat_bath import colours, gibbs_updates, thresholds
 from anyfill.ising.model import Ising
-from anyfill.networks.states import all_codes, state_numbers, to_spins
+from anyfill.networks.exact import all_codes, state_numbers, to_spins
 
 N = 5
 CODES = all_codes(N)

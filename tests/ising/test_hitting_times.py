@@ -19,7 +19,7 @@ from anyfill.ising.hitting_times import (
     surely_reached,
     truncated_mean,
 )
-from anyfill.networks.states import all_codes
+from anyfill.networks.exact import all_codes
 
 SMALL = Clique.alike(5, 3, 0.4, 0.3)
 

@@ -10,7 +10,7 @@ from anyfill.ising.dynamics import transition_matrix
 from anyfill.ising.mixing_times import mixing
 from anyfill.ising.model import Ising
 from anyfill.ising.spectra import independent_parallel_matrix
-from anyfill.networks.states import all_codes, to_spins
+from anyfill.networks.exact import all_codes, to_spins
 
 MODEL = Ising.complete(4, 0.3, 0.2)
 

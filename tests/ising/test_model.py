@@ -14,8 +14,8 @@ from anyfill.ising.dynamics import block_means
 from anyfill.ising.model import Ising
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
+from anyfill.networks.exact import all_codes, state_numbers, to_spins
 from anyfill.networks.network import Network
-from anyfill.networks.states import all_codes, state_numbers, to_spins
 
 
 def some(seed: int, variables: int = 4, **options: object) -> Ising:

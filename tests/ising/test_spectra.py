@@ -16,7 +16,7 @@ from anyfill.ising.spectra import (
     slowest_mode,
     spectrum,
 )
-from anyfill.networks.states import all_codes, state_numbers
+from anyfill.networks.exact import all_codes, state_numbers
 
 METHODS = pytest.mark.parametrize("method", ["dense", "lanczos"])
 

@@ -11,7 +11,7 @@ from scipy import stats
 from torch import Generator, Tensor
 
 from anyfill.likelihoods import Bernoulli, Categorical, FiniteMarginals, discrete
-from anyfill.likelihoods.numerics import normal, uniform
+from anyfill.likelihoods.marginals import normal, uniform
 
 FALSE_ALARM = 1e-6  # per statistical test, at a fixed seed: a failure means a changed sampler, not bad luck
 

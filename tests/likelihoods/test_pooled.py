@@ -321,7 +321,7 @@ def test_wrong_arguments_are_refused_with_a_sentence() -> None:
         Mixed((Pooled(MIXED, 2),))
 
     @dataclass(frozen=True)
-    class Own:
+    class Own(Likelihood):
         width: int = 1
 
         def __call__(self, params: Tensor) -> Marginals:

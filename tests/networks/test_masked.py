@@ -9,9 +9,8 @@ from anyfill.corruption import Absorbing
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, Mixed, Network, Real, ResidualMLP, Transformer
-from anyfill.networks.blocks import grid_coordinates, rotary_angles, rotate
 from anyfill.networks.embed import value_features
-from anyfill.networks.transformer import relative_offsets
+from anyfill.networks.transformer import grid_coordinates, relative_offsets, rotary_angles, rotate
 
 
 def randomised(net: torch.nn.Module) -> torch.nn.Module:

@@ -32,7 +32,7 @@ from anyfill.questions import (
     edges_by_definition,
     enumerate_questions,
 )
-from anyfill.questions.enumerate import merged
+from anyfill.questions.families import merged
 
 Fit = Callable[[Question, list[Weighted]], float]
 Reordered = Callable[[int], Order]

@@ -14,7 +14,7 @@ from anyfill.networks.exact import EnumeratedJoint
 from anyfill.networks.network import Unspecified
 from anyfill.questions import Factorization, Question
 from anyfill.samplers import Follow, Policy, sample, trace
-from anyfill.samplers.remask import Remask
+from anyfill.samplers.confidence import Remask
 
 VALUES = 3
 

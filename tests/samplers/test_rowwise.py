@@ -4,7 +4,7 @@ import torch
 from scipy.stats import chisquare, kstest
 
 from anyfill.likelihoods import Categorical, Gaussian, Mixed, SpikedMixture
-from anyfill.likelihoods.numerics import normal, uniform
+from anyfill.likelihoods.marginals import normal, uniform
 from anyfill.model import Model
 from anyfill.networks import EnumeratedJoint, OnePassTransformer, RandomConditionals, ResidualMLP, embed
 from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled

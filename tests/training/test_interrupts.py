@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from anyfill.training.run import uninterrupted
+from anyfill.training.fit import uninterrupted
 
 
 def test_a_first_interrupt_waits_until_the_end_of_the_block() -> None:

@@ -1,7 +1,7 @@
 """Evaluation: log-probabilities with their kind and error, self-consistency, how chains mix, what to measure next."""
 
 from anyfill.evaluation.acquire import Information, information
-from anyfill.evaluation.chain import LogProb, log_prob, terms
+from anyfill.evaluation.chain import LogProb, log_prob, shared_prefix_log_prob, terms
 from anyfill.evaluation.consistency import ConsistencyReport, consistency
 from anyfill.evaluation.mixing import (
     LearnedGibbs,
@@ -12,7 +12,6 @@ from anyfill.evaluation.mixing import (
     pairwise_dependency,
     stationary_law,
 )
-from anyfill.evaluation.shared_prefix import shared_prefix_log_prob
 
 __all__ = [
     "ConsistencyReport",

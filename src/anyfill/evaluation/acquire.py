@@ -18,13 +18,13 @@ takes the jitter for news, while y_m, which did not follow it, makes the first e
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Unpack
 
 import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_bool, require_count, require_shape
-from anyfill.evaluation.chain import CELLS_PER_PASS, log_prob
+from anyfill.evaluation.chain import PassOptions, log_prob, rows_in_a_pass
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.mixed import code_sizes, marginals_at
 from anyfill.model import Model
@@ -93,9 +93,7 @@ def information(
     candidate: Tensor | None = None,
     estimator: Literal["draws", "divergence"] = "draws",
     inner: int = 8,
-    context: Tensor | None = None,
-    generator: Generator | None = None,
-    rows_per_pass: int | None = None,
+    **options: Unpack[PassOptions],
 ) -> Information:
     """I(target; x_j | given) for every j that is neither, from joint draws.
 
@@ -108,9 +106,7 @@ def information(
         candidate: bool (B, N), what may be measured; by default everything that is neither given nor target.
         estimator: see the module's text; "divergence" is for targets of one variable.
         inner: how many draws of a real target "divergence" averages over.
-        context: optional side information (B, ...).
-        generator: for these inner draws.
-        rows_per_pass: most rows in one call of the network; by default 2^16 / N.
+        options: see ``PassOptions``; the generator is for these inner draws.
     """
     require_shape("drawn", drawn, (None, *given.shape))
     samples = len(drawn)
@@ -118,9 +114,9 @@ def information(
         raise refuse("samples", expected="2 at least", got=samples)
     candidate = open_variables(given, target, candidate)
     if estimator == "draws":
-        gain = gains(model, drawn, given, target, candidate, context=context, rows_per_pass=rows_per_pass)
+        gain = gains(model, drawn, given, target, candidate, **options)
     elif estimator == "divergence":
-        gain = _divergences(model, drawn, given, target, candidate, inner, context, generator, rows_per_pass)
+        gain = _divergences(model, drawn, given, target, candidate, inner, options)
     else:
         raise refuse("estimator", expected="'draws' or 'divergence'", got=repr(estimator))
     return averaged(gain, candidate)
@@ -144,16 +140,10 @@ def open_variables(given: Tensor, target: Tensor, candidate: Tensor | None = Non
 
 
 def gains(
-    model: Model,
-    drawn: Tensor,
-    given: Tensor,
-    target: Tensor,
-    candidate: Tensor,
-    *,
-    context: Tensor | None = None,
-    rows_per_pass: int | None = None,
+    model: Model, drawn: Tensor, given: Tensor, target: Tensor, candidate: Tensor, **options: Unpack[PassOptions]
 ) -> Tensor:
     """float64 (M, B, N): log p(y_m | x_j^m, given) - log p(y_m | given) for each candidate j; 0 elsewhere."""
+    context, rows_per_pass = options.get("context"), options.get("rows_per_pass")
     order = model.fixed_order  # a random order would blur the difference
 
     def score(draw: Tensor, row: Tensor, known: Tensor) -> Tensor:
@@ -183,17 +173,10 @@ def gains(
 
 
 def _divergences(
-    model: Model,
-    drawn: Tensor,
-    given: Tensor,
-    target: Tensor,
-    candidate: Tensor,
-    inner: int,
-    context: Tensor | None,
-    generator: Generator | None,
-    rows_per_pass: int | None,
+    model: Model, drawn: Tensor, given: Tensor, target: Tensor, candidate: Tensor, inner: int, options: PassOptions
 ) -> Tensor:
     """float64 (M, B, N): KL(p(y | x_j^m, given) || p(y | given)) for each candidate j; 0 elsewhere."""
+    context, generator, rows_per_pass = options.get("context"), options.get("generator"), options.get("rows_per_pass")
     require_count("inner", inner)
     if bool((target.sum(1) > 1).any()):
         raise refuse("target", expected="one variable in each row for the divergence", got=int(target.sum(1).max()))
@@ -286,7 +269,6 @@ def packs(samples: int, members: Tensor, model: Model, rows_per_pass: int | None
 
 def portions(count: int, model: Model, rows_per_pass: int | None, device: torch.device) -> Iterator[Tensor]:
     """0 … count-1 in portions of so many rows as one call of the network may take."""
-    size = max(1, CELLS_PER_PASS // model.variables) if rows_per_pass is None else rows_per_pass
-    require_count("rows_per_pass", size)
+    size = rows_in_a_pass(model, rows_per_pass)
     for start in range(0, count, size):
         yield torch.arange(start, min(start + size, count), device=device)

@@ -18,18 +18,25 @@ first in w the difference is the same chain, and is computed as one (unless role
 supports MARGINAL in its place). Elsewhere it is the last choice for a reason: p(given, asked) and p(given) come from
 different chains, so their ratio is a distribution over the asked values only if the network is consistent. An
 inconsistent one can seem to predict better than any true conditional.
+
+``shared_prefix_log_prob``: of many rows that begin alike, what they share is read once, not once for each. With s the
+shared beginning and r_i what row i goes on with, log p(s r_i) = log p(s) + log p(r_i | s), the same terms of the same
+chain (``terms``), read from a cache: B rows cost |s| + sum of |r_i| values of work instead of B |s| + sum of |r_i|.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, refuse_cells, require_count, require_member, require_shape
+from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
-from anyfill.questions.order import Shuffled
+from anyfill.networks.network import Windowed
+from anyfill.questions.order import Increasing, Shuffled
 from anyfill.questions.question import Factorization, Order, Question, chain_rank
 from anyfill.questions.supported import PREFERENCE, covers, step_factorization, untrained
 from anyfill.rank import asked_in, known_before
@@ -66,6 +73,20 @@ class LogProb:
     factorization: Factorization
 
 
+class PassOptions(TypedDict, total=False):
+    """How rows go through the network.
+
+    Attributes:
+        context: optional side information (B, ...).
+        generator: for random orders, and for corruptions that show noise.
+        rows_per_pass: most rows in one call of the network; by default 2^16 / N.
+    """
+
+    context: Tensor | None
+    generator: Generator | None
+    rows_per_pass: int | None
+
+
 def log_prob(
     model: Model,
     x: Tensor,
@@ -75,9 +96,7 @@ def log_prob(
     order: Order | None = None,
     orders: int | None = None,
     estimator: Literal["estimate", "bound"] = "estimate",
-    context: Tensor | None = None,
-    generator: Generator | None = None,
-    rows_per_pass: int | None = None,
+    **options: Unpack[PassOptions],
 ) -> LogProb:
     """log p(x_asked | x_given) for each row.
 
@@ -89,9 +108,7 @@ def log_prob(
         order: another order than the model's own; needs ANY_ORDER.
         orders: K, average over K uniformly shuffled orders instead; needs ANY_ORDER and a generator.
         estimator: what to make of K orders.
-        context: optional side information (B, ...).
-        generator: for random orders, and for corruptions that show noise.
-        rows_per_pass: most rows in one call of the network; by default 2^16 / N.
+        options: context, generator and rows_per_pass, see ``PassOptions``.
     """
     model.check_rows(x)
     require_shape("given", question.given, tuple(x.shape))
@@ -101,9 +118,8 @@ def log_prob(
     used = question.given | question.asked
     refuse_cells(question.asked & ~x.isfinite(), x, "a finite number where asked")
     factorization = None if factorization is None else _named(factorization)
-    if rows_per_pass is not None:
-        require_count("rows_per_pass", rows_per_pass)
-    rows = _Rows(model, torch.where(used, x, torch.zeros_like(x)), context, generator, rows_per_pass)
+    rows_in_a_pass(model, options.get("rows_per_pass"))
+    rows = _Rows(model, torch.where(used, x, torch.zeros_like(x)), options)
     if orders is not None:
         return _over_orders(rows, question, factorization, order, orders, estimator)
     factorization = _factorization(model, question, factorization, order)
@@ -216,9 +232,11 @@ class _Rows:
 
     model: Model
     x: Tensor
-    context: Tensor | None
-    generator: Generator | None
-    rows_per_pass: int | None
+    options: PassOptions
+
+    @property
+    def generator(self) -> Generator | None:
+        return self.options.get("generator")
 
     def answer(self, question: Question, factorization: Factorization, order: Order) -> LogProb:
         """log p(asked | given) under one factorization, in one order."""
@@ -240,27 +258,20 @@ class _Rows:
 
     def chain(self, rank: Tensor) -> tuple[Tensor, int]:
         """float64 (B,): the sum over asked variables of log p(x_j | all that rank before j), and the passes it took."""
-        found = terms(
-            self.model,
-            self.x,
-            rank,
-            context=self.context,
-            generator=self.generator,
-            rows_per_pass=self.rows_per_pass,
-        )
+        found = terms(self.model, self.x, rank, **self.options)
         longest = int(asked_in(rank).sum(1).max()) if len(rank) else 0
         return found.sum(1), min(longest, 1) if self.model.is_one_pass else longest
 
 
-def terms(
-    model: Model,
-    x: Tensor,
-    rank: Tensor,
-    *,
-    context: Tensor | None = None,
-    generator: Generator | None = None,
-    rows_per_pass: int | None = None,
-) -> Tensor:
+def rows_in_a_pass(model: Model, rows_per_pass: int | None) -> int:
+    """How many rows one call of the network takes: 2^16 / N, if the caller does not say."""
+    if rows_per_pass is None:
+        return max(1, CELLS_PER_PASS // model.variables)
+    require_count("rows_per_pass", rows_per_pass)
+    return rows_per_pass
+
+
+def terms(model: Model, x: Tensor, rank: Tensor, **options: Unpack[PassOptions]) -> Tensor:
     """float64 (B, N): log p(x_j | all that rank before j) for every asked j, 0 elsewhere.
 
     One pass of a one-pass network; of another one packed row for each asked variable: nothing couples them, so any
@@ -270,13 +281,12 @@ def terms(
         model: what is asked.
         x: values (B, N).
         rank: int64 (B, N), see ``anyfill.rank``.
-        context: optional side information (B, ...).
-        generator: for corruptions that show noise.
-        rows_per_pass: most rows in one call of the network; by default 2^16 / N.
+        options: see ``PassOptions``.
     """
+    context, generator = options.get("context"), options.get("generator")
     asked = asked_in(rank)
     value = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
-    size = max(1, CELLS_PER_PASS // model.variables) if rows_per_pass is None else rows_per_pass
+    size = rows_in_a_pass(model, options.get("rows_per_pass"))
     with model.evaluating():
         if model.is_one_pass:
             for rows in asked.any(1).nonzero().squeeze(1).split(size):
@@ -295,3 +305,47 @@ def terms(
 
 def _take(context: Tensor | None, rows: Tensor) -> Tensor | None:
     return None if context is None else context[rows]
+
+
+def shared_prefix_log_prob(model: Model, x: Tensor, sizes: Tensor, *, rows_per_pass: int = 64) -> Iterator[Tensor]:
+    """float64: log p, in nats, of the first ``sizes`` (B,) values of rows x (B, N), a part of the rows at a time.
+
+    Raises:
+        ValueError: the model has no likelihood of such rows.
+    """
+    present = torch.arange(x.shape[1]) < sizes.unsqueeze(1)
+    nothing = torch.zeros_like(present)
+    shared = _shared(x, int(sizes.min()))
+    network, order = model.network, model.order
+    asked = Question(nothing[:1], present[sizes.argmax()].unsqueeze(0))
+    is_supported = step_factorization(model.factorizations, asked, order, order=order) is not None
+    if not (isinstance(network, Windowed) and order == Increasing() and is_supported and shared > 1 and len(x) > 1):
+        for part in torch.arange(len(x)).split(rows_per_pass):
+            yield log_prob(model, x[part], Question(nothing[part], present[part])).value.double().cpu()
+        return
+    with model.evaluating():
+        first, cache = network.open(x[:1], chain_rank(order, asked))
+        more, cache = network.advance(x[:1, :shared], cache)
+        known = torch.cat([first.unsqueeze(1), more], 1)  # (1, shared + 1, P): of the places 0 … shared
+        begin = _terms(model, known[:, :-1], x[:1], 0).sum()
+        for part in torch.arange(len(x)).split(rows_per_pass):
+            rows, longest = x[part], int(sizes[part].max())
+            params = known[:, -1:].expand(len(part), -1, -1)
+            if longest > shared + 1:
+                # a copy for each part: what is read is written into it
+                ahead, _ = network.advance(rows[:, shared : longest - 1], network.select(cache, torch.zeros_like(part)))
+                params = torch.cat([params, ahead], 1)
+            terms = _terms(model, params, rows, shared)
+            yield begin + torch.where(present[part, shared:longest], terms, 0.0).sum(1)
+
+
+def _terms(model: Model, params: Tensor, x: Tensor, start: int) -> Tensor:
+    """float64 (B, W): log p of the values of x (B, N) at W places from ``start`` on, by their parameters (B, W, P)."""
+    place = torch.arange(start, start + params.shape[1]).expand(len(x), -1)
+    return marginals_at(model.likelihood, params, place).log_prob(x.gather(1, place)).double()
+
+
+def _shared(x: Tensor, shortest: int) -> int:
+    """How many values all rows (B, N) begin with, less than the ``shortest`` row has."""
+    same = (x[:, :shortest] == x[:1, :shortest]).all(0)
+    return min(int(same.long().cumprod(0).sum()), shortest - 1)

@@ -11,12 +11,13 @@ marginals: a difference would make the gap 0 by construction.
 """
 
 from dataclasses import dataclass
+from typing import Unpack
 
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from anyfill.checks import refuse, require_bool
-from anyfill.evaluation.chain import log_prob
+from anyfill.evaluation.chain import PassOptions, log_prob
 from anyfill.model import Model
 from anyfill.questions.question import Factorization, Question
 from anyfill.questions.supported import step_factorization, untrained
@@ -62,9 +63,7 @@ def consistency(
     b: Tensor,
     *,
     orders: int = 8,
-    context: Tensor | None = None,
-    generator: Generator | None = None,
-    rows_per_pass: int | None = None,
+    **options: Unpack[PassOptions],
 ) -> ConsistencyReport:
     """Compare both ways round for the variables a and b of each row.
 
@@ -74,9 +73,7 @@ def consistency(
         a: bool (N,) or (B, N).
         b: bool, as a, disjoint from it.
         orders: K >= 2, how many shuffled orders the spread is taken over, where the model supports it.
-        context: optional side information (B, ...).
-        generator: for the shuffled orders; needed where they are drawn.
-        rows_per_pass: as for ``log_prob``.
+        options: as for ``log_prob``; a generator is needed where orders are drawn.
     """
     model.check_rows(x)
     a, b = _wide("a", a, x), _wide("b", b, x)
@@ -89,28 +86,19 @@ def consistency(
         factorization = step_factorization(model.factorizations, question, model.order, order=order)
         if factorization is None:
             raise untrained(model.factorizations, "consistency of p(a), p(b | a), p(b) and p(a | b)")
-        term = log_prob(
-            model,
-            x,
-            question,
-            factorization=factorization,
-            order=order,
-            context=context,
-            generator=generator,
-            rows_per_pass=rows_per_pass,
-        )
+        term = log_prob(model, x, question, factorization=factorization, order=order, **options)
         terms.append(term.value)
         passes += term.passes
     gap = (terms[0] + terms[1] - terms[2] - terms[3]).abs()
     whole = Question(nothing, a | b)
     if Factorization.ANY_ORDER not in model.factorizations:
         return ConsistencyReport(gap, None, 0, (a | b).sum(1), passes)
-    if orders < 2 or generator is None:
-        got = f"orders={orders}, generator={'none' if generator is None else 'one'}"
+    if orders < 2 or options.get("generator") is None:
+        got = f"orders={orders}, generator={'none' if options.get('generator') is None else 'one'}"
         raise refuse("spread over orders", expected="orders of 2 at least and a generator", got=got)
     values: list[Tensor] = []
     for _ in range(orders):
-        value = log_prob(model, x, whole, orders=1, context=context, generator=generator, rows_per_pass=rows_per_pass)
+        value = log_prob(model, x, whole, orders=1, **options)
         values.append(value.value)
         passes += value.passes
     stacked = torch.stack(values)

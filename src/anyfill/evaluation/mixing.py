@@ -35,7 +35,7 @@ from anyfill.evaluation.acquire import portions
 from anyfill.likelihoods.marginals import DiscreteMarginals
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
-from anyfill.networks.states import all_codes, state_numbers
+from anyfill.networks.exact import all_codes, state_numbers
 
 MAX_STATES = 10
 """The most variables whose 2^N x 2^N transition matrix is made."""

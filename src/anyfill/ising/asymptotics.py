@@ -36,7 +36,7 @@ from anyfill.checks import refuse, require_count, require_shape
 from anyfill.ising.blocks import Blocks, block_choice, completions, k_blocks
 from anyfill.ising.dynamics import apply_dynamics, block_means, dirichlet_matrix, mass_of
 from anyfill.ising.model import Ising, blocks_by_size
-from anyfill.networks.states import MAX_EXACT, all_codes
+from anyfill.networks.exact import MAX_EXACT, all_codes
 
 IMPRECISE = "couplings or fields this strong leave less than double precision resolves"
 """Why an information matrix that is positive definite comes out singular."""

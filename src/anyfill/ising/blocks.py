@@ -42,7 +42,7 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_bool, require_count, require_shape
 from anyfill.ising.model import blocks_by_size
 from anyfill.model import Model
-from anyfill.networks.states import all_codes
+from anyfill.networks.exact import all_codes
 from anyfill.objectives.objective import Objective
 from anyfill.questions.question import Factorization, Order, Question, Questions, at_once, question_of
 from anyfill.rows import Rows

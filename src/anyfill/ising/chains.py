@@ -25,8 +25,8 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_count, require_shape
 from anyfill.ising.blocks import Blocks, block_choice
 from anyfill.ising.model import Ising, blocks_by_size, require_finite
-from anyfill.networks.states import all_codes, require_exact, to_spins
-from anyfill.questions.draws import uniforms
+from anyfill.networks.exact import all_codes, require_exact, to_spins
+from anyfill.questions.families import uniforms
 
 MAX_AT_ONCE = 2**22
 """Chains are taken in portions so that no table of block states holds more numbers than this (32 MiB)."""

@@ -56,7 +56,7 @@ from torch.nn.functional import logsigmoid
 
 from anyfill.checks import refuse, require_count
 from anyfill.ising.model import Ising, Pairs
-from anyfill.networks.states import all_codes, require_exact, to_spins
+from anyfill.networks.exact import all_codes, require_exact, to_spins
 
 MAX_MEMBERS = 10
 """The largest clique whose 2^|C| states are listed (a matrix of 1024 x 1024); with equal fields any size is counted."""

@@ -69,7 +69,7 @@ from anyfill.ising.blocks import Blocks
 from anyfill.ising.dynamics import block_means
 from anyfill.ising.model import Ising
 from anyfill.ising.spectra import poincare_constant, slowest_mode
-from anyfill.networks.states import all_codes, require_exact, state_numbers, to_spins
+from anyfill.networks.exact import all_codes, require_exact, state_numbers, to_spins
 
 MAX_CELLS = 20_000_000
 """The most (block, state) pairs that are held at once: 160 MB for each number per pair."""

@@ -14,7 +14,7 @@ and positive semi-definite: its eigenvalues lie in [0, 1]. Its Dirichlet form (d
 
 whose terms, in the last form, are those of theorem 1's proof.
 
-**Many blocks at once.** States are numbered with the last variable fastest (``anyfill.networks.states``), so a vector
+**Many blocks at once.** States are numbered with the last variable fastest (``anyfill.networks.exact``), so a vector
 over states is an array (2,) * N. Summing it over the states of a block leaves its variables out one after the other, in
 increasing order: blocks that start with the same variables share their work. They form a tree of prefixes in which a
 node of depth d costs 2^(N-d); all blocks of size k together cost at most 3^N, and less than one pass over the 2^N
@@ -39,7 +39,7 @@ from torch import Tensor
 
 from anyfill.checks import refuse, require_shape
 from anyfill.ising.blocks import Blocks
-from anyfill.networks.states import all_codes, require_exact
+from anyfill.networks.exact import all_codes, require_exact
 
 
 def block_means(values: Tensor, mass: Tensor, block: Tensor) -> Tensor:

@@ -38,7 +38,7 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_count, require_positive, require_shape
 from anyfill.ising.blocks import Blocks, block_choice, completions, listed_rows
 from anyfill.ising.model import Ising, blocks_by_size
-from anyfill.networks.states import require_exact
+from anyfill.networks.exact import require_exact
 from anyfill.questions.question import Questions
 from anyfill.questions.subsets import KSubset
 from anyfill.rows import Rows

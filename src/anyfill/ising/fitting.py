@@ -29,7 +29,7 @@ from anyfill.ising.estimation import IsingFit, Method, fit_ising
 from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.model import Ising
 from anyfill.ising.variances import MAX_BLOCK, MAX_PARAMETERS, sampled_traces
-from anyfill.networks.states import MAX_EXACT
+from anyfill.networks.exact import MAX_EXACT
 
 MAX_FOR_TRACE = 12
 """Spins up to which Gamma_k is exact here."""

@@ -30,7 +30,7 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_count
 from anyfill.ising.chains import Spins, Still, check_codes, still
 from anyfill.ising.model import Ising
-from anyfill.networks.states import MAX_EXACT, all_codes, state_numbers, to_spins
+from anyfill.networks.exact import MAX_EXACT, all_codes, state_numbers, to_spins
 
 Scan = Literal["sweep", "random"]
 Codes = NDArray[np.uint8]

@@ -41,7 +41,7 @@ from anyfill.interface.threads import threads
 from anyfill.ising import cliques, lab
 from anyfill.ising.chains import first_hits, kernel_of
 from anyfill.ising.model import Ising
-from anyfill.networks.states import MAX_EXACT
+from anyfill.networks.exact import MAX_EXACT
 
 MAX_LAW = 2**27
 """The most budget x states for the law of T: some ten seconds, and at most 2 GiB if every start is kept."""

@@ -33,7 +33,7 @@ from anyfill.ising.dynamics import transition_matrix
 from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.model import Ising
 from anyfill.ising.variances import MAX_BLOCK, require_listed
-from anyfill.networks.states import to_spins
+from anyfill.networks.exact import to_spins
 
 MAX_DENSE = 9
 """Spins up to which whole transition matrices are raised to powers."""

@@ -22,9 +22,8 @@ import torch
 from torch import Generator, Tensor, nn
 
 from anyfill.checks import refuse, require_count, require_shape
-from anyfill.networks.exact import EnumeratedJoint
+from anyfill.networks.exact import EnumeratedJoint, all_codes, require_exact, to_spins
 from anyfill.networks.network import Unspecified
-from anyfill.networks.states import all_codes, require_exact, to_spins
 
 Pairs = Literal["once", "twice"]
 Edges = tuple[tuple[int, int], ...]

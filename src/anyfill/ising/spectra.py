@@ -37,7 +37,7 @@ from anyfill.checks import refuse, require_count, require_shape
 from anyfill.ising.blocks import Blocks
 from anyfill.ising.dynamics import Averages, dirichlet_matrix, mass_of, require_dense, transition_matrix
 from anyfill.ising.model import Ising
-from anyfill.networks.states import all_codes, require_exact, to_spins
+from anyfill.networks.exact import all_codes, require_exact, to_spins
 
 Method = Literal["auto", "dense", "lanczos"]
 

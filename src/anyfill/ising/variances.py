@@ -31,7 +31,7 @@ from anyfill.ising.dynamics import MAX_NUMBERS, MAX_WORK, k_block_nodes
 from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.model import Ising
 from anyfill.ising.spectra import slowest_mode
-from anyfill.networks.states import MAX_EXACT, all_codes
+from anyfill.networks.exact import MAX_EXACT, all_codes
 from anyfill.questions.subsets import KSubset
 
 ROUNDING = 1e-9

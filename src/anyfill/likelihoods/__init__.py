@@ -3,11 +3,9 @@
 from anyfill.likelihoods.continuous import Gaussian, GaussianMarginals, GaussianMixture, GaussianMixtureMarginals
 from anyfill.likelihoods.discrete import Bernoulli, Categorical, FiniteMarginals
 from anyfill.likelihoods.energy import EnergyMarginals, EnergyMixture
-from anyfill.likelihoods.grid import GridMixtureMarginals
+from anyfill.likelihoods.grid import GridMixtureMarginals, SpikedMixture
 from anyfill.likelihoods.marginals import DiscreteMarginals, Likelihood, Marginals, Poolable
-from anyfill.likelihoods.mixed import Mixed, MixedMarginals, marginals_at
-from anyfill.likelihoods.pooled import Pooled
-from anyfill.likelihoods.spiked import SpikedMixture
+from anyfill.likelihoods.mixed import Mixed, MixedMarginals, Pooled, marginals_at
 from anyfill.likelihoods.tilted import TiltedMarginals
 
 __all__ = [

@@ -28,7 +28,17 @@ from torch.nn.functional import softplus
 
 from anyfill.checks import require_count, require_positive
 from anyfill.likelihoods.discrete import sample_codes, tempered
-from anyfill.likelihoods.marginals import Likelihood
+from anyfill.likelihoods.marginals import (
+    Likelihood,
+    Source,
+    log_mean,
+    log_sum,
+    normal,
+    read_params,
+    require_level,
+    require_temperature,
+    where_finite,
+)
 from anyfill.likelihoods.mixture import (
     LOG_SQRT_TWO_PI,
     component_log_probs,
@@ -40,16 +50,6 @@ from anyfill.likelihoods.mixture import (
     mixture_quantile,
     normal_cdf,
     standard_quantile,
-)
-from anyfill.likelihoods.numerics import (
-    Source,
-    log_mean,
-    log_sum,
-    normal,
-    read_params,
-    require_level,
-    require_temperature,
-    where_finite,
 )
 
 _UNIT = math.log(math.e - 1)  # softplus(_UNIT) = 1

@@ -18,8 +18,15 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from anyfill.checks import require_count
-from anyfill.likelihoods.marginals import Likelihood
-from anyfill.likelihoods.numerics import Source, log_mean, read_params, require_level, require_temperature, uniform
+from anyfill.likelihoods.marginals import (
+    Likelihood,
+    Source,
+    log_mean,
+    read_params,
+    require_level,
+    require_temperature,
+    uniform,
+)
 
 
 def tempered(log_probs: Tensor, temperature: float) -> Tensor:

@@ -21,6 +21,7 @@ is the loss, in nats of p, and trains both networks (see ``anyfill.objectives.ac
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypedDict
 
 import torch
 from torch import Generator, Tensor, nn
@@ -29,11 +30,21 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count, require_positive, require_probability
 from anyfill.likelihoods.continuous import GaussianMixture, GaussianMixtureMarginals
 from anyfill.likelihoods.discrete import FiniteMarginals, codes_of
-from anyfill.likelihoods.marginals import ByPosition, ByVariable, Likelihood, Marginals, SideBySide
-from anyfill.likelihoods.numerics import read_params
+from anyfill.likelihoods.marginals import ByPosition, ByVariable, Likelihood, Marginals, SideBySide, read_params
 from anyfill.likelihoods.tilted import TiltedMarginals
 
 _CHUNK = 2**22  # hidden units held at once where nothing is learnt
+
+
+class EnergySizes(TypedDict, total=False):
+    """Sizes of an ``EnergyMixture``, by the names it has for them."""
+
+    components: int
+    latent: int
+    units: int
+    blocks: int
+    points: int
+    min_scale: float
 
 
 @dataclass(eq=False, repr=False)

@@ -16,8 +16,24 @@ families of their own.
 
 ``Mixed.at`` answers for positions whose variable differs from row to row (a sampler that asks every row for its own
 next variable): each family reads all positions and ``variable`` picks the answer.
+
+``Pooled``: a mixture of answers, of an ensemble of networks or of weighted draws of a latent variable.
+
+    p(x) = sum_m w_m p_m(x),      w_m = 1/M, or softmax of M log-weights
+
+The parameters of a variable are those of member 0, then member 1, …, and last the log-weights where there are any. What
+a pool answers with is again a mixture of the same family, so every answer is as exact as its family's:
+
+    Gaussian                  M components
+    mixtures, on a grid too   M times the components; a spike that all members have stays one, its weights added
+    Bernoulli, Categorical    the averaged probabilities
+    Mixed                     each family of columns as above
+
+Temperature acts on the pool, not inside its members: p^(1/T) of the averaged probabilities for codes; for numbers a
+component from (w_m w_mk)^(1/T), with scale s sqrt(T). T = 0 is the mode of the pool.
 """
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,8 +41,9 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from anyfill.checks import refuse
+from anyfill.checks import refuse, require_count
 from anyfill.likelihoods.discrete import Bernoulli, Categorical, codes_of
+from anyfill.likelihoods.grid import SpikedMixture, read_spiked, stack_spiked
 from anyfill.likelihoods.marginals import (
     ByPosition,
     ByVariable,
@@ -35,10 +52,8 @@ from anyfill.likelihoods.marginals import (
     PerVariable,
     Poolable,
     SideBySide,
+    read_params,
 )
-from anyfill.likelihoods.numerics import read_params
-from anyfill.likelihoods.pooled import Pooled
-from anyfill.likelihoods.spiked import SpikedMixture, read_spiked, stack_spiked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -246,3 +261,55 @@ def _family(columns: Sequence[Likelihood], members: Sequence[int], device: torch
     size = torch.tensor([column.width for column in columns], device=device).unsqueeze(-1)
     most = max(column.width for column in columns)
     return Family(where, most, None, codes_of, (torch.arange(most, device=device) < size,))
+
+
+@dataclass(frozen=True, slots=True)
+class Pooled(Likelihood):
+    """M answers of one likelihood as one; M P parameters, and M more if ``weighted``.
+
+    Args:
+        base: the likelihood of each member; ``Mixed`` and another ``Pooled`` are as good as any.
+        members: M, at least 1.
+        weighted: the last M parameters of each variable are the members' log-weights, of any sum.
+    """
+
+    base: Likelihood
+    members: int
+    weighted: bool = False
+
+    def __post_init__(self) -> None:
+        require_count("Pooled members", self.members)
+        # A class satisfies the protocol as its instances do.
+        if isinstance(self.base, type) or not isinstance(self.base, Likelihood):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise refuse("Pooled base", expected="a likelihood", got=repr(self.base))
+
+    @property
+    def width(self) -> int:
+        return self.members * (self.base.width + self.weighted)
+
+    def __call__(self, params: Tensor) -> Marginals:
+        """(B, N, M P [+ M]) -> distributions."""
+        members, log_weights = self._split(params)
+        return self._pool(self.base(members), log_weights)
+
+    def at(self, params: Tensor, variable: Tensor) -> Marginals:
+        """Distributions of the variables ``variable`` (B, K, int), one parameter row (B, K, M P [+ M]) for each."""
+        members, log_weights = self._split(params)
+        of_base = self.base.at(members, variable) if isinstance(self.base, PerVariable) else self.base(members)
+        return self._pool(of_base, log_weights)
+
+    def _split(self, params: Tensor) -> tuple[Tensor, Tensor]:
+        """The parameters of the members, (M, B, N, P), and their log-weights (M, B, N)."""
+        params = read_params(params, self.width, f"Pooled of {self.members}")
+        ends = [self.members * self.base.width, self.members * self.weighted]
+        members, logits = params.split(ends, -1)
+        if self.weighted:
+            log_weights = logits.log_softmax(-1).movedim(-1, 0)
+        else:
+            log_weights = params.new_full((), -math.log(self.members)).expand(self.members, *params.shape[:-1])
+        return members.unflatten(-1, (self.members, self.base.width)).movedim(-2, 0), log_weights
+
+    def _pool(self, marginals: Marginals, log_weights: Tensor) -> Marginals:
+        if not isinstance(marginals, Poolable):
+            raise refuse("Pooled base", expected="a likelihood whose marginals can be pooled", got=repr(self.base))
+        return marginals.pooled(log_weights)

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from anyfill.likelihoods.numerics import VANISHED, log_sum
+from anyfill.likelihoods.marginals import VANISHED, log_sum
 
 LOG_SQRT_TWO_PI = 0.5 * math.log(2 * math.pi)
 

@@ -31,8 +31,8 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.likelihoods.continuous import GaussianMixtureMarginals
+from anyfill.likelihoods.marginals import Source, normal, require_level, require_temperature, uniform
 from anyfill.likelihoods.mixture import component_log_probs, mixture_cdf, standard_quantile
-from anyfill.likelihoods.numerics import Source, normal, require_level, require_temperature, uniform
 
 _STRETCH = 1.5
 _CHUNK = 2**20  # numbers held at once: small enough for a cache

@@ -40,9 +40,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from anyfill.checks import refuse, require_count, require_counts, require_probability
-from anyfill.networks.blocks import require_grid, with_shape
 from anyfill.networks.embed import Discrete, Kind, value_features
 from anyfill.networks.network import Capabilities
+from anyfill.networks.transformer import require_grid, with_shape
 
 SPAN = 4
 """Steps of time under one kernel."""

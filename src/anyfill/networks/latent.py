@@ -16,7 +16,7 @@ The encoder sees zeros in unknown places, and where ``told`` also which they are
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -57,6 +57,15 @@ class Draws(NamedTuple):
     params: Tensor
     log_likelihood: Tensor
     log_ratio: Tensor
+
+
+class LatentSizes(TypedDict, total=False):
+    """Sizes of a ``LatentVariable``, by the names it has for them."""
+
+    latent: int
+    draws: int
+    width: int
+    depth: int
 
 
 @dataclass(eq=False, repr=False)

@@ -43,9 +43,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from anyfill.checks import refuse
-from anyfill.networks.blocks import GridTransformer, Places, Turn
 from anyfill.networks.embed import ValueEmbedding
 from anyfill.networks.one_pass_tokens import Cache, Plan, Window, unsort, wide
+from anyfill.networks.transformer import GridTransformer, Places, Turn
 
 
 @dataclass(eq=False, repr=False)

@@ -1,4 +1,15 @@
-"""A bidirectional transformer over all variables: the masked network of ARDM, MAC, SFARM, SUNMASK and their kin.
+"""Transformers: what all of them are made of, and the bidirectional one.
+
+The parts are rotary positions on a grid, attention, one pre-norm block and a trunk of them.
+
+Rotary positions on a grid of shape (S_1, …, S_d): each axis owns an equal share of the head's planes and rotates
+them by its coordinate, so that a query at p and a key at q meet through p - q alone. Query and key may be rotated by
+different positions (a one-pass network rotates queries by the position they must *predict*).
+
+Block:  h + Attention(norm h),  h + MLP(norm h),  squared-ReLU, no biases; queries and keys are normalised so that
+attention logits stay bounded, and output projections start at zero so that a fresh block is the identity.
+
+``Transformer`` is bidirectional over all variables: the masked network of ARDM, MAC, SFARM, SUNMASK and their kin.
 
 One token per variable: embedding of the shown value + a flag "known or not" + where it stands. Positions are
 learned (any set of variables), relative (a learned bias per offset) or rotary, on a line or on a grid. The flag is an
@@ -7,15 +18,238 @@ it stands the flag, 0 or 1, L times, divided by sqrt(L).
 """
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Literal, Self, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
-from anyfill.checks import refuse
-from anyfill.networks.blocks import GridTransformer, Places, grid_coordinates
-from anyfill.networks.embed import ValueEmbedding
+from anyfill.checks import refuse, require_count, require_counts, require_member, require_probability
+from anyfill.networks.embed import Kind, ValueEmbedding
+from anyfill.networks.network import Capabilities
+
+
+def require_grid(shape: object) -> None:
+    """Refuse anything but a tuple of side lengths."""
+    if not isinstance(shape, tuple) or not shape or not all(isinstance(side, int) and side > 0 for side in shape):
+        raise refuse("shape", expected="a tuple of side lengths above 0, such as (8,) or (8, 8)", got=repr(shape))
+
+
+def grid_coordinates(shape: tuple[int, ...]) -> Tensor:
+    """int64 (N + 1, d): the coordinates of each variable on the grid, row-major; the last row is "nowhere", all -1."""
+    return torch.tensor([*product(*(range(side) for side in shape)), (-1,) * len(shape)])
+
+
+def rotary_angles(shape: tuple[int, ...], head_width: int, base: float = 1000.0) -> Tensor:
+    """(N + 1, head_width / 2): by how much each plane of a head turns at each variable of the grid."""
+    axes = len(shape)
+    if head_width % (2 * axes):
+        raise refuse("head width (width / heads)", expected=f"a multiple of {2 * axes}", got=head_width)
+    planes = head_width // (2 * axes)
+    speed = base ** (-torch.arange(planes) / planes)
+    return (grid_coordinates(shape).unsqueeze(-1) * speed).flatten(1)
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turn the planes of x (B, H, L, D) by angles whose cos, sin broadcast as (B, 1, L, D/2)."""
+    first, second = x.chunk(2, -1)
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], -1).to(x.dtype)
+
+
+class Rotary(nn.Module):
+    """Looks up (cos, sin), each (B, 1, L, D/2), for the variables ``index`` (B, L); index N is nowhere."""
+
+    def __init__(self, shape: tuple[int, ...], head_width: int) -> None:
+        super().__init__()
+        angle = rotary_angles(shape, head_width)
+        self.register_buffer("cos", angle.cos(), persistent=False)
+        self.register_buffer("sin", angle.sin(), persistent=False)
+
+    def forward(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        return self.get_buffer("cos")[index].unsqueeze(1), self.get_buffer("sin")[index].unsqueeze(1)
+
+
+class Places(nn.Module):
+    """Learned vectors (B, L, width) for the variables ``index`` (B, L); index N is nowhere.
+
+    One vector for each cell of the grid, or with ``periods`` (one for each axis, such as (16, 4) for time x voice) the
+    sum over axes of a vector for the coordinate modulo its period: then the weights do not depend on the grid's size.
+    """
+
+    def __init__(self, shape: tuple[int, ...], width: int, periods: tuple[int, ...] | None = None) -> None:
+        super().__init__()
+        sizes = (math.prod(shape),) if periods is None else periods
+        self.tables = nn.ModuleList(nn.Embedding(size + 1, width) for size in sizes)  # the last entry: nowhere
+        for table in self.tables:
+            nn.init.normal_(cast(nn.Embedding, table).weight, std=0.1)
+        coordinates = torch.arange(math.prod(shape) + 1).unsqueeze(1)
+        if periods is not None:
+            period = torch.tensor(periods)
+            whole = grid_coordinates(shape)
+            coordinates = torch.where(whole < 0, period, whole % period)
+        self.register_buffer("coordinates", coordinates, persistent=False)
+
+    def forward(self, index: Tensor) -> Tensor:
+        coordinates = self.get_buffer("coordinates")[index]
+        return torch.stack([table(coordinates[..., axis]) for axis, table in enumerate(self.tables)]).sum(0)
+
+
+def require_periods(periods: object, shape: tuple[int, ...]) -> None:
+    """Refuse anything but None or one period for each axis."""
+    if periods is None:
+        return
+    if not isinstance(periods, tuple) or not all(isinstance(one, int) and one > 0 for one in periods):
+        raise refuse("periods", expected="None, or a tuple of numbers above 0", got=repr(periods))
+    if len(periods) != len(shape):
+        raise refuse("periods", expected=f"{len(shape)} of them, one for each axis", got=len(periods))
+
+
+Turn = tuple[Tensor, Tensor]
+
+
+class Block(nn.Module):
+    """One pre-norm transformer block on (B, L, width)."""
+
+    def __init__(self, width: int, heads: int, dropout: float = 0.0, expansion: int = 4) -> None:
+        super().__init__()
+        require_count("heads", heads)
+        if width % heads:
+            raise refuse("width", expected=f"a multiple of heads = {heads}", got=width)
+        self.heads = heads
+        self.dropout = dropout
+        self.attention_norm = nn.RMSNorm(width)
+        self.qkv = nn.Linear(width, 3 * width, bias=False)
+        self.mix = nn.Linear(width, width, bias=False)
+        self.mlp_norm = nn.RMSNorm(width)
+        self.up = nn.Linear(width, expansion * width, bias=False)
+        self.down = nn.Linear(expansion * width, width, bias=False)
+        for matrix in (self.qkv, self.up):
+            nn.init.normal_(matrix.weight, std=0.5 / math.sqrt(width))
+        nn.init.zeros_(self.mix.weight)
+        nn.init.zeros_(self.down.weight)
+
+    def project(self, h: Tensor, query_turn: Turn | None, key_turn: Turn | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values, each (B, H, L, D), of tokens h (B, L, width)."""
+        batch, length, width = h.shape
+        qkv = self.qkv(self.attention_norm(h)).view(batch, length, 3, self.heads, width // self.heads)
+        query, key, value = qkv.permute(2, 0, 3, 1, 4).unbind(0)
+        query = functional.rms_norm(query, (query.shape[-1],))
+        key = functional.rms_norm(key, (key.shape[-1],))
+        if query_turn is not None:
+            query = rotate(query, *query_turn)
+        if key_turn is not None:
+            key = rotate(key, *key_turn)
+        return query.to(value.dtype), key.to(value.dtype), value
+
+    def finish(self, h: Tensor, attended: Tensor) -> Tensor:
+        """Add what was attended (B, H, L, D) to h (B, L, width), then the MLP."""
+        h = h + self._drop(self.mix(attended.transpose(1, 2).flatten(2)))
+        return h + self._drop(self.down(functional.relu(self.up(self.mlp_norm(h))).square()))
+
+    def forward(
+        self,
+        h: Tensor,
+        query_turn: Turn | None = None,
+        key_turn: Turn | None = None,
+        visible: Tensor | None = None,
+        causal: bool = False,
+    ) -> Tensor:
+        """h (B, L, width); ``visible`` is a bool mask or a float bias broadcasting to (B, H, L, L)."""
+        query, key, value = self.project(h, query_turn, key_turn)
+        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=visible, is_causal=causal)
+        return self.finish(h, attended)
+
+    def _drop(self, h: Tensor) -> Tensor:
+        return functional.dropout(h, self.dropout, self.training) if self.dropout else h
+
+
+Net = TypeVar("Net", bound=nn.Module)
+
+
+def with_shape(network: Net, shape: tuple[int, ...]) -> Net:
+    """A network (a dataclass with a shape, none of whose weights depend on its sides) of another shape; shared."""
+    own: Any = network
+    if len(shape) != len(own.shape):
+        raise refuse("shape", expected=f"{len(own.shape)} sides, as before", got=shape)
+    with torch.random.fork_rng(devices=[]):  # what it is born with is thrown away
+        other: Any = replace(own, shape=shape)
+    other.load_state_dict(network.state_dict(), assign=True)
+    return other.to(next(network.parameters()).device).train(network.training)
+
+
+@dataclass(eq=False, repr=False)
+class GridTransformer(nn.Module, Capabilities):
+    """What transformers over N variables laid out on a grid have in common: their options and their trunk.
+
+    Attributes:
+        kind: what a value is.
+        shape: the grid; (N,) for a line, (height, width) for an image, (voices, time) for music.
+        outputs: P, the likelihood's width.
+        width, depth, heads: size of the trunk.
+        positions: "learned" places only, "rotary" as well, or "relative" ones (masked transformers only).
+        dropout: rate after attention and MLP.
+        context_width: length of the context vector (B, C); 0 = none is taken.
+        periods: None = each cell has learned vectors of its own; otherwise cells share them, see ``Places``, and with
+            rotary positions the weights serve grids of any size (``resized``).
+    """
+
+    kind: Kind
+    shape: tuple[int, ...]
+    outputs: int
+    width: int = 256
+    depth: int = 4
+    heads: int = 4
+    positions: Literal["learned", "relative", "rotary"] = "rotary"
+    dropout: float = 0.0
+    context_width: int = 0
+    periods: tuple[int, ...] | None = None
+
+    def _begin(self, **choices: tuple[str, ...]) -> None:
+        """Begin the module; ValueError unless its options are legal, ``choices`` being what some of them may be."""
+        require_counts(self, "outputs", "width", "depth", "heads")
+        require_probability("dropout", self.dropout)
+        for name, allowed in choices.items():
+            require_member(name, getattr(self, name), allowed)
+        require_grid(self.shape)
+        require_periods(self.periods, self.shape)
+        super().__init__()
+
+    def _make_trunk(self) -> None:
+        """Rotations, blocks and head, behind whatever embeds the tokens."""
+        if self.positions == "rotary":
+            self.rotary = Rotary(self.shape, self.width // self.heads)
+        if self.context_width:
+            self.context = nn.Linear(self.context_width, self.width)
+        self.blocks = nn.ModuleList(Block(self.width, self.heads, self.dropout) for _ in range(self.depth))
+        self.norm = nn.RMSNorm(self.width)
+        self.head = nn.Linear(self.width, self.outputs)
+        nn.init.zeros_(self.head.weight)
+
+    @property
+    def variables(self) -> int:
+        """N, the number of cells of the grid."""
+        return math.prod(self.shape)
+
+    def resized(self, shape: tuple[int, ...]) -> Self:
+        """The same weights, shared, on another grid; needs ``periods`` and rotary positions."""
+        if self.periods is None or self.positions != "rotary":
+            got = f"periods={self.periods}, positions={self.positions!r}"
+            raise refuse("network to resize", expected="one with periods and rotary positions", got=got)
+        return with_shape(self, shape)
+
+    def compile_parts(self) -> bool:
+        """Compile the repeated block: most of the speed of compiling everything, a fraction of the wait."""
+        for block in self.blocks:
+            block.compile()
+        return True
+
+    def _in_context(self, h: Tensor, context: Tensor | None) -> Tensor:
+        """Tokens h (B, L, width) and the context vectors (B, C)."""
+        if self.context_width and context is not None:
+            h = h + self.context(context.to(h.dtype)).unsqueeze(1)
+        return h
 
 
 @dataclass(eq=False, repr=False)

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_count, require_probability, require_shape
+from anyfill.checks import refuse, require_counts, require_probability, require_shape
 from anyfill.model import Model
 from anyfill.networks.latent import LatentVariable
 from anyfill.objectives.objective import Objective
@@ -44,8 +44,7 @@ class EvidenceBound(Objective):
     hidden: float = 0.0
 
     def __post_init__(self) -> None:
-        require_count("variables", self.variables)
-        require_count("draws", self.draws)
+        require_counts(self, "variables", "draws")
         require_probability("hidden", self.hidden)
 
     @property

@@ -41,14 +41,7 @@ from anyfill.checks import refuse, require_member, require_probability
 from anyfill.model import Model
 from anyfill.objectives.objective import Objective
 from anyfill.questions.order import Increasing
-from anyfill.questions.question import (
-    Factorization,
-    Order,
-    Question,
-    Questions,
-    chain_rank,
-    rank_of,
-)
+from anyfill.questions.question import Factorization, Order, Question, Questions, chain_rank, rank_of
 from anyfill.rank import NEVER, asked_in
 from anyfill.rows import Rows
 

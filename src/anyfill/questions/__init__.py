@@ -5,7 +5,7 @@ MAC's edges   MacEdges and InpaintingEdges (closed form), Edges (any test distri
 Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion, InStages
 """
 
-from anyfill.questions.enumerate import edges_by_definition, enumerate_questions
+from anyfill.questions.families import edges_by_definition, enumerate_questions
 from anyfill.questions.mac import Edges, InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import InStages, Mixture, Staged, directions, patches
 from anyfill.questions.order import ByRegion, Decreasing, Increasing, Shuffled, Spaced

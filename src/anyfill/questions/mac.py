@@ -15,7 +15,7 @@ and for M with the rest given (inpainting), m = N-1-r successors of j of which q
     P(a, j)    =                 1 / [N (m+1) C(m, q)]
 
 These factor, which gives exact samplers in O(N) that sort nothing. Without CR: j is a uniform variable, and each
-predecessor is known with one uniform probability p (see ``draws``). With CR, P(r) = 2 (r+2) / [N (N+3)] and
+predecessor is known with one uniform probability p (see ``families``). With CR, P(r) = 2 (r+2) / [N (N+3)] and
 P(s | r) ∝ s+1: the second is p = √u, and the first is the later of two distinct uniform variables (P ∝ r) with
 probability (N-1) / (N+3) and one uniform variable otherwise. A place r never has to be looked up, only two keys
 compared, so any order costs the same. The paper approximates CR by drawing 100 candidates for each edge it keeps.
@@ -48,14 +48,16 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.questions.draws import below, only, uniforms
-from anyfill.questions.enumerate import (
+from anyfill.questions.families import (
+    below,
     edges_by_definition,
     enumerate_questions,
     in_order,
     merged,
+    only,
     require_listable,
     rest_of,
+    uniforms,
 )
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Factorization, Family, Order, Question, Questions, Weighted
@@ -67,7 +69,22 @@ _ROUNDS_WITHOUT_A_QUESTION = 8  # rounds grow, so by then millions of draws have
 
 
 @dataclass(frozen=True, slots=True)
-class MacEdges(Family):
+class _ClosedForm(Family):
+    """Edges that need no walk, one variable asked, in the order of the protocol w."""
+
+    variables: int
+    order: Order = field(default_factory=Increasing)
+
+    def __post_init__(self) -> None:
+        require_count(f"{type(self).__name__} variables", self.variables)
+
+    @property
+    def follows(self) -> Order | None:
+        return self.order
+
+
+@dataclass(frozen=True, slots=True)
+class MacEdges(_ClosedForm):
     """Edges for the marginal test distribution, M = uniform cardinality with nothing given: one variable asked.
 
     Args:
@@ -76,12 +93,7 @@ class MacEdges(Family):
         reweight: cardinality reweighting (the paper trains with it).
     """
 
-    variables: int
-    order: Order = field(default_factory=Increasing)
     reweight: bool = True
-
-    def __post_init__(self) -> None:
-        require_count("MacEdges variables", self.variables)
 
     @property
     def factorizations(self) -> frozenset[Factorization]:
@@ -90,10 +102,6 @@ class MacEdges(Family):
         Under a random order every (known set, variable) is an edge of some path: any order is trained.
         """
         return frozenset({Factorization.ANY_ORDER if self.order.random else Factorization.DIFFERENCE})
-
-    @property
-    def follows(self) -> Order | None:
-        return self.order
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         priority = self.order.priority(batch, self.variables, generator=generator)
@@ -133,7 +141,7 @@ class MacEdges(Family):
 
 
 @dataclass(frozen=True, slots=True)
-class InpaintingEdges(Family):
+class InpaintingEdges(_ClosedForm):
     """Edges for the inpainting test distribution, M = uniform cardinality with the rest given: one variable asked.
 
     All that comes before j is known (given from the start, or answered on the way), and a random part of what comes
@@ -144,20 +152,10 @@ class InpaintingEdges(Family):
         order: the protocol w.
     """
 
-    variables: int
-    order: Order = field(default_factory=Increasing)
-
-    def __post_init__(self) -> None:
-        require_count("InpaintingEdges variables", self.variables)
-
     @property
     def factorizations(self) -> frozenset[Factorization]:
         """Every completion: the given block, then everything else in the order (any order, if it is random)."""
         return frozenset({Factorization.ANY_ORDER if self.order.random else Factorization.INPAINTING})
-
-    @property
-    def follows(self) -> Order | None:
-        return self.order
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         priority = self.order.priority(batch, self.variables, generator=generator)

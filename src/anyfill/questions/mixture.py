@@ -13,7 +13,7 @@ mode: then this is ``UniformCardinality`` and the loss is ARDM's (eq. 11). Sever
 P(question) = (1/K) sum_k P_k(question) (eq. 2).
 
 Drawn without a sort: one variable is asked for certain, and whether it lies in A decides the stage, with probability
-|A| / N; the others of its region are asked with a uniform probability (see ``draws``).
+|A| / N; the others of its region are asked with a uniform probability (see ``families``).
 """
 
 from collections.abc import Sequence
@@ -26,8 +26,16 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse
-from anyfill.questions.draws import below, only, uniforms
-from anyfill.questions.enumerate import enumerate_questions, merged, require_listable
+from anyfill.questions.families import (
+    AnyOrderOrNothing,
+    below,
+    enumerate_questions,
+    merged,
+    only,
+    require_listable,
+    uniforms,
+)
+from anyfill.questions.order import random_keys
 from anyfill.questions.question import Factorization, Family, Order, Question, Questions, Weighted
 
 Region = tuple[bool, ...]
@@ -98,7 +106,7 @@ class Mixture(Family):
 
 
 @dataclass(frozen=True, slots=True)
-class Staged(Family):
+class Staged(AnyOrderOrNothing):
     """A uniform step of a two-stage activation: what is known, and all that may come next.
 
     Args:
@@ -116,17 +124,8 @@ class Staged(Family):
         return len(self.region)
 
     @property
-    def factorizations(self) -> frozenset[Factorization]:
-        """Any order if there is one stage only; with two, no chain but the mode's own is trained whole."""
-        return frozenset({Factorization.ANY_ORDER}) if self._one_stage else frozenset()
-
-    @property
-    def path_factorizations(self) -> frozenset[Factorization]:
-        """Every completion if there is one stage only."""
-        return frozenset({Factorization.INPAINTING}) if self._one_stage else frozenset()
-
-    @property
-    def _one_stage(self) -> bool:
+    def complete(self) -> bool:
+        """If there is one stage only; with two, no chain but the mode's own is trained whole."""
         return len(set(self.region)) == 1
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
@@ -174,15 +173,12 @@ class InStages(Order):
         return True
 
     def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
-        """(B, N) int64: the stage, random bits, and the position, so that keys are distinct with certainty."""
-        if generator is None:
-            raise refuse("InStages.priority", expected="a generator to draw the order from", got="none")
+        """(B, N) int64: the stage above random keys."""
+        keys = random_keys("InStages", batch, variables, 61, generator)
         if variables != len(self.region):
             raise refuse("variables", expected=f"{len(self.region)}, as the region has", got=variables)
-        low_bits = max(variables - 1, 1).bit_length()
-        bits = torch.randint(2 ** (61 - low_bits), (batch, variables), generator=generator, device=generator.device)
-        second = ~torch.tensor(self.region, device=generator.device)
-        return (second.long() << 61) | (bits << low_bits) | torch.arange(variables, device=generator.device)
+        second = ~torch.tensor(self.region, device=keys.device)
+        return (second.long() << 61) | keys
 
 
 def directions(shape: tuple[int, int]) -> tuple[Region, Region, Region, Region]:

@@ -48,13 +48,8 @@ class Shuffled(Order):
         return True
 
     def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
-        """(B, N) int64: random bits above, the position below, so that keys are distinct with certainty."""
-        if generator is None:
-            raise refuse("Shuffled.priority", expected="a generator to draw the order from", got="none")
-        low_bits = max(variables - 1, 1).bit_length()
-        high = 2 ** (62 - low_bits)  # two of N random parts agree with probability about N^2 / high, 1e-13 for N = 250
-        bits = torch.randint(high, (batch, variables), generator=generator, device=generator.device)
-        return (bits << low_bits) | _positions(variables, generator)
+        """(B, N) int64: see ``random_keys``."""
+        return random_keys("Shuffled", batch, variables, 62, generator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +97,16 @@ class ByRegion(Order):
         position = _positions(variables, generator)
         region = torch.tensor([place[region] for region in self.regions], device=position.device)
         return (region * variables + position).expand(batch, variables)
+
+
+def random_keys(order: str, batch: int, variables: int, size: int, generator: Generator | None) -> Tensor:
+    """(B, N) int64 below 2^size: random bits above, the position below, so that keys are distinct with certainty."""
+    if generator is None:
+        raise refuse(f"{order}.priority", expected="a generator to draw the order from", got="none")
+    low_bits = max(variables - 1, 1).bit_length()
+    high = 2 ** (size - low_bits)  # two of N random parts agree with probability about N^2 / high, 1e-13 for N = 250
+    bits = torch.randint(high, (batch, variables), generator=generator, device=generator.device)
+    return (bits << low_bits) | _positions(variables, generator)
 
 
 def _positions(variables: int, generator: Generator | None) -> Tensor:

@@ -13,7 +13,7 @@ KSubset              P(asked = e) = 1 / C(N, k) for |e| = k, the rest is given: 
                      through every size, so no factorization is supported unless there is a single variable. (An
                      objective that answers the k variables jointly, as k-MPLE does, says itself what it learns.)
 
-The first two are drawn without a sort (see ``draws``): one uniform variable is asked for certain, the other N-1 are
+The first two are drawn without a sort (see ``families``): one uniform variable is asked for certain, the other N-1 are
 members with a uniform probability p, so that the number of others is uniform on 0 .. N-1 and |asked| on 1 .. N. For
 splits, two uniforms cut [0, 1) into three parts, which are the probabilities of given, asked and ignored: the sizes are
 then uniform over all that add up to N-1 (the Dirichlet-multinomial law with parameters 1, 1, 1).
@@ -29,8 +29,7 @@ import torch
 from torch import Generator
 
 from anyfill.checks import refuse, require_count, require_probability
-from anyfill.questions.draws import below, only, uniforms
-from anyfill.questions.enumerate import merged, require_listable, rest_of
+from anyfill.questions.families import AnyOrderOrNothing, below, merged, only, require_listable, rest_of, uniforms
 from anyfill.questions.question import Factorization, Family, Question, Weighted
 
 Unasked = Literal["rest", "nothing"]
@@ -131,7 +130,7 @@ class UniformSplits(Family):
 
 
 @dataclass(frozen=True, slots=True)
-class Bernoulli(Family):
+class Bernoulli(AnyOrderOrNothing):
     """Each variable is asked with probability ``rate``, the rest is given.
 
     Args:
@@ -148,17 +147,8 @@ class Bernoulli(Family):
             require_probability("Bernoulli rate", self.rate)
 
     @property
-    def factorizations(self) -> frozenset[Factorization]:
-        """Every (known set, variable) is trained unless the coin has only one side."""
-        return frozenset({Factorization.ANY_ORDER}) if self._two_sided else frozenset()
-
-    @property
-    def path_factorizations(self) -> frozenset[Factorization]:
-        """Every set may be given and everything else is asked: every completion."""
-        return frozenset({Factorization.INPAINTING}) if self._two_sided else frozenset()
-
-    @property
-    def _two_sided(self) -> bool:
+    def complete(self) -> bool:
+        """Unless the coin has only one side."""
         return self.rate is None or 0.0 < self.rate < 1.0
 
     def sample(self, batch: int, *, generator: Generator) -> Question:

@@ -10,8 +10,9 @@ noise of scale 0.005 on the data; BSDS batch 2048, rate 1e-3, dropout 0.2, a pro
 """
 
 from collections.abc import Sequence
+from typing import Unpack
 
-from anyfill.likelihoods.energy import EnergyMixture
+from anyfill.likelihoods.energy import EnergyMixture, EnergySizes
 from anyfill.model import Model, seeded
 from anyfill.networks.embed import Mixed, Real
 from anyfill.networks.mlp import ResidualMLP
@@ -41,43 +42,24 @@ def model(
     *,
     width: int = 512,
     depth: int = 4,
-    components: int = 10,
-    latent: int = 64,
-    units: int = 128,
-    blocks: int = 4,
     dropout: float = 0.0,
-    points: int = 32,
-    min_scale: float = 1e-3,
     order: Order | None = None,
     seed: int = 0,
+    **energy: Unpack[EnergySizes],
 ) -> Model:
     """An untrained ACE model.
 
     Args:
         sizes: how many codes each variable has, 0 = a number.
         width, depth: hidden units and residual blocks of the proposal network.
-        components: Gaussians in a number's proposal.
-        latent: length of the vector each variable hands to the energy network.
-        units, blocks: hidden units and residual blocks of the energy network.
         dropout: rate in both networks.
-        points: points of the proposal that a normaliser is made of, where nothing is trained.
-        min_scale: the narrowest a Gaussian may be.
         order: the protocol w.
         seed: of the first weights.
+        energy: sizes of the energy network and of the proposal's mixtures, see ``EnergyMixture``.
     """
     codes = tuple(sizes)
     kind = Mixed(codes) if any(codes) else Real()
     with seeded(seed):
-        likelihood = EnergyMixture(
-            len(codes),
-            codes if any(codes) else (),
-            components=components,
-            latent=latent,
-            units=units,
-            blocks=blocks,
-            dropout=dropout,
-            points=points,
-            min_scale=min_scale,
-        )
+        likelihood = EnergyMixture(len(codes), codes if any(codes) else (), dropout=dropout, **energy)
         network = ResidualMLP(kind, len(codes), likelihood.width, width=width, depth=depth, dropout=dropout)
     return Model(network, likelihood, order=order)

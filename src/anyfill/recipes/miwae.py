@@ -5,13 +5,13 @@ Gaussian, not Student's t, and the encoder is shown which values are known. ``hi
 paper does not train on. The paper's settings: Adam, rate 1e-3, batch 64.
 """
 
-from typing import Literal
+from typing import Literal, Unpack
 
 from anyfill.likelihoods.marginals import Likelihood
-from anyfill.likelihoods.pooled import Pooled
+from anyfill.likelihoods.mixed import Pooled
 from anyfill.model import Model, seeded
 from anyfill.networks.embed import Kind
-from anyfill.networks.latent import LatentVariable
+from anyfill.networks.latent import LatentSizes, LatentVariable
 from anyfill.objectives.latent import EvidenceBound
 
 
@@ -25,14 +25,11 @@ def model(
     variables: int,
     likelihood: Likelihood,
     *,
-    latent: int = 10,
-    width: int = 128,
-    depth: int = 3,
-    draws: int = 64,
     activation: Literal["relu", "tanh"] = "tanh",
     seed: int = 0,
+    **sizes: Unpack[LatentSizes],
 ) -> Model:
     """An untrained MIWAE; options as for ``LatentVariable``, ``seed`` also of its first weights."""
     with seeded(seed):
-        network = LatentVariable(kind, variables, likelihood, latent, draws, width, depth, activation, True, True, seed)
-    return Model(network, Pooled(likelihood, draws, weighted=True))
+        network = LatentVariable(kind, variables, likelihood, activation=activation, seed=seed, **sizes)
+    return Model(network, Pooled(likelihood, network.draws, weighted=True))

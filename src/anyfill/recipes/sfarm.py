@@ -12,13 +12,13 @@ sample a mode's way, follow ``anyfill.questions.InStages``.
 """
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from anyfill.likelihoods import Categorical, Gaussian, Likelihood
 from anyfill.likelihoods import Mixed as MixedColumns
 from anyfill.model import Model, seeded
-from anyfill.networks.counts import WithCounts, count_features
 from anyfill.networks.embed import Mixed, Real
-from anyfill.networks.mlp import PlainMLP
+from anyfill.networks.mlp import MLPSizes, PlainMLP, WithCounts, count_features
 from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.objective import Stepwise
 from anyfill.questions.mixture import Mixture, Region, Staged
@@ -46,11 +46,9 @@ def model(
     *,
     regions: Sequence[Region] = (),
     likelihood: Likelihood | None = None,
-    width: int = 32,
-    depth: int = 3,
-    dropout: float = 0.0,
     frequencies: int = 8,
     seed: int = 0,
+    **layers: Unpack[MLPSizes],
 ) -> Model:
     """An untrained model of a table.
 
@@ -58,10 +56,9 @@ def model(
         sizes: how many codes each variable has, 0 = a number.
         regions: those of the objective, so that the network sees how much of each is known.
         likelihood: by default a Gaussian for each number and a categorical for each code.
-        width, depth: units of a hidden layer, and how many there are.
-        dropout: rate after each hidden layer.
         frequencies: of the embedding of the step.
         seed: of the first weights.
+        layers: units of a hidden layer (``width``, 32), how many there are (``depth``, 3), and ``dropout`` after each.
     """
     codes = tuple(sizes)
     if likelihood is None:
@@ -74,10 +71,8 @@ def model(
             Mixed(codes) if any(codes) else Real(),
             len(codes),
             likelihood.width,
-            width=width,
-            depth=depth,
-            dropout=dropout,
             context_width=count_features(len(masks), frequencies),
+            **layers,
         )
     return Model(WithCounts(network, masks, frequencies), likelihood)
 

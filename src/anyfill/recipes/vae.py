@@ -5,11 +5,13 @@ MLPs of 3 x 32. Where training rows do have holes, only present values are score
 batch 100, 2000 epochs.
 """
 
+from typing import Unpack
+
 from anyfill.likelihoods.marginals import Likelihood
-from anyfill.likelihoods.pooled import Pooled
+from anyfill.likelihoods.mixed import Pooled
 from anyfill.model import Model, seeded
 from anyfill.networks.embed import Kind
-from anyfill.networks.latent import LatentVariable
+from anyfill.networks.latent import LatentSizes, LatentVariable
 from anyfill.objectives.latent import EvidenceBound
 
 
@@ -23,16 +25,12 @@ def model(
     variables: int,
     likelihood: Likelihood,
     *,
-    latent: int = 10,
-    width: int = 32,
-    depth: int = 3,
-    draws: int = 64,
     importance: bool = False,
     seed: int = 0,
+    **sizes: Unpack[LatentSizes],
 ) -> Model:
-    """An untrained VAE; options as for ``LatentVariable``, ``seed`` also of its first weights."""
+    """An untrained VAE; options as for ``LatentVariable``, ``width`` 32, ``seed`` also of its first weights."""
+    sizes = LatentSizes({"width": 32, **sizes})
     with seeded(seed):
-        network = LatentVariable(
-            kind, variables, likelihood, latent, draws, width, depth, "relu", False, importance, seed
-        )
-    return Model(network, Pooled(likelihood, draws, weighted=True))
+        network = LatentVariable(kind, variables, likelihood, told=False, importance=importance, seed=seed, **sizes)
+    return Model(network, Pooled(likelihood, network.draws, weighted=True))

@@ -9,15 +9,12 @@ A new one  subclass Policy: visible and commit are all it must say
 """
 
 from anyfill.samplers.annealed import Anneal, AnnealedGibbs, Rewrite
-from anyfill.samplers.beam import beam_search, can_search
-from anyfill.samplers.cached import CachedChain, Veto
-from anyfill.samplers.confidence import Confidence, EntropyBounded
+from anyfill.samplers.cached import CachedChain, Veto, beam_search, can_search
+from anyfill.samplers.confidence import Confidence, EntropyBounded, Remask
 from anyfill.samplers.drafts import Draft, NgramDraft
 from anyfill.samplers.draw import Draw, best_of, reshape_log_probs
-from anyfill.samplers.follow import Follow, Gibbs
 from anyfill.samplers.loop import Sample, sample, trace, watch
-from anyfill.samplers.policy import Answer, Policy, Sampler, State, Task
-from anyfill.samplers.remask import Remask
+from anyfill.samplers.policy import Answer, Follow, Gibbs, Policy, Sampler, State, Task
 from anyfill.samplers.speculative import Speculative
 
 __all__ = [

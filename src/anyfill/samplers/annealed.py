@@ -34,7 +34,7 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_probability
-from anyfill.questions.draws import uniforms
+from anyfill.questions.families import uniforms
 from anyfill.questions.question import Question
 from anyfill.samplers.policy import Answer, Policy, State
 

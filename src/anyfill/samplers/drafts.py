@@ -22,7 +22,7 @@ from torch.nn import functional
 
 from anyfill.checks import refuse, require_count
 from anyfill.likelihoods.discrete import sample_codes
-from anyfill.likelihoods.numerics import uniform
+from anyfill.likelihoods.marginals import uniform
 from anyfill.samplers.draw import Draw, reshape_log_probs
 
 _UNITS = 2**30

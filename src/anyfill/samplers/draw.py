@@ -23,9 +23,8 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
 from anyfill.likelihoods.discrete import sample_codes, tempered
-from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
+from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals, require_temperature
 from anyfill.likelihoods.mixed import MixedMarginals
-from anyfill.likelihoods.numerics import require_temperature
 
 _ROUNDING = 1e-6
 T = TypeVar("T")

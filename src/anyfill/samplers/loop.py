@@ -16,6 +16,7 @@ one that blanks them (Absorbing) does not.
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Required, TypedDict, Unpack
 
 import torch
 from torch import Generator, Tensor
@@ -28,8 +29,7 @@ from anyfill.questions.supported import completed
 from anyfill.rank import NEVER
 from anyfill.samplers.cached import CachedChain
 from anyfill.samplers.draw import Draw
-from anyfill.samplers.follow import Follow
-from anyfill.samplers.policy import Policy, Sampler, State, Task
+from anyfill.samplers.policy import Follow, Policy, Sampler, State, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,32 @@ class Sample:
     row_passes: Tensor
 
 
+class SampleOptions(TypedDict, total=False):
+    """How to sample, beside the policy.
+
+    Attributes:
+        draw: how a value is drawn from its distribution; default: as it is.
+        context: optional side information (B, ...).
+        generator: the source of all randomness.
+        allow_untrained: True = use conditionals that the model was not trained on instead of raising ValueError.
+        held: optional bool (B, N), neither given nor asked: values of x that are kept without being trusted.
+    """
+
+    draw: Draw | None
+    context: Tensor | None
+    generator: Required[Generator]
+    allow_untrained: bool
+    held: Tensor | None
+
+
+class TraceOptions(SampleOptions, total=False):
+    """How to sample; the policy is as for ``trace``."""
+
+    policy: Sampler | None
+
+
 def trace(
-    model: Model,
-    x: Tensor,
-    question: Question,
-    policy: Sampler | None = None,
-    *,
-    draw: Draw | None = None,
-    context: Tensor | None = None,
-    generator: Generator,
-    allow_untrained: bool = False,
-    held: Tensor | None = None,
+    model: Model, x: Tensor, question: Question, policy: Sampler | None = None, **options: Unpack[SampleOptions]
 ) -> Iterator[State]:
     """Sample p(asked | given), a ``State`` at a time.
 
@@ -66,15 +81,12 @@ def trace(
         x: values (B, N); read where given, kept where ignored.
         question: B questions.
         policy: the sampler; by default one by one in the model's order, from the cache if the network has one: exact.
-        draw: how a value is drawn from its distribution; default: as it is.
-        context: optional side information (B, ...).
-        generator: the source of all randomness.
-        allow_untrained: True = use conditionals that the model was not trained on instead of raising ValueError.
-        held: optional bool (B, N), neither given nor asked: values of x that are kept without being trusted.
+        options: the generator, and what else ``SampleOptions`` has.
 
     A model trained for INPAINTING only, asked about a part of what is not given, samples all of it and returns the
     part: the others are summed out exactly.
     """
+    held = options.get("held")
     if policy is None:
         policy = CachedChain() if isinstance(model.network, Cached) and held is None else Follow()
     sampler = policy.along(model.order)
@@ -82,7 +94,7 @@ def trace(
     require_shape("given", question.given, tuple(x.shape))
     answered = question.checked()
     model.check_given(x, question.given)
-    if not allow_untrained:
+    if not options.get("allow_untrained", False):
         answered = completed(
             model.factorizations, question, model.order, order=sampler.order, parallel=sampler.parallel
         )
@@ -94,7 +106,8 @@ def trace(
             raise refuse("held", expected="values that are neither given nor asked", got="some that are")
         model.check_given(x, held)
         answered = Question(answered.given, answered.asked & ~held)
-    task = Task(model, x, answered, Draw() if draw is None else draw, context, generator, held)
+    draw = options.get("draw") or Draw()
+    task = Task(model, x, answered, draw, options.get("context"), options["generator"], held)
     return (_outside(state, x, question) for state in run(sampler, task))
 
 
@@ -102,31 +115,9 @@ watch = trace
 """The states ``sample`` goes through, for whoever wants to look on."""
 
 
-def sample(
-    model: Model,
-    x: Tensor,
-    question: Question,
-    *,
-    policy: Sampler | None = None,
-    draw: Draw | None = None,
-    context: Tensor | None = None,
-    generator: Generator,
-    allow_untrained: bool = False,
-    held: Tensor | None = None,
-) -> Sample:
+def sample(model: Model, x: Tensor, question: Question, **options: Unpack[TraceOptions]) -> Sample:
     """Draw the asked variables given the given ones; arguments as for ``trace``."""
-    states = trace(
-        model,
-        x,
-        question,
-        policy,
-        draw=draw,
-        context=context,
-        generator=generator,
-        allow_untrained=allow_untrained,
-        held=held,
-    )
-    last = deque(states, maxlen=1).pop()
+    last = deque(trace(model, x, question, **options), maxlen=1).pop()
     return Sample(last.x, last.passes, last.row_passes)
 
 

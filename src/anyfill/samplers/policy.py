@@ -16,27 +16,37 @@ The policies here, and what they commit:
     Follow(order, groups=S)   S nearly equal groups, each in parallel: S' < N steps (ARDM, SFARM; an approximation)
     Confidence(S)             the most confident first, on a linear or cosine schedule (MaskGIT)
     EntropyBounded(bound)     as many at once as are nearly independent: sum h - max h <= bound nats (EB-sampler)
-    Remask(S)                 some are masked again and answered anew (ReMDM; ``anyfill.samplers.remask``)
-    Gibbs(k, rounds)          k-subsets drawn anew given everything else (``anyfill.samplers.follow``)
+    Remask(S)                 some are masked again and answered anew (ReMDM; ``anyfill.samplers.confidence``)
+    Gibbs(k, rounds)          k-subsets drawn anew given everything else
     AnnealedGibbs(rounds)     independent blocks, large ones first (Coconet; ``anyfill.samplers.annealed``)
-    Rewrite(rounds)           all predicted again, some accepted (SUNDAE, SUNMASK; ``anyfill.samplers.rewrite``)
+    Rewrite(rounds)           all predicted again, some accepted (SUNDAE, SUNMASK; ``anyfill.samplers.annealed``)
 
 Samplers that need more of a network than single answers bring a step of their own: ``CachedChain``, ``Speculative``,
 ``rowwise``. All are frozen: what must be remembered stands in ``State.plan``, or in the step.
+
+``Follow`` and ``Gibbs`` answer by a plan made beforehand. ``Gibbs``: one round draws a block S, |S| = k, uniformly
+among the k-subsets of the asked variables and replaces
+
+    x_S  <-  x_S' ~ p(x_S | x_given, x_asked without S)
+
+one variable at a time inside the block. If the conditionals come from one joint, p(asked | given) is invariant under
+every round whatever the block, and the first fill is already an exact draw. If they do not, the chain has a stationary
+law of its own, in which every variable has seen every other: that is what Gibbs repairs in parallel or early answers.
 """
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse
+from anyfill.checks import refuse, require_count
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.model import Model
-from anyfill.questions.question import Order, Question, chain_rank
+from anyfill.questions.order import Shuffled
+from anyfill.questions.question import Order, Question, chain_rank, rank_of
 from anyfill.rank import NEVER
 from anyfill.samplers.draw import Draw
 
@@ -268,3 +278,90 @@ def _visible_rank(state: State, visible: Tensor, question: Question) -> Tensor:
     # What was answered at once is read one by one, in order of index.
     turn = torch.where(visible & (state.rank >= 0), state.rank, NEVER).argsort(dim=1, stable=True).argsort(dim=1)
     return torch.where(visible, torch.where(state.rank < 0, state.rank, turn), rank)
+
+
+class Planned(Policy):
+    """What was planned for an earlier step is visible, what is planned for this one is committed."""
+
+    def visible(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+        return state.plan < state.step
+
+    def commit(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
+        return state.plan == state.step
+
+    def done(self, state: State, question: Question) -> bool:
+        return False  # the number of steps is known beforehand
+
+
+@dataclass(frozen=True, slots=True)
+class Follow(Ordered, Planned):
+    """The asked variables in an order that does not look at values, one by one or in parallel groups.
+
+    Attributes:
+        order: whose priorities are followed; None = the model's own. A random order is drawn once per row.
+        groups: S', the number of nearly equal groups answered in parallel; None (or S' >= asked) = one by one.
+    """
+
+    groups: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.groups is not None:
+            require_count("groups", self.groups)
+
+    @property
+    def parallel(self) -> bool:
+        return self.groups is not None
+
+    def steps(self, question: Question) -> int:
+        longest = most(question.asked)
+        return longest if self.groups is None else min(self.groups, longest)
+
+    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+        plan = Ordered.plan(self, state, question, generator=generator)
+        if state.step > 0 or self.groups is None:
+            return plan
+        asked = question.asked.sum(1, keepdim=True)
+        return torch.where(question.asked, plan * asked.clamp(max=self.groups) // asked.clamp(min=1), plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Gibbs(Planned):
+    """A first fill, then ``rounds`` blocks of ``k`` variables; about asked / k rounds touch every variable once.
+
+    Attributes:
+        k: size of a block (rows that ask fewer variables redraw all of them).
+        rounds: number of blocks; each takes k network passes.
+        first: how the first fill is drawn.
+    """
+
+    k: int = 1
+    rounds: int = 100
+    first: Follow = field(default_factory=Follow)
+
+    def __post_init__(self) -> None:
+        require_count("k", self.k)
+        require_count("rounds", self.rounds)
+
+    @property
+    def parallel(self) -> bool:
+        return self.first.parallel
+
+    def along(self, w: Order) -> Self:
+        return replace(self, first=self.first.along(w))
+
+    def steps(self, question: Question) -> int:
+        return self.first.steps(question) + self.rounds * self._block(question)
+
+    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+        """The step at which each variable is (re)drawn next, or was last."""
+        since = state.step - self.first.steps(question)
+        if since < 0:
+            return self.first.plan(state, question, generator=generator)
+        if since % self._block(question):
+            return state.plan
+        # The first k of a random order of the asked variables are a uniform k-subset, and an order inside it.
+        place = rank_of(Shuffled(), question, generator=generator)
+        return torch.where(question.asked & (place < self.k), state.step + place, state.plan)
+
+    def _block(self, question: Question) -> int:
+        return min(self.k, most(question.asked))

@@ -2,9 +2,16 @@
 
 from anyfill.training.checkpoint import CheckpointError, load_model, load_notes, save_model
 from anyfill.training.fit import fit, fit_steps
-from anyfill.training.metrics import JsonLines, MetricsError, TensorBoard
 from anyfill.training.options import FitOptions
-from anyfill.training.reports import DivergedError, FitResult, MetricSink, StepReport
+from anyfill.training.reports import (
+    DivergedError,
+    FitResult,
+    JsonLines,
+    MetricsError,
+    MetricSink,
+    StepReport,
+    TensorBoard,
+)
 
 __all__ = [
     "CheckpointError",
