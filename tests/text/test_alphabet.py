@@ -3,10 +3,9 @@
 import pytest
 import torch
 
-from anyfill.text.alphabet import Sheet, decode, encode_prompt, is_folded, sheet_of
-from anyfill.text.blanks import Lengths, parse
-from anyfill.text.vocabularies import Words
-from anyfill.text.vocabulary import TEXT8, Characters, Utf8, WithEnd
+from anyfill.text.blanks import Lengths, Sheet, parse, sheet_of
+from anyfill.text.vocabularies import Words, decode_text, encode_prompt
+from anyfill.text.vocabulary import TEXT8, Characters, Utf8, WithEnd, is_folded
 
 WORDS = Words(("the", "cat", "sat", ".", "a"), lower=True, punctuation=True)
 
@@ -117,8 +116,8 @@ def test_a_prompt_begins_with_a_word_and_goes_on_where_it_stops() -> None:
 
 def test_ends_of_lines_are_decoded_as_such() -> None:
     ended = WithEnd(Characters("ab"))
-    assert decode(ended, torch.tensor([0, 2, 1, 1, 2])) == "a\nbb\n"
-    assert decode(Characters("ab"), torch.tensor([0, 1])) == "ab"
+    assert decode_text(ended, torch.tensor([0, 2, 1, 1, 2])) == "a\nbb\n"
+    assert decode_text(Characters("ab"), torch.tensor([0, 1])) == "ab"
 
 
 def test_a_piece_brings_the_space_before_it_along() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_bleu import grams, plain_bleu
 
-from anyfill.text.bleu import NgramTable, bleu, counted, largest_two, number, self_bleu
+from anyfill.text.metrics import NgramTable, bleu, counted, largest_two, number, self_bleu
 
 WORDS = st.sampled_from("abcd")
 SENTENCE = st.lists(WORDS, max_size=10)

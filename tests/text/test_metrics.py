@@ -12,15 +12,17 @@ from hypothesis import strategies as st
 from plain_bleu import grams
 from scipy import stats
 
-from anyfill.text.bleu import NgramTable, bleu, self_bleu
 from anyfill.text.metrics import (
+    NgramTable,
     bits_per_character,
     blank_matches,
+    bleu,
     distinct,
     exact_match,
     grade_text,
     ngram_entropy,
     perplexity,
+    self_bleu,
     stutter,
 )
 

@@ -5,10 +5,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyfill.text.alphabet import sheet_of
-from anyfill.text.blanks import Lengths, Template
+from anyfill.text.blanks import Lengths, Template, blank_groups, blank_window, sheet_of
+from anyfill.text.scoring import text_log_prob
 from anyfill.text.vocabulary import Characters
-from anyfill.text.windows import blank_groups, blank_window, text_log_prob
 
 ABC = Characters("abc")
 

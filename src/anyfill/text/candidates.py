@@ -10,7 +10,7 @@ where p(s b t) is the probability that the stream, from where s begins, goes on 
 p(s b t) compares answers of different lengths as they are: no penalty or bonus for length is called for, and none is
 used (a longer b costs more codes, and pays by making t likelier). With several blanks read s, t as all that is given
 and b as all that is asked. Only t tells lengths apart; where it is empty the shortest b, which has the fewest rivals,
-always leads: therefore the edges of a text are closed (see ``anyfill.text.alphabet``). Lines are no pieces of
+always leads: therefore the edges of a text are closed (see ``anyfill.text.blanks``). Lines are no pieces of
 a stream: in a model of lines without an end code p(l) is the share of lines that are so long altogether, counted with
 one added.
 
@@ -37,10 +37,8 @@ from anyfill.model import Model
 from anyfill.networks.network import Cached
 from anyfill.questions.question import Question
 from anyfill.samplers import CachedChain, Draw, beam_search, can_search, watch
-from anyfill.text.alphabet import Sheet
-from anyfill.text.blanks import Lengths
+from anyfill.text.blanks import BlankRow, BlankWindow, Lengths, Sheet
 from anyfill.text.model import ROWS, SamplingOptions, TextModel
-from anyfill.text.windows import BlankRow, BlankWindow
 
 MAX_COMBINATIONS = 64
 """Combinations of lengths that are tried; of more, so many are drawn."""

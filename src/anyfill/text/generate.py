@@ -18,9 +18,8 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count
 from anyfill.questions.question import Question
 from anyfill.samplers import watch
-from anyfill.text.alphabet import decode, encode_prompt, plain
 from anyfill.text.model import ROWS, SamplingOptions, TextModel
-from anyfill.text.vocabularies import Pieces, Words
+from anyfill.text.vocabularies import Pieces, Words, decode_text, encode_prompt
 
 LENGTH = 200
 """Codes that are written where nobody says how many and the model is not one of lines."""
@@ -126,8 +125,8 @@ class Writer:
     def _joined(self, codes: Tensor) -> str:
         """The prompt and what was written behind it (L,); of a line, up to its end."""
         vocabulary, prompt = self.loaded.vocabulary, self.prompt
-        text = vocabulary.decode(codes) if self.loaded.lines else decode(vocabulary, codes)
-        match plain(vocabulary):
+        text = vocabulary.decode(codes) if self.loaded.lines else decode_text(vocabulary, codes)
+        match vocabulary.plain:
             case Words():
                 return f"{prompt} {text}" if prompt and not prompt[-1].isspace() else prompt + text
             case Pieces():

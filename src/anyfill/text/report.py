@@ -1,23 +1,51 @@
-"""What is said of a scored text: figures, the most surprising tokens, remarks; in words, as JSON, in a notebook."""
+"""What is said of a scored text: figures, the most surprising tokens, remarks, and every token in its colour.
+
+One ``Score``, several renderings: words (``repr``, terminal), JSON, a notebook's HTML, and files (page, table), which
+appear as a whole or not at all.
+"""
 
 import html
 import math
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.text import Text
+
 from anyfill.checks import refuse
-from anyfill.interface.output import require_new
+from anyfill.disk import whole_file
+from anyfill.interface.output import require_new, unwritable
 from anyfill.interface.progress import metered
-from anyfill.text.alphabet import is_folded, plain
 from anyfill.text.reading import Source
-from anyfill.text.scoring import Scorer, Token, Totals
-from anyfill.text.surprise import SHORT, Gathered, Sink, Surprise, html_writer, marked, tsv_writer
+from anyfill.text.scoring import SHORT, Gathered, Scorer, Surprise, Token, Totals
 from anyfill.text.vocabularies import Pieces, Words
+from anyfill.text.vocabulary import is_folded
 
 _SLOW = 100_000
 """Bytes of a file from which on progress is shown."""
+LEVELS = (1.0, 3.0, 6.0, 10.0, math.inf)
+"""Bits at which the colour changes."""
+_COLOURS = ("", "#fff1b8", "#ffd07a", "#ff9a5c", "#e57373")
+Sink = Callable[[Token], object]
+_HEAD = """<!doctype html>
+<meta charset="utf-8">
+<title>TITLE</title>
+<style>
+body { margin: 2rem auto; max-width: 60rem; padding: 0 1rem; font: 16px/1.6 system-ui, sans-serif; color: #222;
+       background: #fff }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; font: 15px/1.7 ui-monospace, monospace }
+i { font-style: normal } p { color: #666 } STYLE
+</style>
+<h1>TITLE</h1>
+<p>Bits of surprise: <i>below 1</i> <i class="b1">1 to 3</i> <i class="b2">3 to 6</i> <i class="b3">6 to 10</i>
+<i class="b4">10 and more</i></p>
+<pre>"""
+_STYLES = ("", "black on #fff1b8", "black on #ffd07a", "black on #ff9a5c", "white on #c62828")
+_NAMES = ("below 1", "1 to 3", "3 to 6", "6 to 10", "10 bits and more")
+_VISIBLE = {"\n": "⏎", "\t": "⇥", "\r": "␍"}
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -89,7 +117,7 @@ class Score:
         if totals.unknown:
             what = vocabulary.units
             found.append(f"{totals.unknown:,} of {totals.tokens:,} {what} unknown to the model, scored as one symbol")
-        if isinstance(plain(vocabulary), Pieces):
+        if isinstance(vocabulary.plain, Pieces):
             found.append("bits are of this cut into pieces; those of the text, over all cuts, are no more")
         if self.scorer.text.lines:
             ends = "its end included" if vocabulary.end is not None else "given its length"
@@ -215,7 +243,7 @@ def score_text(
 
 
 def _gap(scorer: Scorer) -> str:
-    return " " if isinstance(plain(scorer.text.vocabulary), Words) else ""
+    return " " if isinstance(scorer.text.vocabulary.plain, Words) else ""
 
 
 def _perplexity(bits: float, words: int) -> float:
@@ -236,3 +264,113 @@ def _error(stderr: float) -> str:
 def counted(number: int, what: str) -> str:
     """The number of things in words: "1 line", "2 lines"."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def level(bits: float) -> int:
+    """The colour of a surprise, from 0, expected, to 4."""
+    return next(number for number, top in enumerate(LEVELS) if bits < top or top == math.inf)
+
+
+@contextmanager
+def tsv_writer(path: Path) -> Generator[Sink]:
+    """A line for each token: offset, token and bits, between tabs; tabs and ends of lines in a token as ``\\t \\n``."""
+    with whole_text(path) as write:
+        write("offset\ttoken\tbits\n")
+        yield lambda token: write(f"{token.offset}\t{_escaped(token.text)}\t{token.bits:.6f}\n")
+
+
+@contextmanager
+def html_writer(path: Path, title: str, gap: str = "") -> Generator[Sink]:
+    """A page that shows the text in the colours of its surprise; pointing at a token says its bits."""
+    with whole_text(path) as write:
+        write(_HEAD.replace("TITLE", html.escape(title)).replace("STYLE", _style()))
+        yield lambda token: write(marked(token, gap))
+        write("</pre>\n")
+
+
+def marked(token: Token, gap: str, *, styled: bool = False) -> str:
+    """A token in the colour of its surprise, by a class of the page or, in a notebook, by a style of its own."""
+    shown, number = html.escape(token.text), level(token.bits)
+    shown = shown.replace("\n", "⏎\n") if number > 1 else shown
+    look = f'style="font-style: normal; background: {_COLOURS[number]}"' if styled else f'class="b{number}"'
+    return "\n" * token.is_below + f'<i {look} title="{token.bits:.2f} bits">{shown}</i>' + gap
+
+
+def _style() -> str:
+    return " ".join(f".b{number} {{ background: {colour} }}" for number, colour in enumerate(_COLOURS) if colour)
+
+
+def _escaped(text: str) -> str:
+    text = text.replace("\\", "\\\\").replace("\t", "\\t")
+    return text.replace("\n", "\\n").replace("\r", "\\r")
+
+
+@contextmanager
+def whole_text(path: Path) -> Generator[Callable[[str], object]]:
+    """What writes text into a file that is there as a whole or not at all; so are the folders on the way to it."""
+    made = [folder for folder in path.absolute().parents if not folder.exists()]
+    try:
+        with whole_file(path) as file:
+            yield lambda text: file.write(text.encode())
+    except OSError as error:
+        raise unwritable(path, error) from None
+    finally:
+        for folder in made:
+            with suppress(OSError):  # it is in use: the file is there
+                folder.rmdir()
+
+
+def print_scored(scored: Score, console: Console | None = None) -> None:
+    """Figures, a short text in colours on a terminal, and the most surprising tokens."""
+    console = Console(highlight=False, markup=False, soft_wrap=True) if console is None else console
+    name, *figures = scored.lines()
+    console.print(Text(name, style="bold"), *figures, sep="\n")
+    for remark in scored.remarks:
+        console.print(f"  note: {remark}")
+    if console.is_terminal and scored.tokens is not None:
+        console.print()
+        console.print(coloured(scored.tokens, scored.gap))
+        legend = Text("\n").append("bits of surprise: ", "dim")
+        for title, style in zip(_NAMES, _STYLES):
+            legend.append(title, style).append("  ")
+        console.print(legend)
+    if scored.surprises:
+        what = scored.scorer.text.vocabulary.units
+        console.print(f"\n  most surprising {'characters' if what == 'bytes' else what}:")
+        width = max(len(f"{one.token.offset:,}") for one in scored.surprises)
+        console.print(f"    bits  {'offset':>{max(width, 6)}}  in its text")
+        for one in scored.surprises:
+            line = Text(f"  {one.token.bits:>6.1f}  {one.token.offset:>{max(width, 6)},}  ")
+            line.append(f"{visible(one.before):>28}", "dim")
+            line.append(f"[{visible(one.token.text)}]", "bold").append(visible(one.behind), "dim")
+            console.print(line)
+
+
+def print_total(scored: Sequence[Score]) -> None:
+    """All texts as one."""
+    characters = sum(one.totals.characters for one in scored)
+    bits = sum(one.bits for one in scored)
+    Console(highlight=False, markup=False, soft_wrap=True).print(
+        f"all {len(scored)} files: {bits / characters:.3f} bits per character, {bits:,.1f} bits for "
+        f"{counted(characters, 'character')}"
+    )
+
+
+def coloured(tokens: Sequence[Token], gap: str = "") -> Text:
+    """The text in the colours of its surprise."""
+    shown = Text()
+    for token in tokens:
+        number = level(token.bits)
+        shown.append("\n" * token.is_below)
+        for piece in token.text.splitlines(keepends=True):
+            line = piece.rstrip("\r\n")
+            ends = line != piece
+            shown.append(visible(line) + ("⏎" if ends and number > 1 else ""), _STYLES[number])
+            shown.append("\n" if ends else "")
+        shown.append(gap)
+    return shown
+
+
+def visible(text: str) -> str:
+    """The text on one line, nothing in it that a terminal would obey."""
+    return "".join(_VISIBLE.get(one, one) if one.isprintable() or one in _VISIBLE else "\ufffd" for one in text)
