@@ -29,8 +29,7 @@ _CONTEXT = (
 _DRAWS = "256 in all, at least 8; none where all fills, 1000 at most, can be compared"
 _NUCLEUS = "Draw from the likeliest codes of this mass, above 0 and up to 1."
 ModelFolder = Annotated[
-    Path | None,
-    typer.Option("--model", help="Folder of a model (anyfill text train); by default the one that ships."),
+    Path | None, typer.Option("--model", help="Folder of a model (anyfill text train); by default the one that ships.")
 ]
 _LONG, _AROUND = 200, 24
 """Characters of a text that is not shown in full for every fill; those shown around a blank of it."""
@@ -107,8 +106,7 @@ def fill(
     ] = None,
     free: Annotated[bool, typer.Option("--free", help="A run of underscores may be of any of these lengths.")] = False,
     draws: Annotated[
-        int | None,
-        typer.Option(min=1, max=100_000, help="Draws for each combination of lengths.", show_default=_DRAWS),
+        int | None, typer.Option(min=1, max=100_000, help="Draws for each combination of lengths.", show_default=_DRAWS)
     ] = None,
     drawing: Drawing,
     as_json: AsJson = False,

@@ -15,7 +15,7 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,9 @@ from anyfill.text.reading import BLOCK, MAX_LINE, TextBlock, as_paths, first_unk
 from anyfill.text.tokens import Chunks, Sentences, Tokens, TokenWriter, open_tokens, some_rows
 from anyfill.text.vocabularies import common_words, train_pieces
 from anyfill.text.vocabulary import Utf8, Vocabulary, WithEnd, characters_in
+
+if TYPE_CHECKING:
+    from anyfill.text.settings import Settings
 
 Sources = Path | str | Sequence[Path | str]
 """One text file, or several."""
@@ -61,12 +64,7 @@ class EncodingReport:
 
 
 def encode_corpus(
-    sources: Sources,
-    target: Path | str,
-    vocabulary: Vocabulary,
-    *,
-    lines: bool = False,
-    block: int = BLOCK,
+    sources: Sources, target: Path | str, vocabulary: Vocabulary, *, lines: bool = False, block: int = BLOCK
 ) -> Generator[EncodingReport]:
     """Encode text files into one token file; a report for each block that was read.
 
@@ -183,20 +181,17 @@ def _encode(vocabulary: Vocabulary, text: str, start: int, piece: _Piece) -> NDA
         raise ValueError(f"{piece.block.source}, byte offset {place:,}: {error}") from None
 
 
-def find_vocabulary(
-    sources: Sequence[Path], units: str, size: int | None, *, lines: bool, end: bool, console: Console
-) -> Vocabulary:
+def find_vocabulary(sources: Sequence[Path], settings: "Settings", console: Console) -> Vocabulary:
     """The vocabulary of these files, found in one pass; ValueError if they hold no text or broken UTF-8.
 
     Args:
         sources: text files.
-        units: "characters", "bytes", "words" or "pieces".
-        size: the most codes.
-        lines: what ends a line is no text.
-        end: with a code for the end of a line.
+        settings: units, the most codes, and whether what ends a line is no text; lines that are read from left to right
+            have a code for their end.
         console: where to show how far it is.
     """
-    texts, max_size = _texts(sources, console), _MAX_CODES.get(units, 256) if size is None else size
+    texts, units, lines = _texts(sources, console), settings.units or "characters", settings.lines
+    max_size = settings.vocabulary_size or _MAX_CODES.get(units, 256)
     match units:
         case "bytes":
             vocabulary = Utf8()
@@ -207,7 +202,7 @@ def find_vocabulary(
             vocabulary = common_words(texts, max_size)
         case _:
             vocabulary = train_pieces(texts, max_size)
-    return WithEnd(vocabulary) if end else vocabulary
+    return WithEnd(vocabulary) if lines and settings.recipe == "left_to_right" else vocabulary
 
 
 def _texts(sources: Sequence[Path], console: Console) -> Generator[str]:

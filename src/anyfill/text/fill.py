@@ -186,8 +186,10 @@ def fill_blanks(
         require_count("--draws", draws)
     length = loaded.length
     sheet = sheet_of(template, loaded.vocabulary, lines=loaded.lines)
-    if loaded.lines:
-        _require_line(sheet, length)
+    size = sum(map(len, sheet.stretches)) + sum(blank.maximum for blank in template.blanks)
+    if loaded.lines and size > length:
+        expected = f"a line of at most {length} {sheet.vocabulary.units}, as the model was trained on"
+        raise refuse("text", expected=expected, got=size)
     groups = blank_groups(sheet, length)
     generator = sampling.generator()
     best, found, most = [_Partial()], list[Candidate](), Tried(0, 0, 0)
@@ -218,11 +220,3 @@ def _filled(loaded: TextModel, sheet: Sheet, way: _Partial) -> Fill:
     if log_prob is None:
         log_prob = text_log_prob(loaded.model, sheet.codes(way.codes, len(way.codes)))
     return Fill(sheet.template.filled(way.answers), way.answers, log_prob / math.log(2), math.exp(way.log_share))
-
-
-def _require_line(sheet: Sheet, length: int) -> None:
-    """ValueError if a line has no room in a row."""
-    size = sum(map(len, sheet.stretches)) + sum(blank.maximum for blank in sheet.template.blanks)
-    if size > length:
-        units = sheet.vocabulary.units
-        raise refuse("text", expected=f"a line of at most {length} {units}, as the model was trained on", got=size)

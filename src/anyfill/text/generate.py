@@ -53,30 +53,33 @@ class Writer:
                 the model was not trained to go on from a beginning.
         """
         require_count("--n", n)
-        generator, prompt = self.sampling.generator(), self._prompt()
+        generator = self.sampling.generator()
         for first in range(0, n, ROWS):
             rows = min(ROWS, n - first)
-            sizes = self._sizes(len(prompt), rows, generator)
-            x = _begun(prompt, sizes)
-            for _, done in self._write(x, len(prompt), sizes, generator):
+            x, given, sizes = self._begun(rows, generator)
+            for _, done in self._write(x, given, sizes, generator):
                 yield [], 0.999 * (first + rows * done) / n
-            written = [row[len(prompt) : size] for row, size in zip(x, sizes.tolist())]
-            yield [self._joined(codes) for codes in written], (first + rows) / n
+            texts = [self._joined(row[given:size]) for row, size in zip(x, sizes.tolist())]
+            yield texts, (first + rows) / n
 
     def pieces(self) -> Iterator[tuple[str, float]]:
         """The text that ``texts(1)`` draws, a piece at a time as it is drawn, each with the share that is done."""
-        generator, prompt = self.sampling.generator(), self._prompt()
-        sizes = self._sizes(len(prompt), 1, generator)
-        x, shown = _begun(prompt, sizes), ""
-        for sure, done in self._write(x, len(prompt), sizes, generator):
-            text = self._joined(x[0, len(prompt) : min(sure, int(sizes))])
+        generator, shown = self.sampling.generator(), ""
+        x, given, sizes = self._begun(1, generator)
+        for sure, done in self._write(x, given, sizes, generator):
+            text = self._joined(x[0, given : min(sure, int(sizes))])
             text = text.rstrip("\ufffd")  # the bytes of a character that has not come to its end
             yield text[len(shown) :], 0.999 * done
             shown = text
-        yield self._joined(x[0, len(prompt) : int(sizes)])[len(shown) :], 1.0
+        yield self._joined(x[0, given : int(sizes)])[len(shown) :], 1.0
 
-    def _prompt(self) -> Tensor:
-        return encode_prompt(self.loaded.vocabulary, self.prompt, lines=self.loaded.lines)
+    def _begun(self, rows: int, generator: Generator) -> tuple[Tensor, int, Tensor]:
+        """int64 (B, T): rows that begin with the prompt; its length; and how long each of them shall be, at most T."""
+        prompt = encode_prompt(self.loaded.vocabulary, self.prompt, lines=self.loaded.lines)
+        sizes = self._sizes(len(prompt), rows, generator)
+        x = torch.zeros(rows, int(sizes.max()), dtype=torch.int64)
+        x[:, : len(prompt)] = prompt
+        return x, len(prompt), sizes
 
     def _sizes(self, given: int, rows: int, generator: Generator) -> Tensor:
         """int64 (rows,): how many codes each text shall have, those of the prompt included."""
@@ -133,10 +136,3 @@ class Writer:
                 return prompt + (text.removeprefix(" ") if prompt.endswith(" ") else text)
             case _:
                 return prompt + text
-
-
-def _begun(prompt: Tensor, sizes: Tensor) -> Tensor:
-    """int64 (B, the greatest size): rows that begin with the prompt."""
-    x = torch.zeros(len(sizes), int(sizes.max()), dtype=torch.int64)
-    x[:, : len(prompt)] = prompt
-    return x

@@ -119,7 +119,7 @@ class NgramTable:
     @classmethod
     def of(cls, sentences: Sentences, max_n: int = 5) -> "NgramTable":
         """The table of ``sentences``, for n-grams of up to ``max_n`` words."""
-        require_orders(max_n)
+        require_count("largest order of n-grams", max_n)
         vocabulary, flat = number(sentences)
         levels = tuple(
             Level(pairs, largest_two(counts, len(pairs))[0]) for pairs, counts in counted(flat, len(vocabulary), max_n)
@@ -209,22 +209,16 @@ def require_sentences(sentences: Sentences) -> None:
         raise refuse("sentences", expected="at least one", got="none")
 
 
-def require_orders(max_n: int) -> None:
-    """Refuse a largest n that is no n."""
-    require_count("largest order of n-grams", max_n)
-
-
 def bleu(sentences: Sentences, references: Sentences | NgramTable, *, max_n: int = 5) -> Floats:
     """float64 (S, max_n): BLEU-1 … BLEU-``max_n`` of each sentence against all references.
 
     ``references`` may be an ``NgramTable.of(references, max_n)`` that is used again; ``.mean(0)`` is the set's score.
     """
-    require_orders(max_n)
+    require_count("largest order of n-grams", max_n)
     table = references if isinstance(references, NgramTable) else NgramTable.of(references, max_n)
     if len(table.levels) < max_n:
-        raise refuse(
-            "table of references", expected=f"n-grams of up to {max_n} words", got=f"up to {len(table.levels)}"
-        )
+        expected = f"n-grams of up to {max_n} words"
+        raise refuse("table of references", expected=expected, got=f"up to {len(table.levels)}")
     lengths, found = table.look_up(sentences)
     matched = np.zeros((len(lengths), max_n))
     for k, (level, counts) in enumerate(zip(table.levels[:max_n], found)):
@@ -235,7 +229,7 @@ def bleu(sentences: Sentences, references: Sentences | NgramTable, *, max_n: int
 
 def self_bleu(sentences: Sentences, *, max_n: int = 5) -> Floats:
     """float64 (S, max_n): Self-BLEU-1 … Self-BLEU-``max_n``, each sentence against all the others; low is diverse."""
-    require_orders(max_n)
+    require_count("largest order of n-grams", max_n)
     vocabulary, flat = number(sentences)
     lengths = flat.lengths
     if len(lengths) < 2:
@@ -394,7 +388,7 @@ def _repeats(sentence: Sequence[Hashable]) -> Counter[Hashable]:
 
 def _totals(sentences: Sentences, max_n: int) -> list[Floats]:
     """For each order, how often every n-gram occurs in all sentences together (G,)."""
-    require_orders(max_n)
+    require_count("largest order of n-grams", max_n)
     vocabulary, flat = number(sentences)
     levels = counted(flat, len(vocabulary), max_n)
     return [np.bincount(each.code, each.times, len(pairs)).astype(np.float64) for pairs, each in levels]

@@ -5,10 +5,10 @@ is not text and is left out.
 
 Tokens of a text stream by, and memory does not grow with it. Text for a model of text8's 27 symbols is folded on the
 way (``as_text8``), block by block, with the same result as at once: where two spaces meet between blocks, one is left
-out. Offsets count characters of the text as the model sees it. The ends of lines that such a text ends with are how files
-end, and no space. For a model of lines each line is a text of its own: blank ones are left out, what ends a line is no
-text, and the vocabulary's end code, if it has one, stands for it. A token that writes nothing of its own (the second
-byte of a character) stands for "".
+out. Offsets count characters of the text as the model sees it. The ends of lines that such a text ends with are how
+files end, and no space. For a model of lines each line is a text of its own: blank ones are left out, what ends a line
+is no text, and the vocabulary's end code, if it has one, stands for it. A token that writes nothing of its own (the
+second byte of a character) stands for "".
 """
 
 import codecs
@@ -216,17 +216,39 @@ class Stretch(NamedTuple):
 
 def stretches(source: Source, vocabulary: Vocabulary, *, lines: bool = False, block: int = _BLOCK) -> Iterator[Stretch]:
     """The tokens of a text, a stretch at a time; ValueError if it has none, or a character without a code."""
-    found = _lines(source, vocabulary, block) if lines else _text(source, vocabulary, block)
-    words = tokens = 0
-    for stretch in found:
-        words, tokens = words + stretch.words, tokens + len(stretch.codes)
-        yield stretch
+    plain, end, words, tokens = vocabulary.plain, vocabulary.end, 0, 0
+    for part in (_lines if lines else _text)(source, vocabulary, block):
+        try:
+            codes = plain.encode(part.text).long()
+        except ValueError as error:
+            where = f"{source.name}, offset {part.offset + first_unknown(plain, part.text):,}"
+            raise ValueError(f"{where}: {str(error).removeprefix('text: ')}") from None
+        texts, offsets = plain.spell(part.text, codes)
+        unknown = 0 if plain.unknown_code is None else int((codes == plain.unknown_code).sum())
+        if isinstance(plain, Characters) and plain.unknown:
+            unknown -= part.text.count(plain.unknown)  # it may stand for itself
+        if lines and end is not None:
+            codes, texts, offsets = torch.cat([codes, torch.tensor([end])]), [*texts, "\n"], [*offsets, len(part.text)]
+        words, tokens = words + part.words, tokens + len(codes)
+        characters = len(part.text) + (lines and end is not None)
+        offsets = [part.offset + place for place in offsets]
+        yield Stretch(codes, texts, offsets, part.is_new, characters, part.words, unknown, part.share)
     if not tokens or (is_folded(vocabulary) and not words):
         expected = "text with letters from a to z" if is_folded(vocabulary) else "text"
         raise refuse(source.name, expected=expected, got="none")
 
 
-def _text(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[Stretch]:
+class _Part(NamedTuple):
+    """Text to be encoded by itself, its words (one that goes on counts once), and as in ``Stretch``."""
+
+    text: str
+    offset: int
+    is_new: bool
+    words: int
+    share: float
+
+
+def _text(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[_Part]:
     waiting, offset, is_new, in_word, ends_in_space, end = "", 0, True, False, False, ""
     for part in source.blocks(block):
         text = part.text
@@ -243,11 +265,11 @@ def _text(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[Stretc
         if text:
             words = len(text.split()) - (in_word and not text[0].isspace())
             in_word = not text[-1].isspace()
-            yield _stretch(source, vocabulary, text, offset, is_new, words, part.share)
+            yield _Part(text, offset, is_new, words, part.share)
             offset, is_new = offset + len(text), False
 
 
-def _lines(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[Stretch]:
+def _lines(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[_Part]:
     waiting, offset = "", 0
     for part in source.blocks(block):
         *whole, waiting = (waiting + part.text).split("\n")
@@ -260,34 +282,8 @@ def _lines(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[Stret
             text = line.removesuffix("\r")
             text = as_text8(text).strip() if is_folded(vocabulary) else text
             if text.strip():
-                yield _line(source, vocabulary, text, offset, part.share)
+                yield _Part(text, offset, True, len(text.split()), part.share)
             offset += (len(text) if is_folded(vocabulary) else len(line)) + 1
-
-
-def _line(source: Source, vocabulary: Vocabulary, text: str, offset: int, share: float) -> Stretch:
-    stretch = _stretch(source, vocabulary, text, offset, True, len(text.split()), share)
-    if vocabulary.end is None:
-        return stretch
-    codes = torch.cat([stretch.codes, torch.tensor([vocabulary.end])])
-    texts, offsets = [*stretch.texts, "\n"], [*stretch.offsets, offset + len(text)]
-    return stretch._replace(codes=codes, texts=texts, offsets=offsets, characters=stretch.characters + 1)
-
-
-def _stretch(
-    source: Source, vocabulary: Vocabulary, text: str, offset: int, is_new: bool, words: int, share: float
-) -> Stretch:
-    inner = vocabulary.plain
-    try:
-        codes = inner.encode(text).long()
-    except ValueError as error:
-        place = offset + first_unknown(inner, text)
-        raise ValueError(f"{source.name}, offset {place:,}: {str(error).removeprefix('text: ')}") from None
-    texts, offsets = inner.spell(text, codes)
-    unknown = inner.unknown_code
-    count = 0 if unknown is None else int((codes == unknown).sum())
-    if isinstance(inner, Characters) and unknown is not None:
-        count -= text.count(inner.unknown)  # it may stand for itself
-    return Stretch(codes, texts, [offset + place for place in offsets], is_new, len(text), words, count, share)
 
 
 def first_unknown(vocabulary: Vocabulary, text: str) -> int:

@@ -21,7 +21,7 @@ from anyfill.interface.output import require_new, unwritable
 from anyfill.interface.progress import metered
 from anyfill.text.reading import Source
 from anyfill.text.scoring import SHORT, Gathered, Scorer, Surprise, Token, Totals
-from anyfill.text.vocabularies import Pieces, Words
+from anyfill.text.vocabularies import Pieces
 from anyfill.text.vocabulary import is_folded
 
 _SLOW = 100_000
@@ -45,6 +45,7 @@ i { font-style: normal } p { color: #666 } STYLE
 <pre>"""
 _STYLES = ("", "black on #fff1b8", "black on #ffd07a", "black on #ff9a5c", "white on #c62828")
 _NAMES = ("below 1", "1 to 3", "3 to 6", "6 to 10", "10 bits and more")
+_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _VISIBLE = {"\n": "⏎", "\t": "⇥", "\r": "␍"}
 
 
@@ -76,11 +77,6 @@ class Score:
         """Bits for each character of the text as the model sees it."""
         return self.bits / max(self.totals.characters, 1)
 
-    @property
-    def gap(self) -> str:
-        """What stands between tokens: a space between words, else nothing."""
-        return _gap(self.scorer)
-
     def __repr__(self) -> str:
         return "\n".join([*self.lines(), *(f"  note: {remark}" for remark in self.remarks)])
 
@@ -88,7 +84,7 @@ class Score:
         shown = f"<p>{'<br>'.join(map(html.escape, self.lines()))}</p>"
         if self.tokens is None:
             return shown
-        text = "".join(marked(token, self.gap, styled=True) for token in self.tokens)
+        text = "".join(marked(token, self.scorer.gap, styled=True) for token in self.tokens)
         return f'{shown}<pre style="white-space: pre-wrap">{text}</pre>'
 
     def save(self, path: Path | str, *, force: bool = False) -> None:
@@ -101,7 +97,7 @@ class Score:
         path = Path(path)
         require_new(path, force=force)
         page = path.suffix.lower() in (".html", ".htm")
-        with html_writer(path, self.name, self.gap) if page else tsv_writer(path) as write:
+        with token_writer(path, self.name, self.scorer.gap, page=page) as write:
             for token in self.tokens:
                 write(token)
 
@@ -226,24 +222,19 @@ def score_text(
         keep: all tokens of a text of at most so many characters are kept.
         progress: show how far it is.
     """
-    totals, gathered = Totals(), Gathered(most, _gap(scorer), keep)
+    totals, gathered = Totals(), Gathered(most, scorer.gap, keep)
     work, cost = scorer.tokens(source, totals), 1 if scorer.text.model.is_one_pass else scorer.text.length
     is_slow = progress and source.size * cost >= _SLOW
     with ExitStack() as stack:
         sinks: list[Sink] = [gathered.take]
-        if tsv is not None:
-            sinks.append(stack.enter_context(tsv_writer(tsv)))
-        if html is not None:
-            sinks.append(stack.enter_context(html_writer(html, source.name, _gap(scorer))))
+        for path, page in ((tsv, False), (html, True)):
+            if path is not None:
+                sinks.append(stack.enter_context(token_writer(path, source.name, scorer.gap, page=page)))
         for tokens in metered(work, f"scoring {source.name}") if is_slow else (some for some, _ in work):
             for token in tokens:
                 for sink in sinks:
                     sink(token)
     return Score(source.name, scorer, totals, gathered.surprises(), gathered.short())
-
-
-def _gap(scorer: Scorer) -> str:
-    return " " if isinstance(scorer.text.vocabulary.plain, Words) else ""
 
 
 def _perplexity(bits: float, words: int) -> float:
@@ -272,20 +263,19 @@ def level(bits: float) -> int:
 
 
 @contextmanager
-def tsv_writer(path: Path) -> Generator[Sink]:
-    """A line for each token: offset, token and bits, between tabs; tabs and ends of lines in a token as ``\\t \\n``."""
-    with whole_text(path) as write:
-        write("offset\ttoken\tbits\n")
-        yield lambda token: write(f"{token.offset}\t{_escaped(token.text)}\t{token.bits:.6f}\n")
+def token_writer(path: Path, title: str, gap: str, *, page: bool) -> Generator[Sink]:
+    """What writes tokens into a page in the colours of their surprise, their bits at the pointer, or into a table.
 
-
-@contextmanager
-def html_writer(path: Path, title: str, gap: str = "") -> Generator[Sink]:
-    """A page that shows the text in the colours of its surprise; pointing at a token says its bits."""
+    A table has a line for each token: offset, token, bits; tabs and ends of lines in a token as ``\\t \\n``.
+    """
     with whole_text(path) as write:
-        write(_HEAD.replace("TITLE", html.escape(title)).replace("STYLE", _style()))
-        yield lambda token: write(marked(token, gap))
-        write("</pre>\n")
+        if page:
+            write(_HEAD.replace("TITLE", html.escape(title)).replace("STYLE", _style()))
+            yield lambda token: write(marked(token, gap))
+            write("</pre>\n")
+        else:
+            write("offset\ttoken\tbits\n")
+            yield lambda token: write(f"{token.offset}\t{token.text.translate(_ESCAPES)}\t{token.bits:.6f}\n")
 
 
 def marked(token: Token, gap: str, *, styled: bool = False) -> str:
@@ -298,11 +288,6 @@ def marked(token: Token, gap: str, *, styled: bool = False) -> str:
 
 def _style() -> str:
     return " ".join(f".b{number} {{ background: {colour} }}" for number, colour in enumerate(_COLOURS) if colour)
-
-
-def _escaped(text: str) -> str:
-    text = text.replace("\\", "\\\\").replace("\t", "\\t")
-    return text.replace("\n", "\\n").replace("\r", "\\r")
 
 
 @contextmanager
@@ -329,7 +314,7 @@ def print_scored(scored: Score, console: Console | None = None) -> None:
         console.print(f"  note: {remark}")
     if console.is_terminal and scored.tokens is not None:
         console.print()
-        console.print(coloured(scored.tokens, scored.gap))
+        console.print(coloured(scored.tokens, scored.scorer.gap))
         legend = Text("\n").append("bits of surprise: ", "dim")
         for title, style in zip(_NAMES, _STYLES):
             legend.append(title, style).append("  ")

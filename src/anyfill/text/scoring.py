@@ -35,11 +35,11 @@ from anyfill.checks import refuse, require_count, require_member
 from anyfill.evaluation import log_prob, terms
 from anyfill.interface.threads import compute_device
 from anyfill.model import Model
-from anyfill.questions.order import Decreasing, Increasing, Shuffled
-from anyfill.questions.question import Order, Question, chain_rank
+from anyfill.questions import Decreasing, Increasing, Order, Question, Shuffled, chain_rank
 from anyfill.questions.supported import step_factorization
 from anyfill.text.model import TextModel, trained_for
 from anyfill.text.reading import Source, stretches
+from anyfill.text.vocabularies import Words
 
 _CELLS, _LOGITS = 2**14, 2**22
 """Tokens, and tokens times codes, of one call of the network."""
@@ -180,6 +180,11 @@ class Scorer:
         if not self.text.model.is_exact:
             return "estimate"
         return "bound" if self.order == "shuffled" else "exact"
+
+    @property
+    def gap(self) -> str:
+        """What stands between tokens: a space between words, else nothing."""
+        return " " if isinstance(self.text.vocabulary.plain, Words) else ""
 
     def tokens(self, source: Source, totals: Totals) -> Iterator[tuple[list[Token], float]]:
         """The tokens of a text with their surprise, some at a time, each time with the share of it that is done.

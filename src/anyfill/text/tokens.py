@@ -362,6 +362,7 @@ class Sentences:
     tokens: Tokens
     length: int
     longer: Literal["cut", "drop"] = "cut"
+    _bounds: NDArray[Any] = field(init=False, repr=False)
     _kept: NDArray[Any] | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -374,6 +375,7 @@ class Sentences:
             kept = np.flatnonzero(np.concatenate([sizes <= self.length for sizes in self.tokens.line_lengths()]))
             if not len(kept):
                 raise refuse("corpus", expected=f"a line of at most {self.length} tokens", got="longer ones only")
+        object.__setattr__(self, "_bounds", self.tokens.bounds)
         object.__setattr__(self, "_kept", kept)
 
     def __len__(self) -> int:
@@ -401,8 +403,3 @@ class Sentences:
         codes = self.tokens.codes[np.where(present, place, start[:, None])]
         x = np.where(present, codes, 0).astype(np.int64)
         return Rows(torch.from_numpy(x), torch.from_numpy(present))
-
-    @property
-    def _bounds(self) -> NDArray[Any]:
-        bounds = self.tokens.bounds
-        return np.zeros(1, dtype=np.uint64) if bounds is None else bounds

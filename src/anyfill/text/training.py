@@ -75,10 +75,14 @@ class TextRun:
     """All that a run is made of."""
 
     corpus: Corpus
-    vocabulary: Vocabulary
     settings: Chosen
     device: Literal["cpu", "cuda"]
     shard: bool = False
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """What the tokens of the corpus mean."""
+        return self.corpus.train.vocabulary
 
     def model(self) -> Model:
         s = self.settings
@@ -121,16 +125,13 @@ class TextRun:
         rows = self.corpus.rows(s.length)
         valid = self.corpus.validation(s.length, 1024 if self.device == "cuda" else 128)
         model, objective = self.model(), text_objective(s.recipe, s.length)
-        options, last = self.options(), None
+        keep: dict[str, Any] = {"folder": folder, "resume": resume, "notes": self.notes()}
+        title, last = "training", None
         with threads(min(s.threads, torch.get_num_threads())) if s.threads else nullcontext():
-            reports = fit_steps(
-                model, rows, objective, options, validation=valid, folder=folder, resume=resume, notes=self.notes()
-            )
+            reports = fit_steps(model, rows, objective, self.options(), validation=valid, **keep)
             if isinstance(objective, OnePassLoss):  # nats of a whole row: bits of a token say more
                 reports = _in_bits(reports, self.corpus.mean_length(s.length))
                 title = f"training (loss in bits per {self._unit})"
-            else:
-                title = "training"
             with closing(watch(reports, None if s.is_unending else s.steps, title, console=console)) as watched:
                 for report in watched:
                     last = report
@@ -158,39 +159,33 @@ class TextRun:
         """The corpus, the model and the training in words."""
         s = self.settings
         corpus, each = self.corpus, self._unit
-        held = (
-            f"; the last {100 * s.valid_share:g} % are held out"
-            if corpus.valid is not None
-            else "; nothing is held out"
-        )
-        amount = f"{corpus.tokens:,} {each}s"
-        if corpus.train.lines is not None:
-            count = corpus.train.lines + (0 if corpus.valid is None else corpus.valid.lines or 0)
-            amount = f"{count:,} lines, {amount}"
+        held = "nothing is" if corpus.valid is None else f"the last {100 * s.valid_share:g} % are"
+        amount, rows = f"{corpus.tokens:,} {each}s", f"rows of {s.length} {each}s"
         weights = sum(parameter.numel() for parameter in self.model().parameters())
-        rows = f"rows of {s.length} {each}s"
         if corpus.line_lengths is not None:
+            count = sum(part.lines or 0 for part in (corpus.train, corpus.valid) if part is not None)
+            amount = f"{count:,} lines, {amount}"
             longer = corpus.line_lengths[s.length + 1 :].sum() / corpus.line_lengths.sum()
-            rows = f"lines of at most {s.length} {each}s" + (
-                f" ({longer:.1%} are longer and are cut)" if longer else ""
-            )
+            cut = f" ({longer:.1%} are longer and are cut)" if longer else ""
+            rows = f"lines of at most {s.length} {each}s{cut}"
         where = self.device if self.device == "cuda" else f"the CPU, {counted(s.threads or 1, 'thread')}"
         if processes() > 1:
             where += f", {processes()} processes" + (", weights spread over them" if self.shard else "")
         elif self.shard:
             where += ", one process, so nothing to shard (start several with torchrun)"
         if s.is_unending:
-            amount_of_work = f"{clock(s.seconds or 0.0)} in steps of {s.batch} rows"
+            work = f"{clock(s.seconds or 0.0)} in steps of {s.batch} rows"
         else:
             times = s.steps * s.batch * corpus.mean_length(s.length) / corpus.row_tokens(s.length)
-            amount_of_work = f"{s.steps:,} steps of {s.batch} rows, {_times(times)} times through the corpus"
-            amount_of_work += "" if s.seconds is None else f", at most {clock(s.seconds)}"
+            often = f"{times:,.0f}" if times >= 9.5 else f"{times:.2g}"
+            work = f"{s.steps:,} steps of {s.batch} rows, {often} times through the corpus"
+            work += "" if s.seconds is None else f", at most {clock(s.seconds)}"
         verb = "resumed" if resume else "training"
         dropout = f", dropout {s.dropout:g}" if s.dropout else ""
         return [
-            f"corpus    {', '.join(corpus.names)}: {amount}, {_about(self.vocabulary)}{held}",
+            f"corpus    {', '.join(corpus.names)}: {amount}, {_about(self.vocabulary)}; {held} held out",
             f"model     {s.recipe}, size {s.size} ({weights:,} weights), {rows}",
-            f"{verb:<9} {amount_of_work}, rate {s.learning_rate:g}{dropout}, on {where}",
+            f"{verb:<9} {work}, rate {s.learning_rate:g}{dropout}, on {where}",
         ]
 
     @property
@@ -202,13 +197,11 @@ class TextRun:
         if rows is None or model.corruption.shows_unknown:
             return []
         max_rows = len(rows) if model.is_one_pass else max(1, _PASSES // self.settings.length)
-        rows = rows.take(torch.arange(min(max_rows, len(rows))))
+        rows = rows.take(torch.arange(min(max_rows, len(rows)))).to(next(model.parameters()).device)
         question = Question(torch.zeros_like(rows.present), rows.present)
         if step_factorization(model.factorizations, question, model.order, order=model.order) is None:
             return []
-        device = next(model.parameters()).device
-        asked = Question(question.given.to(device), question.asked.to(device))
-        answer = log_prob(model, rows.x.to(device), asked)
+        answer = log_prob(model, rows.x, question)
         bits = -float(answer.value.sum()) / math.log(2) / int(rows.present.sum())
         which = f"{counted(len(rows), 'row')} held out"
         return [f"{bits:.3f} bits per {self._unit} on {which} ({answer.kind}, each row from nothing)"]
@@ -223,19 +216,15 @@ def _in_bits(reports: Generator[StepReport, None, Any], tokens: float) -> Genera
             yield replace(report, loss=report.loss * unit, validation_loss=validation)
 
 
-def _times(number: float) -> str:
-    """A number with two digits, or with all that stand before its point."""
-    return f"{number:,.0f}" if number >= 9.5 else f"{number:.2g}"
-
-
 def _about(vocabulary: Vocabulary) -> str:
     """How many codes of which kind, in words: "65 different ones"."""
-    inner = vocabulary.plain
-    if isinstance(inner, Characters):
-        return f"{inner.size:,} different ones" + (f", rarer ones as {inner.unknown!r}" if inner.unknown else "")
-    if isinstance(inner, Words):
-        return f"{inner.size - 1:,} different ones, any others as <unk>"
-    return f"{inner.size:,} different ones"
+    match vocabulary.plain:
+        case Words(words=words):
+            return f"{len(words):,} different ones, any others as <unk>"
+        case Characters(unknown=unknown) as characters if unknown:
+            return f"{characters.size:,} different ones, rarer ones as {unknown!r}"
+        case other:
+            return f"{other.size:,} different ones"
 
 
 def train(
@@ -286,11 +275,10 @@ def train_in_words(
     console = Console(stderr=True) if is_first() else Console(quiet=True)
     notes = _saved_notes(folder, resume)
     given = None if vocabulary is None else vocabulary_of(load_notes(vocabulary), str(vocabulary))
-    settings = wanted if notes is None else resumed(wanted, read_settings(notes["text"]["settings"]))
-    if notes is None and given is not None:
-        settings = _of_vocabulary(settings, given)
-    settings = before_reading(settings)
-    if notes is not None:
+    if notes is None:
+        settings = before_reading(_of_vocabulary(wanted, given))
+    else:
+        settings = before_reading(resumed(wanted, read_settings(notes["text"]["settings"])))
         given = _same_vocabulary(given, vocabulary_of(notes, str(folder)))
         if _has_ended(folder):
             _remove_tokens(folder)
@@ -305,11 +293,8 @@ def train_in_words(
                 say(line)
         outcome = run.fit(folder, resume, console)
     except BaseException as error:
-        if (
-            not is_there
-            and not (folder / CONFIG).exists()
-            and (isinstance(error, ValueError) or not (folder / TOKENS).exists())
-        ):
+        is_useless = isinstance(error, ValueError) or not (folder / TOKENS).exists()
+        if is_useless and not is_there and not (folder / CONFIG).exists():
             _remove_tokens(folder)
             with suppress(OSError):
                 folder.rmdir()
@@ -318,8 +303,10 @@ def train_in_words(
     return outcome
 
 
-def _of_vocabulary(settings: Settings, vocabulary: Vocabulary) -> Settings:
-    """The settings with the units of a vocabulary that is given; ValueError if the user says others."""
+def _of_vocabulary(settings: Settings, vocabulary: Vocabulary | None) -> Settings:
+    """The settings with the units of the vocabulary, if one is given; ValueError if the user says others."""
+    if vocabulary is None:
+        return settings
     units = vocabulary.units
     if settings.units not in (None, units):
         raise refuse("--units", expected=f"{units}, as --vocabulary has", got=settings.units)
@@ -332,14 +319,9 @@ def _encode(
     sources: Sequence[Path], folder: Path, settings: Settings, given: Vocabulary | None, console: Console
 ) -> None:
     """Make the token file, unless it is there."""
-    lines = bool(settings.lines)
-    end = lines and settings.recipe == "left_to_right"
-    units, size = settings.units or "characters", settings.vocabulary_size
-    vocabulary = given
-    if vocabulary is None:
-        vocabulary = find_vocabulary(sources, units, size, lines=lines, end=end, console=console)
+    vocabulary = find_vocabulary(sources, settings, console) if given is None else given
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / TOKENS
+    target, lines = folder / TOKENS, bool(settings.lines)
     if not is_encoded(sources, target, vocabulary, lines=lines):
         reports = encode_corpus(sources, target, vocabulary, lines=lines)
         for _ in metered(((one.tokens, one.progress) for one in reports), "encoding", console=console):
@@ -350,15 +332,15 @@ def _run(
     sources: Sequence[Path], folder: Path, settings: Settings, device: Literal["cpu", "cuda"], *, is_new: bool
 ) -> TextRun:
     """The run with everything that belongs to it; settings that are missing in a new one are chosen."""
-    tokens = open_tokens(folder / TOKENS)
-    corpus = open_corpus(sources, tokens, settings.valid_share or 0.0)
+    corpus = open_corpus(sources, open_tokens(folder / TOKENS), settings.valid_share or 0.0)
     if not is_new:
-        _require_same_corpus(folder, corpus, Chosen.of(settings))
-        return TextRun(corpus, tokens.vocabulary, Chosen.of(settings), device)
+        run = TextRun(corpus, Chosen.of(settings), device)
+        _require_same_corpus(folder, corpus, run.settings)
+        return run
     made = chosen(settings, corpus, cuda=device == "cuda", processes=processes())
     corpus.rows(made.length)
     corpus.validation(made.length, 1)  # both refuse what is too short, before anything is said of a run
-    run = TextRun(corpus, tokens.vocabulary, made, device)
+    run = TextRun(corpus, made, device)
     return run if device == "cuda" else replace(run, settings=replace(made, threads=run.fastest_threads()))
 
 

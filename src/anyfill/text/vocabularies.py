@@ -123,7 +123,8 @@ class Words(Vocabulary):
 
     def split(self, text: str) -> list[str]:
         """The words of a text."""
-        return split_words(text, lower=self.lower, punctuation=self.punctuation)
+        text = text.lower() if self.lower else text
+        return _MARKS.findall(text) if self.punctuation else text.split()
 
     def encode(self, text: str) -> Tensor:
         """int64 (L,): the code of each word."""
@@ -144,21 +145,15 @@ class Words(Vocabulary):
         return {"kind": "words", "words": list(self.words), "lower": self.lower, "punctuation": self.punctuation}
 
 
-def split_words(text: str, *, lower: bool = False, punctuation: bool = False) -> list[str]:
-    """The words of a text; see the top of this file."""
-    text = text.lower() if lower else text
-    return _MARKS.findall(text) if punctuation else text.split()
-
-
 def common_words(texts: Iterable[str], size: int, *, lower: bool = False, punctuation: bool = False) -> Words:
     """The vocabulary of at most ``size`` codes for these texts (parts of one text: a word may go over the cut).
 
     Of equally common words those that were seen first are kept.
     """
     require_count("size", size, minimum=2)
-    counts: Counter[str] = Counter()
+    counts, reader = Counter[str](), Words((), lower, punctuation)
     for text in _in_whole_words(texts):
-        counts.update(split_words(text, lower=lower, punctuation=punctuation))
+        counts.update(reader.split(text))
         rarest = 1
         while len(counts) > MAX_COUNTED:
             counts = Counter({word: count for word, count in counts.items() if count > rarest})
