@@ -107,9 +107,8 @@ class Score:
         found: list[str] = []
         vocabulary, totals = self.scorer.text.vocabulary, self.totals
         if is_folded(vocabulary):
-            found.append(
-                "the text is scored as this model sees it, folded to a-z and space: bits are per such character"
-            )
+            seen = "the text is scored as this model sees it, folded to a-z and space"
+            found.append(f"{seen}: bits are per such character")
         if totals.unknown:
             what = vocabulary.units
             found.append(f"{totals.unknown:,} of {totals.tokens:,} {what} unknown to the model, scored as one symbol")
@@ -125,6 +124,7 @@ class Score:
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON."""
         totals, scorer, text = self.totals, self.scorer, self.scorer.text
+        per_word = self.bits / totals.words if totals.words else math.inf
         found: dict[str, Any] = {
             "file": self.name,
             "model": text.name,
@@ -132,7 +132,7 @@ class Score:
             "bits": self.bits,
             "bits_per_character": self.bits_per_character,
             "bits_per_token": self.bits / max(totals.tokens, 1),
-            "perplexity_per_word": _perplexity(self.bits, totals.words),
+            "perplexity_per_word": 2.0**per_word if per_word < 1000 else math.inf,
             "characters": totals.characters,
             "words": totals.words,
             "tokens": totals.tokens,
@@ -147,18 +147,16 @@ class Score:
             "passes": totals.passes,
         }
         if scorer.order == "shuffled":
-            stderr, estimate = _errors(totals, scorer.orders)
+            # one order tells nothing of its error
+            variances = (totals.variance, totals.estimate_variance)
+            stderr, error = (math.sqrt(one) / math.log(2) if scorer.orders > 1 else math.inf for one in variances)
+            bits = -totals.estimate / math.log(2)
+            estimate = {"bits": bits, "bits_per_character": bits / max(totals.characters, 1), "stderr": error}
             found |= {"orders": scorer.orders, "seed": scorer.seed, "stderr": stderr}
-            found["estimate"] = {
-                "kind": "estimate",
-                "bits": -totals.estimate / math.log(2),
-                "bits_per_character": -totals.estimate / math.log(2) / max(totals.characters, 1),
-                "stderr": estimate,
-            }
+            found["estimate"] = {"kind": "estimate"} | estimate
         surprises = [
-            {"offset": one.token.offset, "token": one.token.text, "bits": one.token.bits}
-            | {"before": one.before, "behind": one.behind}
-            for one in self.surprises
+            {"offset": token.offset, "token": token.text, "bits": token.bits, "before": before, "behind": behind}
+            for token, before, behind in self.surprises
         ]
         return found | {"remarks": self.remarks, "most_surprising": surprises}
 
@@ -173,22 +171,17 @@ class Score:
             per_word = self.bits / totals.words
             words = f"{per_word:.2f} bits per word ({counted(totals.words, 'word')}): a perplexity of "
             words += f"{found['perplexity_per_word']:,.0f}" if per_word < 30 else f"2^{per_word:.0f}"
-        lines = [self.name, f"  {found['bits_per_character']:.3f} bits per character, {self._kind()}"]
+        kind, characters = found["kind"], max(totals.characters, 1)
+        if kind == "bound":
+            mean = f"mean over {counted(self.scorer.orders, 'order')}: at least the model's, on average"
+            kind = f"a bound ({mean}){_error(found['stderr'] / characters)}"
+        lines = [self.name, f"  {self.bits_per_character:.3f} bits per character, {kind}"]
         if "estimate" in found:
-            error = _error(found["estimate"]["stderr"] / totals.characters)
-            estimate = found["estimate"]["bits_per_character"]
+            estimate, error = found["estimate"]["bits_per_character"], _error(found["estimate"]["stderr"] / characters)
             lines.append(f"  {estimate:.3f} bits per character, an estimate (log of the mean probability){error}")
         lines += [f"  {self.bits:,.1f} bits for {counted(totals.characters, 'character')}"]
         lines += [f"  {tokens}{words}"] if tokens or words else []
         return [*lines, *(f"  {line}" for line in self._protocol())]
-
-    def _kind(self) -> str:
-        kind, orders = self.scorer.kind, self.scorer.orders
-        if kind != "bound":
-            return kind
-        stderr, _ = _errors(self.totals, orders)
-        error = _error(stderr / max(self.totals.characters, 1))
-        return f"a bound (mean over {counted(orders, 'order')}: at least the model's, on average){error}"
 
     def _protocol(self) -> list[str]:
         totals, length = self.totals, self.scorer.text.length
@@ -235,17 +228,6 @@ def score_text(
                 for sink in sinks:
                     sink(token)
     return Score(source.name, scorer, totals, gathered.surprises(), gathered.short())
-
-
-def _perplexity(bits: float, words: int) -> float:
-    return 2.0 ** (bits / words) if words and bits / words < 1000 else math.inf
-
-
-def _errors(totals: Totals, orders: int) -> tuple[float, float]:
-    """Standard errors, in bits, of the bound and of the estimate; infinite where one order tells nothing."""
-    if orders < 2:
-        return math.inf, math.inf
-    return math.sqrt(totals.variance) / math.log(2), math.sqrt(totals.estimate_variance) / math.log(2)
 
 
 def _error(stderr: float) -> str:
@@ -324,10 +306,10 @@ def print_scored(scored: Score, console: Console | None = None) -> None:
         console.print(f"\n  most surprising {'characters' if what == 'bytes' else what}:")
         width = max(len(f"{one.token.offset:,}") for one in scored.surprises)
         console.print(f"    bits  {'offset':>{max(width, 6)}}  in its text")
-        for one in scored.surprises:
-            line = Text(f"  {one.token.bits:>6.1f}  {one.token.offset:>{max(width, 6)},}  ")
-            line.append(f"{visible(one.before):>28}", "dim")
-            line.append(f"[{visible(one.token.text)}]", "bold").append(visible(one.behind), "dim")
+        for token, before, behind in scored.surprises:
+            line = Text(f"  {token.bits:>6.1f}  {token.offset:>{max(width, 6)},}  ")
+            line.append(f"{visible(before):>28}", "dim")
+            line.append(f"[{visible(token.text)}]", "bold").append(visible(behind), "dim")
             console.print(line)
 
 

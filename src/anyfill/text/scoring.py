@@ -259,8 +259,7 @@ class Scorer:
             totals.estimate_variance += float((relative.var(0) / draws).sum())
 
 
-@dataclass(frozen=True, slots=True)
-class Surprise:
+class Surprise(NamedTuple):
     """A surprising token and the text around it."""
 
     token: Token
