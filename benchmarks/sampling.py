@@ -85,7 +85,7 @@ def speculation(arguments: argparse.Namespace, device: torch.device) -> dict[str
     torch.manual_seed(arguments.seed)
     model = Model(OnePassTransformer(Discrete(17), (8, 8), 17, width=96, depth=3, heads=3), Categorical(17)).to(device)
     options = FitOptions(steps=10**6, seconds=arguments.seconds, batch_size=128, optimizer="muon", learning_rate=3e-3)
-    fit(model, Rows(pixels, torch.ones_like(pixels, dtype=torch.bool)), recipes.one_pass(64), options)
+    fit(model, Rows(pixels, torch.ones_like(pixels, dtype=torch.bool)), recipes.one_pass.objective(64), options)
     rows = 256
     x, question = torch.zeros(rows, 64, dtype=torch.int64, device=device), everything(rows, 64, device)
     result: dict[str, object] = {"variables": 64, "rows": rows}

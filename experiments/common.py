@@ -110,7 +110,7 @@ def trained(name: str, split: Split, *, seed: int, steps: int | None = None) -> 
             raise RuntimeError("no model came out")
         return model
     model, objective = _untrained(method, split, floor, seed)
-    options = recipes.sfarm_options(len(rows), seed=seed)
+    options = recipes.sfarm.options(len(rows), seed=seed)
     options = options if steps is None else replace(options, steps=steps)
     if method == "sfarm":
         fit(model, rows, objective, replace(options, device="cpu"))
@@ -128,18 +128,18 @@ def _untrained(method: str, split: Split, floor: float, seed: int) -> tuple[Mode
     count = split.train.shape[1]
     match method:
         case "sfarm" | "sfarm-stop" | "mac":
-            model = recipes.sfarm_mlp((0,) * count, likelihood=Gaussian(floor), seed=seed)
-            return model, recipes.mac_inpainting(count) if method == "mac" else recipes.sfarm(count)
+            model = recipes.sfarm.model((0,) * count, likelihood=Gaussian(floor), seed=seed)
+            return model, recipes.mac.objective_inpainting(count) if method == "mac" else recipes.sfarm.objective(count)
         case "vae":
-            return recipes.vae_model(Real(), count, Gaussian(floor), seed=seed), recipes.vae(count)
+            return recipes.vae.model(Real(), count, Gaussian(floor), seed=seed), recipes.vae.objective(count)
         case "miwae":
-            model = recipes.miwae_model(Real(), count, Gaussian(floor), width=32, draws=256, seed=seed)
-            return model, recipes.miwae(count, hidden=0.99)
+            model = recipes.miwae.model(Real(), count, Gaussian(floor), width=32, draws=256, seed=seed)
+            return model, recipes.miwae.objective(count, hidden=0.99)
         case "ace":
-            model = recipes.ace_model(
+            model = recipes.ace.model(
                 (0,) * count, width=128, depth=2, latent=16, units=32, blocks=2, dropout=0.1, min_scale=floor, seed=seed
             )
-            return model, recipes.ace(count, samples=10)
+            return model, recipes.ace.objective(count, samples=10)
         case "one-pass":
             likelihood = spiked(split.anchors, floor)
             with torch.random.fork_rng(devices=[]):
@@ -154,7 +154,7 @@ def _untrained(method: str, split: Split, floor: float, seed: int) -> tuple[Mode
                     positions="learned",
                     dropout=0.1,
                 )
-            return Model(network, likelihood), recipes.one_pass(count)
+            return Model(network, likelihood), recipes.one_pass.objective(count)
         case _:
             raise ValueError(f"method: {method!r} is not known")
 

@@ -56,21 +56,21 @@ SENTENCES: dict[str, tuple[Callable[[], object], str]] = {
         "level: expected a number between 0 and 1, got 90",
     ),
     "no rows": (
-        lambda: fit(numbers(), Rows(torch.zeros(0, N), torch.zeros(0, N).bool()), recipes.one_pass(N)),
+        lambda: fit(numbers(), Rows(torch.zeros(0, N), torch.zeros(0, N).bool()), recipes.one_pass.objective(N)),
         "rows: expected at least one row, got none",
     ),
     "wrong rows": (
-        lambda: fit(numbers(), Rows.from_values(torch.zeros(4, N + 1)), recipes.one_pass(N)),
+        lambda: fit(numbers(), Rows.from_values(torch.zeros(4, N + 1)), recipes.one_pass.objective(N)),
         "variables of rows: expected 3, as the model has, got 4",
     ),
     "infinite rows": (lambda: Rows.from_values(x(0.0, INF, 0.0)), "expected a finite number or NaN"),
-    "a bare tensor": (lambda: fit(numbers(), torch.zeros(4, N), recipes.one_pass(N)), "rows: expected Rows"),  # type: ignore[arg-type]
+    "a bare tensor": (lambda: fit(numbers(), torch.zeros(4, N), recipes.one_pass.objective(N)), "rows: expected Rows"),  # type: ignore[arg-type]
     "codes out of range": (
-        lambda: fit(codes(), Rows.from_values(torch.tensor([[0, 1, 2]])), recipes.one_pass(N)),
+        lambda: fit(codes(), Rows.from_values(torch.tensor([[0, 1, 2]])), recipes.one_pass.objective(N)),
         "value of rows at row 0, variable 2: expected a code from 0 to 1, got 2",
     ),
     "masked loss, one-pass network": (
-        lambda: fit(numbers(), Rows.from_values(torch.zeros(4, N)), recipes.ardm(N)),
+        lambda: fit(numbers(), Rows.from_values(torch.zeros(4, N)), recipes.ardm.objective(N)),
         "objective: expected one for one-pass networks",
     ),
     "outputs": (
@@ -84,7 +84,7 @@ SENTENCES: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "unknown reading": (
         lambda: log_prob(codes(), x(0, 1, 0), Question(NOTHING, ALL), factorization="backwards"),
-        "reading: expected 'difference' or .*, got 'backwards'",
+        "factorization: expected 'difference' or .*, got 'backwards'",
     ),
     "no such variable": (
         lambda: Question.of(N, given=[3]),
@@ -113,7 +113,7 @@ def test_all_missing_rows_are_answered_from_nothing_and_trained_on_in_peace() ->
     assert bool(((drawn == 0) | (drawn == 1)).all())
     net = numbers()
     rows = Rows.from_values(torch.tensor([[NAN] * N, [0.3, NAN, 1.0]]))
-    assert fit(net, rows, recipes.one_pass(N), FitOptions(steps=3, batch_size=4)).steps == 3
+    assert fit(net, rows, recipes.one_pass.objective(N), FitOptions(steps=3, batch_size=4)).steps == 3
     assert all(bool(parameter.isfinite().all()) for parameter in net.parameters())
 
 
@@ -159,7 +159,7 @@ def test_one_variable_is_enough() -> None:
     torch.manual_seed(0)
     model = Model(OnePassTransformer(Discrete(3), (1,), 3, 8, 1, 2), Categorical(3))
     rows = Rows.from_values(torch.tensor([[0], [1], [1], [2]]))
-    fit(model, rows, recipes.one_pass(1), FitOptions(steps=2, batch_size=4))
+    fit(model, rows, recipes.one_pass.objective(1), FitOptions(steps=2, batch_size=4))
     assert model.given(torch.tensor([NAN])).sample(5, seed=0).shape == (5, 1, 1)
     whole = torch.tensor([[True]])
     total = sum(log_prob(model, torch.tensor([[k]]), Question(~whole, whole)).value.exp().item() for k in range(3))

@@ -260,7 +260,7 @@ def test_summaries_need_direct_conditionals(joint, factorization):
 def test_a_model_of_marginals_says_so_when_sampled_and_scores_by_difference(joint):
     model = Model(joint, Categorical(3), factorizations=[Factorization.DIFFERENCE])
     answer = model.given(torch.tensor([NAN, NAN, 1.0, NAN]))
-    with pytest.raises(ValueError, match="mac_inpainting"):
+    with pytest.raises(ValueError, match="objective_inpainting"):
         answer.sample()
     assert answer.sample(allow_untrained=True).shape == (1, 1, 4)
     p = joint.probabilities[:, :, 1]

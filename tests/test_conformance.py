@@ -121,7 +121,6 @@ SINKS = [training.JsonLines, training.TensorBoard]  # classes: making one needs 
 CONTRACTS: list[tuple[list[Any], type]] = [
     (ORDERS, questions.Order),
     (FAMILIES, questions.Questions),
-    (FAMILIES, questions.Enumerable),
     (LIKELIHOODS, Likelihood),
     (MARGINALS, Marginals),
     ([part for part in MARGINALS if hasattr(part, "log_probs")], DiscreteMarginals),
@@ -149,6 +148,7 @@ PLAIN = {
         "Question",
         "Factorization",
         "Weighted",
+        "QuestionLoss",
         "Discrete",
         "Real",
         "Mixed",

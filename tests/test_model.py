@@ -110,9 +110,9 @@ def test_the_size_of_a_pass_is_a_whole_number(rows_per_pass) -> None:
 
 
 def test_an_objective_follows_the_order_of_its_questions() -> None:
-    assert MaskedLoss(MacEdges(N, Decreasing())).order == Decreasing()
-    assert recipes.mac_inpainting(N, Decreasing()).order == Decreasing()
-    assert recipes.ardm(N).order is None
+    assert MaskedLoss(MacEdges(N, Decreasing())).follows == Decreasing()
+    assert recipes.mac.objective_inpainting(N, Decreasing()).follows == Decreasing()
+    assert recipes.ardm.objective(N).follows is None
 
 
 def test_a_chain_claims_only_what_it_practises() -> None:
@@ -134,6 +134,6 @@ def test_a_chain_in_random_orders_is_scored_over_orders(generator) -> None:
 
 def test_information_is_never_read_off_differences_that_do_not_fit() -> None:
     net = randomised(OnePassTransformer(Discrete(2), (N,), 2, 8, 1, 2))
-    model = Model(net, Categorical(2), factorizations=recipes.one_pass_filler(N).factorizations)  # type: ignore[arg-type]
+    model = Model(net, Categorical(2), factorizations=recipes.one_pass.objective_filler(N).factorizations)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="information about the target"):
         model.given(torch.full((N,), torch.nan)).information(target=2, seed=0)

@@ -55,7 +55,7 @@ from anyfill.model import Model
 from anyfill.networks import Discrete, ResidualMLP
 from anyfill.networks.states import all_codes
 from anyfill.objectives import MaskedLoss
-from anyfill.objectives.weights import Mean
+from anyfill.objectives.objective import Mean
 from anyfill.questions import KSubset, Question
 from anyfill.questions.question import at_once
 from anyfill.rows import Rows

@@ -154,8 +154,8 @@ def run(name: str, method: str, data: Data, arguments: argparse.Namespace) -> di
     device = torch.device(arguments.device)
     count = data.train.shape[1]
     sizes = {"width": WIDTH[name] if arguments.width is None else arguments.width, "depth": 4}
-    model = recipes.ace_model((0,) * count, **sizes, dropout=0.2, min_scale=arguments.floor, seed=arguments.seed)
-    recipe = recipes.ace if method == "ace" else recipes.ace_mac
+    model = recipes.ace.model((0,) * count, **sizes, dropout=0.2, min_scale=arguments.floor, seed=arguments.seed)
+    recipe = recipes.ace.objective if method == "ace" else recipes.ace.objective_mac
     objective = recipe(count, samples=20, regularisation=REGULARISATION[name])
     batch = min(BATCH[name], arguments.batch or BATCH[name])
     options = FitOptions(
@@ -176,7 +176,7 @@ def run(name: str, method: str, data: Data, arguments: argparse.Namespace) -> di
     torch.set_float32_matmul_precision("high")
     train = Rows.from_values(data.train.to(device))
     if device.type == "cuda":  # kernels are chosen on a throw-away model, so that the clock measures training alone
-        spare = recipes.ace_model((0,) * count, **sizes, dropout=0.2, min_scale=arguments.floor)
+        spare = recipes.ace.model((0,) * count, **sizes, dropout=0.2, min_scale=arguments.floor)
         fit(spare.to(device), train, objective, replace(options, steps=3, seconds=None))
         torch.cuda.reset_peak_memory_stats(device)
     log = RESULTS / "mac" / "logs" / "tables" / f"{Path(arguments.name).name}-{name}-{method}.jsonl"

@@ -48,10 +48,10 @@ from benchmarks.common import RESULTS, write_result
 from experiments.mac.text8_common import HELD_OUT, LENGTH, options_of
 
 METHODS = {
-    "one-pass": (recipes.one_pass_filler, OnePassTransformer),
-    "MAC, all the rest": (recipes.mac_rest, Transformer),
-    "MAC, next variable": (recipes.mac_next, Transformer),
-    "ARDM": (recipes.ardm, Transformer),
+    "one-pass": (recipes.one_pass.objective_filler, OnePassTransformer),
+    "MAC, all the rest": (recipes.mac.objective_rest, Transformer),
+    "MAC, next variable": (recipes.mac.objective, Transformer),
+    "ARDM": (recipes.ardm.objective, Transformer),
 }
 # Earlier measurement of the same comparison, 100 s each on one H200 (design notes): joint, marginal, conditional.
 BEFORE = {

@@ -30,7 +30,7 @@ from anyfill.music.chorale import REST, VOICES, Chorale, pitches_of
 from anyfill.music.piano_roll import Panel, draw_piano_roll
 from anyfill.music.recipe import resized
 from anyfill.questions import Question
-from anyfill.recipes.sunmask import sunmask_variant
+from anyfill.recipes import sunmask
 from anyfill.samplers import sample
 from anyfill.training import load_model
 from benchmarks.common import write_result
@@ -95,7 +95,7 @@ def main() -> None:
     judge = resized(music_model.load_network().eval(), STEPS)
     piece = tune()
     codes = piece.codes()
-    policy, draw = sunmask_variant(arguments.variant, rounds=arguments.rounds)
+    policy, draw = sunmask.sampler(arguments.variant, voices=4, rounds=arguments.rounds)
     found: dict[str, Any] = {}
     panels: list[Panel] = []
     for setting, title in SETTINGS.items():

@@ -33,25 +33,12 @@ import numpy as np
 import torch
 
 from anyfill.model import Model
-from anyfill.music.chorale import VOICES, pitches_of
+from anyfill.music.chorale import CODES, VOICES, pitches_of
 from anyfill.music.files import read_jsb
 from anyfill.music.training import Crops
 from anyfill.objectives.masked import MaskedLoss
 from anyfill.questions import Question
-from anyfill.recipes.sunmask import (
-    SUNDAE_VARIANTS,
-    SUNMASK_VARIANTS,
-    coconet,
-    coconet_model,
-    coconet_sampler,
-    sundae,
-    sundae_model,
-    sundae_variant,
-    sunmask,
-    sunmask_transformer_model,
-    sunmask_unet_model,
-    sunmask_variant,
-)
+from anyfill.recipes import coconet, sundae, sunmask
 from anyfill.rows import Rows
 from anyfill.samplers import Draw, Policy, sample
 from anyfill.samplers.annealed import Anneal
@@ -68,30 +55,30 @@ def made(name: str, crop: int, *, width: int | None, depth: int | None, dropout:
     asked = {"width": width, "repeats" if name == "smc" else "depth": depth, "dropout": dropout}
     options: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
     if name == "smc":
-        return sunmask_unet_model(crop, seed=seed, **options)
+        return sunmask.model(CODES, (crop, len(VOICES)), seed=seed, **options)
     if name == "smt":
-        return sunmask_transformer_model(crop, seed=seed, **options)
+        return sunmask.transformer_model(CODES, (crop, len(VOICES)), seed=seed, **options)
     options.pop("depth" if name == "sd" else "dropout", None)
-    return sundae_model(crop, seed=seed, **options) if name == "sd" else coconet_model(crop, seed=seed, **options)
+    return (sundae if name == "sd" else coconet).model(CODES, (crop, len(VOICES)), seed=seed, **options)
 
 
 def objective_of(name: str, variables: int, *, redraw_given: bool) -> MaskedLoss:
     """What it is trained by."""
     if name == "coconet":
-        return coconet(variables)
-    return sundae(variables) if name == "sd" else sunmask(variables, redraw_given=redraw_given)
+        return coconet.objective(variables)
+    return sundae.objective(variables) if name == "sd" else sunmask.objective(variables, redraw_given=redraw_given)
 
 
 def samplers_of(name: str, rounds: int) -> dict[str, tuple[Policy, Draw]]:
     """Every variant, by name."""
     if name == "coconet":
-        own, draw = coconet_sampler(rounds)
+        own, draw = coconet.sampler(rounds)
         return {"own": (own, draw), "sunmask": (replace(own, schedule=Anneal()), draw)}
     if name == "sd":
-        return {letters or "plain": sundae_variant(letters, rounds=rounds) for letters in SUNDAE_VARIANTS}
+        return {letters or "plain": sundae.sampler(letters, rounds=rounds) for letters in sundae.VARIANTS}
     found: dict[str, tuple[Policy, Draw]] = {}
-    for letters in SUNMASK_VARIANTS:
-        policy, draw = sunmask_variant(letters, rounds=rounds)
+    for letters in sunmask.VARIANTS:
+        policy, draw = sunmask.sampler(letters, voices=len(VOICES), rounds=rounds)
         found[letters or "plain"] = policy, draw
         found[f"{letters or 'plain'}-keep"] = replace(policy, keep_trusted=True), draw
     return found

@@ -137,15 +137,15 @@ class Conditional:
             values: (N,), (B, N) or (n, B, N), read where asked. Without ``asked``, a value where one is given must be
                 the same.
             asked: bool (N,) or (B, N); by default everything unknown that has a value (not NaN, and not -1 for codes).
-            reading, orders, estimator, rows_per_pass: as for ``anyfill.evaluation.log_prob``.
+            factorization, orders, estimator, rows_per_pass: as for ``anyfill.evaluation.log_prob``.
             seed, generator: for shuffled orders.
         """
         rows, times = self._rows_of(values)
         given, wanted = self.known.repeat(times, 1), self._asked(asked).repeat(times, 1)
-        told = self.x.repeat(times, 1)
+        given_x = self.x.repeat(times, 1)
         if asked is None:
             named = ~rows.isnan() if self.x.is_floating_point() else ~rows.isnan() & (rows != -1)
-            refuse_cells(given & named & (rows.to(told.dtype) != told), rows, "the value that is given, or none")
+            refuse_cells(given & named & (rows.to(given_x.dtype) != given_x), rows, "the value that is given, or none")
             wanted &= named
         refuse_cells(wanted & ~rows.isfinite(), rows, "a finite number where asked")
         rows = torch.where(wanted, rows, torch.zeros_like(rows))
@@ -154,7 +154,7 @@ class Conditional:
         rows = rows.to(self.x.dtype)
         answer = log_prob(
             self.model,
-            torch.where(given, told, rows),
+            torch.where(given, given_x, rows),
             Question(given, wanted),
             factorization=factorization,
             orders=orders,

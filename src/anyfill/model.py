@@ -4,8 +4,8 @@
     marginals(x, known)   p(x_j | known) for every j, one pass
     chain(x, rank)        p(x_j | all that rank before j) for every j, one pass (one-pass networks only)
 
-A model also carries the decomposition protocol w it was trained under (``order``) and the readings of
-log p(asked | given) it was trained for (``factorizations``); evaluation uses no other silently.
+A model also carries the decomposition protocol w it was trained under (``order``) and the
+factorizations of log p(asked | given) it was trained for; evaluation uses no other silently.
 """
 
 from collections.abc import Generator, Iterable
@@ -36,7 +36,7 @@ class Model(nn.Module):
         likelihood: how those parameters are read as distributions.
         corruption: what stands in unknown places and what of it the network is shown.
         order: the protocol w in which asked variables are answered.
-        readings: what the network was trained for (``fit`` fills this in from the objective).
+        factorizations: what the network was trained for (``fit`` fills this in from the objective).
     """
 
     def __init__(
@@ -69,17 +69,17 @@ class Model(nn.Module):
     @property
     def factorizations(self) -> frozenset[Factorization]:
         """What the network was trained for. To one that reads a given value and an answered one differently, marginals
-        are no licence to continue from given values: set to DIFFERENCE, it is MARGINAL."""
+        do not support going on from given values: set to DIFFERENCE, it is MARGINAL."""
         return self._factorizations
 
     @factorizations.setter
     def factorizations(self, factorizations: Iterable[Factorization]) -> None:
         roles_matter = self.capabilities.roles_matter
-        told = {
+        supported = {
             Factorization.MARGINAL if one is Factorization.DIFFERENCE and roles_matter else one
             for one in factorizations
         }
-        self._factorizations = frozenset(told)
+        self._factorizations = frozenset(supported)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -154,8 +154,8 @@ class Model(nn.Module):
             params = self.one_pass.chain(x, self.known_rank(known) if rank is None else rank, context)
         elif cells is not None and context is None and isinstance(self.network, AnswersCells):
             # It looks at nothing that would have to be blanked.
-            shown, told = self.corruption.show(x, known) if self.corruption.shows_unknown else (x, known)
-            return self.network.at(shown, told, *cells)
+            shown, trusted = self.corruption.show(x, known) if self.corruption.shows_unknown else (x, known)
+            return self.network.at(shown, trusted, *cells)
         else:
             params = self.network(*self.corruption.show(x, known), context)
         return params if cells is None else params[cells]
@@ -218,6 +218,14 @@ class Model(nn.Module):
     def check_rows(self, x: Tensor) -> None:
         """ValueError unless x is (B, N) for this model's N."""
         require_shape("x", x, (None, self.variables))
+
+
+@contextmanager
+def seeded(seed: int) -> Generator[None]:
+    """Inside: first weights follow from the seed; afterwards torch's global state is as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield
 
 
 def _check_kind(network: Network, likelihood: Likelihood) -> None:

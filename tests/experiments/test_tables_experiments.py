@@ -15,7 +15,7 @@ from anyfill.model import Model
 from anyfill.networks.embed import Real
 from anyfill.networks.latent import LatentVariable
 from anyfill.questions import Factorization
-from anyfill.recipes import miwae_model
+from anyfill.recipes import miwae
 from anyfill.rows import Rows
 from anyfill.tables.calibrated import Calibrated
 from anyfill.tables.choosers import Informed
@@ -73,7 +73,7 @@ def test_nll_of_a_joint_gaussian_is_that_of_its_conditional() -> None:
 
 def linear_latent_model() -> tuple[Model, np.ndarray, np.ndarray]:
     """A model with a linear decoder, of which p(x) is known: its mean and covariance come with it."""
-    model = miwae_model(Real(), 3, Gaussian(0.1), latent=1, depth=0, draws=8, seed=0)
+    model = miwae.model(Real(), 3, Gaussian(0.1), latent=1, depth=0, draws=8, seed=0)
     network = model.network
     assert isinstance(network, LatentVariable)
     weight = torch.tensor([0.8, -0.5, 0.3])

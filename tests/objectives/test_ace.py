@@ -9,14 +9,14 @@ from anyfill.model import Model
 from anyfill.networks import OnePassTransformer, Real
 from anyfill.objectives import MaskedLoss, Mean, Objective, SampledNormaliser
 from anyfill.questions import UniformCardinality
-from anyfill.recipes import ace_model
+from anyfill.recipes import ace
 from anyfill.rows import Rows
 
 N = 3
 
 
 def make(sizes: tuple[int, ...] = (0, 0, 0)) -> Model:
-    model = ace_model(sizes, width=8, depth=1, components=2, latent=4, units=8, blocks=1)
+    model = ace.model(sizes, width=8, depth=1, components=2, latent=4, units=8, blocks=1)
     torch.manual_seed(2)
     for parameter in model.parameters():
         torch.nn.init.normal_(parameter, std=0.4)

@@ -104,7 +104,7 @@ def test_it_is_an_objective_that_trains_encoder_and_decoder(draws: int, generato
     objective = EvidenceBound(N, draws)
     assert isinstance(objective, Objective)
     assert objective.factorizations == {Factorization.ANY_ORDER}
-    assert objective.order is None
+    assert objective.follows is None
     torch.manual_seed(0)
     model = Model(LatentVariable(Real(), N, Gaussian(), 2, 4, 16, 1), Pooled(Gaussian(), 4, weighted=True))
     x = torch.randn(200, 1, generator=generator) * torch.tensor([1.0, -1.0, 0.5])

@@ -46,12 +46,12 @@ def entropy(model: Model, rows: Rows) -> float:
 
 
 RECIPES = {
-    "one_pass": recipes.one_pass,
-    "one_pass_filler": recipes.one_pass_filler,
-    "ardm": recipes.ardm,
-    "mac_next": recipes.mac_next,
-    "mac_rest": recipes.mac_rest,
-    "mac_inpainting": recipes.mac_inpainting,
+    "one_pass": recipes.one_pass.objective,
+    "one_pass_filler": recipes.one_pass.objective_filler,
+    "ardm": recipes.ardm.objective,
+    "mac_next": recipes.mac.objective,
+    "mac_rest": recipes.mac.objective_rest,
+    "mac_inpainting": recipes.mac.objective_inpainting,
 }
 
 
@@ -77,7 +77,7 @@ def test_the_chain_loss_of_the_oracle_is_its_exact_negative_log_probability_in_e
 
 def test_ardm_is_an_unbiased_estimate_of_the_chain(oracle) -> None:
     # Expectation over questions by enumeration, over data by the joint itself: the entropy, exactly.
-    rows, objective, total = all_rows(), recipes.ardm(N), 0.0
+    rows, objective, total = all_rows(), recipes.ardm.objective(N), 0.0
     weight = oracle.network.log_prob(rows.x, torch.ones_like(rows.present)).exp()
     for question in enumerate_questions(UniformCardinality(N)):
         rank = torch.full((K**N, N), NEVER)
@@ -89,9 +89,9 @@ def test_ardm_is_an_unbiased_estimate_of_the_chain(oracle) -> None:
 
 def test_mac_next_asks_one_variable_and_mac_rest_averages_over_the_unknown(oracle, generator) -> None:
     rows = all_rows()
-    rank = recipes.mac_next(N).sample_rank(200, generator=generator)
+    rank = recipes.mac.objective(N).sample_rank(200, generator=generator)
     assert bool(((rank == 0).sum(1) == 1).all())
-    rest = recipes.mac_rest(N)
+    rest = recipes.mac.objective_rest(N)
     rank = rest.sample_rank(len(rows), generator=generator)
     terms = -oracle.marginals(rows.x, rank < 0).log_prob(rows.x)
     expected = torch.stack([terms[row][rank[row] == 0].mean() for row in range(len(rows))])
@@ -168,12 +168,12 @@ def test_unrolling_what_is_never_shown_is_refused(generator) -> None:
 
 
 def test_objectives_license_the_readings_they_train() -> None:
-    assert recipes.mac_next(N).factorizations == {Factorization.DIFFERENCE}
-    assert recipes.mac_rest(N).factorizations == {Factorization.DIFFERENCE}
-    assert recipes.mac_inpainting(N).factorizations == {Factorization.DIFFERENCE, Factorization.INPAINTING}
-    assert recipes.ardm(N).factorizations == {Factorization.ANY_ORDER}
-    assert recipes.one_pass_filler(N).factorizations == {Factorization.DIFFERENCE, Factorization.INPAINTING}
-    assert recipes.one_pass(N).factorizations == {
+    assert recipes.mac.objective(N).factorizations == {Factorization.DIFFERENCE}
+    assert recipes.mac.objective_rest(N).factorizations == {Factorization.DIFFERENCE}
+    assert recipes.mac.objective_inpainting(N).factorizations == {Factorization.DIFFERENCE, Factorization.INPAINTING}
+    assert recipes.ardm.objective(N).factorizations == {Factorization.ANY_ORDER}
+    assert recipes.one_pass.objective_filler(N).factorizations == {Factorization.DIFFERENCE, Factorization.INPAINTING}
+    assert recipes.one_pass.objective(N).factorizations == {
         Factorization.DIFFERENCE,
         Factorization.INPAINTING,
         Factorization.DIRECT,
@@ -189,4 +189,4 @@ def test_the_joint_share_of_rows_reads_from_first_to_last(generator) -> None:
     # 1/4 on purpose, and by chance when given is a prefix in sorted order: sum over sizes 0..7 of 1 / (8 C(8, k)).
     chance = sum(1 / (8 * math.comb(8, k)) for k in range(8))
     assert share == pytest.approx(0.25 + 0.75 * chance, abs=4 * math.sqrt(0.25 / 20_000))
-    assert OnePassLoss(UniformCardinality(8)).order == Increasing()
+    assert OnePassLoss(UniformCardinality(8)).follows == Increasing()

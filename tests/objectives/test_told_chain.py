@@ -164,15 +164,19 @@ def test_reading_both_ways_is_not_trained_without_rows_that_are_told(shares, gen
 
 
 def test_a_share_of_told_rows_leaves_the_readings_and_all_of_them_leaves_no_marginals() -> None:
-    for make in (recipes.one_pass, recipes.one_pass_filler, one_pass_spans):
+    for make in (recipes.one_pass.objective, recipes.one_pass.objective_filler, one_pass_spans):
         assert make(N, conditioned_share=0.5).factorizations == make(N).factorizations
         assert make(N, conditioned_share=0.5).conditioned_share == 0.5
-    assert recipes.one_pass_filler(N, conditioned_share=1.0).factorizations == {Factorization.INPAINTING}
-    assert recipes.one_pass(N, Shuffled(), conditioned_share=1.0).factorizations == {Factorization.ANY_ORDER}
+    assert recipes.one_pass.objective_filler(N, conditioned_share=1.0).factorizations == {Factorization.INPAINTING}
+    assert recipes.one_pass.objective(N, Shuffled(), conditioned_share=1.0).factorizations == {Factorization.ANY_ORDER}
 
 
 def test_a_model_that_reads_both_ways_is_trained_saved_and_loaded(tmp_path, generator) -> None:
-    model, objective, rows = model_of("full"), recipes.one_pass(N, conditioned_share=0.5), some_rows(16, generator)
+    model, objective, rows = (
+        model_of("full"),
+        recipes.one_pass.objective(N, conditioned_share=0.5),
+        some_rows(16, generator),
+    )
     done = fit(model, rows, objective, FitOptions(steps=2, batch_size=8, device="cpu"))
     assert math.isfinite(done.loss)
     save_model(model, tmp_path / "model")
@@ -191,7 +195,7 @@ def test_text_recipes_pass_both_settings_on() -> None:
     assert text_model("one_pass_spans", N, K, size="1M").network.given == "causal"
     assert text_objective("one_pass_spans", N, conditioned_share=0.5) == one_pass_spans(N, conditioned_share=0.5)
     both = text_objective("one_pass_filler", N, joint_share=0.5, conditioned_share=0.75)
-    assert both == recipes.one_pass_filler(N, joint_share=0.5, conditioned_share=0.75)
+    assert both == recipes.one_pass.objective_filler(N, joint_share=0.5, conditioned_share=0.75)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import torch
 
-from anyfill.objectives.weights import Everyone, RescaledEveryone, Weights
+from anyfill.objectives.objective import Everyone, RescaledEveryone, Weights
 from anyfill.questions import Question
 
 

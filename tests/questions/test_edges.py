@@ -18,7 +18,7 @@ from anyfill.questions import (
     UniformSplits,
     Weighted,
 )
-from anyfill.questions import edges as edges_module
+from anyfill.questions import mac as edges_module
 
 Fit = Callable[[Question, list[Weighted]], float]
 

@@ -12,7 +12,6 @@ from torch import Generator
 
 from anyfill.objectives import Rescaled, Stepwise
 from anyfill.questions import (
-    Enumerable,
     Factorization,
     InStages,
     Mixture,
@@ -98,7 +97,6 @@ def test_draws_follow_the_listed_law(
 ) -> None:
     """Chi-square on 40 000 draws; false-alarm rate 0.001 each, fixed seed. Another region's law is refused."""
     family = Staged(region)
-    assert isinstance(family, Enumerable)
     draws = family.sample(40_000, generator=generator).checked()
     assert fit(draws, enumerate_questions(family)) > 0.001
     if len(set(region)) == 2:

@@ -93,5 +93,5 @@ def test_a_part_is_completed_only_where_only_completions_were_practised():
 def test_the_refusal_says_what_was_trained_and_what_to_do():
     text = str(untrained([Factorization.DIFFERENCE], "sampling"))
     assert "trained for: difference" in text
-    assert "mac_inpainting" in text
+    assert "mac.objective_inpainting" in text
     assert "never trained" in str(untrained([], "sampling"))

@@ -12,7 +12,7 @@ from anyfill.likelihoods import EnergyMixture, TiltedMarginals
 from anyfill.model import Model
 from anyfill.objectives import Sum
 from anyfill.questions import Decreasing, Factorization, MacEdges, Question, TheRest, UniformCardinality
-from anyfill.recipes import ace, ace_mac, ace_model
+from anyfill.recipes import ace
 from anyfill.rows import Rows
 from anyfill.training import FitOptions, fit, load_model, save_model
 
@@ -30,24 +30,24 @@ def options(steps: int) -> FitOptions:
 
 
 def test_the_recipes_differ_in_masks_and_protocol_alone() -> None:
-    plain, mac = ace(5), ace_mac(5, Decreasing())
+    plain, mac = ace.objective(5), ace.objective_mac(5, Decreasing())
     assert plain.questions == UniformCardinality(5)
     assert mac.questions == TheRest(MacEdges(5, Decreasing()))
     assert (plain.weights, plain.samples) == (mac.weights, mac.samples) == (Sum(), 20)
     assert plain.factorizations == {Factorization.ANY_ORDER}
     assert mac.factorizations == {Factorization.DIFFERENCE}
-    assert mac.order == Decreasing()
+    assert mac.follows == Decreasing()
 
 
 def test_the_model_has_the_papers_sizes_and_first_weights_from_its_seed() -> None:
-    model = ace_model((0, 0, 0))
+    model = ace.model((0, 0, 0))
     likelihood = model.likelihood
     assert isinstance(likelihood, EnergyMixture)
     assert (likelihood.components, likelihood.units, likelihood.blocks) == (10, 128, 4)
     assert likelihood.width == 3 * 10 + 64
     assert model.network.get_parameter("enter.weight").shape == (512, 6)
     before = torch.get_rng_state()
-    same, other = ace_model((0, 0, 0)), ace_model((0, 0, 0), seed=1)
+    same, other = ace.model((0, 0, 0)), ace.model((0, 0, 0), seed=1)
     assert torch.equal(torch.get_rng_state(), before)
     name = "likelihood.energy.number.weight"
     assert torch.equal(model.get_parameter(name), same.get_parameter(name))
@@ -58,9 +58,9 @@ def test_a_trained_model_is_saved_and_loaded_with_its_energy_network(tmp_path: P
     x = torch.cat([uniform_square(200, generator), torch.randint(3, (200, 1), generator=generator)], 1)
     x[::7, 1] = torch.nan
     rows = Rows.from_values(x)
-    model = ace_model((0, 0, 3), **SMALL)
+    model = ace.model((0, 0, 3), **SMALL)
     start = model.get_parameter("likelihood.energy.leave.weight").clone()
-    fit(model, rows, ace(3), options(20), validation=rows, folder=tmp_path / "run")
+    fit(model, rows, ace.objective(3), options(20), validation=rows, folder=tmp_path / "run")
     assert not torch.equal(model.get_parameter("likelihood.energy.leave.weight"), start)
     save_model(model, tmp_path / "saved")
     whole = Rows.from_values(torch.nan_to_num(x))
@@ -76,8 +76,8 @@ def test_a_trained_model_is_saved_and_loaded_with_its_energy_network(tmp_path: P
 
 def test_samples_means_and_intervals_come_through_the_facade(generator: Generator) -> None:
     rows = Rows.from_values(uniform_square(400, generator))
-    model = ace_model((0, 0), **SMALL)
-    fit(model, rows, ace(2), options(150))
+    model = ace.model((0, 0), **SMALL)
+    fit(model, rows, ace.objective(2), options(150))
     answer = model.given(torch.tensor([[1.0, math.nan], [math.nan, 0.5]]))
     low, high = answer.interval(0.9)
     mean, drawn = answer.mean(), answer.sample(200, seed=1)
@@ -86,8 +86,8 @@ def test_samples_means_and_intervals_come_through_the_facade(generator: Generato
         inside = (drawn[:, row, column] >= low[row, column]) & (drawn[:, row, column] <= high[row, column])
         assert 0.8 < float(inside.double().mean()) < 0.98
         assert abs(float(drawn[:, row, column].mean() - mean[row, column])) < 0.2
-    again = ace_mac(2)
-    other = ace_model((0, 0), **SMALL)
+    again = ace.objective_mac(2)
+    other = ace.model((0, 0), **SMALL)
     fit(other, rows, again, options(3))
     assert log_prob(other, rows.x, Question.of(2, given=[1], batch=400)).factorization is Factorization.DIFFERENCE
 
@@ -105,8 +105,8 @@ def mass(model: Model, x: Tensor, known: Tensor) -> Tensor:
 def test_the_energy_beats_its_proposal_and_its_points_agree_with_quadrature(generator: Generator) -> None:
     """log p of held-out rows above log q by 4 standard errors; every density integrates to 1 within 2 %."""
     train, held_out = Rows.from_values(uniform_square(2000, generator)), uniform_square(1000, generator)
-    model = ace_model((0, 0), **{**SMALL, "units": 32, "blocks": 2})
-    fit(model, train, ace(2), options(300))
+    model = ace.model((0, 0), **{**SMALL, "units": 32, "blocks": 2})
+    fit(model, train, ace.objective(2), options(300))
     nothing = torch.zeros(1000, 2, dtype=torch.bool)
     known = nothing | torch.tensor([True, False])
     with model.evaluating():

@@ -7,20 +7,20 @@ from anyfill.likelihoods import Categorical, Gaussian
 from anyfill.likelihoods import Mixed as MixedLikelihood
 from anyfill.networks import Mixed, Real
 from anyfill.questions import Factorization
-from anyfill.recipes import miwae, miwae_model, vae, vae_model
+from anyfill.recipes import miwae, vae
 from anyfill.rows import Rows
 from anyfill.training import FitOptions, fit
 
 
 def test_the_recipes_are_the_bounds_of_their_papers() -> None:
-    assert (vae(5).draws, vae(5).hidden) == (1, 0.0)
-    assert (miwae(5).draws, miwae(5).hidden) == (20, 0.0)
-    assert miwae(5, draws=7, hidden=0.5).draws == 7
+    assert (vae.objective(5).draws, vae.objective(5).hidden) == (1, 0.0)
+    assert (miwae.objective(5).draws, miwae.objective(5).hidden) == (20, 0.0)
+    assert miwae.objective(5, draws=7, hidden=0.5).draws == 7
 
 
 def test_a_seed_gives_the_same_first_weights_and_leaves_the_callers_alone() -> None:
     before = torch.random.get_rng_state()
-    one, two, other = (miwae_model(Real(), 3, Gaussian(), seed=seed, width=8) for seed in (0, 0, 1))
+    one, two, other = (miwae.model(Real(), 3, Gaussian(), seed=seed, width=8) for seed in (0, 0, 1))
     assert torch.equal(torch.random.get_rng_state(), before)
     x, known = torch.ones(2, 3), torch.eye(3, dtype=torch.bool)[:2]
     assert torch.equal(one.network(x, known), two.network(x, known))
@@ -36,11 +36,11 @@ def test_a_fitted_model_answers_like_any_other(name: str, generator) -> None:
     )
     x = torch.where(torch.rand(400, 3, generator=generator) < 0.1, torch.nan, x)
     if name == "vae":
-        model = vae_model(kind, 3, base, latent=2, draws=16, importance=True)
-        objective = vae(3)
+        model = vae.model(kind, 3, base, latent=2, draws=16, importance=True)
+        objective = vae.objective(3)
     else:
-        model = miwae_model(kind, 3, base, latent=2, width=32, depth=1, draws=16)
-        objective = miwae(3, draws=5, hidden=0.5)
+        model = miwae.model(kind, 3, base, latent=2, width=32, depth=1, draws=16)
+        objective = miwae.objective(3, draws=5, hidden=0.5)
     rows = Rows.from_values(x)
     fit(model, rows, objective, FitOptions(steps=120, batch_size=128, learning_rate=1e-2, seed=0, device="cpu"))
     assert model.factorizations == {Factorization.ANY_ORDER}

@@ -23,7 +23,7 @@ from anyfill.questions import (
     enumerate_questions,
 )
 from anyfill.rank import NEVER
-from anyfill.recipes import ardm, sfarm, sfarm_mlp, sfarm_options
+from anyfill.recipes import ardm, sfarm
 from anyfill.rows import Rows
 from anyfill.samplers import Follow, sample
 from anyfill.training import FitOptions, fit, load_model, save_model
@@ -68,48 +68,48 @@ def test_the_expected_loss_is_the_bound_over_all_orders_of_all_modes() -> None:
                 term = model.marginals(rows.x, known).log_prob(rows.x)[:, j]
                 bound -= term.double() / (len(orders) * (1 + len(REGIONS)))
                 known[:, j] = True
-    torch.testing.assert_close(expected_loss(sfarm(N, REGIONS), model, rows), bound, atol=1e-5, rtol=1e-5)
-    random_alone = expected_loss(ardm(N), model, rows)
+    torch.testing.assert_close(expected_loss(sfarm.objective(N, REGIONS), model, rows), bound, atol=1e-5, rtol=1e-5)
+    random_alone = expected_loss(ardm.objective(N), model, rows)
     assert not torch.allclose(random_alone, bound, atol=1e-3)
 
 
 def test_on_a_true_joint_the_expected_loss_is_its_log_probability() -> None:
     joint, rows = EnumeratedJoint.random(N, K, generator=torch.Generator().manual_seed(5)), all_rows()
     exact = -joint.log_prob(rows.x, rows.present)
-    loss = expected_loss(sfarm(N, REGIONS), Model(joint, Categorical(K)), rows)
+    loss = expected_loss(sfarm.objective(N, REGIONS), Model(joint, Categorical(K)), rows)
     torch.testing.assert_close(loss, exact, atol=1e-5, rtol=1e-5)
 
 
 def test_one_random_mode_is_ardm_exactly(generator: Generator) -> None:
     """Eq. 11, also with missing values; written with a stage that is everything it is the same loss, row by row."""
-    assert sfarm(N) == ardm(N)
+    assert sfarm.objective(N) == ardm.objective(N)
     staged = MaskedLoss(Mixture((Staged((True,) * N),)), weights=Rescaled())
     model, rows = Model(RandomConditionals(N, K), Categorical(K)), all_rows()
     holes = Rows(rows.x, torch.rand(len(rows), N, generator=generator) < 0.7)
-    assert enumerate_questions(staged.questions) == enumerate_questions(ardm(N).questions)
-    rank = ardm(N).sample_rank(len(rows), generator=generator)
+    assert enumerate_questions(staged.questions) == enumerate_questions(ardm.objective(N).questions)
+    rank = ardm.objective(N).sample_rank(len(rows), generator=generator)
     for data in (rows, holes):
-        assert torch.equal(staged.loss(model, data, rank), ardm(N).loss(model, data, rank))
+        assert torch.equal(staged.loss(model, data, rank), ardm.objective(N).loss(model, data, rank))
     stepwise = MaskedLoss(Mixture((Staged((True,) * N),)), weights=Stepwise())
-    assert torch.equal(stepwise.loss(model, rows, rank), ardm(N).loss(model, rows, rank))
+    assert torch.equal(stepwise.loss(model, rows, rank), ardm.objective(N).loss(model, rows, rank))
 
 
 def test_the_recipe_is_a_mixture_of_modes_that_may_be_asked_in_any_order() -> None:
-    objective = sfarm(N, REGIONS)
+    objective = sfarm.objective(N, REGIONS)
     assert objective.questions == Mixture((UniformCardinality(N), *map(Staged, REGIONS)))
     assert objective.weights == Stepwise()
     assert objective.factorizations == {Factorization.ANY_ORDER}
-    assert objective.order is None
+    assert objective.follows is None
 
 
 def test_the_model_is_the_papers() -> None:
-    model = sfarm_mlp((0,) * 5)
+    model = sfarm.model((0,) * 5)
     assert model.likelihood == Gaussian()
     shapes = [tuple(p.shape) for name, p in model.named_parameters() if name.endswith("weight")]
     assert shapes == [(32, 2 * 5 + 16), (32, 32), (32, 32), (10, 32)]
-    mixed = sfarm_mlp((0, 3), regions=((True, False),))
+    mixed = sfarm.model((0, 3), regions=((True, False),))
     assert mixed.likelihood == Mixed((Gaussian(), Categorical(3)))
-    options = sfarm_options(277)
+    options = sfarm.options(277)
     assert (options.steps, options.batch_size, options.learning_rate) == (5540, 100, 1e-3)
 
 
@@ -120,11 +120,11 @@ def test_it_trains_is_evaluated_over_orders_sampled_by_mode_and_saved(
     z = torch.randn(300, 1, generator=generator)
     x = torch.cat([z, 0.8 * z + 0.6 * torch.randn(300, 1, generator=generator), (z > 0).float()], 1)
     rows = Rows.from_values(torch.where(torch.rand(300, 3, generator=generator) < 0.1, torch.nan, x))
-    model = sfarm_mlp((0, 0, 2), regions=regions)
+    model = sfarm.model((0, 0, 2), regions=regions)
     options = FitOptions(steps=150, batch_size=100, learning_rate=1e-2, validate_every=50, device="cpu")
-    before = float(sfarm(3, regions)(model, rows, generator=torch.Generator().manual_seed(1)).mean().detach())
-    fit(model, rows, sfarm(3, regions), options, validation=rows)
-    after = float(sfarm(3, regions)(model, rows, generator=torch.Generator().manual_seed(1)).mean().detach())
+    before = float(sfarm.objective(3, regions)(model, rows, generator=torch.Generator().manual_seed(1)).mean().detach())
+    fit(model, rows, sfarm.objective(3, regions), options, validation=rows)
+    after = float(sfarm.objective(3, regions)(model, rows, generator=torch.Generator().manual_seed(1)).mean().detach())
     assert after < before - 0.3
     question = Question.of(3, given=[0], batch=300)
     many = log_prob(model, x, question, orders=6, generator=torch.Generator().manual_seed(0))

@@ -13,38 +13,25 @@ from anyfill.model import Model
 from anyfill.music.chorale import CODES
 from anyfill.networks.network import Unspecified
 from anyfill.questions import Factorization, Question
-from anyfill.recipes.sunmask import (
-    SUNDAE_VARIANTS,
-    SUNMASK_VARIANTS,
-    coconet,
-    coconet_model,
-    coconet_sampler,
-    sundae,
-    sundae_model,
-    sundae_variant,
-    sunmask,
-    sunmask_transformer_model,
-    sunmask_unet_model,
-    sunmask_variant,
-)
+from anyfill.recipes import coconet, sundae, sunmask
 from anyfill.rows import Rows
 from anyfill.samplers import Draw, sample, trace
 from anyfill.training import FitOptions, fit
 
 STEPS, N = 4, 16
 MODELS = {
-    "SMc": lambda: sunmask_unet_model(STEPS, width=8, repeats=1),
-    "SMt": lambda: sunmask_transformer_model(STEPS, width=16, depth=1, heads=2),
-    "Coconet": lambda: coconet_model(STEPS, width=8, depth=6),
-    "SDc": lambda: sundae_model(STEPS, width=8),
-    "SDt": lambda: sundae_model(STEPS, network="transformer", width=32),
+    "SMc": lambda: sunmask.model(CODES, (STEPS, 4), width=8, repeats=1),
+    "SMt": lambda: sunmask.transformer_model(CODES, (STEPS, 4), width=16, depth=1, heads=2),
+    "Coconet": lambda: coconet.model(CODES, (STEPS, 4), width=8, depth=6),
+    "SDc": lambda: sundae.model(CODES, (STEPS, 4), width=8),
+    "SDt": lambda: sundae.model(CODES, (STEPS, 4), network="transformer", width=32),
 }
-OBJECTIVES = {"SUNMASK": sunmask(N), "Coconet": coconet(N), "SUNDAE": sundae(N)}
+OBJECTIVES = {"SUNMASK": sunmask.objective(N), "Coconet": coconet.objective(N), "SUNDAE": sundae.objective(N)}
 CORRUPTIONS = {"SUNMASK": Uniform(CODES), "Coconet": Absorbing(), "SUNDAE": Uniform(CODES, mask_visible=False)}
 SAMPLERS = {
-    "SUNMASK": sunmask_variant("T", rounds=8),
-    "Coconet": coconet_sampler(8),
-    "SUNDAE": sundae_variant("", rounds=8),
+    "SUNMASK": sunmask.sampler("T", voices=4, rounds=8),
+    "Coconet": coconet.sampler(8),
+    "SUNDAE": sundae.sampler("", rounds=8),
 }
 
 
@@ -160,7 +147,9 @@ def test_unrolled_loss(name, steps):
 
 def test_sunmask_redraws_what_is_given_if_told_to():
     model, question = fixed("SUNMASK"), asking(0)
-    sunmask(N, redraw_given=True).loss(model, some_rows(), rank_of(question), generator=Generator().manual_seed(0))
+    sunmask.objective(N, redraw_given=True).loss(
+        model, some_rows(), rank_of(question), generator=Generator().manual_seed(0)
+    )
     (first, _), (second, told) = model.network.seen
     assert not torch.equal(first[question.given], second[question.given])
     assert torch.equal(told, question.given)
@@ -169,9 +158,9 @@ def test_sunmask_redraws_what_is_given_if_told_to():
 def run(name, rounds=64, rows=60):
     model = fixed(name)
     policies = {
-        "SUNMASK": sunmask_variant("T", rounds=rounds),
-        "Coconet": coconet_sampler(rounds),
-        "SUNDAE": sundae_variant("", rounds=rounds),
+        "SUNMASK": sunmask.sampler("T", voices=4, rounds=rounds),
+        "Coconet": coconet.sampler(rounds),
+        "SUNDAE": sundae.sampler("", rounds=rounds),
     }
     policy, draw = policies[name]
     nothing = torch.zeros(rows, N).bool()
@@ -240,21 +229,21 @@ def test_a_soprano_may_be_given_or_held_and_stays_either_way(name):
 
 
 def test_the_variants_of_table_2_have_names():
-    assert {*SUNMASK_VARIANTS} == {"", "A", "T", "N", "AT", "AN", "TN", "ATN"}
-    for letters in SUNMASK_VARIANTS:
-        policy, draw = sunmask_variant(letters)
+    assert {*sunmask.VARIANTS} == {"", "A", "T", "N", "AT", "AN", "TN", "ATN"}
+    for letters in sunmask.VARIANTS:
+        policy, draw = sunmask.sampler(letters, voices=4)
         assert (policy.balanced, policy.noisy) == ("A" in letters, "N" in letters)
         assert policy.rounds == 1024
         assert draw == (Draw(0.6, typical_k=3) if "T" in letters else Draw(0.6, top_k=3))
-    for letters in SUNDAE_VARIANTS:
-        policy, draw = sundae_variant(letters)
+    for letters in sundae.VARIANTS:
+        policy, draw = sundae.sampler(letters)
         assert (policy.balanced, policy.trust, policy.share) == ("A" in letters, None, 0.3)
         assert draw == (Draw(0.8, typical_k=3) if "T" in letters else Draw(0.8, top_k=3))
-    for make, letters in ((sunmask_variant, "TA"), (sunmask_variant, "X"), (sundae_variant, "N")):
+    for make, letters in ((sunmask.sampler, "TA"), (sunmask.sampler, "X"), (sundae.sampler, "N")):
         with pytest.raises(ValueError, match="variant"):
             make(letters)
     with pytest.raises(ValueError, match="network"):
-        sundae_model(network="forest")
+        sundae.model(CODES, (STEPS, 4), network="forest")
 
 
 @pytest.mark.parametrize(
@@ -263,7 +252,7 @@ def test_the_variants_of_table_2_have_names():
 )
 def test_every_recipe_learns_and_a_seed_says_what_its_model_is_born_with(name):
     """A corpus of one piece: a few steps bring the loss down."""
-    objective = {"SM": sunmask, "Co": coconet, "SD": sundae}[name[:2]](N)
+    objective = {"SM": sunmask, "Co": coconet, "SD": sundae}[name[:2]].objective(N)
     model, twin = MODELS[name](), MODELS[name]()
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), twin.parameters(), strict=True))
     x = some_rows().x.repeat(16, 1)

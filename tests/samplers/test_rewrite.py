@@ -13,7 +13,7 @@ from anyfill.networks.embed import Discrete
 from anyfill.networks.network import Unspecified
 from anyfill.networks.transformer import Transformer
 from anyfill.questions import Question
-from anyfill.recipes.sunmask import SUNDAE_VARIANTS, SUNMASK_VARIANTS, sundae_variant, sunmask_variant
+from anyfill.recipes import sundae, sunmask
 from anyfill.samplers import CachedChain, Confidence, Follow, Gibbs, Policy, sample, trace, watch
 from anyfill.samplers.annealed import Anneal, AnnealedGibbs, Rewrite
 
@@ -135,8 +135,8 @@ SAMPLERS = {
     "confidence": (Confidence(2), None),
     "gibbs": (Gibbs(2, 2), None),
     "coconet": (AnnealedGibbs(4), None),
-    **{f"SM{name}": sunmask_variant(name, rounds=4, values=2) for name in SUNMASK_VARIANTS},
-    **{f"SD{name}": sundae_variant(name, rounds=4, values=2) for name in SUNDAE_VARIANTS},
+    **{f"SM{name}": sunmask.sampler(name, rounds=4, values=2) for name in sunmask.VARIANTS},
+    **{f"SD{name}": sundae.sampler(name, rounds=4, values=2) for name in sundae.VARIANTS},
 }
 roles = st.lists(st.lists(st.integers(0, 3), min_size=VARIABLES, max_size=VARIABLES), min_size=1, max_size=3)
 

@@ -14,7 +14,6 @@ from anyfill.samplers.rowwise import (
     block_size,
     cell_parameters,
     draw_keys,
-    given_rank,
     mix,
     parameters,
     row_keys,
@@ -301,7 +300,7 @@ def test_parameters_of_cells_are_those_of_the_block_there(one_pass, generator):
     row, variable = (~known).nonzero().unbind(1)
     with model.evaluating():
         found = cell_parameters(model, x, known, None, 32, row, variable)
-        wanted = parameters(model, x, known, given_rank(model, known), 32)
+        wanted = parameters(model, x, known, model.known_rank(known), 32)
     assert torch.equal(found, wanted[row, variable])
 
 

@@ -29,7 +29,7 @@ def test_a_model_of_marginals_is_not_sampled_past_what_it_practised(kit, generat
     model = kit.model(joint, 2, factorizations=[Factorization.DIFFERENCE])
     late = kit.question(5, [2], [0, 3], 4)  # a given variable after an asked one
     x = torch.zeros(5, 4).long()
-    with pytest.raises(ValueError, match="mac_inpainting") as error:
+    with pytest.raises(ValueError, match="objective_inpainting") as error:
         sample(model, x, late, policy=policy, generator=generator)
     assert "difference" in str(error.value)
     assert sample(model, x, late, policy=policy, generator=generator, allow_untrained=True).x.shape == (5, 4)

@@ -30,7 +30,7 @@ def started(options: FitOptions, seed: int = 7, **others):
     """A run from weights that differ by process (those of the first must win), and its model."""
     model = one_pass_model(seed=0 if rank == 0 else seed)
     others = {"validation": tiny_rows(13, seed=5)} | others
-    return model, fit_steps(model, tiny_rows(), one_pass(VARIABLES), options, **others)
+    return model, fit_steps(model, tiny_rows(), one_pass.objective(VARIABLES), options, **others)
 
 
 def weights(model: nn.Module):
@@ -85,13 +85,13 @@ seen["interrupted at"] = saved["training"]["progress"]["step"]
 seen["after the interrupt"] = ended(MUON, folder=folder / "interrupted", resume=True)
 
 # One validation row: the second process has no batch at all; and another objective calls the model from outside.
-seen["one row"] = ended(SHARDED, validation=tiny_rows(1, seed=5), validation_objective=one_pass(VARIABLES))
+seen["one row"] = ended(SHARDED, validation=tiny_rows(1, seed=5), validation_objective=one_pass.objective(VARIABLES))
 
 model = uneven_model()
 fit(model, tiny_rows(), AskOne(), MUON)
 seen["uneven"] = weights(model)
 
-run = Run(one_pass_model(), tiny_rows(), one_pass(VARIABLES), MUON)
+run = Run(one_pass_model(), tiny_rows(), one_pass.objective(VARIABLES), MUON)
 for _ in zip(range(2), run.reports()):
     pass
 states = [state for optimizer in run.optimization.optimizers for state in optimizer.state.values()]

@@ -18,7 +18,7 @@ def test_two_processes_follow_the_curve_of_one_also_after_a_resumption(tmp_path:
     program = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     program += [str(Path(__file__).with_name("together.py")), str(tmp_path)]
     running = subprocess.Popen(program, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    model, objective = one_pass_model(), one_pass(VARIABLES)
+    model, objective = one_pass_model(), one_pass.objective(VARIABLES)
     alone = [asdict(r) for r in fit_steps(model, tiny_rows(), objective, TOGETHER, validation=tiny_rows(13, seed=5))]
     output, _ = running.communicate(timeout=200)
     assert running.returncode == 0, output

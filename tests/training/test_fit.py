@@ -14,7 +14,7 @@ from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.network import Unspecified
 from anyfill.questions import Decreasing, Factorization, Increasing
-from anyfill.recipes import mac_rest, one_pass
+from anyfill.recipes import mac, one_pass
 from anyfill.rows import Rows
 from anyfill.training import DivergedError, FitOptions, StepReport, fit, fit_steps, load_model
 
@@ -83,7 +83,7 @@ def test_reports_come_every_so_many_steps_with_the_mean_loss_since_the_last() ->
 
 def test_the_trained_model_knows_its_readings_and_is_ready_to_be_asked() -> None:
     model = Model(TinyNetwork(), Categorical(3), factorizations=[Factorization.DIRECT])
-    result = fit(model, tiny_rows(), AskOne(order=Increasing()), QUICK)
+    result = fit(model, tiny_rows(), AskOne(follows=Increasing()), QUICK)
     assert model.factorizations == {Factorization.DIRECT, Factorization.ANY_ORDER}
     assert not model.training
     assert all(parameter.grad is None for parameter in model.parameters())
@@ -243,15 +243,20 @@ def test_what_does_not_fit_together_is_refused_before_training(tmp_path: Path) -
     refused("variables of rows", model, Rows.from_values(rows.x[:, :2]), ask)
     refused("variables of validation", model, rows, ask, validation=Rows.from_values(rows.x[:, :2]))
     refused("dtype of rows", model, Rows(rows.x > 0, rows.present), ask)
-    refused("order of objective", model, rows, AskOne(order=Decreasing()))
+    refused("order of objective", model, rows, AskOne(follows=Decreasing()))
     refused("order of validation_objective", model, rows, ask, validation=rows,
-            validation_objective=AskOne(order=Decreasing()))  # fmt: skip
-    refused("objective: expected one for masked networks.*TinyNetwork.*got OnePass", model, rows, one_pass(VARIABLES))
+            validation_objective=AskOne(follows=Decreasing()))  # fmt: skip
+    refused(
+        "objective: expected one for masked networks.*TinyNetwork.*got OnePass",
+        model,
+        rows,
+        one_pass.objective(VARIABLES),
+    )
     refused("validation_objective: expected one for masked.*got OnePass", model, rows, ask, validation=rows,
-            validation_objective=one_pass(VARIABLES))  # fmt: skip
-    refused("variables of objective: expected 4, as the model has, got 5", model, rows, mac_rest(5))
+            validation_objective=one_pass.objective(VARIABLES))  # fmt: skip
+    refused("variables of objective: expected 4, as the model has, got 5", model, rows, mac.objective_rest(5))
     refused("variables of validation_objective: expected 4.*got 3", model, rows, ask, validation=rows,
-            validation_objective=mac_rest(3))  # fmt: skip
+            validation_objective=mac.objective_rest(3))  # fmt: skip
     refused("validation", model, rows, ask, FitOptions(patience=3))
     refused("validation", model, rows, ask, validation_objective=ask)
     refused("resume", model, rows, ask, resume=True)

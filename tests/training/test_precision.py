@@ -30,8 +30,8 @@ class Watched:
         return self.inner.factorizations
 
     @property
-    def order(self) -> Order | None:
-        return self.inner.order
+    def follows(self) -> Order | None:
+        return self.inner.follows
 
     def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         return self.inner.sample_rank(batch, generator=generator)
@@ -65,7 +65,7 @@ def test_sixteen_bit_training_scores_exactly_the_values_that_were_given(
 ) -> None:
     torch.manual_seed(0)
     model, seen = model_of(network, kind), []
-    objective = Watched(recipes.one_pass(2) if network == "one pass" else recipes.ardm(2), seen)
+    objective = Watched(recipes.one_pass.objective(2) if network == "one pass" else recipes.ardm.objective(2), seen)
     rows = Rows.from_values(ROWS, context=ROWS[:, :1])
     options = FitOptions(steps=4, batch_size=100, report_every=1, precision=precision, device="cpu")
     fit(model, rows, objective, options, validation=rows)

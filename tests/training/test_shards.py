@@ -24,7 +24,7 @@ def alone(options: FitOptions, *, steps: int | None = None, **others) -> dict:
     """The curve and the weights of one process."""
     model = one_pass_model()
     others = {"validation": VALIDATION} | others
-    reports = fit_steps(model, tiny_rows(), one_pass(VARIABLES), options, **others)
+    reports = fit_steps(model, tiny_rows(), one_pass.objective(VARIABLES), options, **others)
     curve = [[r.loss, r.gradient_norm, r.validation_loss] for r in islice(reports, steps)]
     reports.close()
     return {"curve": curve, "weights": {name: value.tolist() for name, value in model.state_dict().items()}}
@@ -127,7 +127,7 @@ def test_ctrl_c_in_one_process_leaves_a_checkpoint_of_both(together) -> None:
 
 
 def test_validation_with_fewer_batches_than_processes_does_not_hang(together) -> None:
-    one = alone(TOGETHER, validation=tiny_rows(1, seed=5), validation_objective=one_pass(VARIABLES))
+    one = alone(TOGETHER, validation=tiny_rows(1, seed=5), validation_objective=one_pass.objective(VARIABLES))
     assert_close(one, together[1][0]["one row"])
 
 

@@ -17,7 +17,7 @@ folder = Path(sys.argv[1])
 # Each process starts from weights of its own; those of the first must win.
 rank = int(os.environ["RANK"])
 model = one_pass_model(seed=0 if rank == 0 else 7)
-objective = one_pass(VARIABLES)
+objective = one_pass.objective(VARIABLES)
 sink = JsonLines(folder / "metrics.jsonl")
 reports = fit_steps(
     model, tiny_rows(), objective, TOGETHER, validation=tiny_rows(13, seed=5), folder=folder / "run", metrics=[sink]

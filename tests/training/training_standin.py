@@ -80,7 +80,7 @@ class AskOne:
     """Ask one variable given a random subset of the others; optionally with noise of its own in the loss."""
 
     noise: float = 0.0
-    order: Order | None = None
+    follows: Order | None = None
     factorizations: frozenset[Factorization] = frozenset({Factorization.ANY_ORDER})
 
     def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:

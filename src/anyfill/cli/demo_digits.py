@@ -64,21 +64,21 @@ CONTENDERS = (
         "a causal decoder reads given, then asked pixels, each in increasing order; a pass trains all 64 terms.",
         "directly",
         OnePassTransformer,
-        recipes.one_pass,
+        recipes.one_pass.objective,
     ),
     Contender(
         "ARDM",
         "a bidirectional network learns every pixel given every random subset of the others.",
         "directly",
         Transformer,
-        recipes.ardm,
+        recipes.ardm.objective,
     ),
     Contender(
         "MAC",
         "the same network learns only what answering in increasing order will ask (the loss of its released code).",
         "as the difference of two marginals",
         Transformer,
-        recipes.mac_rest,
+        recipes.mac.objective_rest,
     ),
 )
 

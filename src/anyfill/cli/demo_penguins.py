@@ -77,7 +77,9 @@ def train_penguins(penguins: Penguins, seed: int, watch: Watch, *, steps: int = 
         device="cpu",
     )
     with threads(1):  # too small for more
-        for _ in watch(fit_steps(model, penguins.train, recipes.ardm(model.variables), options), steps, "penguins"):
+        for _ in watch(
+            fit_steps(model, penguins.train, recipes.ardm.objective(model.variables), options), steps, "penguins"
+        ):
             pass
     return model
 

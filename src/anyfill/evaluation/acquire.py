@@ -216,8 +216,8 @@ def _divergences(
         rows = portions(len(given), model, rows_per_pass, given.device)
         base = torch.cat([params(0, row, given[row]) for row in rows])
         for draw, row, j in packs(len(drawn), candidate, model, rows_per_pass):
-            told = params(draw, row, with_one(given[row], j))
-            after, before = (marginals_at(model.likelihood, one, at[row]) for one in (told, base[row]))
+            own = params(draw, row, with_one(given[row], j))
+            after, before = (marginals_at(model.likelihood, one, at[row]) for one in (own, base[row]))
             gain[draw, row, j] = _divergence(after, before, size[row], inner, generator)[:, 0]
     return gain
 

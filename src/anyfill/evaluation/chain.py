@@ -11,13 +11,13 @@ K orders drawn
 Standard errors: the bound's is std_k(log p_k) / sqrt(K); the estimate's, by the delta method, std_k(p_k) / (mean_k(p_k)
 sqrt(K)). With one order there is no telling: infinity.
 
-Readings, if none is named, in this order of preference: DIRECT or ANY_ORDER (the given block, then the asked variables
-in w's order); INPAINTING (the same, if no ignored variable comes in w before an asked one: always if everything that is
-not given is asked); DIFFERENCE, log p(given, asked) - log p(given). Where all given variables come first in w the
-difference is the same chain, and is computed as one (unless roles matter to the network, which then is licensed for
-MARGINAL in its place). Elsewhere it is the last choice for a reason: p(given, asked) and
-p(given) come from different chains, so their ratio is a distribution over the asked values only if the network is
-consistent. An inconsistent one can seem to predict better than any true conditional.
+Factorizations, if none is named, in this order of preference: DIRECT or ANY_ORDER (the given block, then the asked
+variables in w's order); INPAINTING (the same, if no ignored variable comes in w before an asked one: always if
+everything that is not given is asked); DIFFERENCE, log p(given, asked) - log p(given). Where all given variables come
+first in w the difference is the same chain, and is computed as one (unless roles matter to the network, which then
+supports MARGINAL in its place). Elsewhere it is the last choice for a reason: p(given, asked) and p(given) come from
+different chains, so their ratio is a distribution over the asked values only if the network is consistent. An
+inconsistent one can seem to predict better than any true conditional.
 """
 
 import math
@@ -27,7 +27,7 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, refuse_cells, require_count, require_shape
+from anyfill.checks import refuse, refuse_cells, require_count, require_member, require_shape
 from anyfill.model import Model
 from anyfill.questions.order import Shuffled
 from anyfill.questions.question import Factorization, Order, Question, chain_rank
@@ -42,7 +42,7 @@ _COMPLETE = {
     Factorization.MARGINAL: "nothing to be given",
 }
 _DIFFERENCES = frozenset({Factorization.DIFFERENCE, Factorization.MARGINAL})
-"""Whoever is licensed for one of these has marginals to subtract."""
+"""Whoever is trained for one of these has marginals to subtract."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,8 @@ class LogProb:
             where the model's conditionals are estimates themselves (energies, latent variables).
         stderr: float64 (B,), standard error over the orders drawn; 0 where exact, infinite where not known.
         passes: network passes spent on a row, the most over rows (packing rows together does not change it).
-        reading: how it was read off the network. A DIFFERENCE is the exact difference of two exact marginals, but sums
-            to one over the asked values only as far as the network's conditionals fit together (see ``consistency``).
+        factorization: how it was read off the network. A DIFFERENCE is the exact difference of two exact marginals, but
+            sums to one over the asked values only as far as the conditionals fit together (see ``consistency``).
     """
 
     value: Tensor
@@ -85,9 +85,9 @@ def log_prob(
         model: what is asked.
         x: values (B, N), finite where given or asked; anything (NaN too) elsewhere.
         question: B questions, within what is present.
-        reading: how to read it off the network; by default the first licensed one (see the module's text).
-        order: another order than the model's own; needs the ANY_ORDER reading.
-        orders: K, average over K uniformly shuffled orders instead; needs the ANY_ORDER reading and a generator.
+        factorization: how to read it off the network; by default the first supported one (see the module's text).
+        order: another order than the model's own; needs ANY_ORDER.
+        orders: K, average over K uniformly shuffled orders instead; needs ANY_ORDER and a generator.
         estimator: what to make of K orders.
         context: optional side information (B, ...).
         generator: for random orders, and for corruptions that show noise.
@@ -96,8 +96,7 @@ def log_prob(
     model.check_rows(x)
     require_shape("given", question.given, tuple(x.shape))
     question = question.checked()
-    if estimator not in ("estimate", "bound"):
-        raise refuse("estimator", expected="'estimate' or 'bound'", got=repr(estimator))
+    require_member("estimator", estimator, ("estimate", "bound"))
     model.check_given(x, question.given)
     used = question.given | question.asked
     refuse_cells(question.asked & ~x.isfinite(), x, "a finite number where asked")
@@ -121,16 +120,18 @@ def of_one_order(model: Model, value: Tensor, passes: int, factorization: Factor
 
 
 def _named(factorization: Factorization | str) -> Factorization:
-    """The reading of this name: a plain string equals its member but is not the same object."""
+    """The factorization of this name: a plain string equals its member but is not the same object."""
     if factorization not in tuple(Factorization):
-        raise refuse("reading", expected=" or ".join(repr(one.value) for one in Factorization), got=repr(factorization))
+        raise refuse(
+            "factorization", expected=" or ".join(repr(one.value) for one in Factorization), got=repr(factorization)
+        )
     return Factorization(factorization)
 
 
 def _factorization(
     model: Model, question: Question, factorization: Factorization | None, order: Order | None
 ) -> Factorization:
-    """The reading to use, licensed by what the model was trained for; else ValueError."""
+    """The factorization to use, supported by what the model was trained for; else ValueError."""
     what = "log p(asked | given)"
     own = order is None or order == model.order
     any_order = Factorization.ANY_ORDER in model.factorizations
@@ -148,9 +149,13 @@ def _factorization(
     )
     if not supported and not (any_order and own):  # any order: w's own among them
         trained = ", ".join(one.value for one in PREFERENCE if one in model.factorizations) or "nothing (never trained)"
-        raise refuse("reading", expected=f"what the model was trained for ({trained})", got=repr(factorization.value))
+        raise refuse(
+            "factorization", expected=f"what the model was trained for ({trained})", got=repr(factorization.value)
+        )
     if not own and factorization is not Factorization.ANY_ORDER:
-        raise refuse("order", expected=f"the model's own for the reading {factorization.value!r}", got=repr(order))
+        raise refuse(
+            "order", expected=f"the model's own for the factorization {factorization.value!r}", got=repr(order)
+        )
     if factorization in _COMPLETE and not covers(factorization, question, model.order, order=model.order):
         got = "given values" if factorization is Factorization.MARGINAL else "ignored or later ones in between"
         raise refuse(what, expected=f"{_COMPLETE[factorization]} ({factorization.name})", got=got)
@@ -216,7 +221,7 @@ class _Rows:
     rows_per_pass: int | None
 
     def answer(self, question: Question, factorization: Factorization, order: Order) -> LogProb:
-        """log p(asked | given) under one reading, in one order."""
+        """log p(asked | given) under one factorization, in one order."""
         model = self.model
         one_chain = Factorization.MARGINAL not in model.factorizations and covers(
             factorization, question, model.order, order=order

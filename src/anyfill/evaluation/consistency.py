@@ -28,7 +28,7 @@ class ConsistencyReport:
 
     Attributes:
         gap: float64 (B,), nats between p(a) p(b | a) and p(b) p(a | b).
-        spread: float64 (B,), variance over orders of log p(a, b), in nats squared; None without the licence for it.
+        spread: float64 (B,), variance over orders of log p(a, b), in nats squared; None if that is not supported.
         orders: K, how many orders the spread is over; 0 where there is none.
         variables: int64 (B,), how many variables a and b hold together.
         passes: network passes spent on a row.
@@ -73,7 +73,7 @@ def consistency(
         x: values (B, N), finite at a and b.
         a: bool (N,) or (B, N).
         b: bool, as a, disjoint from it.
-        orders: K >= 2, how many shuffled orders the spread is taken over, where the model is licensed for it.
+        orders: K >= 2, how many shuffled orders the spread is taken over, where the model supports it.
         context: optional side information (B, ...).
         generator: for the shuffled orders; needed where they are drawn.
         rows_per_pass: as for ``log_prob``.

@@ -20,7 +20,7 @@ What Gibbs sampling makes of learned conditionals (``learned_transition``): k-Gi
 Conditionals of one joint leave that joint stationary, and reversibly; others have a stationary law of their own, which
 depends on k and even on how the blocks are drawn. ``consistency`` measures the same fault at its root.
 
-No licence is asked here: what untrained conditionals do to a chain is what these numbers are to show.
+Nobody asks here what is supported: what untrained conditionals do to a chain is what these numbers are to show.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from anyfill.checks import refuse, require_count, require_shape
+from anyfill.checks import refuse, require_count, require_member, require_shape
 from anyfill.evaluation.acquire import portions
 from anyfill.likelihoods.marginals import DiscreteMarginals
 from anyfill.likelihoods.mixed import code_sizes
@@ -60,8 +60,7 @@ def pairwise_dependency(
         raise refuse(
             "pairwise dependency", expected="rows of discrete variables", got=f"{model.likelihood}, {len(x)} rows"
         )
-    if measure not in ("influence", "information"):
-        raise refuse("measure", expected="'influence' or 'information'", got=repr(measure))
+    require_member("measure", measure, ("influence", "information"))
     count, answer = model.variables, torch.zeros(model.variables, model.variables, dtype=torch.float64)
     for j in range(count):
         others = [i for i in range(count) if i != j]
@@ -94,8 +93,8 @@ def _own(
     found: list[Tensor] = []
     with model.evaluating():
         for rows in portions(len(x), model, rows_per_pass, x.device):
-            told = None if context is None else context[rows]
-            marginals = model.marginals(x[rows], known[rows], told)
+            side = None if context is None else context[rows]
+            marginals = model.marginals(x[rows], known[rows], side)
             if not isinstance(marginals, DiscreteMarginals):
                 raise refuse("likelihood", expected="one with log_probs of finitely many values", got=model.likelihood)
             found.append(marginals.log_probs[:, i])
@@ -151,11 +150,10 @@ def learned_transition(
         expected = f"at most {MAX_STATES} variables of two values (a matrix of 2^N x 2^N)"
         raise refuse("dense transition matrix", expected=expected, got=f"{count} variables, {model.likelihood}")
     require_count("k", k, maximum=count)
-    if inside not in ("chain", "independent"):
-        raise refuse("inside", expected="'chain' or 'independent'", got=repr(inside))
+    require_member("inside", inside, ("chain", "independent"))
     device = next(chain(model.parameters(), model.buffers()), torch.empty(0)).device
     codes = all_codes(count).to(device)
-    told = None if context is None else context.expand(len(codes), *context.shape[1:])
+    side = None if context is None else context.expand(len(codes), *context.shape[1:])
     matrix = torch.zeros(len(codes), len(codes), dtype=torch.float64, device=device)
     blocks = list(combinations(range(count), k))
     start = torch.arange(len(codes), device=device)
@@ -163,7 +161,7 @@ def learned_transition(
         log_q = torch.zeros(len(codes), dtype=torch.float64, device=device)
         for place, i in enumerate(block):
             hidden = block if inside == "independent" else block[place:]
-            law = _own(model, codes, hidden, i, told, rows_per_pass).double()
+            law = _own(model, codes, hidden, i, side, rows_per_pass).double()
             log_q += law.gather(1, codes[:, i : i + 1])[:, 0]
         for values in all_codes(k).to(device):
             moved = codes.clone()

@@ -29,8 +29,8 @@ from anyfill.ising.blocks import Blocks
 from anyfill.ising.model import Ising
 from anyfill.ising.pseudolikelihood import BlockLoss
 from anyfill.networks.states import require_exact
-from anyfill.questions.k_subset import KSubset
 from anyfill.questions.question import Questions
+from anyfill.questions.subsets import KSubset
 from anyfill.rows import Rows
 
 Method = Literal["lbfgs", "newton", "gradient"]

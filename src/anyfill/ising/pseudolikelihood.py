@@ -38,7 +38,8 @@ from anyfill.ising.blocks import Blocks, block_choice, completions, listed_rows
 from anyfill.ising.model import Ising, blocks_by_size
 from anyfill.model import Model
 from anyfill.networks.states import all_codes, require_exact
-from anyfill.questions.question import Factorization, Order, Question, Questions, at_once, order_of, question_of
+from anyfill.objectives.objective import Objective
+from anyfill.questions.question import Factorization, Order, Question, Questions, at_once, question_of
 from anyfill.rows import Rows
 
 
@@ -56,7 +57,7 @@ class ExactBlocks(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Pseudolikelihood:
+class Pseudolikelihood(Objective):
     """Nats of a random block given the rest, jointly.
 
     Attributes:
@@ -79,8 +80,8 @@ class Pseudolikelihood:
         return frozenset({Factorization.ANY_ORDER})
 
     @property
-    def order(self) -> Order | None:
-        return None if isinstance(self.blocks, Blocks) else order_of(self.blocks)
+    def follows(self) -> Order | None:
+        return None if isinstance(self.blocks, Blocks) else self.blocks.follows
 
     def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         """One block for each row, all of it asked at once; ValueError if blocks depend on the values."""

@@ -40,7 +40,7 @@ from anyfill.ising.model import Ising
 from anyfill.ising.show import Listing, Result, curve, number, offering, panels, refuse_given, verdict
 from anyfill.ising.spectra import slowest_mode
 from anyfill.networks.states import MAX_EXACT, all_codes
-from anyfill.questions.k_subset import KSubset
+from anyfill.questions.subsets import KSubset
 
 ROUNDING = 1e-9
 INSTEAD = "--sampled estimates the traces from draws, without the theorem checks"

@@ -17,10 +17,10 @@ from anyfill.music.score import VOICES
 from anyfill.networks.embed import Discrete
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.objectives.one_pass import OnePassLoss
-from anyfill.questions.cardinality import UniformSplits
 from anyfill.questions.mixture import Mixture
 from anyfill.questions.order import Increasing
 from anyfill.questions.regions import Regions
+from anyfill.questions.subsets import UniformSplits
 
 
 def one_pass_chorale_model(

@@ -70,8 +70,11 @@ class Network(Capabilities, Protocol):
 
 
 @runtime_checkable
-class OnePass(Network, Protocol):
-    """A network that answers a whole chain of conditionals in one pass."""
+class OnePass(Protocol):
+    """What a network has besides if it answers a whole chain of conditionals in one pass.
+
+    This and what follows are methods alone: asking whether a network has them is then quick, and samplers often ask.
+    """
 
     def chain(self, x: Tensor, rank: Tensor, context: Tensor | None = None, *, strict: bool = False) -> Tensor:
         """(B, N, P): parameters of each variable given all that rank strictly before it, in ONE pass.

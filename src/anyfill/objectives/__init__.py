@@ -1,11 +1,20 @@
 """Training losses: the one loss of masked models with its weights, and the one-pass chain."""
 
-from anyfill.objectives.ace import SampledNormaliser
 from anyfill.objectives.latent import EvidenceBound
-from anyfill.objectives.masked import MaskedLoss
-from anyfill.objectives.objective import Objective
+from anyfill.objectives.masked import MaskedLoss, SampledNormaliser
+from anyfill.objectives.objective import (
+    Damped,
+    Everyone,
+    Mean,
+    Objective,
+    QuestionLoss,
+    Rescaled,
+    RescaledEveryone,
+    Stepwise,
+    Sum,
+    Weights,
+)
 from anyfill.objectives.one_pass import OnePassLoss
-from anyfill.objectives.weights import Damped, Everyone, Mean, Rescaled, RescaledEveryone, Stepwise, Sum, Weights
 
 __all__ = [
     "Damped",
@@ -15,6 +24,7 @@ __all__ = [
     "Mean",
     "Objective",
     "OnePassLoss",
+    "QuestionLoss",
     "Rescaled",
     "RescaledEveryone",
     "SampledNormaliser",

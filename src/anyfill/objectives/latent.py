@@ -10,7 +10,7 @@ What this trains is one joint p(x), and with it every conditional of every subse
 by importance sampling, so it may be read in ANY_ORDER. With finitely many draws the conditionals fit together only
 approximately: a log-probability in one order is exact for the law sampled in that order, and orders differ a little.
 
-``hidden`` makes an encoder practise incomplete rows: each row hides each value with a probability drawn uniformly
+``hidden`` trains the encoder on incomplete rows: each row hides each value with a probability drawn uniformly
 between 0 and ``hidden``, as in EDDI and HH-VAEM. Without it an encoder trained on complete rows has never seen a hole.
 """
 
@@ -23,13 +23,14 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, require_count, require_probability, require_shape
 from anyfill.model import Model
 from anyfill.networks.latent import LatentVariable
-from anyfill.questions.question import Factorization, Order
+from anyfill.objectives.objective import Objective
+from anyfill.questions.question import Factorization
 from anyfill.rank import NEVER
 from anyfill.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class EvidenceBound:
+class EvidenceBound(Objective):
     """Minus a bound on log p(present values), nats per row.
 
     Attributes:
@@ -50,10 +51,6 @@ class EvidenceBound:
     @property
     def factorizations(self) -> frozenset[Factorization]:
         return frozenset({Factorization.ANY_ORDER})
-
-    @property
-    def order(self) -> Order | None:
-        return None
 
     def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         """Everything is asked at once, but for what is hidden."""
@@ -79,6 +76,3 @@ class EvidenceBound:
         mean, scale = network.posterior(rows.x, known)
         divergence = 0.5 * (mean.square() + scale.square() - 1.0) - scale.log()
         return divergence.sum(1) - drawn.log_likelihood[:, 0]
-
-    def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
-        return self.loss(model, rows, self.sample_rank(len(rows), generator=generator), generator=generator)

@@ -5,15 +5,16 @@ A question (given, asked, ignored) becomes the order  w(given), w(asked), w(igno
     - sum_t log p(x_v(t) | x_v(0), …, x_v(t-1)),
 
 so one pass trains log p(given) as a marginal, log p(asked | given) as a conditional, and so on. A share of the rows
-follows w through all variables: the joint is one order out of 2^N and would otherwise hardly ever be practised.
+follows w through all variables: the joint is one order out of 2^N and would otherwise hardly ever be trained.
 
-Of the other rows a share may be *told* the given block (rank < 0): its terms are left out, the loss is that of the rest
-given the block. All others answer the block first (rank >= 0), and it is scored. A plainly causal network reads both
-alike. One that reads given values both ways (``OnePassTransformer(given="full")``) practises its conditionals on the
-rows that are told and its marginals on the others; nothing that is told is ever scored, so no term sees itself.
+Of the other rows a share may be *conditioned* on the given block (rank < 0): its terms are left out, the loss is that
+of the rest given the block. All others answer the block first (rank >= 0), and it is scored. A plainly causal network
+reads both alike. One that reads given values both ways (``OnePassTransformer(given="full")``) trains its conditionals
+on rows that are conditioned and its marginals on the others; what is conditioned on is never scored, so no term sees
+itself.
 
-A network that reads what is ignored as blanks (``OnePassTransformer(ignored="blank")``) practises marginals so: of a
-row that is cut and not told it reads the first block A alone, all else as blanks, and all N variables are scored,
+A network that reads what is ignored as blanks (``OnePassTransformer(ignored="blank")``) trains marginals so: of a row
+that is cut and not conditioned it reads the first block A alone, all else as blanks, and all N variables are scored,
 
     - sum_j log p(x_j | x_i for i in A read before j),
 
@@ -36,8 +37,9 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_probability
+from anyfill.checks import refuse, require_member, require_probability
 from anyfill.model import Model
+from anyfill.objectives.objective import Objective
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import (
     Factorization,
@@ -45,7 +47,6 @@ from anyfill.questions.question import (
     Question,
     Questions,
     chain_rank,
-    path_factorizations_of,
     rank_of,
 )
 from anyfill.rank import NEVER, asked_in
@@ -53,14 +54,14 @@ from anyfill.rows import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class OnePassLoss:
+class OnePassLoss(Objective):
     """Nats of a whole row, read in a random order out of those that w allows.
 
     Attributes:
         questions: how the row is cut into blocks.
         order: the protocol w inside each block.
         joint_share: share of rows read in w's order from first to last.
-        conditioned_share: share of the other rows whose given block is told, not answered and scored.
+        conditioned_share: share of the other rows whose given block is conditioned on, not answered and scored.
         weigh: what counts once: every scored term, or every scored block ("questions").
         joint_orders: what rows of the joint share follow, each as often as the others; none = w.
     """
@@ -73,8 +74,7 @@ class OnePassLoss:
     joint_orders: tuple[Order, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.weigh not in ("terms", "questions"):
-            raise refuse("weigh", expected="'terms' or 'questions'", got=repr(self.weigh))
+        require_member("weigh", self.weigh, ("terms", "questions"))
         require_probability("joint_share", self.joint_share)
         require_probability("conditioned_share", self.conditioned_share)
         if any(order.random for order in self.joint_orders):
@@ -86,16 +86,20 @@ class OnePassLoss:
             return frozenset({Factorization.ANY_ORDER if self.order.random else Factorization.PREFIX})
         if self.order.random:  # blocks in random order are random orders
             return frozenset({Factorization.ANY_ORDER})
-        # The blocks are paths of the questions, and the given block, unless it is always told, is a path of its own: a
-        # marginal. But the network reads its tokens in w's order only, so whatever the paths would allow a masked
-        # network, not any order.
-        paths = path_factorizations_of(self.questions)
+        # The blocks are paths of the questions, and the given block, unless it is always conditioned on, is a path of
+        # its own: a marginal. But the network reads its tokens in w's order only, so whatever the paths would allow a
+        # masked network, not any order.
+        paths = self.questions.path_factorizations
         own = {Factorization.DIFFERENCE} if paths and self.conditioned_share < 1.0 else set[Factorization]()
         return (paths | own) - {Factorization.ANY_ORDER}
 
+    @property
+    def follows(self) -> Order:
+        return self.order
+
     def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         """int64 (B, N): ranks with a gap between blocks, so that rank // N is 0 in the given block if it is answered
-        (told: below 0), 1 in the asked and 2 in the ignored one."""
+        (conditioned on: below 0), 1 in the asked and 2 in the ignored one."""
         question = self.questions.sample(batch, generator=generator)
         joint = torch.rand(batch, 1, generator=generator, device=generator.device) < self.joint_share
         question = Question(question.given & ~joint, question.asked | joint)
@@ -103,8 +107,8 @@ class OnePassLoss:
         variables = rank.shape[1]
         answered = rank + question.given.sum(1, keepdim=True)  # 0 … N-1: the given block first
         if self.conditioned_share > 0.0:
-            told = torch.rand(batch, 1, generator=generator, device=generator.device) < self.conditioned_share
-            answered = torch.where(told, rank, answered)
+            conditioned = torch.rand(batch, 1, generator=generator, device=generator.device) < self.conditioned_share
+            answered = torch.where(conditioned, rank, answered)
         block = torch.where(question.given, 0, torch.where(question.asked, 1, 2))
         rank = answered + variables * block
         if not self.joint_orders:
@@ -115,7 +119,7 @@ class OnePassLoss:
         return torch.where(joint, each[which] + variables, rank)
 
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
-        """(B,) nats of what is asked (rank >= 0); what is told (rank < 0) is read, not scored."""
+        """(B,) nats of what is asked (rank >= 0); what is conditioned on (rank < 0) is read, not scored."""
         reads_both_ways = model.capabilities.reads_both_ways
         reads_blanks = model.capabilities.reads_blanks
         got = f"conditioned_share={self.conditioned_share}, joint_share={self.joint_share}"
@@ -144,6 +148,3 @@ class OnePassLoss:
             means.append(torch.where(member, nats, 0.0).sum(1) / sizes[-1].clamp(min=1))
         blocks = torch.stack(sizes).gt(0).sum(0).clamp(min=1)
         return rows.present.sum(1) / blocks * torch.stack(means).sum(0)
-
-    def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
-        return self.loss(model, rows, self.sample_rank(len(rows), generator=generator), generator=generator)

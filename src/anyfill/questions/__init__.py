@@ -5,18 +5,13 @@ MAC's edges   MacEdges and InpaintingEdges (closed form), Edges (any test distri
 Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion, InStages
 """
 
-from anyfill.questions.bernoulli import Bernoulli
-from anyfill.questions.cardinality import UniformCardinality, UniformSplits
-from anyfill.questions.edges import Edges
 from anyfill.questions.enumerate import edges_by_definition, enumerate_questions
-from anyfill.questions.k_subset import KSubset
-from anyfill.questions.mac import InpaintingEdges, MacEdges, TheRest
-from anyfill.questions.mixture import Mixture
+from anyfill.questions.mac import Edges, InpaintingEdges, MacEdges, TheRest
+from anyfill.questions.mixture import InStages, Mixture, Staged, directions, patches
 from anyfill.questions.order import ByRegion, Decreasing, Increasing, Shuffled, Spaced
 from anyfill.questions.question import (
-    Decomposable,
-    Enumerable,
     Factorization,
+    Family,
     Order,
     Question,
     Questions,
@@ -25,18 +20,16 @@ from anyfill.questions.question import (
     question_of,
     rank_of,
 )
-from anyfill.questions.regions import Regions
-from anyfill.questions.spans import Spans
-from anyfill.questions.staged import InStages, Staged, directions, patches
+from anyfill.questions.regions import Regions, Spans
+from anyfill.questions.subsets import Bernoulli, KSubset, UniformCardinality, UniformSplits
 
 __all__ = [
     "Bernoulli",
     "ByRegion",
-    "Decomposable",
     "Decreasing",
     "Edges",
-    "Enumerable",
     "Factorization",
+    "Family",
     "InStages",
     "Increasing",
     "InpaintingEdges",

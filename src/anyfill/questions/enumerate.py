@@ -9,15 +9,13 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from anyfill.checks import refuse
-from anyfill.questions.question import Enumerable, Order, Questions, Weighted
+from anyfill.questions.question import Order, Questions, Weighted
 
 MAX_VARIABLES = 12
 
 
 def enumerate_questions(questions: Questions) -> list[Weighted]:
     """Every question of a family, once, in a fixed order; ValueError unless the probabilities sum to exactly 1."""
-    if not isinstance(questions, Enumerable):
-        raise refuse("questions", expected="a family that can be listed (.support)", got=type(questions).__name__)
     listed = merged(questions.support())
     total = sum((question.probability for question in listed), Fraction(0))
     if total != 1:

@@ -18,13 +18,13 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, require_count, require_member
 from anyfill.questions.enumerate import require_listable, rest_of
-from anyfill.questions.question import Factorization, Question, Weighted
+from anyfill.questions.question import Family, Order, Question, Weighted
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Order):
     """The pixels of a grid line by line.
 
     Attributes:
@@ -43,10 +43,6 @@ class Scan:
     def __post_init__(self) -> None:
         require_count("Scan height", self.height)
         require_count("Scan width", self.width)
-
-    @property
-    def random(self) -> bool:
-        return False
 
     def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
         """(B, N) int64: the place of each pixel in the scan."""
@@ -67,7 +63,7 @@ def scans(height: int, width: int) -> tuple[Scan, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rectangles:
+class Rectangles(Family):
     """A random rectangle is asked given the rest, or the rest given it.
 
     Attributes:
@@ -82,21 +78,11 @@ class Rectangles:
     def __post_init__(self) -> None:
         require_count("Rectangles height", self.height, minimum=2)
         require_count("Rectangles width", self.width, minimum=2)
-        if self.asked not in ("inside", "outside", "halves", "either"):
-            raise refuse("asked", expected="'inside', 'outside', 'halves' or 'either'", got=repr(self.asked))
+        require_member("asked", self.asked, ("inside", "outside", "halves", "either"))
 
     @property
     def variables(self) -> int:
         return self.height * self.width
-
-    @property
-    def factorizations(self) -> frozenset[Factorization]:
-        """None: rectangles are a small part of all subsets."""
-        return frozenset()
-
-    @property
-    def path_factorizations(self) -> frozenset[Factorization]:
-        return frozenset()
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         """``batch`` questions, tensors (B, H W)."""

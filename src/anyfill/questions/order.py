@@ -18,15 +18,12 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
+from anyfill.questions.question import Order
 
 
 @dataclass(frozen=True, slots=True)
-class Increasing:
+class Increasing(Order):
     """By position: MAC's protocol (the greatest element is removed first, hence answered last)."""
-
-    @property
-    def random(self) -> bool:
-        return False
 
     def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
         """(B, N) int64: the position."""
@@ -34,12 +31,8 @@ class Increasing:
 
 
 @dataclass(frozen=True, slots=True)
-class Decreasing:
+class Decreasing(Order):
     """By position, from the last to the first."""
-
-    @property
-    def random(self) -> bool:
-        return False
 
     def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
         """(B, N) int64: the position counted from the end."""
@@ -47,7 +40,7 @@ class Decreasing:
 
 
 @dataclass(frozen=True, slots=True)
-class Shuffled:
+class Shuffled(Order):
     """A fresh uniform order for every row (ARDM): the same generator state gives the same order to every question."""
 
     @property
@@ -65,7 +58,7 @@ class Shuffled:
 
 
 @dataclass(frozen=True, slots=True)
-class Spaced:
+class Spaced(Order):
     """First every variable at position 0 modulo ``stride``, then those at 1, and so on: coarse first, then the gaps.
 
     MAC's released code has this order too, but spaces only the residues below N // 25 and breaks the ties among the
@@ -78,10 +71,6 @@ class Spaced:
     def __post_init__(self) -> None:
         require_count("Spaced stride", self.stride)
 
-    @property
-    def random(self) -> bool:
-        return False
-
     def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
         """(B, N) int64: the pair (position mod stride, position) as one number."""
         position = _positions(variables, generator)
@@ -89,7 +78,7 @@ class Spaced:
 
 
 @dataclass(frozen=True, slots=True)
-class ByRegion:
+class ByRegion(Order):
     """Region by region: the lower ``regions[i]`` is answered first, and by position inside a region.
 
     Args:
@@ -104,10 +93,6 @@ class ByRegion:
         for variable, region in enumerate(self.regions):
             if isinstance(region, bool) or not isinstance(region, int):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise refuse(f"ByRegion region of variable {variable}", expected="a whole number", got=repr(region))
-
-    @property
-    def random(self) -> bool:
-        return False
 
     def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
         """(B, N) int64: the pair (region, position) as one number."""

@@ -1,5 +1,6 @@
 """A question is the pair (given, asked); a rank (``anyfill.rank``) says in which order the asked are answered."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +15,7 @@ from anyfill.rank import NEVER, asked_in
 
 
 class Factorization(StrEnum):
-    """A way to read log p(asked | given) off a network, licensed by what the network was trained on.
+    """A way to read log p(asked | given) off a network, supported by what the network was trained on.
 
     DIFFERENCE  log p(given, asked) - log p(given), two marginals, each in the order of the protocol w
     INPAINTING  the given block, then the asked ones in w's order, when everything not given is asked
@@ -38,7 +39,7 @@ class Question:
     """B questions about N variables.
 
     Attributes:
-        given: bool (B, N), True = the value is told to the model.
+        given: bool (B, N), True = the value is shown to the model.
         asked: bool (B, N), True = the value is wanted; disjoint from ``given``; neither = ignored.
     """
 
@@ -63,8 +64,8 @@ class Question:
                 require_count(f"variable {name}", variable, minimum=0, maximum=variables - 1)
                 mask[variable] = True
             masks.append(mask)
-        told, wanted = masks[0], ~masks[0] if asked is None else masks[1]
-        return cls(told.repeat(batch, 1), wanted.repeat(batch, 1)).checked()
+        known, wanted = masks[0], ~masks[0] if asked is None else masks[1]
+        return cls(known.repeat(batch, 1), wanted.repeat(batch, 1)).checked()
 
     def checked(self) -> "Question":
         """Self, or ValueError if a variable is both given and asked (reads values: surfaces call it, loops do not)."""
@@ -75,7 +76,7 @@ class Question:
         return self
 
     def within(self, present: Tensor) -> "Question":
-        """The same question where a missing value is neither told nor asked."""
+        """The same question where a missing value is neither given nor asked."""
         return Question(self.given & present, self.asked & present)
 
     @property
@@ -102,51 +103,45 @@ class Weighted(NamedTuple):
     probability: Fraction
 
 
-class Questions(Protocol):
-    """A distribution over questions: what we train on, what we test on."""
-
-    @property
-    def variables(self) -> int: ...
+class Family(Protocol):
+    """What families of questions subclass: only ``sample``, and ``variables``, must be said."""
 
     @property
     def factorizations(self) -> frozenset[Factorization]:
-        """What a network trained on the asked variables of these questions may be read for."""
-        ...
-
-    def sample(self, batch: int, *, generator: Generator) -> Question:
-        """``batch`` questions, on the generator's device."""
-        ...
-
-
-@runtime_checkable
-class Enumerable(Questions, Protocol):
-    """Questions whose distribution can be listed for small N."""
-
-    def support(self) -> list[Weighted]:
-        """Every question of positive probability, once, with its exact probability; they sum to 1."""
-        ...
-
-
-@runtime_checkable
-class Decomposable(Questions, Protocol):
-    """Questions that say what answering them one variable at a time, along paths under an order, would train."""
+        """What a network trained on the asked variables of these questions may be read for; nothing by default."""
+        return frozenset()
 
     @property
     def path_factorizations(self) -> frozenset[Factorization]:
         """What a network trained on the edges of these questions' paths may be read for, in the order of the paths."""
+        return frozenset()
+
+    @property
+    def follows(self) -> "Order | None":
+        """The protocol w that the questions follow, if they follow one."""
+        return None
+
+    @abstractmethod
+    def sample(self, batch: int, *, generator: Generator) -> Question:
+        """``batch`` questions, tensors (B, N) on the generator's device."""
+        ...
+
+    def support(self) -> list[Weighted]:
+        """Every question of positive probability, once, with its exact probability; for small N."""
+        raise refuse("questions", expected="a family that can be listed (.support)", got=type(self).__name__)
+
+
+@runtime_checkable
+class Questions(Family, Protocol):
+    """A distribution over questions: what we train on, what we test on."""
+
+    @property
+    def variables(self) -> int:
+        """N."""
         ...
 
 
-def path_factorizations_of(questions: Questions) -> frozenset[Factorization]:
-    """The path readings of a family; none if it does not say."""
-    return questions.path_factorizations if isinstance(questions, Decomposable) else frozenset()
-
-
-def order_of(questions: Questions) -> "Order | None":
-    """The protocol w that a family's questions follow, if they follow one."""
-    return getattr(questions, "order", None)
-
-
+@runtime_checkable
 class Order(Protocol):
     """MAC's decomposition protocol w; data-independent, so log-probabilities stay exact.
 
@@ -156,9 +151,10 @@ class Order(Protocol):
     @property
     def random(self) -> bool:
         """True if two calls may differ: then a log-probability is not exact but a bound or an estimate."""
-        ...
+        return False
 
-    def priority(self, batch: int, variables: int, *, generator: Generator | None) -> Tensor:
+    @abstractmethod
+    def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
         """(B, N) int64, distinct in each row, on the generator's device: smaller is answered sooner."""
         ...
 
@@ -192,7 +188,7 @@ def _sequence(order: Order, question: Question, generator: Generator | None) -> 
     """int64 (B, N): the variables from the first to the last under the order."""
     batch, variables = question.asked.shape
     priority = order.priority(batch, variables, generator=generator)
-    if priority.stride(0) == 0:  # one order for all rows, told as a view: move and sort it once
+    if priority.stride(0) == 0:  # one order for all rows, as a view: move and sort it once
         return priority[:1].to(question.asked.device).argsort(1).expand(batch, variables)
     return priority.to(question.asked.device).argsort(1)
 

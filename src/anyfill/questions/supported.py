@@ -1,10 +1,10 @@
-"""Licences: which conditionals a network was trained on, and so which questions may be read off it step by step.
+"""What is supported: the conditionals a network was trained on, and so the questions to be read off it step by step.
 
 Answering the asked variables one after another, the given ones known from the start, meets the conditionals
 
     p(x_j | x_given, x_i for every asked i answered before j)
 
-With w the protocol of training, a network has practised p(x_j | x_K) for the known sets K
+With w the protocol of training, a network was trained for p(x_j | x_K) for the known sets K
 
     ANY_ORDER    that are any subset of the others
     DIRECT       that are any subset of the others, when the steps follow w
@@ -31,16 +31,16 @@ PREFERENCE = (
     *(Factorization.DIRECT, Factorization.ANY_ORDER, Factorization.INPAINTING),
     *(Factorization.DIFFERENCE, Factorization.MARGINAL, Factorization.PREFIX),
 )
-"""Where several readings cover a question, the first of these is used: the most direct one."""
+"""Where several factorizations cover a question, the first of these is used: the most direct one."""
 
 
 def covers(
     factorization: Factorization, question: Question, w: Order, *, order: Order | None, parallel: bool = False
 ) -> bool:
-    """True if a network trained for ``reading`` under ``w`` has practised every step of answering ``question``.
+    """True if a network trained for ``factorization`` under ``w`` was trained for every step of answering ``question``.
 
     Args:
-        reading: what the network was trained for.
+        factorization: what the network was trained for.
         question: B questions; all of them must be covered.
         w: the protocol of training.
         order: the order of the steps; None = chosen as they go, hence possibly any.
@@ -72,7 +72,7 @@ def step_factorization(
     order: Order | None,
     parallel: bool = False,
 ) -> Factorization | None:
-    """The reading of ``PREFERENCE`` that covers answering ``question`` step by step; None if no one does."""
+    """The factorization of ``PREFERENCE`` that covers answering ``question`` step by step; None if no one does."""
     for factorization in PREFERENCE:
         if factorization in factorizations and covers(factorization, question, w, order=order, parallel=parallel):
             return factorization
@@ -89,8 +89,8 @@ def completed(
 ) -> Question:
     """The question to sample so that its asked part has the law of p(asked | given); ValueError if there is none.
 
-    It is ``question`` itself where a reading covers it. A network trained for INPAINTING only answers everything that
-    is not given: then that is asked, and dropping the ignored variables afterwards sums them out exactly.
+    It is ``question`` itself where a factorization covers it. A network trained for INPAINTING only answers everything
+    that is not given: then that is asked, and dropping the ignored variables afterwards sums them out exactly.
     """
     if step_factorization(factorizations, question, w, order=order, parallel=parallel) is not None:
         return question
@@ -104,11 +104,11 @@ def untrained(factorizations: Collection[Factorization], what: str, *, else_pass
     """The error for a question that the network was not trained to answer: what it was trained for, what to do."""
     anyway = f", or pass {else_pass}" if else_pass else ""
     if not factorizations:
-        expected = f"a trained model (fit sets model.readings{anyway})"
-        return refuse(what, expected=expected, got="one whose readings are empty, that is, never trained")
+        expected = f"a trained model (fit sets model.factorizations{anyway})"
+        return refuse(what, expected=expected, got="one whose factorizations are empty, that is, never trained")
     advice = (
-        "train with recipes.mac_inpainting to complete rows in the model's order, "
-        f"with recipes.one_pass or recipes.ardm for any part{anyway}"
+        "train with recipes.mac.objective_inpainting to complete rows in the model's order, "
+        f"with recipes.one_pass.objective or recipes.ardm.objective for any part{anyway}"
     )
     trained = ", ".join(factorization.value for factorization in PREFERENCE if factorization in factorizations)
     return refuse(what, expected=f"a model trained on these conditionals ({advice})", got=f"one trained for: {trained}")

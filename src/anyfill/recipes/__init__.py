@@ -1,49 +1,41 @@
-"""Papers as compositions of parts: each recipe is an objective; with a network and a likelihood it is a model."""
+"""Papers as compositions of parts: one file per paper, all of one shape.
 
-from anyfill.recipes.ace import ace, ace_mac, ace_model
-from anyfill.recipes.ardm import ardm
-from anyfill.recipes.latent import miwae, miwae_model, vae, vae_model
-from anyfill.recipes.mac import mac_inpainting, mac_next, mac_rest
-from anyfill.recipes.one_pass import one_pass, one_pass_filler
-from anyfill.recipes.sfarm import sfarm, sfarm_mlp, sfarm_options
-from anyfill.recipes.sunmask import (
-    coconet,
-    coconet_model,
-    coconet_sampler,
-    sundae,
-    sundae_model,
-    sundae_variant,
-    sunmask,
-    sunmask_transformer_model,
-    sunmask_unet_model,
-    sunmask_variant,
-)
+    objective(...)    the loss to train by: questions, weights, what is unrolled
+    model(...)        an untrained model in the paper's sizes, where the paper has one
+    sampler(...)      how the paper draws: a sampler and a Draw, where it is not the exact one by one
 
-__all__ = [
-    "ace",
-    "ace_mac",
-    "ace_model",
-    "ardm",
-    "coconet",
-    "coconet_model",
-    "coconet_sampler",
-    "mac_inpainting",
-    "mac_next",
-    "mac_rest",
-    "miwae",
-    "miwae_model",
-    "one_pass",
-    "one_pass_filler",
-    "sfarm",
-    "sfarm_mlp",
-    "sfarm_options",
-    "sundae",
-    "sundae_model",
-    "sundae_variant",
-    "sunmask",
-    "sunmask_transformer_model",
-    "sunmask_unet_model",
-    "sunmask_variant",
-    "vae",
-    "vae_model",
-]
+Variants have the same names with more behind them (``mac.objective_rest``, ``sunmask.transformer_model``).
+
+    from anyfill import recipes
+    fit(model, rows, recipes.one_pass.objective(rows.variables))
+"""
+
+import importlib
+import warnings
+from typing import Any
+
+from anyfill.recipes import ace, ardm, coconet, mac, miwae, one_pass, sfarm, sundae, sunmask, vae
+
+__all__ = ["ace", "ardm", "coconet", "mac", "miwae", "one_pass", "sfarm", "sundae", "sunmask", "vae"]
+
+_OLD = {
+    "ace_mac": "ace.objective_mac",
+    "ace_model": "ace.model",
+    "mac_inpainting": "mac.objective_inpainting",
+    "mac_next": "mac.objective",
+    "mac_rest": "mac.objective_rest",
+    "miwae_model": "miwae.model",
+    "one_pass_filler": "one_pass.objective_filler",
+    "sfarm_mlp": "sfarm.model",
+    "sfarm_options": "sfarm.options",
+    "vae_model": "vae.model",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The names of version 0.1, for one release."""
+    if name not in _OLD:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    warnings.warn(f"recipes.{name} is now recipes.{_OLD[name]}", DeprecationWarning, stacklevel=2)
+    module, function = _OLD[name].split(".")
+    return getattr(importlib.import_module(f"{__name__}.{module}"), function)

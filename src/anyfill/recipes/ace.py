@@ -1,9 +1,9 @@
 """ACE (Strauss and Oliva: Arbitrary Conditional Distributions with Energy), and ACE with MAC's masks (MAC, appendix D).
 
-    ace        a uniform number of variables is asked, the rest is given (as in ARDM); the sum over the asked ones
-    ace_mac    the same loss on the known sets of MAC's edges; inference then follows w, and answers conditionals as
-               differences of marginals. Only the masks and the protocol differ, as in MAC's comparison.
-    ace_model  proposal and energy networks in the paper's sizes
+    objective      a uniform number of variables is asked, the rest is given (as in ARDM); the sum over the asked ones
+    objective_mac  the same loss on the known sets of MAC's edges; inference then follows w, and answers conditionals
+                   as differences of marginals. Only the masks and the protocol differ, as in MAC's comparison.
+    model          proposal and energy networks in the paper's sizes
 
 The released code's settings (lupalab/ace, configs): Adam; POWER batch 512, rate 1e-4, dropout 0.2, regularisation 1,
 noise of scale 0.005 on the data; BSDS batch 2048, rate 1e-3, dropout 0.2, a proposal network of width 1024.
@@ -11,26 +11,24 @@ noise of scale 0.005 on the data; BSDS batch 2048, rate 1e-3, dropout 0.2, a pro
 
 from collections.abc import Sequence
 
-import torch
-
 from anyfill.likelihoods.energy import EnergyMixture
-from anyfill.model import Model
+from anyfill.model import Model, seeded
 from anyfill.networks.embed import Mixed, Real
 from anyfill.networks.mlp import ResidualMLP
-from anyfill.objectives.ace import SampledNormaliser
-from anyfill.questions.cardinality import UniformCardinality
+from anyfill.objectives.masked import SampledNormaliser
 from anyfill.questions.mac import MacEdges, TheRest
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order
+from anyfill.questions.subsets import UniformCardinality
 
 
-def ace(variables: int, *, samples: int = 20, regularisation: float = 0.0) -> SampledNormaliser:
+def objective(variables: int, *, samples: int = 20, regularisation: float = 0.0) -> SampledNormaliser:
     """For any order: uniform size, uniform subset."""
     questions = UniformCardinality(variables)
     return SampledNormaliser(questions, samples=samples, regularisation=regularisation)
 
 
-def ace_mac(
+def objective_mac(
     variables: int, order: Order | None = None, *, samples: int = 20, regularisation: float = 0.0
 ) -> SampledNormaliser:
     """For marginals in the order w (by position): all unknown variables of a random edge, summed as ACE does."""
@@ -38,7 +36,7 @@ def ace_mac(
     return SampledNormaliser(questions, samples=samples, regularisation=regularisation)
 
 
-def ace_model(
+def model(
     sizes: Sequence[int],
     *,
     width: int = 512,
@@ -69,8 +67,7 @@ def ace_model(
     """
     codes = tuple(sizes)
     kind = Mixed(codes) if any(codes) else Real()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         likelihood = EnergyMixture(
             len(codes),
             codes if any(codes) else (),

@@ -4,36 +4,36 @@ Ask only what inference will ask. Inference answers a subset in the order of a p
 (a, j) of the mask lattice on which j comes after all of a; training draws those edges, as often as a random test
 question would meet them, reweighted by |a| + 1 because longer paths matter more (section 4.2, appendix B).
 
-    mac_next        the paper's loss: the next variable j given a
-    mac_rest        the released code's loss: the mean over every unknown variable given a
-    mac_inpainting  half of the rows on the edges of completions, so that direct conditionals are trained as well
+    objective             the paper's loss: the next variable j given a
+    objective_rest        the released code's loss: the mean over every unknown variable given a
+    objective_inpainting  half of the rows on the edges of completions, so that direct conditionals are trained as well
 
 The first two were never trained on a given block with gaps before it: they answer a conditional as the difference of
 two marginals. Only the third may be asked to complete a row directly.
 """
 
 from anyfill.objectives.masked import MaskedLoss
-from anyfill.objectives.weights import Mean, Sum
+from anyfill.objectives.objective import Mean, Sum
 from anyfill.questions.mac import InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import Mixture
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order
 
 
-def mac_next(variables: int, order: Order | None = None) -> MaskedLoss:
+def objective(variables: int, order: Order | None = None) -> MaskedLoss:
     """The next variable of a random edge: one term per row and pass."""
     w = Increasing() if order is None else order
     return MaskedLoss(MacEdges(variables, w), weights=Sum())
 
 
-def mac_rest(variables: int, order: Order | None = None) -> MaskedLoss:
+def objective_rest(variables: int, order: Order | None = None) -> MaskedLoss:
     """All unknown variables of a random edge, averaged: the same known sets, many terms per row and pass."""
     w = Increasing() if order is None else order
     return MaskedLoss(TheRest(MacEdges(variables, w)), weights=Mean())
 
 
-def mac_inpainting(variables: int, order: Order | None = None) -> MaskedLoss:
-    """As ``mac_rest``, on marginal and inpainting edges in equal parts."""
+def objective_inpainting(variables: int, order: Order | None = None) -> MaskedLoss:
+    """As ``objective_rest``, on marginal and inpainting edges in equal parts."""
     w = Increasing() if order is None else order
     edges = Mixture((MacEdges(variables, w), InpaintingEdges(variables, w)))
     return MaskedLoss(TheRest(edges), weights=Mean())

@@ -4,20 +4,20 @@ Under MAC's protocol a subset is always answered in increasing position, so a de
 yields every term of log p(given) and of log p(asked | given) in one forward pass (see ``networks.one_pass``), trains
 N terms per pass instead of one, and samples with a cache.
 
-    one_pass         cuts each row in given, asked and ignored: trained for every question, p(some | others) included
-    one_pass_filler  cuts each row in two: marginals and completions only, for data whose rows are always whole
+    objective         cuts each row in given, asked and ignored: trained for every question, p(some | others) included
+    objective_filler  cuts each row in two: marginals and completions only, for data whose rows are always whole
 
-``conditioned_share`` of the rows that are cut are told the given block, which is then not scored; above 0 for a
-network that reads given values both ways (``OnePassTransformer(given="full")``).
+``conditioned_share`` of the rows that are cut are conditioned on the given block, which is then not scored; above 0 for
+a network that reads given values both ways (``OnePassTransformer(given="full")``).
 """
 
 from anyfill.objectives.one_pass import OnePassLoss
-from anyfill.questions.cardinality import UniformCardinality, UniformSplits
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order
+from anyfill.questions.subsets import UniformCardinality, UniformSplits
 
 
-def one_pass(
+def objective(
     variables: int, order: Order | None = None, *, joint_share: float = 0.25, conditioned_share: float = 0.0
 ) -> OnePassLoss:
     """For any question; ``joint_share`` of the rows are read from first to last."""
@@ -26,7 +26,7 @@ def one_pass(
     )
 
 
-def one_pass_filler(
+def objective_filler(
     variables: int, order: Order | None = None, *, joint_share: float = 0.25, conditioned_share: float = 0.0
 ) -> OnePassLoss:
     """For marginals and completions; ``joint_share`` of the rows are read from first to last."""

@@ -3,9 +3,9 @@
 The order in which variables are activated is itself random, a mixture of modes, and the loss is one uniform step of it
 with the choice of the next variable averaged out (eq. 8 to 10):
 
-    sfarm          random mode and two-stage modes, all equally likely; without regions this is ARDM (eq. 11)
-    sfarm_mlp      the paper's network for tables: an MLP of 3 layers of 32 units, told the step, with Gaussians
-    sfarm_options  the paper's training for tables: Adam at 1e-3, batches of 100, 2000 epochs
+    objective  random mode and two-stage modes, all equally likely; without regions this is ARDM (eq. 11)
+    model      the paper's network for tables: an MLP of 3 layers of 32 units that sees the step, with Gaussians
+    options    the paper's training for tables: Adam at 1e-3, batches of 100, 2000 epochs
 
 For evaluation the mode is fixed to the random one and K orders are averaged (eq. 14): ``log_prob(..., orders=K)``. To
 sample a mode's way, follow ``anyfill.questions.InStages``.
@@ -13,24 +13,21 @@ sample a mode's way, follow ``anyfill.questions.InStages``.
 
 from collections.abc import Sequence
 
-import torch
-
 from anyfill.likelihoods import Categorical, Gaussian, Likelihood
 from anyfill.likelihoods import Mixed as MixedColumns
-from anyfill.model import Model
+from anyfill.model import Model, seeded
 from anyfill.networks.counts import WithCounts, count_features
 from anyfill.networks.embed import Mixed, Real
 from anyfill.networks.mlp import PlainMLP
 from anyfill.objectives.masked import MaskedLoss
-from anyfill.objectives.weights import Stepwise
-from anyfill.questions.cardinality import UniformCardinality
-from anyfill.questions.mixture import Mixture
-from anyfill.questions.staged import Region, Staged
-from anyfill.recipes.ardm import ardm
+from anyfill.objectives.objective import Stepwise
+from anyfill.questions.mixture import Mixture, Region, Staged
+from anyfill.questions.subsets import UniformCardinality
+from anyfill.recipes import ardm
 from anyfill.training.options import FitOptions
 
 
-def sfarm(variables: int, regions: Sequence[Region] = ()) -> MaskedLoss:
+def objective(variables: int, regions: Sequence[Region] = ()) -> MaskedLoss:
     """The random mode, and for each region the mode that activates it first.
 
     Args:
@@ -39,12 +36,12 @@ def sfarm(variables: int, regions: Sequence[Region] = ()) -> MaskedLoss:
             ``questions.directions`` and ``questions.patches`` of an image).
     """
     if not regions:
-        return ardm(variables)
+        return ardm.objective(variables)
     modes = (UniformCardinality(variables), *(Staged(region) for region in regions))
     return MaskedLoss(Mixture(modes), weights=Stepwise())
 
 
-def sfarm_mlp(
+def model(
     sizes: Sequence[int],
     *,
     regions: Sequence[Region] = (),
@@ -59,7 +56,7 @@ def sfarm_mlp(
 
     Args:
         sizes: how many codes each variable has, 0 = a number.
-        regions: those of the objective, so that the network is told how much of each is known.
+        regions: those of the objective, so that the network sees how much of each is known.
         likelihood: by default a Gaussian for each number and a categorical for each code.
         width, depth: units of a hidden layer, and how many there are.
         dropout: rate after each hidden layer.
@@ -72,8 +69,7 @@ def sfarm_mlp(
         columns = tuple(Categorical(size) if size else number for size in codes)
         likelihood = MixedColumns(columns) if any(codes) else number
     masks = tuple(Staged(region).region for region in regions)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         network = PlainMLP(
             Mixed(codes) if any(codes) else Real(),
             len(codes),
@@ -86,7 +82,7 @@ def sfarm_mlp(
     return Model(WithCounts(network, masks, frequencies), likelihood)
 
 
-def sfarm_options(rows: int, *, epochs: int = 2000, batch_size: int = 100, seed: int = 0) -> FitOptions:
+def options(rows: int, *, epochs: int = 2000, batch_size: int = 100, seed: int = 0) -> FitOptions:
     """The paper's training on so many rows; a constant rate, since it names no schedule."""
     return FitOptions(
         steps=max(1, epochs * rows // batch_size),

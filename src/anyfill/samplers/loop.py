@@ -8,7 +8,7 @@ stands in an unknown place is ever read. A one-pass network reads values in the 
 given block first: then ``Follow(model.order)`` draws from exactly the chain whose log-probability
 ``anyfill.evaluation.log_prob`` computes.
 
-There are two kinds of lock. A *given* value is fixed, and the network is told to trust it. A *held* value is fixed, but
+There are two kinds of lock. A *given* value is fixed, and the network may trust it. A *held* value is fixed, but
 the network takes it for one of those that stand in unknown places: a corruption that shows them (Uniform) shows it,
 one that blanks them (Absorbing) does not.
 """

@@ -28,7 +28,7 @@ from torch import Tensor
 from anyfill.checks import refuse, require_count, require_shape
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
-from anyfill.questions.question import Order, Question, chain_rank, rank_of
+from anyfill.questions.question import Question, chain_rank, rank_of
 from anyfill.questions.supported import completed
 from anyfill.rank import asked_in
 from anyfill.samplers.draw import Draw
@@ -128,16 +128,6 @@ def portions(rows: Tensor, size: int) -> Iterator[Tensor]:
         yield rows[start : start + size - SPARE]
 
 
-def fixed_order(model: Model) -> Order:
-    """The model's order, or by index if that is random."""
-    return model.fixed_order
-
-
-def given_rank(model: Model, known: Tensor) -> Tensor:
-    """int64 (B, N): in which order the known variables are read, -g … -1; NEVER elsewhere."""
-    return chain_rank(model.fixed_order, Question(known, torch.zeros_like(known)))
-
-
 def parameters(model: Model, x: Tensor, known: Tensor, rank: Tensor | None, size: int) -> Tensor:
     """(size, N, P): what the likelihood reads as p(x_j | known) for every unknown j, in a block of fixed size.
 
@@ -146,7 +136,7 @@ def parameters(model: Model, x: Tensor, known: Tensor, rank: Tensor | None, size
         x: values of the first rows of the block (b, N), b at most size - 2; read where known.
         known: bool (b, N).
         rank: int64 (b, N), in which order known variables became known; matters to one-pass networks only. None: as
-            ``given_rank`` says.
+            ``Model.known_rank`` says.
         size: rows of the block.
     """
     return _in_block(model, x, known, rank, size, None)
@@ -167,13 +157,13 @@ def _in_block(
     model: Model, x: Tensor, known: Tensor, rank: Tensor | None, size: int, cells: tuple[Tensor, Tensor] | None
 ) -> Tensor:
     """``Model.params`` in a block of fixed size."""
-    shown, told = _block(x, known, size)
+    shown, trusted = _block(x, known, size)
     when = None
     if model.is_one_pass:
         when = torch.arange(x.shape[1], device=x.device).repeat(size, 1)
         when[: len(x)] = model.known_rank(known) if rank is None else rank
-        when = torch.where(told, when, x.shape[1])
-    return model.params(shown, told, rank=when, cells=cells)
+        when = torch.where(trusted, when, x.shape[1])
+    return model.params(shown, trusted, rank=when, cells=cells)
 
 
 def cell_centers(model: Model, x: Tensor, known: Tensor, size: int, row: Tensor, variable: Tensor) -> Tensor | None:
@@ -186,12 +176,12 @@ def cell_centers(model: Model, x: Tensor, known: Tensor, size: int, row: Tensor,
 def _block(x: Tensor, known: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """Values and what is known (size, N): the rows (b, N), then those that are nobody's."""
     _require_room(x, size)
-    told = torch.empty(size, x.shape[1], dtype=torch.bool, device=x.device)
-    told[: len(x)], told[len(x) :] = known, False
-    told[-1, :-1] = True
+    trusted = torch.empty(size, x.shape[1], dtype=torch.bool, device=x.device)
+    trusted[: len(x)], trusted[len(x) :] = known, False
+    trusted[-1, :-1] = True
     shown = torch.empty(size, x.shape[1], dtype=x.dtype, device=x.device)
     shown[: len(x)], shown[len(x) :] = x, 0
-    return shown, told
+    return shown, trusted
 
 
 def chain_parameters(model: Model, x: Tensor, rank: Tensor, size: int) -> Tensor:
@@ -245,7 +235,7 @@ def sample_rowwise(
         raise refuse("corruption", expected="one that shows no noise", got=repr(model.corruption))
     order = model.fixed_order
     question = completed(model.factorizations, question, model.order, order=order)
-    whole = (x, known, given_rank(model, known), rank_of(order, question))
+    whole = (x, known, chain_rank(order, Question(known, torch.zeros_like(known))), rank_of(order, question))
     source = draw_keys(keys, draws).flatten()
     out = x.repeat(draws, 1)
     # Rows with equally many holes go together, so that few wait for others.

@@ -27,7 +27,7 @@ from anyfill.likelihoods import Mixed, Pooled
 from anyfill.model import Model
 from anyfill.networks.network import Unspecified
 from anyfill.objectives.masked import MaskedLoss
-from anyfill.objectives.weights import Mean
+from anyfill.objectives.objective import Mean, Objective
 from anyfill.questions.question import Factorization, Order, Question, Questions
 from anyfill.rows import Rows
 from anyfill.tables.gaussians import Factors, Joint, take
@@ -92,7 +92,7 @@ class EnsembleTrainer(nn.Module, Unspecified):
 
 
 @dataclass(frozen=True, slots=True)
-class CrossFitLoss:
+class CrossFitLoss(Objective):
     """The loss that members learn by.
 
     Attributes:
@@ -112,8 +112,8 @@ class CrossFitLoss:
         return self._masked.factorizations
 
     @property
-    def order(self) -> Order | None:
-        return self._masked.order
+    def follows(self) -> Order | None:
+        return self._masked.follows
 
     def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         return self._masked.sample_rank(batch, generator=generator)
@@ -122,12 +122,9 @@ class CrossFitLoss:
         seen = Rows(rows.x, rows.present & ~held_cells(rows, self.held), rows.context)
         return self._masked.loss(model, seen, rank, generator=generator)
 
-    def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
-        return self.loss(model, rows, self.sample_rank(len(rows), generator=generator), generator=generator)
-
 
 @dataclass(frozen=True, slots=True)
-class HeldOutLoss:
+class HeldOutLoss(Objective):
     """The loss that members are judged by; nothing about it is random.
 
     Attributes:
@@ -138,14 +135,6 @@ class HeldOutLoss:
     variables: int
     held: tuple[int, ...]
 
-    @property
-    def factorizations(self) -> frozenset[Factorization]:
-        return frozenset()
-
-    @property
-    def order(self) -> Order | None:
-        return None
-
     def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         return torch.zeros(batch, self.variables, dtype=torch.long, device=generator.device)
 
@@ -153,9 +142,6 @@ class HeldOutLoss:
         question = held_question(rows, self.held)
         nats = -model.marginals(rows.x, question.given, rows.context).log_prob(rows.x)
         return torch.where(question.asked, nats, 0.0).sum(1)
-
-    def __call__(self, model: Model, rows: Rows, *, generator: Generator) -> Tensor:
-        return self.loss(model, rows, self.sample_rank(len(rows), generator=generator), generator=generator)
 
 
 def held_question(rows: Rows, held: tuple[int, ...]) -> Question:

@@ -24,8 +24,8 @@ from anyfill.checks import refuse
 from anyfill.likelihoods import Categorical, Mixed, Pooled, SpikedMixture
 from anyfill.likelihoods.marginals import Likelihood
 from anyfill.model import Model
-from anyfill.questions.bernoulli import Bernoulli
 from anyfill.questions.mixture import Mixture
+from anyfill.questions.subsets import Bernoulli
 from anyfill.rows import Rows
 from anyfill.tables.cross_fit import CrossFitLoss, EnsembleTrainer, HeldOutLoss, Unseen, deal, unseen_cells, weigh
 from anyfill.tables.residual_network import GaussianResidualEnsemble

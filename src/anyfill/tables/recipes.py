@@ -33,7 +33,7 @@ from anyfill.model import Model
 from anyfill.networks import embed
 from anyfill.networks.mlp import ResidualMLP
 from anyfill.networks.one_pass import OnePassTransformer
-from anyfill.objectives.ace import SampledNormaliser
+from anyfill.objectives.masked import SampledNormaliser
 from anyfill.objectives.objective import Objective
 from anyfill.questions.mac import InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import Mixture
@@ -235,7 +235,7 @@ def _one_pass(task: Task) -> Items:
             positions="learned",
             dropout=0.1,
         )
-    return _trained(task, Model(network, likelihood), recipes.one_pass(task.variables), 4e-3, 64)
+    return _trained(task, Model(network, likelihood), recipes.one_pass.objective(task.variables), 4e-3, 64)
 
 
 def _mlp(task: Task, objective: Objective) -> Items:
@@ -244,20 +244,20 @@ def _mlp(task: Task, objective: Objective) -> Items:
 
 
 def _mlp_ardm(task: Task) -> Items:
-    return _mlp(task, recipes.ardm(task.variables))
+    return _mlp(task, recipes.ardm.objective(task.variables))
 
 
 def _mlp_mac(task: Task) -> Items:
-    return _mlp(task, recipes.mac_inpainting(task.variables))
+    return _mlp(task, recipes.mac.objective_inpainting(task.variables))
 
 
 def _sfarm(task: Task) -> Items:
-    model = recipes.sfarm_mlp(task.table.sizes, seed=task.seed)
-    return _trained(task, model, recipes.sfarm(task.variables), 2e-3, 100)
+    model = recipes.sfarm.model(task.table.sizes, seed=task.seed)
+    return _trained(task, model, recipes.sfarm.objective(task.variables), 2e-3, 100)
 
 
 def _energies(task: Task, objective: Objective) -> Items:
-    model = recipes.ace_model(
+    model = recipes.ace.model(
         task.table.sizes,
         width=128,
         depth=2,
@@ -273,25 +273,25 @@ def _energies(task: Task, objective: Objective) -> Items:
 
 
 def _ace(task: Task) -> Items:
-    return _energies(task, recipes.ace(task.variables, samples=10))
+    return _energies(task, recipes.ace.objective(task.variables, samples=10))
 
 
 def _ace_mac(task: Task) -> Items:
-    # The edges of completions as well, unlike recipes.ace_mac: with MAC's alone no hole before a value could be filled.
+    # The edges of completions as well, unlike ace.objective_mac: with MAC's alone a hole before a value stayed open.
     questions = TheRest(Mixture((MacEdges(task.variables), InpaintingEdges(task.variables))))
     return _energies(task, SampledNormaliser(questions, samples=10))
 
 
 def _vae(task: Task) -> Items:
     count, latent = task.variables, max(2, min(10, task.variables))
-    model = recipes.vae_model(task.kind, count, likelihood_of(task.table), latent=latent, seed=task.seed)
-    return _trained(task, model, recipes.vae(count), 1e-3, 64)
+    model = recipes.vae.model(task.kind, count, likelihood_of(task.table), latent=latent, seed=task.seed)
+    return _trained(task, model, recipes.vae.objective(count), 1e-3, 64)
 
 
 def _miwae(task: Task) -> Items:
     count, latent = task.variables, max(2, min(10, task.variables))
-    model = recipes.miwae_model(task.kind, count, likelihood_of(task.table), latent=latent, width=64, seed=task.seed)
-    return _trained(task, model, recipes.miwae(count, hidden=0.5), 1e-3, 64)
+    model = recipes.miwae.model(task.kind, count, likelihood_of(task.table), latent=latent, width=64, seed=task.seed)
+    return _trained(task, model, recipes.miwae.objective(count, hidden=0.5), 1e-3, 64)
 
 
 RECIPES: dict[str, Callable[[Task], Items]] = {

@@ -23,7 +23,7 @@ from anyfill.questions.question import Factorization, Question, chain_rank
 from anyfill.questions.supported import step_factorization, untrained
 from anyfill.rank import asked_in
 from anyfill.rows import Rows
-from anyfill.samplers.rowwise import block_size, chain_parameters, fixed_order, parameters, portions
+from anyfill.samplers.rowwise import block_size, chain_parameters, parameters, portions
 from anyfill.tables.ask import Names, names_of
 from anyfill.tables.filler import Filler
 from anyfill.tables.frames import Frame
@@ -40,7 +40,7 @@ def score(model: Model, x: Tensor, question: Question) -> LogProb:
         raise refuse("corruption", expected="one that shows no noise", got=repr(model.corruption))
     x = torch.where(used, x, torch.zeros_like(x))
     direct = _is_direct(model, question)
-    order = fixed_order(model)
+    order = model.fixed_order
 
     def chain(rows: Tensor, given: Tensor, asked: Tensor) -> Tensor:
         return _chain(model, x[rows], chain_rank(order, Question(given[rows], asked[rows])))
@@ -118,7 +118,7 @@ def _columns(likelihood: Likelihood, count: int) -> Sequence[Likelihood]:
 
 def _is_direct(model: Model, question: Question) -> Tensor:
     """bool (B,): which rows are read step by step; the others as differences. ValueError if one is neither."""
-    order = fixed_order(model)
+    order = model.fixed_order
     asking = question.asked.any(1)
     if step_factorization(model.factorizations, question, model.order, order=order) is not None:
         return torch.ones_like(asking)

@@ -1,10 +1,10 @@
 """Text: every method of the comparison as a model and an objective by name, at four sizes, all of the same trunk.
 
     name                  network                              corruption          objective of the same name in
-    "ardm"                bidirectional                        blank               recipes.ardm
+    "ardm"                bidirectional                        blank               recipes.ardm.objective
     "mac_next", "mac_rest", "mac_inpainting"   likewise        blank               recipes.mac
     "sunmask"             bidirectional, stretched flag        noise, mask visible recipes.sunmask
-    "sundae"              the same                             noise, mask hidden  recipes.sunmask
+    "sundae"              the same                             noise, mask hidden  recipes.sundae
     "one_pass", "one_pass_filler"   causal, sorted blocks      none                recipes.one_pass
     "one_pass_spans"      the same                             none                this file
     "left_to_right"       the same                             none                this file
@@ -31,14 +31,11 @@ from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.networks.transformer import Transformer
 from anyfill.objectives.objective import Objective
 from anyfill.objectives.one_pass import OnePassLoss
-from anyfill.questions.cardinality import UniformSplits
 from anyfill.questions.mixture import Mixture
 from anyfill.questions.order import Increasing
-from anyfill.questions.spans import Spans
-from anyfill.recipes.ardm import ardm
-from anyfill.recipes.mac import mac_inpainting, mac_next, mac_rest
-from anyfill.recipes.one_pass import one_pass, one_pass_filler
-from anyfill.recipes.sunmask import sundae, sunmask
+from anyfill.questions.regions import Spans
+from anyfill.questions.subsets import UniformSplits
+from anyfill.recipes import ardm, mac, one_pass, sundae, sunmask
 
 TextSize = Literal["1M", "6M", "25M", "85M"]
 TEXT_SIZES: dict[TextSize, tuple[int, int, int]] = {
@@ -63,14 +60,14 @@ def one_pass_spans(variables: int, *, joint_share: float = 0.25, conditioned_sha
 
 
 TEXT_RECIPES: dict[str, Callable[[int], Objective]] = {
-    "ardm": ardm,
-    "mac_next": mac_next,
-    "mac_rest": mac_rest,
-    "mac_inpainting": mac_inpainting,
-    "sunmask": sunmask,
-    "sundae": sundae,
-    "one_pass": one_pass,
-    "one_pass_filler": one_pass_filler,
+    "ardm": ardm.objective,
+    "mac_next": mac.objective,
+    "mac_rest": mac.objective_rest,
+    "mac_inpainting": mac.objective_inpainting,
+    "sunmask": sunmask.objective,
+    "sundae": sundae.objective,
+    "one_pass": one_pass.objective,
+    "one_pass_filler": one_pass.objective_filler,
     "one_pass_spans": one_pass_spans,
     "left_to_right": left_to_right,
 }

@@ -123,16 +123,16 @@ def _check_objective(name: str, objective: Objective, model: Model) -> None:
     network = type(model.network).__name__
     if isinstance(objective, MaskedLoss) and model.is_one_pass:
         # It would learn p(x_j | known) in one order of the known and be asked in another.
-        expected = f"one for one-pass networks (recipes.one_pass), as {network} is"
+        expected = f"one for one-pass networks (recipes.one_pass.objective), as {network} is"
         raise refuse(name, expected=expected, got="MaskedLoss, for masked ones")
     if isinstance(objective, OnePassLoss) and not model.is_one_pass:
-        expected = f"one for masked networks (recipes.mac_rest), as {network} is"
+        expected = f"one for masked networks (recipes.mac.objective_rest), as {network} is"
         raise refuse(name, expected=expected, got="OnePassLoss, for one-pass ones")
     asked: object = getattr(getattr(objective, "questions", None), "variables", model.variables)
     if asked != model.variables:
         raise refuse(f"variables of {name}", expected=f"{model.variables}, as the model has", got=asked)
-    if objective.order is not None and objective.order != model.order:
-        raise refuse(f"order of {name}", expected=f"the model's own, {model.order}", got=objective.order)
+    if objective.follows is not None and objective.follows != model.order:
+        raise refuse(f"order of {name}", expected=f"the model's own, {model.order}", got=objective.follows)
 
 
 def _check_rows(name: str, rows: RowSource, model: Model) -> None:

@@ -1,0 +1,49 @@
+"""SUNDAE (Savinov et al. 2022), as SUNMASK's Table 1 has it: see there how the two compare."""
+
+from typing import Literal
+
+from anyfill.checks import require_member
+from anyfill.corruption import Uniform
+from anyfill.model import Model
+from anyfill.objectives.masked import MaskedLoss
+from anyfill.objectives.objective import Everyone
+from anyfill.questions.subsets import Bernoulli
+from anyfill.recipes import sunmask
+from anyfill.samplers.annealed import Rewrite
+from anyfill.samplers.draw import Draw
+
+VARIANTS = ("", "A", "T", "AT")
+"""Active balance, typical sampling; there is no N, because nothing is distrusted."""
+
+
+def objective(variables: int, *, unroll: int = 2) -> MaskedLoss:
+    """Loss on every cell, alike, over two steps or three; the second sees nothing but the first one's answers."""
+    return MaskedLoss(Bernoulli(variables), Everyone(), unroll=unroll, redraw_given=True)
+
+
+def model(
+    codes: int,
+    shape: tuple[int, int],
+    *,
+    network: Literal["unet", "transformer"] = "unet",
+    width: int | None = None,
+    dropout: float = 0.0,
+    seed: int = 0,
+) -> Model:
+    """SD, untrained: the networks of SMc or SMt, not shown which cells to trust."""
+    require_member("network", network, ("unet", "transformer"))
+    corruption = Uniform(codes, mask_visible=False)
+    if network == "unet":
+        return sunmask.model(codes, shape, width=width or 64, dropout=dropout, corruption=corruption, seed=seed)
+    return sunmask.transformer_model(
+        codes, shape, width=width or 256, dropout=dropout, corruption=corruption, seed=seed
+    )
+
+
+def sampler(
+    letters: str = "", *, rounds: int = 1024, temperature: float = 0.8, values: int = 3, share: float = 0.3
+) -> tuple[Rewrite, Draw]:
+    """SD, SD-A, SD-T or SD-AT, by letters out of ``VARIANTS``."""
+    require_member("variant", letters, VARIANTS)
+    policy = Rewrite(rounds, share=share, balanced="A" in letters)
+    return policy, sunmask.draw_of(letters, temperature, values)
