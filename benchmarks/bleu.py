@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 
-from anyfill.text.bleu import NgramTable, Sentences, bleu, self_bleu
+from anyfill.text.metrics import NgramTable, Sentences, bleu, self_bleu
 from benchmarks.common import ROOT, write_result
 from benchmarks.peers_apart import Measured, Peer, find_peers
 

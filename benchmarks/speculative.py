@@ -33,8 +33,8 @@ from anyfill.model import Model
 from anyfill.questions import Factorization, Question
 from anyfill.samplers import CachedChain, Sampler, Speculative, sample
 from anyfill.samplers.drafts import NgramDraft
-from anyfill.text.corpus import Windows
 from anyfill.text.recipes import TEXT_SIZES, TextSize, text_model, text_objective
+from anyfill.text.tokens import Windows
 from anyfill.text.vocabulary import TEXT8
 from anyfill.training import FitOptions, fit
 from benchmarks.common import write_result

@@ -27,10 +27,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from anyfill.text.corpus import Chunks
-from anyfill.text.encoding import encode_corpus
+from anyfill.text.corpus import encode_corpus
 from anyfill.text.recipes import text_model, text_objective
-from anyfill.text.token_file import open_tokens
+from anyfill.text.tokens import Chunks, open_tokens
 from anyfill.text.vocabulary import TEXT8
 from anyfill.training import FitOptions, fit
 from benchmarks.common import ROOT, write_result

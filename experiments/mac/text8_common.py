@@ -18,7 +18,7 @@ from torch import Tensor
 from anyfill.model import Model
 from anyfill.objectives import Objective
 from anyfill.rows import Rows
-from anyfill.text.corpus import Windows
+from anyfill.text.tokens import Windows
 from anyfill.text.vocabulary import TEXT8
 from anyfill.training import FitOptions, FitResult, JsonLines, fit
 

@@ -41,7 +41,7 @@ from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer, Transformer
 from anyfill.objectives import Objective
 from anyfill.questions import Factorization, Increasing, Question
-from anyfill.text.corpus import Windows
+from anyfill.text.tokens import Windows
 from anyfill.text.vocabulary import TEXT8
 from anyfill.training import FitOptions, JsonLines, fit
 from benchmarks.common import RESULTS, write_result

@@ -34,8 +34,8 @@ import torch
 from torch import Tensor
 
 from anyfill.model import Model
-from anyfill.text.corpus import Windows
 from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
+from anyfill.text.tokens import Windows
 from anyfill.text.vocabulary import TEXT8
 from anyfill.training import fit
 from benchmarks.common import RESULTS, environment

@@ -14,8 +14,7 @@ from anyfill.evaluation import log_prob
 from anyfill.model import Model
 from anyfill.questions import Question
 from anyfill.samplers import Sample, sample, watch
-from anyfill.text.bleu import self_bleu
-from anyfill.text.metrics import blank_matches, distinct, ngram_entropy, stutter
+from anyfill.text.metrics import blank_matches, distinct, ngram_entropy, self_bleu, stutter
 from anyfill.text.vocabulary import TEXT8
 from experiments.one_pass.samplers_ways import DRAWS, JUDGE, SortedBlock, Way, own_log_prob, supported
 

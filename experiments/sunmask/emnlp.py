@@ -15,7 +15,7 @@ the whole training set) are drawn for orientation and cannot be compared with ou
     report   results/sunmask/emnlp.json and .png; Self-BLEU depends on the number of sentences, so only files of
              one number are shown together
 
-BLEU and Self-BLEU are those of GansFallingShort (``anyfill.text.bleu``). With temperature t a word's
+BLEU and Self-BLEU are those of GansFallingShort (``anyfill.text.metrics``). With temperature t a word's
 probability is p^(1/t). SUNMASK and SUNDAE sample in 2 · 52 passes (their authors: 20 · 52, up to 1,000).
 
 Tiny data are learned in a few epochs, and a learning rate that falls to nothing at the right moment is worth more than

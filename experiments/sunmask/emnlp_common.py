@@ -39,9 +39,9 @@ from anyfill.networks.transformer import Transformer
 from anyfill.questions import Question
 from anyfill.rows import Rows
 from anyfill.samplers import Anneal, CachedChain, Draw, Rewrite, sample
-from anyfill.text.corpus import Sentences
-from anyfill.text.encoding import encode
+from anyfill.text.corpus import encode
 from anyfill.text.recipes import text_model
+from anyfill.text.tokens import Sentences
 from anyfill.text.vocabularies import Words, common_words
 from anyfill.text.vocabulary import Vocabulary, WithEnd
 

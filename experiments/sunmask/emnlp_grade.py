@@ -11,8 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from anyfill.text.bleu import NgramTable
-from anyfill.text.metrics import grade_text
+from anyfill.text.metrics import NgramTable, grade_text
 from benchmarks.common import write_result
 from experiments.sunmask import emnlp_common as news
 from experiments.sunmask import emnlp_plot

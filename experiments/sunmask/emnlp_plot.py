@@ -3,7 +3,7 @@
 Low temperatures give good sentences that are all alike, high ones varied nonsense; a model is better if its curve runs
 further to the left and below. ``sweep`` makes the points of a curve from anything that draws sentences at a
 temperature, ``draw_sweep`` draws curves, ``self_bleu_at`` reads a curve off at a given BLEU, so that models can be
-compared in one number. BLEU and Self-BLEU are those of ``anyfill.text.bleu``.
+compared in one number. BLEU and Self-BLEU are those of ``anyfill.text.metrics``.
 
 Self-BLEU grows with the number of sentences, so the figure says how many there are, and curves of unequal numbers say
 it each for itself. The published points are GansFallingShort's, of 10,000 sentences and models trained on 200,000.
@@ -24,8 +24,7 @@ from random import Random
 
 import numpy as np
 
-from anyfill.text.bleu import NgramTable, Sentences
-from anyfill.text.metrics import grade_text
+from anyfill.text.metrics import NgramTable, Sentences, grade_text
 
 COLORS = ("#1b6ca8", "#c0392b", "#3a8f5c", "#d1843a", "#7d5ba6", "#4d4d4d")
 

@@ -43,9 +43,9 @@ MOVED: dict[str, dict[str, str]] = {
         "vocabulary_notes": "anyfill.text.vocabularies:vocabulary_notes",
         "vocabulary_of": "anyfill.text.vocabularies:vocabulary_of",
     },
-    "data.corpus_rows": {"Chunks": "anyfill.text.corpus:Chunks"},
-    "data.token_encoding": {"encode_corpus": "anyfill.text.encoding:encode_corpus"},
-    "data.token_file": {"open_tokens": "anyfill.text.token_file:open_tokens"},
+    "data.corpus_rows": {"Chunks": "anyfill.text.tokens:Chunks"},
+    "data.token_encoding": {"encode_corpus": "anyfill.text.corpus:encode_corpus"},
+    "data.token_file": {"open_tokens": "anyfill.text.tokens:open_tokens"},
     "data.score": {"Note": "anyfill.music:Note", "Score": "anyfill.music:Score"},
     "data.music_files": {
         "read_chorale": "anyfill.music.files:read_chorale",

@@ -16,7 +16,7 @@ from torch import Generator
 from anyfill.likelihoods.discrete import FiniteMarginals
 from anyfill.rows import Rows
 from anyfill.samplers import Draw
-from anyfill.text.bleu import bleu, self_bleu
+from anyfill.text.metrics import bleu, self_bleu
 from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
 from anyfill.training import FitOptions, fit
 from experiments.sunmask import emnlp

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from anyfill.text.bleu import bleu, self_bleu
+from anyfill.text.metrics import bleu, self_bleu
 from experiments.sunmask import emnlp_plot as plot
 from experiments.sunmask.emnlp_plot import Chain, Point
 

@@ -175,7 +175,7 @@ def test_answers_are_marked_on_a_terminal_only(run, monkeypatch: pytest.MonkeyPa
     arguments = ("fill", "\x1b[1mthe _\x1b[0m c_t".replace("[", r"\["), "--seed", "1", "-n", "1", "-M")
     plain = run(*arguments)[1]
     assert plain.count("\x1b") == 2  # what was given stays, whatever it is
-    monkeypatch.setattr("anyfill.text.show.is_terminal", lambda: True)
+    monkeypatch.setattr("anyfill.text.cli.is_terminal", lambda: True)
     marked = run(*arguments)[1]
     assert marked.count("\x1b") > 2
     assert re.sub("\x1b\\[[0-9]+m", "", marked) == re.sub("\x1b\\[[0-9]+m", "", plain)

@@ -1,167 +1,263 @@
-"""Rows of a corpus on the disk: they are its slices, padding is never present, and they train."""
+"""Token files: the tokens are those of the whole text, however it is read; nothing half-written is ever left."""
 
-from itertools import chain
+import gzip
+import multiprocessing
+import os
+import signal
+import time
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from anyfill.objectives import OnePassLoss
-from anyfill.questions import UniformSplits
-from anyfill.rows import RowSource
-from anyfill.text.corpus import Chunks, Sentences, Windows, some_rows
-from anyfill.text.encoding import encode
-from anyfill.text.recipes import text_model, text_objective
-from anyfill.text.token_file import Tokens
-from anyfill.text.vocabulary import TEXT8, Utf8, WithEnd
-from anyfill.training import FitOptions, fit
+from anyfill.text import corpus
+from anyfill.text.corpus import encode, encode_corpus, is_encoded
+from anyfill.text.reading import text_blocks
+from anyfill.text.tokens import TokenWriter, cut_from_end, open_tokens
+from anyfill.text.vocabularies import Words, common_words
+from anyfill.text.vocabulary import TEXT8, Characters, Utf8, Vocabulary, WithEnd, characters_in
 
-LINES = st.lists(st.lists(st.integers(1, 9), min_size=1, max_size=7), min_size=1, max_size=8)
+MIXED = st.text(alphabet="ab é漢😀\n\r", min_size=1, max_size=40)
+HERE = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def made(lines: list[list[int]], dtype: str = "<u2") -> Tokens:
-    bounds = np.cumsum([0, *map(len, lines)]).astype("<u8")
-    return Tokens(np.array([*chain.from_iterable(lines)], dtype=dtype), bounds, Utf8(), {})
+def run(sources, target: Path, vocabulary: Vocabulary, **options):
+    reports = list(encode_corpus(sources, target, vocabulary, **options))
+    return reports, open_tokens(target, vocabulary)
 
 
-def plain(codes: list[int], dtype: str = "u1") -> Tokens:
-    return Tokens(np.array(codes, dtype=dtype), None, Utf8(), {})
+@HERE
+@given(MIXED, st.integers(1, 9))
+def test_tokens_are_those_of_the_whole_text_whatever_the_block(tmp_path: Path, text: str, block: int) -> None:
+    source = tmp_path / "corpus.txt"
+    for vocabulary in (Utf8(), characters_in([text]), Words(("a", "b", "é")), WithEnd(Utf8())):
+        source.write_bytes(text.encode())
+        whole = vocabulary.encode(text)
+        (tmp_path / "out").unlink(missing_ok=True)
+        if not len(whole):
+            continue
+        reports, tokens = run(source, tmp_path / "out", vocabulary, block=block)
+        assert tokens.codes.tolist() == whole.tolist()
+        assert tokens.bounds is None
+        assert tokens.vocabulary == vocabulary
+        assert (reports[-1].progress, reports[-1].tokens) == (1.0, len(whole))
+        assert [one.read for one in reports] == sorted(one.read for one in reports)
+    assert {one.name for one in tmp_path.iterdir()} <= {"corpus.txt", "out"}
 
 
-@given(st.data(), st.sampled_from(["u1", "<u2", "<u4"]))
-def test_chunks_are_slices_of_the_corpus(data: st.DataObject, dtype: str) -> None:
-    length, stride = data.draw(st.integers(1, 6)), data.draw(st.one_of(st.none(), st.integers(1, 8)))
-    codes = data.draw(st.lists(st.integers(0, 255), min_size=length, max_size=30))
-    chunks = Chunks(plain(codes, dtype), length, stride)
-    step = length if stride is None else stride
-    slices = [codes[a : a + length] for a in range(0, len(codes), step) if a + length <= len(codes)]
-    assert len(chunks) == len(slices)
-    index = data.draw(st.lists(st.integers(0, len(slices) - 1), max_size=5))
-    rows = chunks.take(torch.tensor(index, dtype=torch.int64))
-    assert rows.x.tolist() == [slices[i] for i in index]
-    assert rows.x.dtype == torch.int64
-    assert bool(rows.present.all())
-    assert rows.x.shape == (len(index), chunks.variables)
-    assert isinstance(chunks, RowSource)
-
-
-@given(LINES, st.integers(1, 8))
-def test_sentences_are_the_lines_and_padding_is_never_present(lines: list[list[int]], length: int) -> None:
-    sentences = Sentences(made(lines), length)
-    rows = sentences.take(torch.arange(len(lines)))
-    assert len(sentences) == len(lines)
-    for x, present, line in zip(rows.x.tolist(), rows.present.tolist(), lines):
-        kept = line[:length]
-        assert x == kept + [0] * (length - len(kept))
-        assert present == [True] * len(kept) + [False] * (length - len(kept))
-    assert sentences.lengths.tolist() == rows.present.sum(1).tolist()
-    assert isinstance(sentences, RowSource)
-
-
-@given(LINES, st.integers(1, 8))
-def test_longer_lines_can_be_left_out(lines: list[list[int]], length: int) -> None:
-    short = [line for line in lines if len(line) <= length]
-    if not short:
-        with pytest.raises(ValueError, match=f"corpus: expected a line of at most {length} tokens"):
-            Sentences(made(lines), length, "drop")
+@HERE
+@given(MIXED, st.integers(1, 9), st.booleans())
+def test_lines_are_those_of_the_text(tmp_path: Path, text: str, block: int, ended: bool) -> None:
+    source, target = tmp_path / "corpus.txt", tmp_path / "out"
+    source.write_bytes(text.encode())
+    target.unlink(missing_ok=True)
+    vocabulary = WithEnd(Utf8()) if ended else Utf8()
+    lines = [line.removesuffix("\r").encode() for line in text.split("\n") if line.strip()]
+    if not lines:
+        with pytest.raises(ValueError, match="expected text, got none up to the end at byte offset"):
+            run(source, target, vocabulary, lines=True, block=block)
         return
-    sentences = Sentences(made(lines), length, "drop")
-    rows = sentences.take(torch.arange(len(sentences)))
-    assert [x[p].tolist() for x, p in zip(rows.x, rows.present)] == short
-    assert sentences.lengths.tolist() == [len(line) for line in short]
+    _, tokens = run(source, target, vocabulary, lines=True, block=block)
+    assert tokens.lines == len(lines)
+    bounds = tokens.bounds.tolist()
+    found = [tokens.codes[a:b].tolist() for a, b in pairwise(bounds)]
+    assert found == [[*line, 256] if ended else list(line) for line in lines]
 
 
-@given(LINES.filter(lambda lines: len(lines) >= 4))
-def test_parts_of_a_corpus_are_consecutive(lines: list[list[int]]) -> None:
-    corpus = made(lines)
-    parts = corpus.split((0.25, 0.25))
-    assert [part.lines for part in parts] == [len(lines) - 2 * round(len(lines) / 4), *[round(len(lines) / 4)] * 2]
-    assert [*chain.from_iterable(part.text.tolist() for part in parts)] == [*chain.from_iterable(lines)]
-    found = [Sentences(part, 7).take(torch.arange(part.lines)) for part in parts]
-    assert [x[p].tolist() for rows in found for x, p in zip(rows.x, rows.present)] == lines
-    assert sum(map(len, parts)) == len(corpus)
-    last = parts[-1]
-    assert Chunks(last, 1).take(torch.arange(len(last))).x.squeeze(1).tolist() == last.text.tolist()
-    unlined = plain(list(range(20))).split((0.1,))
-    assert [part.text.tolist() for part in unlined] == [list(range(18)), [18, 19]]
+@pytest.mark.parametrize(("size", "dtype"), [(256, "uint8"), (257, "uint16"), (65536, "uint16"), (65537, "uint32")])
+def test_codes_take_as_many_bytes_as_they_need(tmp_path: Path, size: int, dtype: str) -> None:
+    points = [*range(0xD800), *range(0xE000, 0x110000)][:size]
+    vocabulary = Characters("".join(map(chr, points)))
+    text = "".join(map(chr, [points[-1], points[0], points[size // 2]]))
+    (tmp_path / "corpus.txt").write_bytes(text.encode())
+    tokens = encode(tmp_path / "corpus.txt", tmp_path / "out", vocabulary)
+    assert tokens.codes.dtype == np.dtype(dtype)
+    assert tokens.codes.tolist() == [size - 1, 0, size // 2]
 
 
-def test_some_rows_are_evenly_spaced() -> None:
-    chunks = Chunks(plain(list(range(100))), 10)
-    assert some_rows(chunks, 3).x[:, 0].tolist() == [0, 30, 60]
-    assert some_rows(chunks, 50).x[:, 0].tolist() == list(range(0, 100, 10))
+def test_several_files_packed_or_not_are_read_one_after_another(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("\ufeffhé".encode())
+    (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"llo"))
+    reports, tokens = run([tmp_path / "a.txt", tmp_path / "b.txt.gz"], tmp_path / "out", Utf8())
+    assert bytes(tokens.codes) == "héllo".encode()
+    assert reports[-1].total == sum((tmp_path / name).stat().st_size for name in ("a.txt", "b.txt.gz"))
+    words = common_words((block.text for block in text_blocks([tmp_path / "a.txt", tmp_path / "b.txt.gz"])), 9)
+    assert words.words == ("héllo",)
 
 
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: Chunks(plain([1, 2]), 3), "corpus: expected at least 3 tokens, one row, got 2"),
-        (lambda: Chunks(plain([1, 2]), 0), "length: expected a whole number from 1 up"),
-        (lambda: Chunks(plain([1, 2]), 1, 0), "stride: expected a whole number from 1 up"),
-        (lambda: Chunks(plain([1, 2]), 1).take(torch.tensor([2])), "row: expected 0 to 1, got 2 to 2"),
-        (lambda: Chunks(plain([1, 2]), 1).take(torch.tensor([-1])), "row: expected 0 to 1"),
-        (lambda: Sentences(plain([1, 2]), 3), "corpus: expected one that was encoded line by line"),
-        (lambda: Sentences(made([[1]]), 3, "keep"), "longer: expected 'cut' or 'drop', got 'keep'"),
-        (lambda: Sentences(made([[1]]), 3).take(torch.tensor([1])), "row: expected 0 to 0"),
-        (lambda: some_rows(Chunks(plain([1]), 1), 0), "max_rows: expected a whole number from 1 up"),
-    ],
-)
-def test_bad_rows_are_refused_in_one_sentence(make, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        make()
-
-
-def test_what_stands_in_padding_changes_no_loss(generator: torch.Generator) -> None:
-    rows = Sentences(made([[1, 2], [3, 4, 5, 6], [7]]), 4).take(torch.arange(3))
-    model = text_model("one_pass", 4, 10, size="1M")
-    with torch.no_grad():
-        for weights in model.parameters():
-            weights.normal_(std=0.1, generator=generator)
-    objective: OnePassLoss = text_objective("one_pass", 4)
-    assert isinstance(objective.questions, UniformSplits)
-    rank = objective.sample_rank(3, generator=generator)
-    other = type(rows)(torch.where(rows.present, rows.x, 9), rows.present)
-    assert torch.equal(objective.loss(model, rows, rank), objective.loss(model, other, rank))
-
-
-def test_a_file_trains_as_the_same_tokens_in_memory_do(tmp_path: Path) -> None:
-    (tmp_path / "corpus.txt").write_text("the cat sat on the mat\nthe dog\na hare ran\n" * 5)
-    lined = encode(tmp_path / "corpus.txt", tmp_path / "lines", WithEnd(TEXT8), lines=True)
-    for source in (Sentences(lined, 8), Chunks(lined, 8, 3)):
-        memory = source.take(torch.arange(len(source)))
-        losses = []
-        for rows in (source, memory):
-            model = text_model("one_pass", 8, lined.vocabulary.size, size="1M")
-            options = FitOptions(steps=2, batch_size=4, device="cpu")
-            losses.append(
-                fit(model, rows, text_objective("one_pass", 8), options, validation=some_rows(source, 3)).loss
-            )
-        assert losses[0] == losses[1]
-
-
-def test_windows_are_the_substrings_at_their_starts() -> None:
-    text = "the quick brown fox"
-    windows = Windows(TEXT8.encode(text), length=5, stride=2)
-    assert len(windows) == (len(text) - 5) // 2 + 1
-    for number in range(len(windows)):
-        row = windows.take(torch.tensor([number]))
-        assert TEXT8.decode(row.x[0]) == text[2 * number : 2 * number + 5]
-        assert bool(row.present.all())
-    assert windows.variables == 5
+def test_a_corpus_is_encoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, target = tmp_path / "corpus.txt", tmp_path / "out"
+    source.write_text("abc")
+    assert not is_encoded(source, target, TEXT8)
+    encode(source, target, TEXT8)
+    assert is_encoded(source, target, TEXT8)
+    assert not is_encoded(source, target, TEXT8, lines=True)
+    assert not is_encoded(source, target, Utf8())
+    stamp = target.stat().st_mtime_ns
+    with monkeypatch.context() as patch:
+        patch.setattr(corpus, "text_blocks", None)  # it would fail if it were read again
+        assert [(one.progress, one.tokens) for one in encode_corpus(source, target, TEXT8)] == [(1.0, 3)]
+    assert target.stat().st_mtime_ns == stamp
+    source.write_text("abd")
+    os.utime(source, ns=(1, 1))
+    assert not is_encoded(source, target, TEXT8)
+    assert encode(source, target, TEXT8).codes.tolist() == [1, 2, 4]
+    target.write_bytes(b"damaged")
+    assert encode(source, target, TEXT8).codes.tolist() == [1, 2, 4]
 
 
 @pytest.mark.parametrize(
-    ("make", "sentence"),
+    ("content", "vocabulary", "sentence"),
     [
-        (lambda: Windows(torch.zeros(3), 4), "tokens: expected one line of at least 4"),
-        (lambda: Windows(torch.zeros(3, 3), 2), "tokens: expected one line"),
-        (lambda: Windows(torch.zeros(9), 0), "length: expected a whole number from 1 up, got 0"),
-        (lambda: Windows(torch.zeros(9), 2, stride=0), "stride: expected a whole number from 1 up, got 0"),
+        (
+            b"ab\xffcd",
+            Utf8(),
+            r"corpus.txt: expected text in UTF-8, got byte 0xff at byte offset 2 \(invalid start byte\)",
+        ),
+        (b"abcdefg \xe6\xbc", Utf8(), r"got byte 0xe6 at byte offset 8 \(unexpected end of data\)"),
+        (b"abc\xe6\xbc\xa2\xe6 de", TEXT8, r"got byte 0xe6 at byte offset 6|byte offset 3: text"),
+        (b"", Utf8(), "corpus.txt: expected text, got none up to the end at byte offset 0"),
+        (b" \n \n", Words(("a",)), "expected text, got none up to the end at byte offset 4"),
+        (
+            "abc漢déa".encode(),
+            Characters("abcd漢"),
+            "corpus.txt, byte offset 7: text: expected characters from 'abcd漢'",
+        ),
     ],
 )
-def test_bad_windows_are_refused_in_one_sentence(make, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        make()
+@pytest.mark.parametrize("block", [1, 3, 100])
+@pytest.mark.parametrize("before", [None, b"what was there"])
+def test_bad_text_is_refused_with_its_place_and_leaves_nothing(
+    tmp_path: Path, content: bytes, vocabulary: Vocabulary, sentence: str, block: int, before: bytes | None
+) -> None:
+    source, target = tmp_path / "corpus.txt", tmp_path / "out"
+    source.write_bytes(content)
+    if before is not None:
+        target.write_bytes(before)
+    with pytest.raises(ValueError, match=sentence) as error:
+        run(source, target, vocabulary, block=block)
+    assert "\n" not in str(error.value)
+    assert (target.read_bytes() if target.exists() else None) == before
+    assert {one.name for one in tmp_path.iterdir()} <= {"corpus.txt", "out"}
+
+
+def test_unknown_characters_in_lines_have_their_place(tmp_path: Path) -> None:
+    (tmp_path / "corpus.txt").write_bytes("ab\r\n\nbé\nbXb\n".encode())
+    for block in (1, 4, 100):
+        with pytest.raises(ValueError, match=r"corpus.txt, byte offset 10: text: expected .* only, got 'X'"):
+            run(tmp_path / "corpus.txt", tmp_path / "out", Characters("abé"), lines=True, block=block)
+
+
+def test_an_encoding_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "corpus.txt").write_text("abc\n" * 100)
+    reports = encode_corpus(tmp_path / "corpus.txt", tmp_path / "out", Utf8(), lines=True, block=10)
+    next(reports)
+    assert len(list(tmp_path.iterdir())) == 3
+    assert not (tmp_path / "out").exists()
+    reports.close()
+    assert [one.name for one in tmp_path.iterdir()] == ["corpus.txt"]
+
+
+def _stuck(source: Path, target: Path) -> None:
+    for report in encode_corpus(source, target, Utf8(), lines=True, block=10):
+        if report.tokens > 50:
+            time.sleep(60)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs signals and file locks")
+def test_a_killed_encoding_begins_anew_and_two_do_not_mix(tmp_path: Path) -> None:
+    source, target = tmp_path / "corpus.txt", tmp_path / "out"
+    source.write_text("abc\n" * 100)
+    other = multiprocessing.get_context("fork").Process(target=_stuck, args=(source, target))
+    other.start()
+    deadline = time.monotonic() + 20
+    while not (tmp_path / ".out.lines.part").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    with pytest.raises(ValueError, match="expected no other program that writes it"):
+        encode(source, target, Utf8(), lines=True)
+    os.kill(other.pid, signal.SIGKILL)
+    other.join()
+    assert not target.exists()
+    assert (tmp_path / ".out.part").exists()
+    tokens = encode(source, target, Utf8(), lines=True)
+    assert bytes(tokens.codes) == b"abc" * 100
+    assert {one.name for one in tmp_path.iterdir()} == {"corpus.txt", "out"}
+
+
+def test_a_file_of_other_codes_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "corpus.txt").write_text("abc")
+    encode(tmp_path / "corpus.txt", tmp_path / "out", TEXT8)
+    with pytest.raises(ValueError, match=r"out: expected the vocabulary \w+ \(256 codes\), got another one"):
+        open_tokens(tmp_path / "out", Utf8())
+    assert open_tokens(tmp_path / "out").vocabulary == TEXT8
+
+
+def test_a_file_that_is_damaged_or_none_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "corpus.txt").write_text("abc")
+    encode(tmp_path / "corpus.txt", tmp_path / "out", TEXT8)
+    content = (tmp_path / "out").read_bytes()
+    for bad in (content[:-1], content + b" ", content[:70]):
+        (tmp_path / "bad").write_bytes(bad)
+        with pytest.raises(ValueError, match=r"bytes, as its head says, got .* damaged"):
+            open_tokens(tmp_path / "bad")
+    (tmp_path / "bad").write_bytes(content[:-5] + b"xxxxx")
+    with pytest.raises(ValueError, match="expected its vocabulary behind the tokens"):
+        open_tokens(tmp_path / "bad")
+    for bad in (b"", b"anything else" * 10):
+        (tmp_path / "bad").write_bytes(bad)
+        with pytest.raises(ValueError, match="expected a token file of this anyfill"):
+            open_tokens(tmp_path / "bad")
+    with pytest.raises(ValueError, match="expected a token file, got none"):
+        open_tokens(tmp_path / "nothing")
+
+
+def test_what_cannot_be_read_or_written_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = tmp_path / "corpus.txt"
+    with pytest.raises(ValueError, match=r"corpus.txt: expected a text file, got none \(No such file"):
+        encode(source, tmp_path / "out", Utf8())
+    source.write_text("abc")
+    with pytest.raises(ValueError, match="expected a file that can be written"):
+        encode(source, tmp_path / "no folder" / "out", Utf8())
+    with pytest.raises(ValueError, match="target: expected another file than the text"):
+        encode(source, source, Utf8())
+    with pytest.raises(ValueError, match="text files: expected at least one"):
+        encode([], tmp_path / "out", Utf8())
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"abc" * 100)[:-9])
+    with pytest.raises(ValueError, match="expected a text file that can be read"):
+        encode(tmp_path / "cut.gz", tmp_path / "out", Utf8())
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(TokenWriter, "add", full)
+    with pytest.raises(ValueError, match="out: expected a file that can be written, got No space left"):
+        encode(source, tmp_path / "out", Utf8())
+    assert {one.name for one in tmp_path.iterdir()} == {"corpus.txt", "cut.gz"}
+
+
+def test_a_line_without_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus, "MAX_LINE", 10)
+    (tmp_path / "corpus.txt").write_text("é\n" + "x" * 30)
+    with pytest.raises(ValueError, match=r"corpus.txt, from byte offset 3: expected a line of at most 10"):
+        list(encode_corpus(tmp_path / "corpus.txt", tmp_path / "out", Utf8(), lines=True, block=4))
+
+
+@given(st.integers(3, 1000), st.lists(st.floats(0.01, 0.3), min_size=1, max_size=3))
+def test_shares_are_cut_from_the_end(count: int, shares: list[float]) -> None:
+    sizes = [round(share * count) for share in shares]
+    if min(sizes) < 1 or sum(sizes) >= count:
+        with pytest.raises(ValueError, match="shares: expected at least one of"):
+            cut_from_end(count, shares)
+        return
+    parts = [list(range(count))[part] for part in cut_from_end(count, shares)]
+    assert [*chain.from_iterable(parts)] == list(range(count))
+    assert [len(part) for part in parts[1:]] == sizes
+
+
+def test_shares_that_are_none_are_refused() -> None:
+    for shares in ([0.0], [1.0], [0.5, 0.5], [-0.1]):
+        with pytest.raises(ValueError, match="shares: expected numbers above 0"):
+            cut_from_end(10, shares)

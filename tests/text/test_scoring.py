@@ -17,15 +17,12 @@ from anyfill.questions import Factorization, Increasing, Question
 from anyfill.questions.question import chain_rank
 from anyfill.rank import NEVER
 from anyfill.text.model import TextModel
-from anyfill.text.reading import Source
+from anyfill.text.reading import Source, stretches
 from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
-from anyfill.text.report import score_text
-from anyfill.text.scoring import Scorer, Token, Totals, stretches
-from anyfill.text.show import coloured, visible
-from anyfill.text.surprise import Gathered
+from anyfill.text.report import coloured, score_text, visible
+from anyfill.text.scoring import Gathered, Scorer, Token, Totals, text_windows
 from anyfill.text.vocabularies import Words, common_words, vocabulary_notes
 from anyfill.text.vocabulary import TEXT8, Characters, Utf8, Vocabulary, WithEnd, as_text8
-from anyfill.text.windows import text_windows
 from anyfill.training import save_model
 
 ABC = Characters("abc")

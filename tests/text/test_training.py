@@ -14,7 +14,7 @@ import torch
 from anyfill.cli import main as cli
 from anyfill.objectives.one_pass import OnePassLoss
 from anyfill.questions import Factorization
-from anyfill.text import training
+from anyfill.text import corpus, training
 from anyfill.text.corpus import Corpus, open_corpus
 from anyfill.text.recipes import TEXT_SIZES
 from anyfill.text.settings import Settings, chosen
@@ -120,7 +120,7 @@ def test_a_run_that_is_interrupted_leaves_a_usable_model_and_goes_on_exactly(run
         raise AssertionError("the corpus is encoded once")
 
     monkeypatch.setattr(training, "encode_corpus", never)
-    monkeypatch.setattr(training, "text_blocks", never)
+    monkeypatch.setattr(corpus, "text_blocks", never)
     interrupt(1)
     if call < 4:
         assert run("train", "corpus.txt", "-o", "m", "--resume")[0] == 130
@@ -295,7 +295,7 @@ def test_a_model_made_in_another_way_is_not_resumed(run) -> None:
 
 
 def facts(tokens: int, valid_share: float = 0.05, lengths: list[int] | None = None) -> Corpus:
-    from anyfill.text.token_file import Tokens
+    from anyfill.text.tokens import Tokens
     from anyfill.text.vocabulary import Utf8
 
     bounds = None if lengths is None else np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)

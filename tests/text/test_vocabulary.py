@@ -15,7 +15,6 @@ from anyfill.text.vocabularies import (
     Words,
     common_words,
     cut_at_space,
-    split_words,
     train_pieces,
     vocabulary_from_json,
     vocabulary_notes,
@@ -95,8 +94,8 @@ def test_words_decode_to_what_is_known_of_them(words: list[str], between: str) -
 
 
 def test_words_are_what_stands_between_white_space_or_marks() -> None:
-    assert split_words("Don't  stop,\nnow!") == ["Don't", "stop,", "now!"]
-    assert split_words("Don't stop,\nnow!", lower=True, punctuation=True) == ["don't", "stop", ",", "now", "!"]
+    assert Words(()).split("Don't  stop,\nnow!") == ["Don't", "stop,", "now!"]
+    assert Words((), lower=True, punctuation=True).split("Don't stop,\nnow!") == ["don't", "stop", ",", "now", "!"]
 
 
 @given(st.lists(st.text(alphabet="ab \n", max_size=6)))

@@ -10,7 +10,7 @@ where p(s b t) is the probability that the stream, from where s begins, goes on 
 p(s b t) compares answers of different lengths as they are: no penalty or bonus for length is called for, and none is
 used (a longer b costs more codes, and pays by making t likelier). With several blanks read s, t as all that is given
 and b as all that is asked. Only t tells lengths apart; where it is empty the shortest b, which has the fewest rivals,
-always leads: therefore the edges of a text are closed (see ``anyfill.text.alphabet``). Lines are no pieces of
+always leads: therefore the edges of a text are closed (see ``anyfill.text.blanks``). Lines are no pieces of
 a stream: in a model of lines without an end code p(l) is the share of lines that are so long altogether, counted with
 one added.
 
@@ -37,10 +37,8 @@ from anyfill.model import Model
 from anyfill.networks.network import Cached
 from anyfill.questions.question import Question
 from anyfill.samplers import CachedChain, Draw, beam_search, can_search, watch
-from anyfill.text.alphabet import Sheet
-from anyfill.text.blanks import Lengths
+from anyfill.text.blanks import BlankRow, BlankWindow, Lengths, Sheet
 from anyfill.text.model import ROWS, SamplingOptions, TextModel
-from anyfill.text.windows import BlankRow, BlankWindow
 
 MAX_COMBINATIONS = 64
 """Combinations of lengths that are tried; of more, so many are drawn."""
@@ -135,7 +133,11 @@ def candidates(
     model, codes = loaded.model, sheet.vocabulary.size
     sizes, total = combinations(window.blanks, generator=generator)
     asked = _Asked.of([window.row(one, model.variables) for one in sizes])
-    _require_supported(model, asked.question, sampling)
+    if model.corruption.shows_unknown:
+        expected = "a model with an exact likelihood to rank answers by"
+        raise refuse("filling", expected=expected, got="one that is shown noise (recipes sunmask and sundae)")
+    expected = "a model that can be asked given what stands behind a blank (recipe one_pass_spans)"
+    sampling.require_supported(model, asked.question, "filling", expected)
     is_free = draws is None and sampling.draw == Draw()  # whoever says how to draw wants draws
     max_listed = (MAX_LISTED if model.is_one_pass else MAX_LISTED_STEPWISE) if is_free else 0
     listed = _few(sizes, [_behind(row) for row in asked.rows], codes, max_listed)
@@ -183,12 +185,7 @@ class _Asked(NamedTuple):
 
 
 def _draw(
-    model: Model,
-    asked: _Asked,
-    which: Tensor,
-    found: "_Found",
-    sampling: SamplingOptions,
-    generator: torch.Generator,
+    model: Model, asked: _Asked, which: Tensor, found: "_Found", sampling: SamplingOptions, generator: torch.Generator
 ) -> Iterator[float]:
     """Draw an answer to each question of ``which`` (any,); yields the share that is done."""
     is_cached = sampling.sampler == "exact" and isinstance(model.network, Cached)
@@ -243,8 +240,7 @@ def _every(row: BlankRow, codes: int) -> Tensor:
     return rows
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Way:
+class _Way(NamedTuple):
     """A row that was drawn: x int64 (N,), present bool (N,), and the codes of each blank."""
 
     x: Tensor
@@ -263,12 +259,10 @@ class _Found:
     def add(self, x: Tensor, row: BlankRow) -> None:
         """Take in a way (N,) to fill this row, if it can be written."""
         codes = tuple(x[place] for place in row.places)
-        answers: list[str] = []
-        for blank, one in zip(self.group, codes):
-            answer = self.sheet.answer(blank, one)
-            if answer is None:
-                return
-            answers.append(answer)
+        written = [self.sheet.answer(blank, one) for blank, one in zip(self.group, codes)]
+        answers = [answer for answer in written if answer is not None]
+        if len(answers) < len(written):
+            return
         between = self.sheet.template.stretches[self.group.start + 1 : self.group.stop]
         text = "".join(itertools.chain.from_iterable(itertools.zip_longest(answers, between, fillvalue="")))
         present = row.given | row.asked
@@ -289,15 +283,6 @@ class _Found:
             likeliest = list(rows.values())[int(part.argmax())]
             made.append(Candidate(answers, likeliest.codes, total, share))
         return sorted(made, key=lambda one: -one.log_prob)
-
-
-def _require_supported(model: Model, question: Question, sampling: SamplingOptions) -> None:
-    """ValueError, in the words of this command, if the model cannot be asked or its answers cannot be ranked."""
-    if model.corruption.shows_unknown:
-        expected = "a model with an exact likelihood to rank answers by"
-        raise refuse("filling", expected=expected, got="one that is shown noise (recipes sunmask and sundae)")
-    expected = "a model that can be asked given what stands behind a blank (recipe one_pass_spans)"
-    sampling.require_supported(model, question, "filling", expected)
 
 
 def _log_share(size: int, counts: Sequence[int]) -> float:

@@ -4,10 +4,12 @@ Thin: each reads its options, calls the verb of the same name, and shows what ca
 and remarks to stderr. Everything is imported when a command runs.
 """
 
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+import json
+import sys
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -15,30 +17,9 @@ from anyfill.checks import refuse
 from anyfill.interface.options import AsJson, Device, Force, OnDevice, Seed, Temperature, chosen_seed, grouped
 from anyfill.text.settings import Settings
 
-
-class Sampler(StrEnum):
-    """A way to draw; see ``anyfill.text.model``."""
-
-    exact = "exact"
-    speculative = "speculative"
-    confidence = "confidence"
-    entropy_bounded = "entropy-bounded"
-
-
-class Context(StrEnum):
-    """How a text longer than a row is cut; see ``anyfill.text.windows``."""
-
-    half = "half"
-    none = "none"
-
-
-class InOrder(StrEnum):
-    """The order in which the tokens of a window are asked."""
-
-    increasing = "increasing"
-    decreasing = "decreasing"
-    shuffled = "shuffled"
-
+if TYPE_CHECKING:
+    from anyfill.text.fill import Fill, Fills
+    from anyfill.text.generate import Writer
 
 _SAMPLER = "exact: one by one; speculative: the same law in fewer passes; the others need a model of any order."
 _CONTEXT = (
@@ -48,16 +29,19 @@ _CONTEXT = (
 _DRAWS = "256 in all, at least 8; none where all fills, 1000 at most, can be compared"
 _NUCLEUS = "Draw from the likeliest codes of this mass, above 0 and up to 1."
 ModelFolder = Annotated[
-    Path | None,
-    typer.Option("--model", help="Folder of a model (anyfill text train); by default the one that ships."),
+    Path | None, typer.Option("--model", help="Folder of a model (anyfill text train); by default the one that ships.")
 ]
+_LONG, _AROUND = 200, 24
+"""Characters of a text that is not shown in full for every fill; those shown around a blank of it."""
+Sampler = Literal["exact", "speculative", "confidence", "entropy-bounded"]
+"""A way to draw; see ``anyfill.text.model``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
     """Options: how to draw."""
 
-    sampler: Annotated[Sampler, typer.Option(help=_SAMPLER)] = Sampler.exact
+    sampler: Annotated[Sampler, typer.Option(help=_SAMPLER)] = "exact"
     temperature: Temperature = 1.0
     nucleus: Annotated[float | None, typer.Option(help=_NUCLEUS)] = None
     top_k: Annotated[int | None, typer.Option("--top-k", min=1, help="Draw from the so many likeliest codes.")] = None
@@ -70,10 +54,11 @@ class Scoring:
     """Options: how to score, and what is written."""
 
     most: Annotated[int, typer.Option(min=0, max=10_000, help="List so many of the most surprising tokens.")] = 20
-    context: Annotated[Context, typer.Option(help=_CONTEXT)] = Context.half
+    context: Annotated[Literal["half", "none"], typer.Option(help=_CONTEXT)] = "half"
     order: Annotated[
-        InOrder, typer.Option(help="The order that tokens are asked in; others than increasing need such a model.")
-    ] = InOrder.increasing
+        Literal["increasing", "decreasing", "shuffled"],
+        typer.Option(help="The order that tokens are asked in; others than increasing need such a model."),
+    ] = "increasing"
     orders: Annotated[
         int | None, typer.Option(min=1, max=1000, help="How many shuffled orders to draw.", show_default="4")
     ] = None
@@ -121,8 +106,7 @@ def fill(
     ] = None,
     free: Annotated[bool, typer.Option("--free", help="A run of underscores may be of any of these lengths.")] = False,
     draws: Annotated[
-        int | None,
-        typer.Option(min=1, max=100_000, help="Draws for each combination of lengths.", show_default=_DRAWS),
+        int | None, typer.Option(min=1, max=100_000, help="Draws for each combination of lengths.", show_default=_DRAWS)
     ] = None,
     drawing: Drawing,
     as_json: AsJson = False,
@@ -137,15 +121,14 @@ def fill(
     """
     from anyfill.text.model import load
     from anyfill.text.reading import read_text
-    from anyfill.text.show import json_text, print_fills
 
     blanks = read_text(text, file)
     options: dict[str, Any] = {"n": n, "lengths": lengths, "free": free, "draws": draws, **asdict(drawing)}
     found = load(model).fill(blanks, **options, progress=True)
     if as_json:
-        typer.echo(json_text(found.to_json()), nl=False)
+        typer.echo(_json(found.to_json()), nl=False)
     else:
-        print_fills(found)
+        _print_fills(found)
 
 
 @grouped
@@ -178,7 +161,7 @@ def generate(
     from anyfill.interface.output import require_new
     from anyfill.interface.threads import free_threads, threads
     from anyfill.text.model import load
-    from anyfill.text.show import json_text, print_texts, separated, write_text
+    from anyfill.text.report import whole_text
 
     seed = chosen_seed(drawing.seed)
     options: dict[str, Any] = {"length": length, "prompt": prompt, **asdict(drawing), "seed": seed}
@@ -189,15 +172,16 @@ def generate(
     typer.echo(f"seed {seed}", err=True)
     if output is None and not as_json:
         with threads(free_threads()):
-            print_texts(writer, n)
+            _print_texts(writer, n)
         return
     texts = loaded.generate(n=n, **options, progress=True)
-    content = "".join(separated(text, is_first=number == 0) for number, text in enumerate(texts))
+    content = "".join(_separated(text, is_first=number == 0) for number, text in enumerate(texts))
     if as_json:
-        content = json_text({"seed": seed, "model": loaded.name, "texts": texts})
+        content = _json({"seed": seed, "model": loaded.name, "texts": texts})
     if output is not None:
         require_new(output, force=force)
-        write_text(output, content)
+        with whole_text(output) as write:
+            write(content)
         typer.echo(f"wrote {output}", err=True)
     else:
         typer.echo(content, nl=False, color=True)
@@ -220,8 +204,7 @@ def score(
     """
     from anyfill.text.model import load
     from anyfill.text.reading import opened
-    from anyfill.text.report import Score
-    from anyfill.text.show import print_scored, print_total, scores_json
+    from anyfill.text.report import Score, print_scored, print_total
 
     written = {option: path for option, path in (("--tsv", scoring.tsv), ("--html", scoring.html)) if path is not None}
     if len(files) > 1 and written:
@@ -241,7 +224,7 @@ def score(
         for path in written.values():
             typer.echo(f"wrote {path}", err=as_json)
     if as_json:
-        typer.echo(scores_json(found))
+        typer.echo(_json([one.to_json() for one in found], ascii=True), nl=False)
     elif len(found) > 1:
         print_total(found)
     if len(found) < len(files):
@@ -284,3 +267,77 @@ def train(
         typer.echo(line)
     if about:
         typer.echo(f"model saved in {output}: try anyfill text generate --model {output}")
+
+
+def _print_fills(found: "Fills") -> None:
+    """The fills, best first, with the answers marked where stdout is a terminal; remarks on stderr.
+
+    Of a text that is long or has several lines what stands around the blanks is shown, and the best fill once in full.
+    """
+    from anyfill.text.report import visible
+
+    def mark(answer: str) -> str:
+        return typer.style(answer, fg=typer.colors.GREEN, bold=True)
+
+    def in_full(fill: "Fill") -> str:
+        return template.filled(tuple(map(mark, fill.answers))) if marked else fill.text
+
+    def excerpt(fill: "Fill") -> str:
+        """The answers and some characters around each, on one line."""
+        first, *between, last = template.stretches
+        shown = [first if len(first) <= _AROUND else f"… {first[-_AROUND:]}"]
+        shown += [one if len(one) <= 2 * _AROUND else f"{one[:_AROUND]} … {one[-_AROUND:]}" for one in between]
+        shown.append(last if len(last) <= _AROUND else f"{last[:_AROUND]} …")
+        answers = tuple(mark(visible(one)) if marked else f"[{visible(one)}]" for one in fill.answers)
+        return replace(template, stretches=tuple(map(visible, shown))).filled(answers)
+
+    marked, template = is_terminal(), found.template
+    is_long = any(len(one.text) > _LONG or "\n" in one.text for one in found.fills)
+    for remark in found.remarks:
+        typer.echo(f"note: {remark}", err=True)
+    for line in found.lines(excerpt if is_long else in_full):
+        typer.echo(line, color=True)
+    if is_long:
+        typer.echo(f"\nthe first one in full:\n{in_full(found.fills[0])}", color=True)
+
+
+def is_terminal() -> bool:
+    """Whether somebody looks at stdout."""
+    return sys.stdout.isatty()
+
+
+def _json(content: object, *, ascii: bool = False) -> str:
+    from anyfill.interface.output import jsonable
+
+    return json.dumps(jsonable(content), indent=2, allow_nan=False, ensure_ascii=ascii) + "\n"
+
+
+def _separated(text: str, *, is_first: bool) -> str:
+    """A text to be printed below others: on a line of its own, or behind an empty line if it has several."""
+    return ("\n" if "\n" in text and not is_first else "") + text + "\n"
+
+
+def _print_texts(writer: "Writer", n: int) -> None:
+    """Write new texts to stdout as they are made: one alone piece by piece, several some at a time.
+
+    No bar is drawn, which would stand in the midst of them; how far it is is said in lines on stderr, unless one text
+    grows before somebody's eyes. What is interrupted ends with a whole line.
+    """
+    from rich.console import Console
+
+    from anyfill.interface.progress import metered
+
+    in_lines, is_whole = Console(stderr=True, force_terminal=False), True
+    if n > 1:
+        made = (text for texts in metered(writer.texts(n), "writing", console=in_lines) for text in texts)
+        for number, text in enumerate(made):
+            typer.echo(_separated(text, is_first=number == 0), nl=False, color=True)
+        return
+    pieces = chain(writer.pieces(), [("\n", 1.0)])
+    try:
+        for piece in (one for one, _ in pieces) if is_terminal() else metered(pieces, "writing", console=in_lines):
+            typer.echo(piece, nl=False, color=True)  # which flushes
+            is_whole = piece.endswith("\n") if piece else is_whole
+    except KeyboardInterrupt:
+        typer.echo("", nl=not is_whole)
+        raise

@@ -1,188 +1,219 @@
-"""Rows from a corpus of tokens, in memory or on the disk; a corpus larger than memory trains.
+"""A corpus of text files: its vocabulary, found in one pass; its tokens, encoded once; its end, held out.
 
-    Windows      every window of tokens in memory, on any device
-    Chunks       chunk k of length N holds the codes k · stride … k · stride + N - 1 of a token file, as slicing it
-                 would give them; what does not fill a chunk at the end is left out. ``stride`` = N cuts the corpus into
-                 pieces (text8's test), 1 takes every window, each code then being trained at every place
-    Sentences    one line each, with padding behind it that does not exist
+    for report in encode_corpus("corpus.txt", "corpus.tokens", vocabulary): ...
+    tokens = open_tokens("corpus.tokens", vocabulary)
 
-A row of ``Sentences`` has N places. A line of n < N codes is present in the first n; the others are missing, so they
-are never given and never asked, and no loss comes of them. A model trained on such rows answers for the places of a
-line:
+Memory does not grow with the corpus. A run that is cut short leaves nothing under the file's name and begins anew. If
+the file is there already, with the same vocabulary and from the same files (names, sizes, times of change), nothing is
+done.
 
-- to draw a line, ask the first n places and nothing behind them, n drawn from ``lengths``;
-- or encode the corpus with an end code (``WithEnd``), ask all places, and read up to the end. That is right for models
-  that are read from left to right; others have never seen what would then stand behind the end.
+With ``lines``, each line is a text of its own: what ends it is dropped, blank lines are left out, and the
+vocabulary's end code, if it has one, stands behind each. Without, all of the text is one line of tokens.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from torch import Tensor
+from rich.console import Console
 
-from anyfill.checks import refuse, require_count, require_member
+from anyfill.checks import refuse
+from anyfill.interface.output import unwritable
+from anyfill.interface.progress import metered
 from anyfill.rows import Rows, RowSource
-from anyfill.text.reading import as_paths
-from anyfill.text.token_file import Tokens
+from anyfill.text.reading import BLOCK, MAX_LINE, TextBlock, as_paths, first_unknown, text_blocks
+from anyfill.text.tokens import Chunks, Sentences, Tokens, TokenWriter, open_tokens, some_rows
+from anyfill.text.vocabularies import common_words, train_pieces
+from anyfill.text.vocabulary import Utf8, Vocabulary, WithEnd, characters_in
 
+if TYPE_CHECKING:
+    from anyfill.text.settings import Settings
+
+Sources = Path | str | Sequence[Path | str]
+"""One text file, or several."""
+_MAX_CODES = {"characters": 8192, "words": 8192, "pieces": 4096}
+"""Codes of a vocabulary, where nothing is said; a corpus may well have fewer."""
 _MAX_LENGTH = 2**16
 """Lines that are longer count as so long."""
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
-    """Every window of ``length`` consecutive tokens, by its first position; a RowSource that copies nothing.
+class EncodingReport:
+    """How far the encoding is.
 
     Attributes:
-        tokens: integer codes (L,), on any device; a memory-mapped tensor will do.
-        length: N, tokens per window.
-        stride: distance between the starts of neighbouring windows (``length`` = disjoint chunks).
+        read: bytes of text files read, as they lie on the disk.
+        total: bytes of all of them.
+        tokens: written so far.
+        seconds: since the beginning.
     """
 
-    tokens: Tensor
-    length: int
-    stride: int = 1
-
-    def __post_init__(self) -> None:
-        require_count("length", self.length)
-        require_count("stride", self.stride)
-        if self.tokens.dim() != 1 or len(self.tokens) < self.length:
-            raise refuse("tokens", expected=f"one line of at least {self.length}", got=tuple(self.tokens.shape))
-
-    def __len__(self) -> int:
-        return (len(self.tokens) - self.length) // self.stride + 1
+    read: int
+    total: int
+    tokens: int
+    seconds: float
 
     @property
-    def variables(self) -> int:
-        """N, tokens per window."""
-        return self.length
-
-    def take(self, index: Tensor) -> Rows:
-        """The windows with these numbers (B,), as rows on the tokens' device."""
-        start = index.to(self.tokens.device).unsqueeze(1) * self.stride
-        return Rows.from_values(self.tokens[start + torch.arange(self.length, device=self.tokens.device)].long())
+    def progress(self) -> float:
+        """From 0 to 1."""
+        return self.read / self.total if self.total else 1.0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Chunks:
-    """Every chunk of ``length`` consecutive codes; a RowSource that reads only the rows it is asked for.
+def encode_corpus(
+    sources: Sources, target: Path | str, vocabulary: Vocabulary, *, lines: bool = False, block: int = BLOCK
+) -> Generator[EncodingReport]:
+    """Encode text files into one token file; a report for each block that was read.
 
-    Attributes:
-        tokens: the corpus or a part of it; if it has lines, they are read as one text.
-        length: N, codes per chunk.
-        stride: distance between the beginnings of neighbouring chunks; None = ``length``.
+    Args:
+        sources: text in UTF-8, plain or .gz; several are read one after another.
+        target: the token file to be; its folder must exist. Another file there is replaced when this one is whole.
+        vocabulary: what gives the codes.
+        lines: each line is a text of its own.
+        block: bytes read at a time; the tokens do not depend on it.
+
+    Raises:
+        ValueError: broken UTF-8, a character that the vocabulary does not know, no text at all, or a file that cannot
+            be read or written; nothing is left behind.
     """
-
-    tokens: Tokens
-    length: int
-    stride: int | None = None
-
-    def __post_init__(self) -> None:
-        require_count("length", self.length)
-        if self.stride is not None:
-            require_count("stride", self.stride)
-        if len(self.tokens) < self.length:
-            raise refuse("corpus", expected=f"at least {self.length} tokens, one row", got=len(self.tokens))
-
-    @property
-    def step(self) -> int:
-        """The stride, with its default worked out."""
-        return self.length if self.stride is None else self.stride
-
-    def __len__(self) -> int:
-        return (len(self.tokens) - self.length) // self.step + 1
-
-    @property
-    def variables(self) -> int:
-        """N, codes per chunk."""
-        return self.length
-
-    def take(self, index: Tensor) -> Rows:
-        """The chunks with these numbers (B,), as int64 rows on the CPU; every value is present."""
-        number = checked_index(index, len(self))
-        windows = sliding_window_view(self.tokens.text, self.length)
-        return Rows.from_values(torch.from_numpy(windows[number * self.step].astype(np.int64)))
+    paths, target = as_paths(sources), Path(target)
+    started = time.monotonic()
+    origin = _origin(paths, lines)
+    if target.exists() and any(path.samefile(target) for path in paths):
+        raise refuse("target", expected="another file than the text", got=str(target))
+    if is_encoded(paths, target, vocabulary, lines=lines):
+        total = sum(path.stat().st_size for path in paths)
+        yield EncodingReport(total, total, len(open_tokens(target).codes), time.monotonic() - started)
+        return
+    last = 0
+    try:
+        with TokenWriter(target, vocabulary, lines=lines, made_from=origin) as writer:
+            for piece in _pieces(text_blocks(paths, size=block), vocabulary, lines):
+                _write(writer, piece, vocabulary, lines)
+                last = piece.block.stop
+                yield EncodingReport(piece.block.read, piece.block.total, writer.count, time.monotonic() - started)
+            if not writer.count:
+                names = ", ".join(map(str, paths))
+                raise refuse(names, expected="text", got=f"none up to the end at byte offset {last:,}")
+            writer.finish()
+    except OSError as error:
+        raise unwritable(target, error) from None
 
 
-def checked_index(index: Tensor, rows: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Row numbers (B,) for numpy; ValueError if one is not from 0 to rows - 1 (a view would read something else)."""
-    number = index.detach().long().cpu().numpy().reshape(-1)
-    if number.size and (number.min() < 0 or number.max() >= rows):
-        raise refuse("row", expected=f"0 to {rows - 1}", got=f"{number.min()} to {number.max()}")
-    return number
+def encode(sources: Sources, target: Path | str, vocabulary: Vocabulary, *, lines: bool = False) -> Tokens:
+    """Encode to the end, and open what came of it; see ``encode_corpus``."""
+    for _ in encode_corpus(sources, target, vocabulary, lines=lines):
+        pass
+    return open_tokens(target, vocabulary)
 
 
-def some_rows(source: RowSource, max_rows: int) -> Rows:
-    """At most ``max_rows`` rows of a source, evenly spaced, in memory: to validate on, say."""
-    require_count("max_rows", max_rows)
-    count = min(max_rows, len(source))
-    return source.take(torch.arange(count) * len(source) // count)
+def is_encoded(sources: Sources, target: Path | str, vocabulary: Vocabulary, *, lines: bool = False) -> bool:
+    """True if ``target`` holds these files in these codes: same names, sizes and times of change."""
+    if not Path(target).is_file():
+        return False
+    try:
+        return dict(open_tokens(target, vocabulary).made_from) == _origin(as_paths(sources), lines)
+    except ValueError:
+        return False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sentences:
-    """The lines of a corpus as rows; a RowSource that reads only the rows it is asked for.
+def _origin(paths: Sequence[Path], lines: bool) -> dict[str, Any]:
+    try:
+        stats = [path.stat() for path in paths]
+    except OSError as error:
+        raise refuse(f"{error.filename}", expected="a text file", got=f"none ({error.strerror})") from None
+    files = [[path.name, stat.st_size, stat.st_mtime_ns] for path, stat in zip(paths, stats)]
+    return {"files": files, "lines": lines}
 
-    Attributes:
-        tokens: a corpus that was encoded with ``lines``, or a part of it.
-        length: N, places per row.
-        longer: what happens to longer lines: their beginning is taken ("cut"), or they are left out ("drop", which
-            keeps the numbers of the others in memory).
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Text that can be encoded whatever follows, and what waits for more; together they end with ``block``."""
+
+    text: str
+    waiting: str
+    block: TextBlock
+
+    def byte_of(self, place: int) -> int:
+        """Where the character at ``place`` of the text begins in the file."""
+        return self.block.byte_of(self.text[place:] + self.waiting)
+
+
+def _pieces(blocks: Iterator[TextBlock], vocabulary: Vocabulary, lines: bool) -> Iterator[_Piece]:
+    waiting = ""
+    for block in blocks:
+        text = waiting + block.text
+        place = len(text)
+        if not block.is_last:
+            place = text.rfind("\n") + 1 if lines else vocabulary.cut(text)
+        piece = _Piece(text[:place], text[place:], block)
+        if lines and len(piece.waiting) > MAX_LINE:
+            where = f"{block.source}, from byte offset {piece.byte_of(place):,}"
+            raise refuse(where, expected=f"a line of at most {MAX_LINE:,} characters", got="a longer one")
+        waiting = piece.waiting
+        yield piece
+
+
+def _write(writer: TokenWriter, piece: _Piece, vocabulary: Vocabulary, lines: bool) -> None:
+    """Encode and write one piece."""
+    if not lines:
+        writer.add(_encode(vocabulary, piece.text, 0, piece))
+        return
+    start = 0
+    for line in piece.text.split("\n"):
+        if line.strip():
+            codes = _encode(vocabulary, line.removesuffix("\r"), start, piece)
+            if len(codes) and vocabulary.end is not None:
+                codes = np.append(codes.astype(np.int64), vocabulary.end)
+            writer.add_line(codes)
+        start += len(line) + 1
+
+
+def _encode(vocabulary: Vocabulary, text: str, start: int, piece: _Piece) -> NDArray[Any]:
+    """The codes (L,) of the text at ``start`` of the piece; ValueError with the place of what has none."""
+    try:
+        return vocabulary.encode(text).numpy()
+    except ValueError as error:
+        place = piece.byte_of(start + first_unknown(vocabulary, text))
+        raise ValueError(f"{piece.block.source}, byte offset {place:,}: {error}") from None
+
+
+def find_vocabulary(sources: Sequence[Path], settings: "Settings", console: Console) -> Vocabulary:
+    """The vocabulary of these files, found in one pass; ValueError if they hold no text or broken UTF-8.
+
+    Args:
+        sources: text files.
+        settings: units, the most codes, and whether what ends a line is no text; lines that are read from left to right
+            have a code for their end.
+        console: where to show how far it is.
     """
+    texts, units, lines = _texts(sources, console), settings.units or "characters", settings.lines
+    max_size = settings.vocabulary_size or _MAX_CODES.get(units, 256)
+    match units:
+        case "bytes":
+            vocabulary = Utf8()
+        case "characters":
+            unbroken = (text.replace("\r\n", "").replace("\n", "") for text in texts)  # what ends lines is no text
+            vocabulary = characters_in(unbroken if lines else texts, max_size=max_size)
+        case "words":
+            vocabulary = common_words(texts, max_size)
+        case _:
+            vocabulary = train_pieces(texts, max_size)
+    return WithEnd(vocabulary) if lines and settings.recipe == "left_to_right" else vocabulary
 
-    tokens: Tokens
-    length: int
-    longer: Literal["cut", "drop"] = "cut"
-    _kept: NDArray[Any] | None = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        require_count("length", self.length)
-        require_member("longer", self.longer, ("cut", "drop"))
-        if self.tokens.bounds is None:
-            raise refuse("corpus", expected="one that was encoded line by line (lines=True)", got="one without lines")
-        kept = None
-        if self.longer == "drop":
-            kept = np.flatnonzero(np.concatenate([sizes <= self.length for sizes in self.tokens.line_lengths()]))
-            if not len(kept):
-                raise refuse("corpus", expected=f"a line of at most {self.length} tokens", got="longer ones only")
-        object.__setattr__(self, "_kept", kept)
-
-    def __len__(self) -> int:
-        return self._bounds.size - 1 if self._kept is None else len(self._kept)
-
-    @property
-    def variables(self) -> int:
-        """N, places per row."""
-        return self.length
-
-    @property
-    def lengths(self) -> Tensor:
-        """int64 (rows,): how many places of each row are present."""
-        sizes = np.concatenate([*self.tokens.line_lengths()])
-        sizes = sizes if self._kept is None else sizes[self._kept]
-        return torch.from_numpy(np.minimum(sizes, self.length))
-
-    def take(self, index: Tensor) -> Rows:
-        """The lines with these numbers (B,), as int64 rows on the CPU; 0 where nothing is present."""
-        number = checked_index(index, len(self))
-        line = number if self._kept is None else self._kept[number]
-        start, stop = self._bounds[line].astype(np.int64), self._bounds[line + 1].astype(np.int64)
-        place = start[:, None] + np.arange(self.length)
-        present = place < stop[:, None]
-        codes = self.tokens.codes[np.where(present, place, start[:, None])]
-        x = np.where(present, codes, 0).astype(np.int64)
-        return Rows(torch.from_numpy(x), torch.from_numpy(present))
-
-    @property
-    def _bounds(self) -> NDArray[Any]:
-        bounds = self.tokens.bounds
-        return np.zeros(1, dtype=np.uint64) if bounds is None else bounds
+def _texts(sources: Sequence[Path], console: Console) -> Generator[str]:
+    """All text, block by block; ValueError at the end if there was none."""
+    found = False
+    blocks = ((block.text, block.share) for block in text_blocks(sources))
+    for text in metered(blocks, "reading", console=console):
+        found = found or bool(text.strip())
+        yield text
+    if not found:
+        raise refuse(", ".join(map(str, sources)), expected="text", got="none")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,27 +260,21 @@ class Corpus:
 
     def rows(self, length: int) -> RowSource:
         """What is trained on: windows at every place, or the lines."""
-        if self.train.bounds is not None:
-            return Sentences(self.train, length)
-        if len(self.train) < length:
-            raise self._too_short(f"a row of {length} tokens", len(self.train), "are left to train on")
-        return Chunks(self.train, length, stride=1)
+        return self._source(self.train, length, 1, "are left to train on")
 
     def validation(self, length: int, max_rows: int) -> Rows | None:
         """At most so many rows of what is held out, evenly spaced; None if nothing is."""
-        if self.valid is None:
-            return None
-        if self.valid.bounds is not None:
-            return some_rows(Sentences(self.valid, length), max_rows)
-        if len(self.valid) < length:
-            raise self._too_short(f"a row of {length} tokens", len(self.valid), "are held out")
-        return some_rows(Chunks(self.valid, length), max_rows)
+        source = None if self.valid is None else self._source(self.valid, length, length, "are held out")
+        return None if source is None else some_rows(source, max_rows)
 
-    def _too_short(self, expected: str, got: int, why: str) -> ValueError:
-        advice = "a smaller --length or another --valid-share, 0 to hold out nothing, would do"
-        return refuse(
-            ", ".join(self.names), expected=f"text for {expected} at least", got=f"{got:,} that {why}: {advice}"
-        )
+    def _source(self, tokens: Tokens, length: int, stride: int, which: str) -> RowSource:
+        if tokens.bounds is not None:
+            return Sentences(tokens, length)
+        if len(tokens) < length:
+            advice = "a smaller --length or another --valid-share, 0 to hold out nothing, would do"
+            got = f"{len(tokens):,} that {which}: {advice}"
+            raise refuse(", ".join(self.names), expected=f"text for a row of {length} tokens at least", got=got)
+        return Chunks(tokens, length, stride)
 
 
 def open_corpus(sources: Sequence[Path], tokens: Tokens, valid_share: float) -> Corpus:

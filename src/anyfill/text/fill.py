@@ -1,7 +1,7 @@
 """Blanks in a text, filled in the likeliest ways that were found.
 
 Blanks that one window of the model holds together are answered jointly (``anyfill.text.candidates``). In a
-text longer than a row there are several groups of them (``anyfill.text.windows``), answered one after another:
+text longer than a row there are several groups of them (``anyfill.text.blanks``), answered one after another:
 the ``n`` best ways so far are each gone on with, and are then ranked by
 
     p(answers | text)  ~  product over groups of p(answers of the group | its window, answers before),
@@ -12,18 +12,17 @@ the ranking by p(text).
 
 import html
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, overload
 
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.text.alphabet import Sheet, sheet_of
-from anyfill.text.blanks import Template
+from anyfill.text.blanks import Sheet, Template, blank_groups, blank_window, sheet_of
 from anyfill.text.candidates import Candidate, Tried, candidates
 from anyfill.text.model import SamplingOptions, TextModel
-from anyfill.text.windows import blank_groups, blank_window, text_log_prob
+from anyfill.text.scoring import text_log_prob
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +81,12 @@ class Fills(Sequence[Fill]):
         return self.fills[index]
 
     def __repr__(self) -> str:
-        lines = [f"{one.share:7.2%} {one.log2_probability:9.2f}  {one.text}" for one in self.fills]
-        return "\n".join([self.heading, "  share    log2 p  text", *lines])
+        return "\n".join(self.lines(lambda fill: fill.text))
+
+    def lines(self, show: Callable[[Fill], str]) -> list[str]:
+        """The fills as a table, each shown in this way."""
+        rows = (f"{one.share:7.2%} {one.log2_probability:9.2f}  {show(one)}" for one in self.fills)
+        return [self.heading, "  share    log2 p  text", *rows]
 
     def _repr_html_(self) -> str:
         rows = [
@@ -93,7 +96,7 @@ class Fills(Sequence[Fill]):
         return f"<table><tr><th>share<th>log2 p<th>text</tr>{''.join(rows)}</table>"
 
     def _marked(self, fill: Fill) -> str:
-        shown = Template(tuple(map(html.escape, self.template.stretches)), self.template.blanks)
+        shown = replace(self.template, stretches=tuple(map(html.escape, self.template.stretches)))
         return shown.filled(tuple(f"<b>{html.escape(answer)}</b>" for answer in fill.answers))
 
     @property
@@ -183,8 +186,10 @@ def fill_blanks(
         require_count("--draws", draws)
     length = loaded.length
     sheet = sheet_of(template, loaded.vocabulary, lines=loaded.lines)
-    if loaded.lines:
-        _require_line(sheet, length)
+    size = sum(map(len, sheet.stretches)) + sum(blank.maximum for blank in template.blanks)
+    if loaded.lines and size > length:
+        expected = f"a line of at most {length} {sheet.vocabulary.units}, as the model was trained on"
+        raise refuse("text", expected=expected, got=size)
     groups = blank_groups(sheet, length)
     generator = sampling.generator()
     best, found, most = [_Partial()], list[Candidate](), Tried(0, 0, 0)
@@ -215,11 +220,3 @@ def _filled(loaded: TextModel, sheet: Sheet, way: _Partial) -> Fill:
     if log_prob is None:
         log_prob = text_log_prob(loaded.model, sheet.codes(way.codes, len(way.codes)))
     return Fill(sheet.template.filled(way.answers), way.answers, log_prob / math.log(2), math.exp(way.log_share))
-
-
-def _require_line(sheet: Sheet, length: int) -> None:
-    """ValueError if a line has no room in a row."""
-    size = sum(map(len, sheet.stretches)) + sum(blank.maximum for blank in sheet.template.blanks)
-    if size > length:
-        units = sheet.vocabulary.units
-        raise refuse("text", expected=f"a line of at most {length} {units}, as the model was trained on", got=size)

@@ -18,9 +18,8 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count
 from anyfill.questions.question import Question
 from anyfill.samplers import watch
-from anyfill.text.alphabet import decode, encode_prompt, plain
 from anyfill.text.model import ROWS, SamplingOptions, TextModel
-from anyfill.text.vocabularies import Pieces, Words
+from anyfill.text.vocabularies import Pieces, Words, decode_text, encode_prompt
 
 LENGTH = 200
 """Codes that are written where nobody says how many and the model is not one of lines."""
@@ -54,30 +53,33 @@ class Writer:
                 the model was not trained to go on from a beginning.
         """
         require_count("--n", n)
-        generator, prompt = self.sampling.generator(), self._prompt()
+        generator = self.sampling.generator()
         for first in range(0, n, ROWS):
             rows = min(ROWS, n - first)
-            sizes = self._sizes(len(prompt), rows, generator)
-            x = _begun(prompt, sizes)
-            for _, done in self._write(x, len(prompt), sizes, generator):
+            x, given, sizes = self._begun(rows, generator)
+            for _, done in self._write(x, given, sizes, generator):
                 yield [], 0.999 * (first + rows * done) / n
-            written = [row[len(prompt) : size] for row, size in zip(x, sizes.tolist())]
-            yield [self._joined(codes) for codes in written], (first + rows) / n
+            texts = [self._joined(row[given:size]) for row, size in zip(x, sizes.tolist())]
+            yield texts, (first + rows) / n
 
     def pieces(self) -> Iterator[tuple[str, float]]:
         """The text that ``texts(1)`` draws, a piece at a time as it is drawn, each with the share that is done."""
-        generator, prompt = self.sampling.generator(), self._prompt()
-        sizes = self._sizes(len(prompt), 1, generator)
-        x, shown = _begun(prompt, sizes), ""
-        for sure, done in self._write(x, len(prompt), sizes, generator):
-            text = self._joined(x[0, len(prompt) : min(sure, int(sizes))])
+        generator, shown = self.sampling.generator(), ""
+        x, given, sizes = self._begun(1, generator)
+        for sure, done in self._write(x, given, sizes, generator):
+            text = self._joined(x[0, given : min(sure, int(sizes))])
             text = text.rstrip("\ufffd")  # the bytes of a character that has not come to its end
             yield text[len(shown) :], 0.999 * done
             shown = text
-        yield self._joined(x[0, len(prompt) : int(sizes)])[len(shown) :], 1.0
+        yield self._joined(x[0, given : int(sizes)])[len(shown) :], 1.0
 
-    def _prompt(self) -> Tensor:
-        return encode_prompt(self.loaded.vocabulary, self.prompt, lines=self.loaded.lines)
+    def _begun(self, rows: int, generator: Generator) -> tuple[Tensor, int, Tensor]:
+        """int64 (B, T): rows that begin with the prompt; its length; and how long each of them shall be, at most T."""
+        prompt = encode_prompt(self.loaded.vocabulary, self.prompt, lines=self.loaded.lines)
+        sizes = self._sizes(len(prompt), rows, generator)
+        x = torch.zeros(rows, int(sizes.max()), dtype=torch.int64)
+        x[:, : len(prompt)] = prompt
+        return x, len(prompt), sizes
 
     def _sizes(self, given: int, rows: int, generator: Generator) -> Tensor:
         """int64 (rows,): how many codes each text shall have, those of the prompt included."""
@@ -126,18 +128,11 @@ class Writer:
     def _joined(self, codes: Tensor) -> str:
         """The prompt and what was written behind it (L,); of a line, up to its end."""
         vocabulary, prompt = self.loaded.vocabulary, self.prompt
-        text = vocabulary.decode(codes) if self.loaded.lines else decode(vocabulary, codes)
-        match plain(vocabulary):
+        text = vocabulary.decode(codes) if self.loaded.lines else decode_text(vocabulary, codes)
+        match vocabulary.plain:
             case Words():
                 return f"{prompt} {text}" if prompt and not prompt[-1].isspace() else prompt + text
             case Pieces():
                 return prompt + (text.removeprefix(" ") if prompt.endswith(" ") else text)
             case _:
                 return prompt + text
-
-
-def _begun(prompt: Tensor, sizes: Tensor) -> Tensor:
-    """int64 (B, the greatest size): rows that begin with the prompt."""
-    x = torch.zeros(len(sizes), int(sizes.max()), dtype=torch.int64)
-    x[:, : len(prompt)] = prompt
-    return x

@@ -251,8 +251,7 @@ class TextModel:
             progress: show on stderr how far it is, if the text is long.
         """
         from anyfill.text.report import score_text
-        from anyfill.text.scoring import Scorer
-        from anyfill.text.surprise import SHORT
+        from anyfill.text.scoring import SHORT, Scorer
 
         for option, value in (("--orders", orders), ("--seed", seed)):
             if value is not None and order != "shuffled":

@@ -2,6 +2,13 @@
 
 Broken UTF-8 is refused with its place. Ends of lines are left as they are; a byte order mark at the beginning of a file
 is not text and is left out.
+
+Tokens of a text stream by, and memory does not grow with it. Text for a model of text8's 27 symbols is folded on the
+way (``as_text8``), block by block, with the same result as at once: where two spaces meet between blocks, one is left
+out. Offsets count characters of the text as the model sees it. The ends of lines that such a text ends with are how
+files end, and no space. For a model of lines each line is a text of its own: blank ones are left out, what ends a line
+is no text, and the vocabulary's end code, if it has one, stands for it. A token that writes nothing of its own (the
+second byte of a character) stands for "".
 """
 
 import codecs
@@ -10,15 +17,24 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
 
 from anyfill.checks import refuse, require_count
+from anyfill.text.vocabulary import Characters, Vocabulary, as_text8, is_folded
 
 BLOCK = 2**22
 """Bytes read at a time."""
 _SPOOL = 2**20
+MAX_LINE = 2**24
+"""Characters of the longest line that is taken for one."""
+_BLOCK = 2**16
+"""Bytes of text that is scored, read at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +56,11 @@ class TextBlock:
     read: int
     total: int
     is_last: bool
+
+    @property
+    def share(self) -> float:
+        """Of all files, read so far."""
+        return self.read / max(self.total, 1)
 
     def byte_of(self, rest: str) -> int:
         """Where ``rest``, a piece of text that ends with this block, begins in the file."""
@@ -153,18 +174,12 @@ def read_text(text: str | None, file: Path | None) -> str:
         ValueError: there is none or more than one of them, or it is not UTF-8.
     """
     if (text is None) == (file is None):
-        expected = "TEXT or --file, one of them"
-        raise refuse("text", expected=expected, got="none" if text is None else "both")
-    if file is not None:
-        return _less_newline("".join(block.text for block in text_blocks(file)))
-    if text == "-":
-        content = sys.stdin.buffer.read()
-        try:
-            return _less_newline(content.decode().removeprefix("\ufeff"))
-        except UnicodeDecodeError as error:
-            got = f"byte 0x{content[error.start]:02x} at byte offset {error.start:,} ({error.reason})"
-            raise refuse("stdin", expected="text in UTF-8", got=got) from None
-    return require_text(text or "", "text")
+        raise refuse("text", expected="TEXT or --file, one of them", got="none" if text is None else "both")
+    if file is None and text != "-":
+        return require_text(text or "", "text")
+    with opened("-") if file is None else nullcontext(Source(str(file), file)) as source:
+        content = "".join(block.text for block in source.blocks(BLOCK))
+    return content.removesuffix("\n").removesuffix("\r")
 
 
 def require_text(text: str, what: str) -> str:
@@ -172,11 +187,113 @@ def require_text(text: str, what: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        byte = ord(text[error.start]) & 0xFF
-        got = f"byte 0x{byte:02x} at character {error.start + 1}"
+        got = f"byte 0x{ord(text[error.start]) & 0xFF:02x} at character {error.start + 1}"
         raise refuse(what, expected="text in UTF-8", got=got) from None
     return text
 
 
-def _less_newline(text: str) -> str:
-    return text.removesuffix("\n").removesuffix("\r")
+class Stretch(NamedTuple):
+    """Some tokens of a text.
+
+    Attributes:
+        codes: int64 (L,).
+        texts: L, the characters that each token stands for.
+        offsets: L, where they begin in the text.
+        is_new: a text begins here, of which nothing comes before.
+        characters, words, unknown: how many there are of each.
+        share: of the whole work that is done when these are.
+    """
+
+    codes: Tensor
+    texts: list[str]
+    offsets: list[int]
+    is_new: bool
+    characters: int
+    words: int
+    unknown: int
+    share: float
+
+
+def stretches(source: Source, vocabulary: Vocabulary, *, lines: bool = False, block: int = _BLOCK) -> Iterator[Stretch]:
+    """The tokens of a text, a stretch at a time; ValueError if it has none, or a character without a code."""
+    plain, end, words, tokens = vocabulary.plain, vocabulary.end, 0, 0
+    for part in (_lines if lines else _text)(source, vocabulary, block):
+        try:
+            codes = plain.encode(part.text).long()
+        except ValueError as error:
+            where = f"{source.name}, offset {part.offset + first_unknown(plain, part.text):,}"
+            raise ValueError(f"{where}: {str(error).removeprefix('text: ')}") from None
+        texts, offsets = plain.spell(part.text, codes)
+        unknown = 0 if plain.unknown_code is None else int((codes == plain.unknown_code).sum())
+        if isinstance(plain, Characters) and plain.unknown:
+            unknown -= part.text.count(plain.unknown)  # it may stand for itself
+        if lines and end is not None:
+            codes, texts, offsets = torch.cat([codes, torch.tensor([end])]), [*texts, "\n"], [*offsets, len(part.text)]
+        words, tokens = words + part.words, tokens + len(codes)
+        characters = len(part.text) + (lines and end is not None)
+        offsets = [part.offset + place for place in offsets]
+        yield Stretch(codes, texts, offsets, part.is_new, characters, part.words, unknown, part.share)
+    if not tokens or (is_folded(vocabulary) and not words):
+        expected = "text with letters from a to z" if is_folded(vocabulary) else "text"
+        raise refuse(source.name, expected=expected, got="none")
+
+
+class _Part(NamedTuple):
+    """Text to be encoded by itself, its words (one that goes on counts once), and as in ``Stretch``."""
+
+    text: str
+    offset: int
+    is_new: bool
+    words: int
+    share: float
+
+
+def _text(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[_Part]:
+    waiting, offset, is_new, in_word, ends_in_space, end = "", 0, True, False, False, ""
+    for part in source.blocks(block):
+        text = part.text
+        if is_folded(vocabulary):
+            text = end + text
+            lines = text.rstrip("\r\n")
+            end = "\n" if len(lines) < len(text) else ""  # folded it is one space, if more text comes
+            text = as_text8(lines)
+            text = text[1:] if ends_in_space and text.startswith(" ") else text
+            ends_in_space = text.endswith(" ") if text else ends_in_space
+        text = waiting + text
+        place = len(text) if part.is_last else vocabulary.cut(text)
+        text, waiting = text[:place], text[place:]
+        if text:
+            words = len(text.split()) - (in_word and not text[0].isspace())
+            in_word = not text[-1].isspace()
+            yield _Part(text, offset, is_new, words, part.share)
+            offset, is_new = offset + len(text), False
+
+
+def _lines(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[_Part]:
+    waiting, offset = "", 0
+    for part in source.blocks(block):
+        *whole, waiting = (waiting + part.text).split("\n")
+        if part.is_last:
+            whole.append(waiting)
+        elif len(waiting) > MAX_LINE:
+            got = f"a longer one at character {offset:,}"
+            raise refuse(source.name, expected=f"lines of at most {MAX_LINE:,} characters", got=got)
+        for line in whole:
+            text = line.removesuffix("\r")
+            text = as_text8(text).strip() if is_folded(vocabulary) else text
+            if text.strip():
+                yield _Part(text, offset, True, len(text.split()), part.share)
+            offset += (len(text) if is_folded(vocabulary) else len(line)) + 1
+
+
+def first_unknown(vocabulary: Vocabulary, text: str) -> int:
+    """The place of the first character that cannot be encoded, by bisection."""
+    good, bad = 0, len(text)  # text[:good] can be encoded, text[:bad] cannot
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        try:
+            vocabulary.encode(text[:middle])
+            good = middle
+        except ValueError:
+            bad = middle
+    return good

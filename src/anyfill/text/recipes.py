@@ -23,7 +23,7 @@ from typing import Any, Literal
 import torch
 
 from anyfill.checks import refuse, require_count, require_member
-from anyfill.corruption import Absorbing, Corruption, Uniform
+from anyfill.corruption import Absorbing, Uniform
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.embed import Discrete
@@ -54,9 +54,8 @@ def left_to_right(variables: int) -> OnePassLoss:
 
 def one_pass_spans(variables: int, *, joint_share: float = 0.25, conditioned_share: float = 0.0) -> OnePassLoss:
     """For any question, and as often for blanks in a line; shares as in ``one_pass``."""
-    return OnePassLoss(
-        Mixture((UniformSplits(variables), Spans(variables))), Increasing(), joint_share, conditioned_share
-    )
+    questions = Mixture((UniformSplits(variables), Spans(variables)))
+    return OnePassLoss(questions, Increasing(), joint_share, conditioned_share)
 
 
 TEXT_RECIPES: dict[str, Callable[[int], Objective]] = {
@@ -142,7 +141,7 @@ def text_model(
                 raise refuse(name, expected=expected, got=f"{setting!r} with {recipe!r}")
     width, depth, heads = TEXT_SIZES[size]
     kind, shape = Discrete(codes), (length,)
-    turns = None if periods is None else (periods,)
+    turns, is_noisy = None if periods is None else (periods,), recipe in ("sunmask", "sundae")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if recipe in _ONE_PASS:
@@ -150,12 +149,7 @@ def text_model(
                 kind, shape, codes, width, depth, heads, dropout=dropout, periods=turns, given=given, ignored=ignored
             )
         else:
-            flag = "stretched" if recipe in ("sunmask", "sundae") else "added"
+            flag = "stretched" if is_noisy else "added"
             network = Transformer(kind, shape, codes, width, depth, heads, dropout=dropout, periods=turns, flag=flag)
-    return Model(network, Categorical(codes), corruption=_corruption(recipe, codes), order=Increasing())
-
-
-def _corruption(recipe: str, codes: int) -> Corruption:
-    if recipe in ("sunmask", "sundae"):
-        return Uniform(codes, mask_visible=recipe == "sunmask")
-    return Absorbing()
+    corruption = Uniform(codes, mask_visible=recipe == "sunmask") if is_noisy else Absorbing()
+    return Model(network, Categorical(codes), corruption=corruption, order=Increasing())

@@ -1,6 +1,12 @@
 """How likely a text is, token by token: exact, one pass for each window of a one-pass model.
 
-Text longer than a row is cut by one of the two protocols of ``anyfill.text.windows``, "half" or "none".
+A row has N places, a text has L codes. Two protocols turn p over rows into p over texts, both products of conditionals
+and so distributions over all texts of L codes:
+
+    half   p(first N) · prod of p(the next N - N//2 | the N//2 before them): beyond the first window a code is given at
+           least half a row of what comes before it
+    none   prod of p(N codes) over disjoint chunks, as papers score text8
+
 Text for ``anyfill text generate`` beyond a row is drawn by the law of ``half``. A model of lines scores each line from
 its beginning; in lines longer than its rows the same two protocols go on within the line.
 
@@ -12,17 +18,12 @@ its beginning; in lines longer than its rows the same two protocols go on within
 Bits of a text are the sum over its windows; errors of independent windows add in squares. A token's surprise is -log2
 of its own term; under shuffled orders its mean over them, so that surprises sum to the bound.
 
-A file streams by, and memory does not grow with it. Text for a model of text8's 27 symbols is folded on the way
-(``as_text8``), block by block with the same result as at once: where two spaces meet between blocks, one is dropped.
-Offsets count characters of the text as the model sees it. The ends of lines that such a text ends with are how files
-end, and no space. For a model of lines each line is a text of its own: blank ones are left out, what ends a line is no
-text, and the vocabulary's end code, if it has one, stands for it. A token that writes nothing of its own (the second
-byte of a character) stands for "".
 """
 
+import heapq
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Literal, NamedTuple
@@ -31,129 +32,62 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_member
-from anyfill.evaluation import terms
+from anyfill.evaluation import log_prob, terms
 from anyfill.interface.threads import compute_device
-from anyfill.questions.order import Decreasing, Increasing, Shuffled
-from anyfill.questions.question import Order, Question, chain_rank
+from anyfill.model import Model
+from anyfill.questions import Decreasing, Increasing, Order, Question, Shuffled, chain_rank
 from anyfill.questions.supported import step_factorization
-from anyfill.text.alphabet import is_folded, plain
-from anyfill.text.encoding import MAX_LINE
 from anyfill.text.model import TextModel, trained_for
-from anyfill.text.reading import Source
-from anyfill.text.vocabulary import Characters, Vocabulary, as_text8
-from anyfill.text.windows import TextWindow, rows_of, text_windows
+from anyfill.text.reading import Source, stretches
+from anyfill.text.vocabularies import Words
 
-_BLOCK = 2**16
-"""Bytes of text read at a time."""
 _CELLS, _LOGITS = 2**14, 2**22
 """Tokens, and tokens times codes, of one call of the network."""
 _ORDERS: dict[str, Order] = {"increasing": Increasing(), "decreasing": Decreasing(), "shuffled": Shuffled()}
+SHORT = 3000
+"""Characters of the longest file of which all tokens are kept."""
+_BEFORE, _BEHIND = 28, 16
 
 
-class Stretch(NamedTuple):
-    """Some tokens of a text.
-
-    Attributes:
-        codes: int64 (L,).
-        texts: L, the characters that each token stands for.
-        offsets: L, where they begin in the text.
-        is_new: a text begins here, of which nothing comes before.
-        characters, words, unknown: how many there are of each.
-        share: of the whole work that is done when these are.
-    """
+class TextWindow(NamedTuple):
+    """Some codes of a text: int64 (at most N,), the first ``given`` of them given, the others asked."""
 
     codes: Tensor
-    texts: list[str]
-    offsets: list[int]
-    is_new: bool
-    characters: int
-    words: int
-    unknown: int
-    share: float
+    given: int
 
 
-def stretches(source: Source, vocabulary: Vocabulary, *, lines: bool = False, block: int = _BLOCK) -> Iterator[Stretch]:
-    """The tokens of a text, a stretch at a time; ValueError if it has none, or a character without a code."""
-    found = _lines(source, vocabulary, block) if lines else _text(source, vocabulary, block)
-    words = tokens = 0
-    for stretch in found:
-        words, tokens = words + stretch.words, tokens + len(stretch.codes)
-        yield stretch
-    if not tokens or (is_folded(vocabulary) and not words):
-        expected = "text with letters from a to z" if is_folded(vocabulary) else "text"
-        raise refuse(source.name, expected=expected, got="none")
+def text_windows(parts: Iterable[tuple[Tensor, bool]], length: int, *, half: bool) -> Iterator[TextWindow]:
+    """The windows of texts, in order, each code asked once; a part is some codes (L,) and whether a text begins."""
+    back = length // 2 if half else 0
+    held, given = torch.zeros(0, dtype=torch.int64), 0
+    for codes, is_new in parts:
+        if is_new:
+            if len(held) > given:
+                yield TextWindow(held, given)
+            held, given = codes, 0
+        else:
+            held = torch.cat([held, codes])
+        while len(held) >= length:
+            yield TextWindow(held[:length], given)
+            held, given = held[length - back :], back
+    if len(held) > given:
+        yield TextWindow(held, given)
 
 
-def _text(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[Stretch]:
-    waiting, offset, is_new, in_word, ends_in_space, end = "", 0, True, False, False, ""
-    for part in source.blocks(block):
-        text = part.text
-        if is_folded(vocabulary):
-            text = end + text
-            lines = text.rstrip("\r\n")
-            end = "\n" if len(lines) < len(text) else ""  # folded it is one space, if more text comes
-            text = as_text8(lines)
-            text = text[1:] if ends_in_space and text.startswith(" ") else text
-            ends_in_space = text.endswith(" ") if text else ends_in_space
-        text = waiting + text
-        place = len(text) if part.is_last else vocabulary.cut(text)
-        text, waiting = text[:place], text[place:]
-        if text:
-            words = len(text.split()) - (in_word and not text[0].isspace())
-            in_word = not text[-1].isspace()
-            yield _stretch(source, vocabulary, text, offset, is_new, words, part.read / max(part.total, 1))
-            offset, is_new = offset + len(text), False
+def rows_of(windows: Sequence[TextWindow], length: int) -> tuple[Tensor, Question]:
+    """int64 (B, N): the windows as rows, each from place 0 on, and what is given and asked of them."""
+    x = torch.zeros(len(windows), length, dtype=torch.int64)
+    for row, window in enumerate(windows):
+        x[row, : len(window.codes)] = window.codes
+    place, given = torch.arange(length), torch.tensor([[window.given] for window in windows])
+    sizes = torch.tensor([[len(window.codes)] for window in windows])
+    return x, Question(place < given, (place >= given) & (place < sizes))
 
 
-def _lines(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[Stretch]:
-    waiting, offset = "", 0
-    for part in source.blocks(block):
-        *whole, waiting = (waiting + part.text).split("\n")
-        if part.is_last:
-            whole.append(waiting)
-        elif len(waiting) > MAX_LINE:
-            got = f"a longer one at character {offset:,}"
-            raise refuse(source.name, expected=f"lines of at most {MAX_LINE:,} characters", got=got)
-        for line in whole:
-            text = line.removesuffix("\r")
-            text = as_text8(text).strip() if is_folded(vocabulary) else text
-            if text.strip():
-                yield _line(source, vocabulary, text, offset, part.read / max(part.total, 1))
-            offset += (len(text) if is_folded(vocabulary) else len(line)) + 1
-
-
-def _line(source: Source, vocabulary: Vocabulary, text: str, offset: int, share: float) -> Stretch:
-    stretch = _stretch(source, vocabulary, text, offset, True, len(text.split()), share)
-    if vocabulary.end is None:
-        return stretch
-    codes = torch.cat([stretch.codes, torch.tensor([vocabulary.end])])
-    texts, offsets = [*stretch.texts, "\n"], [*stretch.offsets, offset + len(text)]
-    return stretch._replace(codes=codes, texts=texts, offsets=offsets, characters=stretch.characters + 1)
-
-
-def _stretch(
-    source: Source, vocabulary: Vocabulary, text: str, offset: int, is_new: bool, words: int, share: float
-) -> Stretch:
-    inner = plain(vocabulary)
-    try:
-        codes = inner.encode(text).long()
-    except ValueError as error:
-        place = next((i for i, one in enumerate(text) if not _has_code(inner, one)), 0)
-        raise ValueError(f"{source.name}, offset {offset + place:,}: {str(error).removeprefix('text: ')}") from None
-    texts, offsets = inner.spell(text, codes)
-    unknown = inner.unknown_code
-    count = 0 if unknown is None else int((codes == unknown).sum())
-    if isinstance(inner, Characters) and unknown is not None:
-        count -= text.count(inner.unknown)  # it may stand for itself
-    return Stretch(codes, texts, [offset + place for place in offsets], is_new, len(text), words, count, share)
-
-
-def _has_code(vocabulary: Vocabulary, character: str) -> bool:
-    try:
-        vocabulary.encode(character)
-    except ValueError:
-        return False
-    return True
+def text_log_prob(model: Model, codes: Tensor) -> float:
+    """log p of codes (L,), in nats: exact, by the protocol ``half``."""
+    x, question = rows_of([*text_windows([(codes, True)], model.variables, half=True)], model.variables)
+    return float(log_prob(model, x, question).value.sum())
 
 
 class Token(NamedTuple):
@@ -196,7 +130,7 @@ class Scorer:
 
     Attributes:
         text: the model and its vocabulary.
-        context: "half" or "none", see ``anyfill.text.windows``.
+        context: "half" or "none", see the top of this file.
         order: "increasing", "decreasing" or "shuffled".
         orders: K, of shuffled ones.
         seed: of shuffled ones.
@@ -246,6 +180,11 @@ class Scorer:
         if not self.text.model.is_exact:
             return "estimate"
         return "bound" if self.order == "shuffled" else "exact"
+
+    @property
+    def gap(self) -> str:
+        """What stands between tokens: a space between words, else nothing."""
+        return " " if isinstance(self.text.vocabulary.plain, Words) else ""
 
     def tokens(self, source: Source, totals: Totals) -> Iterator[tuple[list[Token], float]]:
         """The tokens of a text with their surprise, some at a time, each time with the share of it that is done.
@@ -318,3 +257,63 @@ class Scorer:
             relative = (values - estimate).exp()
             totals.variance += float((values.var(0) / draws).sum())
             totals.estimate_variance += float((relative.var(0) / draws).sum())
+
+
+class Surprise(NamedTuple):
+    """A surprising token and the text around it."""
+
+    token: Token
+    before: str
+    behind: str
+
+
+class Gathered:
+    """The most surprising tokens of a text with their surroundings, and all of it if it is short.
+
+    Args:
+        count: how many of the most surprising ones.
+        gap: what stands between tokens: a space between words, else nothing.
+        keep: all tokens are kept of a text of at most so many characters.
+    """
+
+    def __init__(self, count: int, gap: str = "", keep: float = SHORT) -> None:
+        self._count, self._gap, self._keep = count, gap, keep
+        self._around: deque[Token] = deque(maxlen=_BEFORE + 1 + _BEHIND)
+        self._seen = 0
+        self._best: list[tuple[float, int, Surprise]] = []
+        self._all: list[Token] | None = []
+        self._characters = 0
+
+    def take(self, token: Token) -> None:
+        """The next token."""
+        self._seen += 1
+        self._around.append(token)
+        if self._seen > _BEHIND:
+            self._look(len(self._around) - 1 - _BEHIND, self._seen - _BEHIND)
+        if self._all is not None:
+            self._all.append(token)
+            self._characters += len(token.text)
+            if self._characters > self._keep:
+                self._all = None
+
+    def surprises(self) -> tuple[Surprise, ...]:
+        """The most surprising first, of equal ones the earlier; to be called once, at the end."""
+        for last in range(min(_BEHIND, self._seen), 0, -1):
+            self._look(len(self._around) - last, self._seen - last + 1)
+        return tuple(one for _, _, one in sorted(self._best, key=lambda kept: (-kept[0], -kept[1])))
+
+    def short(self) -> tuple[Token, ...] | None:
+        """All tokens, if they are few."""
+        return None if self._all is None else tuple(self._all)
+
+    def _look(self, place: int, number: int) -> None:
+        """Keep the token at this place of those around if it is one of the most surprising so far."""
+        token = self._around[place]
+        if not self._count or (len(self._best) == self._count and token.bits <= self._best[0][0]):
+            return
+        texts = ["\n" * one.is_below + one.text for one in self._around]
+        before = (self._gap.join([*texts[:place], ""]) + "\n" * token.is_below)[-_BEFORE:]
+        behind = self._gap.join(["", *texts[place + 1 :]])[:_BEHIND]
+        heapq.heappush(self._best, (token.bits, -number, Surprise(token, before, behind)))
+        if len(self._best) > self._count:
+            heapq.heappop(self._best)

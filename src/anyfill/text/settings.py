@@ -30,7 +30,16 @@ UNITS: tuple[Units, ...] = get_args(Units)
 MIN_LENGTH = 8
 """Tokens of the shortest row that is chosen."""
 _RATES = {"1M": 0.015, "6M": 0.006, "25M": 0.003, "85M": 0.001}
+_USUAL: dict[str, Any] = {
+    "recipe": "one_pass_spans",
+    "units": "characters",
+    "lines": False,
+    "seed": 0,
+    "valid_share": 0.05,
+}
+"""What must be known before a corpus is read."""
 _MAY_BE_NONE = ("vocabulary_size", "seconds", "threads")
+_LINES = "Each line is a text of its own, as sentences are."
 _UNENDING = 10_000_000
 """Steps of a run that the clock ends."""
 
@@ -56,9 +65,7 @@ class Settings:
     vocabulary_size: Annotated[
         int | None, _said("The most different tokens; rarer ones are read as unknown.", "8192, of pieces 4096", min=2)
     ] = None
-    lines: Annotated[bool | None, typer.Option("--lines", help="Each line is a text of its own, as sentences are.")] = (
-        None
-    )
+    lines: Annotated[bool | None, typer.Option("--lines", help=_LINES)] = None
     length: Annotated[int | None, _said("Tokens that the model sees at a time.", "by corpus and device", min=2)] = None
     steps: Annotated[int | None, _said("Optimizer steps.", "by corpus and device", min=1)] = None
     batch: Annotated[int | None, _said("Rows in each step.", "16, CUDA 128", min=1)] = None
@@ -76,18 +83,18 @@ class Settings:
     def __post_init__(self) -> None:
         from anyfill.text.recipes import TEXT_RECIPES, TEXT_SIZES
 
-        for name, known in (("recipe", TEXT_RECIPES), ("size", TEXT_SIZES), ("units", UNITS)):
-            if getattr(self, name) is not None:
-                require_member(option(name), getattr(self, name), known)
+        known = {"recipe": TEXT_RECIPES, "size": TEXT_SIZES, "units": UNITS}
         pieces = 300 if self.units == "pieces" else 2
-        for name, minimum in (("length", 2), ("steps", 1), ("batch", 1), ("vocabulary_size", pieces), ("threads", 1)):
-            if getattr(self, name) is not None:
-                require_count(option(name), getattr(self, name), minimum=minimum)
-        for name in ("learning_rate", "seconds"):
-            if getattr(self, name) is not None:
-                require_positive(option(name), getattr(self, name))
-        if self.dropout is not None:
-            require_probability("--dropout", self.dropout)
+        minimum = {"length": 2, "steps": 1, "batch": 1, "vocabulary_size": pieces, "threads": 1}
+        for name, value in ((name, value) for name, value in asdict(self).items() if value is not None):
+            if name in known:
+                require_member(option(name), value, known[name])
+            elif name in minimum:
+                require_count(option(name), value, minimum=minimum[name])
+            elif name in ("learning_rate", "seconds"):
+                require_positive(option(name), value)
+            elif name == "dropout":
+                require_probability("--dropout", value)
         if self.valid_share is not None and not 0.0 <= self.valid_share <= 0.5:
             raise refuse("--valid-share", expected="a share from 0 (nothing is held out) to 0.5", got=self.valid_share)
         if self.vocabulary_size is not None and self.units == "bytes":
@@ -142,14 +149,7 @@ def read_settings(notes: Mapping[str, Any]) -> Settings:
 
 def before_reading(wanted: Settings) -> Settings:
     """What must be known before a corpus is read, chosen where it is not said."""
-    return replace(
-        wanted,
-        recipe=wanted.recipe or "one_pass_spans",
-        units=wanted.units or "characters",
-        lines=bool(wanted.lines),
-        seed=0 if wanted.seed is None else wanted.seed,
-        valid_share=0.05 if wanted.valid_share is None else wanted.valid_share,
-    )
+    return replace(wanted, **{name: usual for name, usual in _USUAL.items() if getattr(wanted, name) is None})
 
 
 def resumed(wanted: Settings, saved: Settings) -> Settings:
@@ -175,15 +175,9 @@ def chosen(wanted: Settings, corpus: "Corpus", *, cuda: bool, processes: int = 1
         steps = _UNENDING if wanted.seconds is not None else max(200, min(5_000 if cuda else 1_000, round(20 * once)))
     size = wanted.size or ("1M" if not cuda else "25M" if tokens >= 3e6 else "6M")
     read_often = steps > 8 * once if steps < _UNENDING else tokens < 5e6
-    made = replace(
-        wanted,
-        size=size,
-        length=length,
-        batch=batch,
-        steps=steps,
-        learning_rate=wanted.learning_rate or _RATES[size],
-        dropout=wanted.dropout if wanted.dropout is not None else 0.1 if read_often else 0.0,
-    )
+    rate = wanted.learning_rate or _RATES[size]
+    dropout = wanted.dropout if wanted.dropout is not None else 0.1 if read_often else 0.0
+    made = replace(wanted, size=size, length=length, batch=batch, steps=steps, learning_rate=rate, dropout=dropout)
     return Chosen.of(made)
 
 

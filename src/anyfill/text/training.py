@@ -17,36 +17,214 @@ The notes of the model, beside its vocabulary:
               settings: all that ``--resume`` takes over
 """
 
+import math
+import os
 from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import closing, nullcontext, suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, cast
 
+import torch
 import torch.distributed
 from rich.console import Console
 
 from anyfill.checks import refuse
-from anyfill.interface.progress import metered
-from anyfill.interface.threads import compute_device
-from anyfill.text.corpus import Corpus, open_corpus
-from anyfill.text.encoding import encode_corpus, is_encoded
+from anyfill.evaluation import log_prob
+from anyfill.interface.progress import clock, metered, watch
+from anyfill.interface.threads import best_threads, compute_device, threads
+from anyfill.model import Model
+from anyfill.objectives.one_pass import OnePassLoss
+from anyfill.questions.question import Question
+from anyfill.questions.supported import step_factorization
+from anyfill.rows import Rows
+from anyfill.text.corpus import Corpus, encode_corpus, find_vocabulary, is_encoded, open_corpus
 from anyfill.text.model import TextModel, load
-from anyfill.text.reading import as_paths, text_blocks
-from anyfill.text.run import MADE_BY, TextRun, is_first, processes
+from anyfill.text.reading import as_paths
+from anyfill.text.recipes import text_model, text_objective
+from anyfill.text.report import counted
 from anyfill.text.settings import Chosen, Settings, before_reading, chosen, read_settings, resumed
-from anyfill.text.token_file import open_tokens
-from anyfill.text.vocabularies import common_words, train_pieces, vocabulary_of
-from anyfill.text.vocabulary import Utf8, Vocabulary, WithEnd, characters_in, fingerprint
-from anyfill.training import FitOptions, load_notes
+from anyfill.text.tokens import open_tokens
+from anyfill.text.vocabularies import Words, vocabulary_notes, vocabulary_of
+from anyfill.text.vocabulary import Characters, Vocabulary, fingerprint
+from anyfill.training import FitOptions, StepReport, fit_steps, load_notes
 from anyfill.training.checkpoint import CONFIG, read_config
 from anyfill.training.data import fingerprint as content_of
 from anyfill.training.distributed import Processes
 
+MADE_BY = "anyfill text train"
+"""What the notes of a model say of its origin."""
+_PASSES = 4096
+"""Passes of a masked network that are spent on the last validation; a one-pass network needs one for each row."""
 TOKENS = "corpus.tokens"
-_MAX_CODES = {"characters": 8192, "words": 8192, "pieces": 4096}
-"""Codes of a vocabulary, where nothing is said; a corpus may well have fewer."""
+
+
+def processes() -> int:
+    """How many processes torchrun has started; 1 without it."""
+    return int(os.environ["WORLD_SIZE"]) if torch.distributed.is_torchelastic_launched() else 1
+
+
+def is_first() -> bool:
+    """Whether this is the first of them."""
+    return not torch.distributed.is_torchelastic_launched() or os.environ["RANK"] == "0"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TextRun:
+    """All that a run is made of."""
+
+    corpus: Corpus
+    settings: Chosen
+    device: Literal["cpu", "cuda"]
+    shard: bool = False
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """What the tokens of the corpus mean."""
+        return self.corpus.train.vocabulary
+
+    def model(self) -> Model:
+        s = self.settings
+        return text_model(s.recipe, s.length, self.vocabulary.size, size=s.size, dropout=s.dropout, seed=s.seed)
+
+    def options(self) -> FitOptions:
+        s = self.settings
+        cuda, unending = self.device == "cuda", s.is_unending
+        often = (500 if cuda else 100) if unending else max(1, min(500, s.steps // 8))
+        return FitOptions(
+            steps=s.steps,
+            seconds=s.seconds,
+            batch_size=s.batch,
+            learning_rate=s.learning_rate,
+            warmup_steps=100 if cuda and (unending or s.steps > 1000) else min(30, s.steps // 10),
+            optimizer="muon",
+            betas=(0.9, 0.95),
+            weight_decay=0.1,
+            precision="bf16-mixed" if cuda else "32-true",
+            shard=self.shard,
+            compile=cuda,
+            report_every=20 if cuda else 1,
+            validate_every=often,
+            save_every=often,
+            seed=s.seed,
+            device=self.device,
+        )
+
+    def notes(self) -> dict[str, Any]:
+        """What is kept with the model."""
+        s = self.settings
+        text: dict[str, Any] = {"lines": bool(s.lines), "length": s.length, "recipe": s.recipe}
+        if s.lines:
+            text["lengths"] = self.corpus.counts(s.length).tolist()
+        return vocabulary_notes(self.vocabulary) | {"text": text | {"settings": asdict(s)}, "made_by": MADE_BY}
+
+    def fit(self, folder: Path, resume: bool, console: Console) -> list[str]:
+        """Train; what came of it."""
+        s = self.settings
+        rows = self.corpus.rows(s.length)
+        valid = self.corpus.validation(s.length, 1024 if self.device == "cuda" else 128)
+        model, objective = self.model(), text_objective(s.recipe, s.length)
+        keep: dict[str, Any] = {"folder": folder, "resume": resume, "notes": self.notes()}
+        title, last = "training", None
+        with threads(min(s.threads, torch.get_num_threads())) if s.threads else nullcontext():
+            reports = fit_steps(model, rows, objective, self.options(), validation=valid, **keep)
+            if isinstance(objective, OnePassLoss):  # nats of a whole row: bits of a token say more
+                reports = _in_bits(reports, self.corpus.mean_length(s.length))
+                title = f"training (loss in bits per {self._unit})"
+            with closing(watch(reports, None if s.is_unending else s.steps, title, console=console)) as watched:
+                for report in watched:
+                    last = report
+            if not is_first():
+                return []
+            done = f"trained {last.step:,} steps in {clock(last.seconds)}" if last else "the run had ended before"
+            return [done, *self._held_out(model, valid)]
+
+    def fastest_threads(self) -> int:
+        """How many threads of the CPU a training step is fastest with."""
+        if torch.get_num_threads() == 1:
+            return 1
+        s = self.settings
+        model, objective = self.model(), text_objective(s.recipe, s.length)
+        source = self.corpus.rows(s.length)
+        rows = source.take(torch.arange(s.batch) % len(source))
+        generator = torch.Generator().manual_seed(0)
+
+        def step() -> None:
+            objective(model, rows, generator=generator).mean().backward()
+
+        return best_threads(step, repeats=1)
+
+    def lines(self, *, resume: bool) -> list[str]:
+        """The corpus, the model and the training in words."""
+        s = self.settings
+        corpus, each = self.corpus, self._unit
+        held = "nothing is" if corpus.valid is None else f"the last {100 * s.valid_share:g} % are"
+        amount, rows = f"{corpus.tokens:,} {each}s", f"rows of {s.length} {each}s"
+        weights = sum(parameter.numel() for parameter in self.model().parameters())
+        if corpus.line_lengths is not None:
+            count = sum(part.lines or 0 for part in (corpus.train, corpus.valid) if part is not None)
+            amount = f"{count:,} lines, {amount}"
+            longer = corpus.line_lengths[s.length + 1 :].sum() / corpus.line_lengths.sum()
+            cut = f" ({longer:.1%} are longer and are cut)" if longer else ""
+            rows = f"lines of at most {s.length} {each}s{cut}"
+        where = self.device if self.device == "cuda" else f"the CPU, {counted(s.threads or 1, 'thread')}"
+        if processes() > 1:
+            where += f", {processes()} processes" + (", weights spread over them" if self.shard else "")
+        elif self.shard:
+            where += ", one process, so nothing to shard (start several with torchrun)"
+        if s.is_unending:
+            work = f"{clock(s.seconds or 0.0)} in steps of {s.batch} rows"
+        else:
+            times = s.steps * s.batch * corpus.mean_length(s.length) / corpus.row_tokens(s.length)
+            often = f"{times:,.0f}" if times >= 9.5 else f"{times:.2g}"
+            work = f"{s.steps:,} steps of {s.batch} rows, {often} times through the corpus"
+            work += "" if s.seconds is None else f", at most {clock(s.seconds)}"
+        verb = "resumed" if resume else "training"
+        dropout = f", dropout {s.dropout:g}" if s.dropout else ""
+        return [
+            f"corpus    {', '.join(corpus.names)}: {amount}, {_about(self.vocabulary)}; {held} held out",
+            f"model     {s.recipe}, size {s.size} ({weights:,} weights), {rows}",
+            f"{verb:<9} {work}, rate {s.learning_rate:g}{dropout}, on {where}",
+        ]
+
+    @property
+    def _unit(self) -> str:
+        return self.vocabulary.units.removesuffix("s")
+
+    def _held_out(self, model: Model, rows: Rows | None) -> list[str]:
+        """Bits per token of some rows that were held out, all asked in the model's order."""
+        if rows is None or model.corruption.shows_unknown:
+            return []
+        max_rows = len(rows) if model.is_one_pass else max(1, _PASSES // self.settings.length)
+        rows = rows.take(torch.arange(min(max_rows, len(rows)))).to(next(model.parameters()).device)
+        question = Question(torch.zeros_like(rows.present), rows.present)
+        if step_factorization(model.factorizations, question, model.order, order=model.order) is None:
+            return []
+        answer = log_prob(model, rows.x, question)
+        bits = -float(answer.value.sum()) / math.log(2) / int(rows.present.sum())
+        which = f"{counted(len(rows), 'row')} held out"
+        return [f"{bits:.3f} bits per {self._unit} on {which} ({answer.kind}, each row from nothing)"]
+
+
+def _in_bits(reports: Generator[StepReport, None, Any], tokens: float) -> Generator[StepReport]:
+    """The reports with losses in bits per token instead of nats per row."""
+    unit = 1 / tokens / math.log(2)
+    with closing(reports):
+        for report in reports:
+            validation = None if report.validation_loss is None else report.validation_loss * unit
+            yield replace(report, loss=report.loss * unit, validation_loss=validation)
+
+
+def _about(vocabulary: Vocabulary) -> str:
+    """How many codes of which kind, in words: "65 different ones"."""
+    match vocabulary.plain:
+        case Words(words=words):
+            return f"{len(words):,} different ones, any others as <unk>"
+        case Characters(unknown=unknown) as characters if unknown:
+            return f"{characters.size:,} different ones, rarer ones as {unknown!r}"
+        case other:
+            return f"{other.size:,} different ones"
 
 
 def train(
@@ -71,15 +249,8 @@ def train(
         settings: recipe, size, units, vocabulary_size, lines, length, steps, batch, learning_rate, dropout, seconds,
             seed and valid_share, see ``Settings``; what is not said is chosen by the corpus and the device.
     """
-    train_in_words(
-        as_paths(files),
-        Path(output),
-        Settings(**settings),
-        vocabulary=None if vocabulary is None else Path(vocabulary),
-        device=device,
-        shard=shard,
-        resume=resume,
-    )
+    options: dict[str, Any] = {"vocabulary": vocabulary, "device": device, "shard": shard, "resume": resume}
+    train_in_words(as_paths(files), Path(output), Settings(**settings), **options)
     return load(output)
 
 
@@ -88,7 +259,7 @@ def train_in_words(
     folder: Path,
     wanted: Settings,
     *,
-    vocabulary: Path | None = None,
+    vocabulary: Path | str | None = None,
     device: str = "auto",
     shard: bool = False,
     resume: bool = False,
@@ -97,23 +268,17 @@ def train_in_words(
     """Train, with progress on stderr; lines about what came of it (none in the other processes of torchrun).
 
     Args:
-        sources: text files.
-        folder: for the model; a new one, or that of the run to be resumed.
+        sources, folder: as in ``train``, and so are ``vocabulary`` to ``resume``.
         wanted: settings, as far as they are said.
-        vocabulary: folder of a model whose vocabulary shall be used.
-        device: "auto" takes CUDA if it is there.
-        shard: spread the weights over the processes of torchrun, see ``FitOptions``.
-        resume: go on with the run in the folder; begin it if there is none.
         say: is called with lines about what was chosen.
     """
     console = Console(stderr=True) if is_first() else Console(quiet=True)
     notes = _saved_notes(folder, resume)
     given = None if vocabulary is None else vocabulary_of(load_notes(vocabulary), str(vocabulary))
-    settings = wanted if notes is None else resumed(wanted, read_settings(notes["text"]["settings"]))
-    if notes is None and given is not None:
-        settings = _of_vocabulary(settings, given)
-    settings = before_reading(settings)
-    if notes is not None:
+    if notes is None:
+        settings = before_reading(_of_vocabulary(wanted, given))
+    else:
+        settings = before_reading(resumed(wanted, read_settings(notes["text"]["settings"])))
         given = _same_vocabulary(given, vocabulary_of(notes, str(folder)))
         if _has_ended(folder):
             _remove_tokens(folder)
@@ -128,11 +293,8 @@ def train_in_words(
                 say(line)
         outcome = run.fit(folder, resume, console)
     except BaseException as error:
-        if (
-            not is_there
-            and not (folder / CONFIG).exists()
-            and (isinstance(error, ValueError) or not (folder / TOKENS).exists())
-        ):
+        is_useless = isinstance(error, ValueError) or not (folder / TOKENS).exists()
+        if is_useless and not is_there and not (folder / CONFIG).exists():
             _remove_tokens(folder)
             with suppress(OSError):
                 folder.rmdir()
@@ -141,8 +303,10 @@ def train_in_words(
     return outcome
 
 
-def _of_vocabulary(settings: Settings, vocabulary: Vocabulary) -> Settings:
-    """The settings with the units of a vocabulary that is given; ValueError if the user says others."""
+def _of_vocabulary(settings: Settings, vocabulary: Vocabulary | None) -> Settings:
+    """The settings with the units of the vocabulary, if one is given; ValueError if the user says others."""
+    if vocabulary is None:
+        return settings
     units = vocabulary.units
     if settings.units not in (None, units):
         raise refuse("--units", expected=f"{units}, as --vocabulary has", got=settings.units)
@@ -155,14 +319,9 @@ def _encode(
     sources: Sequence[Path], folder: Path, settings: Settings, given: Vocabulary | None, console: Console
 ) -> None:
     """Make the token file, unless it is there."""
-    lines = bool(settings.lines)
-    end = lines and settings.recipe == "left_to_right"
-    units, size = settings.units or "characters", settings.vocabulary_size
-    vocabulary = given
-    if vocabulary is None:
-        vocabulary = find_vocabulary(sources, units, size, lines=lines, end=end, console=console)
+    vocabulary = find_vocabulary(sources, settings, console) if given is None else given
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / TOKENS
+    target, lines = folder / TOKENS, bool(settings.lines)
     if not is_encoded(sources, target, vocabulary, lines=lines):
         reports = encode_corpus(sources, target, vocabulary, lines=lines)
         for _ in metered(((one.tokens, one.progress) for one in reports), "encoding", console=console):
@@ -173,15 +332,15 @@ def _run(
     sources: Sequence[Path], folder: Path, settings: Settings, device: Literal["cpu", "cuda"], *, is_new: bool
 ) -> TextRun:
     """The run with everything that belongs to it; settings that are missing in a new one are chosen."""
-    tokens = open_tokens(folder / TOKENS)
-    corpus = open_corpus(sources, tokens, settings.valid_share or 0.0)
+    corpus = open_corpus(sources, open_tokens(folder / TOKENS), settings.valid_share or 0.0)
     if not is_new:
-        _require_same_corpus(folder, corpus, Chosen.of(settings))
-        return TextRun(corpus, tokens.vocabulary, Chosen.of(settings), device)
+        run = TextRun(corpus, Chosen.of(settings), device)
+        _require_same_corpus(folder, corpus, run.settings)
+        return run
     made = chosen(settings, corpus, cuda=device == "cuda", processes=processes())
     corpus.rows(made.length)
     corpus.validation(made.length, 1)  # both refuse what is too short, before anything is said of a run
-    run = TextRun(corpus, tokens.vocabulary, made, device)
+    run = TextRun(corpus, made, device)
     return run if device == "cuda" else replace(run, settings=replace(made, threads=run.fastest_threads()))
 
 
@@ -249,45 +408,3 @@ def _first_alone(work: Callable[[], None], device: Literal["cpu", "cuda"]) -> No
         torch.distributed.barrier(group=cast("torch.distributed.ProcessGroup", waiting))
     except RuntimeError:  # the first process has gone, and has said why
         raise SystemExit(2) from None
-
-
-def find_vocabulary(
-    sources: Sequence[Path], units: str, size: int | None, *, lines: bool, end: bool, console: Console
-) -> Vocabulary:
-    """The vocabulary of these files, found in one pass; ValueError if they hold no text or broken UTF-8.
-
-    Args:
-        sources: text files.
-        units: "characters", "bytes", "words" or "pieces".
-        size: the most codes.
-        lines: what ends a line is no text.
-        end: with a code for the end of a line.
-        console: where to show how far it is.
-    """
-    vocabulary: Vocabulary
-    if units == "bytes":
-        vocabulary = Utf8()
-    else:
-        max_size = _MAX_CODES[units] if size is None else size
-        texts = _texts(sources, console)
-        if units == "characters":
-            vocabulary = characters_in(map(_unbroken, texts) if lines else texts, max_size=max_size)
-        else:
-            vocabulary = common_words(texts, max_size) if units == "words" else train_pieces(texts, max_size)
-    return WithEnd(vocabulary) if end else vocabulary
-
-
-def _texts(sources: Sequence[Path], console: Console) -> Generator[str]:
-    """All text, block by block; ValueError at the end if there was none."""
-    found = False
-    blocks = ((block.text, block.read / max(block.total, 1)) for block in text_blocks(sources))
-    for text in metered(blocks, "reading", console=console):
-        found = found or bool(text.strip())
-        yield text
-    if not found:
-        raise refuse(", ".join(map(str, sources)), expected="text", got="none")
-
-
-def _unbroken(text: str) -> str:
-    """The text of lines without what ends them."""
-    return text.replace("\r\n", "").replace("\n", "")

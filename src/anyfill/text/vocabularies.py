@@ -1,4 +1,4 @@
-"""Words and pieces of words as codes, and any vocabulary as JSON beside a model.
+"""Words and pieces of words as codes; any vocabulary as JSON beside a model; a user's text in the codes of a model.
 
 **Words**: the most common ones have a code each, all others share code 0, the unknown. A word is what stands between
 white space; with ``punctuation``, marks are words of their own and words with apostrophes ("don't") are one. Decoding
@@ -15,6 +15,10 @@ it, its letters, and the end of the line if it is there. Given whole texts, sent
 which of two equally good cuts of a word it takes depends on what stands before; here it never does. Words longer than
 ``MAX_WORD`` are cut.
 
+**A user's text.** The model that ships knows 27 symbols, text8's. What a user writes is folded for it by ``as_text8``,
+stretch by stretch: letters in lower case without accents, digits spelt out, every run of anything else one space; the
+user's own text is what is shown. Any other vocabulary takes the text as it is, and what it has no code for is refused.
+
     save_model(model, folder, notes=vocabulary_notes(vocabulary))
     vocabulary = vocabulary_of(load_notes(folder), folder.name)
 """
@@ -28,7 +32,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, Literal, cast
 
 import torch
@@ -40,8 +44,10 @@ from anyfill.text.vocabulary import (
     Utf8,
     Vocabulary,
     WithEnd,
+    as_text8,
     codes_of,
     fingerprint,
+    is_folded,
     require_fingerprint,
 )
 
@@ -117,7 +123,8 @@ class Words(Vocabulary):
 
     def split(self, text: str) -> list[str]:
         """The words of a text."""
-        return split_words(text, lower=self.lower, punctuation=self.punctuation)
+        text = text.lower() if self.lower else text
+        return _MARKS.findall(text) if self.punctuation else text.split()
 
     def encode(self, text: str) -> Tensor:
         """int64 (L,): the code of each word."""
@@ -138,21 +145,15 @@ class Words(Vocabulary):
         return {"kind": "words", "words": list(self.words), "lower": self.lower, "punctuation": self.punctuation}
 
 
-def split_words(text: str, *, lower: bool = False, punctuation: bool = False) -> list[str]:
-    """The words of a text; see the top of this file."""
-    text = text.lower() if lower else text
-    return _MARKS.findall(text) if punctuation else text.split()
-
-
 def common_words(texts: Iterable[str], size: int, *, lower: bool = False, punctuation: bool = False) -> Words:
     """The vocabulary of at most ``size`` codes for these texts (parts of one text: a word may go over the cut).
 
     Of equally common words those that were seen first are kept.
     """
     require_count("size", size, minimum=2)
-    counts: Counter[str] = Counter()
+    counts, reader = Counter[str](), Words((), lower, punctuation)
     for text in _in_whole_words(texts):
-        counts.update(split_words(text, lower=lower, punctuation=punctuation))
+        counts.update(reader.split(text))
         rarest = 1
         while len(counts) > MAX_COUNTED:
             counts = Counter({word: count for word, count in counts.items() if count > rarest})
@@ -346,3 +347,39 @@ def vocabulary_of(notes: Mapping[str, Any], source: str = "model") -> Vocabulary
     vocabulary = vocabulary_from_json(notes[VOCABULARY])
     require_fingerprint(f"vocabulary of {source}", str(notes[FINGERPRINT]), vocabulary)
     return vocabulary
+
+
+def encode_text(vocabulary: Vocabulary, text: str) -> Tensor:
+    """int64 (L,): the codes of a piece of text, folded where the vocabulary is text8's."""
+    return vocabulary.encode(as_text8(text) if is_folded(vocabulary) else text).long()
+
+
+def boundary(vocabulary: Vocabulary) -> Tensor:
+    """int64 (0 or 1,): the code between words, given where a text folded for text8 begins and ends."""
+    return encode_text(vocabulary, " ") if is_folded(vocabulary) else torch.zeros(0, dtype=torch.int64)
+
+
+def encode_prompt(vocabulary: Vocabulary, text: str, *, lines: bool = False) -> Tensor:
+    """int64 (L,): the beginning of a text, which goes on; a text folded for text8 begins with a word.
+
+    Of a prompt for pieces a space at the end is left out: the next piece brings it along.
+
+    Args:
+        vocabulary: the model's.
+        text: as the user wrote it.
+        lines: the model was trained on lines, which it sees from their beginning on.
+    """
+    if isinstance(vocabulary.plain, Pieces):
+        text = text.removesuffix(" ")
+    if lines:
+        return encode_text(vocabulary, as_text8(text).lstrip() if is_folded(vocabulary) else text)
+    codes, space = encode_text(vocabulary, text), boundary(vocabulary)
+    return codes if len(codes) and len(space) and codes[0] == space[0] else torch.cat([space, codes])
+
+
+def decode_text(vocabulary: Vocabulary, codes: Tensor) -> str:
+    """The text of codes (L,); each end of a line is one."""
+    if vocabulary.end is None:
+        return vocabulary.decode(codes)
+    ends = [-1, *(codes == vocabulary.end).nonzero().flatten().tolist(), len(codes)]
+    return "\n".join(vocabulary.decode(codes[start + 1 : stop]) for start, stop in pairwise(ends))

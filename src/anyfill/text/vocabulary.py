@@ -44,6 +44,11 @@ class Vocabulary(Protocol):
         ...
 
     @property
+    def plain(self) -> "Vocabulary":
+        """The vocabulary less its end code."""
+        return self
+
+    @property
     def end(self) -> int | None:
         """The code that ends a line, if the vocabulary has one."""
         return None
@@ -320,6 +325,11 @@ class WithEnd(Vocabulary):
         return self.inner.size + 1
 
     @property
+    def plain(self) -> Vocabulary:
+        """``inner``."""
+        return self.inner
+
+    @property
     def units(self) -> str:
         """Those of ``inner``."""
         return self.inner.units
@@ -350,3 +360,8 @@ class WithEnd(Vocabulary):
     def to_json(self) -> dict[str, Any]:
         """Kind, and that of ``inner``."""
         return {"kind": "with_end", "inner": self.inner.to_json()}
+
+
+def is_folded(vocabulary: Vocabulary) -> bool:
+    """Whether text is folded to the 27 symbols of text8 first."""
+    return isinstance(vocabulary.plain, Characters) and vocabulary.plain.alphabet == TEXT8.alphabet

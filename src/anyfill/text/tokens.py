@@ -7,6 +7,22 @@
     description      JSON: the vocabulary, and the text files that the codes were made from
 
 The file is written under another name and renamed when it is whole and on the disk: it is there or it is not.
+
+Rows of it, read as they are needed, so that a corpus larger than memory trains:
+
+    Windows      every window of tokens in memory, on any device
+    Chunks       chunk k of length N holds the codes k · stride … k · stride + N - 1 of a token file, as slicing it
+                 would give them; what does not fill a chunk at the end is left out. ``stride`` = N cuts the corpus into
+                 pieces (text8's test), 1 takes every window, each code then being trained at every place
+    Sentences    one line each, with padding behind it that does not exist
+
+A row of ``Sentences`` has N places. A line of n < N codes is present in the first n; the others are missing, so they
+are never given and never asked, and no loss comes of them. A model trained on such rows answers for the places of a
+line:
+
+- to draw a line, ask the first n places and nothing behind them, n drawn from ``lengths``;
+- or encode the corpus with an end code (``WithEnd``), ask all places, and read up to the end. That is right for models
+  that are read from left to right; others have never seen what would then stand behind the end.
 """
 
 import json
@@ -15,15 +31,19 @@ import os
 import shutil
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
+import torch
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from torch import Tensor
 
-from anyfill.checks import refuse
+from anyfill.checks import refuse, require_count, require_member
 from anyfill.disk import sync_folder
+from anyfill.rows import Rows, RowSource
 from anyfill.text.vocabularies import vocabulary_from_json
 from anyfill.text.vocabulary import Vocabulary, fingerprint, require_fingerprint
 
@@ -81,13 +101,9 @@ class Tokens:
         ``split((0.05, 0.05))`` is text8's training, validation and test part. With lines, shares are of the lines.
         """
         if self.bounds is None:
-            return tuple(Tokens(self.codes[part], None, *self._about) for part in cut_from_end(len(self.codes), shares))
+            return tuple(replace(self, codes=self.codes[part]) for part in cut_from_end(len(self.codes), shares))
         parts = cut_from_end(len(self.bounds) - 1, shares)
-        return tuple(Tokens(self.codes, self.bounds[part.start : part.stop + 1], *self._about) for part in parts)
-
-    @property
-    def _about(self) -> tuple[Vocabulary, Mapping[str, Any]]:
-        return self.vocabulary, self.made_from
+        return tuple(replace(self, bounds=self.bounds[part.start : part.stop + 1]) for part in parts)
 
 
 def cut_from_end(count: int, shares: Sequence[float]) -> tuple[slice, ...]:
@@ -132,11 +148,9 @@ def open_tokens(path: Path | str, vocabulary: Vocabulary | None = None) -> Token
         description = json.loads(mapped[end : end + about])
         found, made_from = vocabulary_from_json(description["vocabulary"]), description["made_from"]
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
-        raise refuse(
-            str(path), expected="its vocabulary behind the tokens", got="something else: it is damaged"
-        ) from None
-    wanted = found if vocabulary is None else vocabulary
-    require_fingerprint(str(path), mark.decode("ascii", "replace"), wanted)
+        got = "something else: it is damaged"
+        raise refuse(str(path), expected="its vocabulary behind the tokens", got=got) from None
+    require_fingerprint(str(path), mark.decode("ascii", "replace"), vocabulary or found)
     codes = np.frombuffer(mapped, _TYPES[width], count, _HEAD.size)
     lines = np.frombuffer(mapped, "<u8", bounds, end - 8 * bounds) if bounds else None
     return Tokens(codes, lines, found, made_from)
@@ -169,11 +183,8 @@ class TokenWriter:
         self._bounds_part = self.path.with_name(f".{self.path.name}.lines.part")
 
     def __enter__(self) -> "TokenWriter":
-        try:
-            self._file = _claimed(self._part)
-            self._bounds = self._bounds_part.open("w+b") if self._lines else None
-        except OSError as error:
-            raise refuse(str(self.path), expected="a file that can be written", got=f"{error.strerror}") from None
+        self._file = _claimed(self._part)
+        self._bounds = self._bounds_part.open("w+b") if self._lines else None
         self._file.write(bytes(_HEAD.size))
         return self
 
@@ -245,3 +256,150 @@ def _claimed(path: Path) -> BinaryIO:
             raise refuse(str(path), expected="no other program that writes it", got="one that does")
     file.truncate(0)
     return file
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Every window of ``length`` consecutive tokens, by its first position; a RowSource that copies nothing.
+
+    Attributes:
+        tokens: integer codes (L,), on any device; a memory-mapped tensor will do.
+        length: N, tokens per window.
+        stride: distance between the starts of neighbouring windows (``length`` = disjoint chunks).
+    """
+
+    tokens: Tensor
+    length: int
+    stride: int = 1
+
+    def __post_init__(self) -> None:
+        require_count("length", self.length)
+        require_count("stride", self.stride)
+        if self.tokens.dim() != 1 or len(self.tokens) < self.length:
+            raise refuse("tokens", expected=f"one line of at least {self.length}", got=tuple(self.tokens.shape))
+
+    def __len__(self) -> int:
+        return (len(self.tokens) - self.length) // self.stride + 1
+
+    @property
+    def variables(self) -> int:
+        """N, tokens per window."""
+        return self.length
+
+    def take(self, index: Tensor) -> Rows:
+        """The windows with these numbers (B,), as rows on the tokens' device."""
+        start = index.to(self.tokens.device).unsqueeze(1) * self.stride
+        return Rows.from_values(self.tokens[start + torch.arange(self.length, device=self.tokens.device)].long())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunks:
+    """Every chunk of ``length`` consecutive codes; a RowSource that reads only the rows it is asked for.
+
+    Attributes:
+        tokens: the corpus or a part of it; if it has lines, they are read as one text.
+        length: N, codes per chunk.
+        stride: distance between the beginnings of neighbouring chunks; None = ``length``.
+    """
+
+    tokens: Tokens
+    length: int
+    stride: int | None = None
+
+    def __post_init__(self) -> None:
+        require_count("length", self.length)
+        if self.stride is not None:
+            require_count("stride", self.stride)
+        if len(self.tokens) < self.length:
+            raise refuse("corpus", expected=f"at least {self.length} tokens, one row", got=len(self.tokens))
+
+    @property
+    def step(self) -> int:
+        """The stride, with its default worked out."""
+        return self.length if self.stride is None else self.stride
+
+    def __len__(self) -> int:
+        return (len(self.tokens) - self.length) // self.step + 1
+
+    @property
+    def variables(self) -> int:
+        """N, codes per chunk."""
+        return self.length
+
+    def take(self, index: Tensor) -> Rows:
+        """The chunks with these numbers (B,), as int64 rows on the CPU; every value is present."""
+        number = checked_index(index, len(self))
+        windows = sliding_window_view(self.tokens.text, self.length)
+        return Rows.from_values(torch.from_numpy(windows[number * self.step].astype(np.int64)))
+
+
+def checked_index(index: Tensor, rows: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Row numbers (B,) for numpy; ValueError if one is not from 0 to rows - 1 (a view would read something else)."""
+    number = index.detach().long().cpu().numpy().reshape(-1)
+    if number.size and (number.min() < 0 or number.max() >= rows):
+        raise refuse("row", expected=f"0 to {rows - 1}", got=f"{number.min()} to {number.max()}")
+    return number
+
+
+def some_rows(source: RowSource, max_rows: int) -> Rows:
+    """At most ``max_rows`` rows of a source, evenly spaced, in memory: to validate on, say."""
+    require_count("max_rows", max_rows)
+    count = min(max_rows, len(source))
+    return source.take(torch.arange(count) * len(source) // count)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sentences:
+    """The lines of a corpus as rows; a RowSource that reads only the rows it is asked for.
+
+    Attributes:
+        tokens: a corpus that was encoded with ``lines``, or a part of it.
+        length: N, places per row.
+        longer: what happens to longer lines: their beginning is taken ("cut"), or they are left out ("drop", which
+            keeps the numbers of the others in memory).
+    """
+
+    tokens: Tokens
+    length: int
+    longer: Literal["cut", "drop"] = "cut"
+    _bounds: NDArray[Any] = field(init=False, repr=False)
+    _kept: NDArray[Any] | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        require_count("length", self.length)
+        require_member("longer", self.longer, ("cut", "drop"))
+        if self.tokens.bounds is None:
+            raise refuse("corpus", expected="one that was encoded line by line (lines=True)", got="one without lines")
+        kept = None
+        if self.longer == "drop":
+            kept = np.flatnonzero(np.concatenate([sizes <= self.length for sizes in self.tokens.line_lengths()]))
+            if not len(kept):
+                raise refuse("corpus", expected=f"a line of at most {self.length} tokens", got="longer ones only")
+        object.__setattr__(self, "_bounds", self.tokens.bounds)
+        object.__setattr__(self, "_kept", kept)
+
+    def __len__(self) -> int:
+        return self._bounds.size - 1 if self._kept is None else len(self._kept)
+
+    @property
+    def variables(self) -> int:
+        """N, places per row."""
+        return self.length
+
+    @property
+    def lengths(self) -> Tensor:
+        """int64 (rows,): how many places of each row are present."""
+        sizes = np.concatenate([*self.tokens.line_lengths()])
+        sizes = sizes if self._kept is None else sizes[self._kept]
+        return torch.from_numpy(np.minimum(sizes, self.length))
+
+    def take(self, index: Tensor) -> Rows:
+        """The lines with these numbers (B,), as int64 rows on the CPU; 0 where nothing is present."""
+        number = checked_index(index, len(self))
+        line = number if self._kept is None else self._kept[number]
+        start, stop = self._bounds[line].astype(np.int64), self._bounds[line + 1].astype(np.int64)
+        place = start[:, None] + np.arange(self.length)
+        present = place < stop[:, None]
+        codes = self.tokens.codes[np.where(present, place, start[:, None])]
+        x = np.where(present, codes, 0).astype(np.int64)
+        return Rows(torch.from_numpy(x), torch.from_numpy(present))
