@@ -3,7 +3,7 @@
 Command lines import it before they know what they will need: nothing here loads torch.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -68,3 +68,15 @@ def require_bool(name: str, tensor: "Tensor") -> None:
     """Refuse a tensor that is not boolean: a 0/1 mask of unknown polarity is how mistakes begin."""
     if str(tensor.dtype) != "torch.bool":
         raise refuse(f"dtype of {name}", expected="torch.bool (True = known)", got=tensor.dtype)
+
+
+def require_keywords(options: Mapping[str, object], kind: type) -> None:
+    """TypeError, as Python's own, if ``**options`` has a name that a TypedDict has not, or lacks one it needs.
+
+    A type checker says so before; at run time a misspelt option would be passed over in silence.
+    """
+    names = kind.__annotations__  # of a TypedDict: those of its bases, too
+    for name in sorted(options.keys() - names.keys()):
+        raise TypeError(f"got an unexpected keyword argument {name!r}; expected {', '.join(names)}")
+    for name in sorted(getattr(kind, "__required_keys__", frozenset[str]()) - options.keys()):
+        raise TypeError(f"missing a required keyword argument: {name!r}")

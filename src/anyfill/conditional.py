@@ -19,7 +19,7 @@ from typing import Literal, TypedDict, Unpack
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, refuse_cells, require_bool, require_count, require_shape
+from anyfill.checks import refuse, refuse_cells, require_bool, require_count, require_keywords, require_shape
 from anyfill.evaluation.acquire import Information, information
 from anyfill.evaluation.chain import LogProb, log_prob, rows_in_a_pass
 from anyfill.likelihoods.marginals import Marginals
@@ -107,6 +107,7 @@ class Conditional:
             options: seed or generator, and rows_per_pass, see ``DrawOptions``.
         """
         require_count("n", n)
+        require_keywords(options, DrawOptions)
         size = rows_in_a_pass(self.model, options.get("rows_per_pass"))
         question = Question(self.known, self._asked(asked))
         rows = torch.arange(len(self.x), device=self.x.device).repeat(n)
@@ -146,6 +147,7 @@ class Conditional:
             factorization, orders, estimator: as for ``anyfill.evaluation.log_prob``.
             options: seed or generator, for shuffled orders, and rows_per_pass, see ``DrawOptions``.
         """
+        require_keywords(options, DrawOptions)
         rows, times = self._rows_of(values)
         given, wanted = self.known.repeat(times, 1), self._asked(asked).repeat(times, 1)
         given_x = self.x.repeat(times, 1)

@@ -23,7 +23,7 @@ from typing import Literal, Unpack
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_bool, require_count, require_shape
+from anyfill.checks import refuse, require_bool, require_count, require_keywords, require_shape
 from anyfill.evaluation.chain import PassOptions, log_prob, rows_in_a_pass
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.mixed import code_sizes, marginals_at
@@ -108,6 +108,7 @@ def information(
         inner: how many draws of a real target "divergence" averages over.
         options: see ``PassOptions``; the generator is for these inner draws.
     """
+    require_keywords(options, PassOptions)
     require_shape("drawn", drawn, (None, *given.shape))
     samples = len(drawn)
     if samples < 2:
@@ -143,6 +144,7 @@ def gains(
     model: Model, drawn: Tensor, given: Tensor, target: Tensor, candidate: Tensor, **options: Unpack[PassOptions]
 ) -> Tensor:
     """float64 (M, B, N): log p(y_m | x_j^m, given) - log p(y_m | given) for each candidate j; 0 elsewhere."""
+    require_keywords(options, PassOptions)
     context, rows_per_pass = options.get("context"), options.get("rows_per_pass")
     order = model.fixed_order  # a random order would blur the difference
 

@@ -32,7 +32,7 @@ from typing import Literal, TypedDict, Unpack
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, refuse_cells, require_count, require_member, require_shape
+from anyfill.checks import refuse, refuse_cells, require_count, require_keywords, require_member, require_shape
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
 from anyfill.networks.network import Windowed
@@ -118,6 +118,7 @@ def log_prob(
     used = question.given | question.asked
     refuse_cells(question.asked & ~x.isfinite(), x, "a finite number where asked")
     factorization = None if factorization is None else _named(factorization)
+    require_keywords(options, PassOptions)
     rows_in_a_pass(model, options.get("rows_per_pass"))
     rows = _Rows(model, torch.where(used, x, torch.zeros_like(x)), options)
     if orders is not None:
@@ -283,6 +284,7 @@ def terms(model: Model, x: Tensor, rank: Tensor, **options: Unpack[PassOptions])
         rank: int64 (B, N), see ``anyfill.rank``.
         options: see ``PassOptions``.
     """
+    require_keywords(options, PassOptions)
     context, generator = options.get("context"), options.get("generator")
     asked = asked_in(rank)
     value = torch.zeros(x.shape, dtype=torch.float64, device=x.device)

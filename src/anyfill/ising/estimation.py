@@ -35,7 +35,7 @@ from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_count, require_positive, require_shape
+from anyfill.checks import refuse, require_count, require_keywords, require_positive, require_shape
 from anyfill.ising.blocks import Blocks, block_choice, completions, listed_rows
 from anyfill.ising.model import Ising, blocks_by_size
 from anyfill.networks.exact import require_exact
@@ -256,6 +256,7 @@ def fit_ising(
 
 def ising_loss(ising: Ising, data: Rows | Tensor, **drawn: Unpack[Drawn]) -> BlockLoss:
     """Draw the blocks, once, and return the loss that ``ising_steps`` descends; arguments as for ``fit_ising``."""
+    require_keywords(drawn, Drawn)
     blocks, k, generator = drawn.get("blocks"), drawn.get("k"), drawn.get("generator")
     masks, ridge = drawn.get("masks", 1), drawn.get("ridge", 0.0)
     x = _codes(ising, data)

@@ -33,7 +33,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn.functional import logsigmoid
 
-from anyfill.checks import refuse, require_count, require_shape
+from anyfill.checks import refuse, require_count, require_keywords, require_shape
 from anyfill.ising.blocks import Blocks
 from anyfill.ising.dynamics import Averages, dirichlet_matrix, mass_of, require_dense, transition_matrix
 from anyfill.ising.model import Ising
@@ -111,6 +111,7 @@ def poincare_constant(log_joint: Tensor, blocks: Blocks, **search: Unpack[Search
 
 def slowest_mode(log_joint: Tensor, blocks: Blocks, **search: Unpack[Search]) -> SlowestMode:
     """The second eigenvalue of the (adaptive) block dynamics of log p (2^N,), and its function; N <= 20 for Lanczos."""
+    require_keywords(search, Search)
     method, tolerance = search.get("method", "auto"), search.get("tolerance", 1e-10)
     max_steps = search.get("max_steps", 1000)
     if method not in ("auto", "dense", "lanczos"):

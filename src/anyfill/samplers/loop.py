@@ -21,7 +21,7 @@ from typing import Required, TypedDict, Unpack
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_shape
+from anyfill.checks import refuse, require_keywords, require_shape
 from anyfill.model import Model
 from anyfill.networks.network import Cached
 from anyfill.questions.question import Question, chain_rank
@@ -86,6 +86,7 @@ def trace(
     A model trained for INPAINTING only, asked about a part of what is not given, samples all of it and returns the
     part: the others are summed out exactly.
     """
+    require_keywords(options, SampleOptions)
     held = options.get("held")
     if policy is None:
         policy = CachedChain() if isinstance(model.network, Cached) and held is None else Follow()

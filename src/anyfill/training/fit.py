@@ -31,7 +31,7 @@ from typing import TypedDict, Unpack
 import torch
 from torch import Tensor
 
-from anyfill.checks import refuse, refuse_cells
+from anyfill.checks import refuse, refuse_cells, require_keywords
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
 from anyfill.objectives.masked import MaskedLoss
@@ -102,6 +102,7 @@ def fit_steps(
         CheckpointError: the folder cannot be read or written.
         MetricsError: the reports cannot be written. The last checkpoint is kept.
     """
+    require_keywords(further, RunOptions)
     options = FitOptions() if options is None else options
     if not isinstance(rows, RowSource):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refuse("rows", expected="Rows (Rows.from_values(x)) or another RowSource", got=type(rows).__name__)

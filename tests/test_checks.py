@@ -1,0 +1,58 @@
+"""A misspelt option is refused wherever options are passed on as keywords."""
+
+from typing import Required, TypedDict
+
+import pytest
+import torch
+
+from anyfill import FitOptions, Model, Question, Rows, fit, log_prob, recipes, sample
+from anyfill.checks import require_keywords
+from anyfill.evaluation import consistency, terms
+from anyfill.likelihoods import Categorical
+from anyfill.networks import EnumeratedJoint
+from anyfill.questions import Factorization
+from anyfill.samplers import trace
+
+MODEL = Model(EnumeratedJoint(3, 2), Categorical(2), factorizations=[Factorization.ANY_ORDER])
+X = torch.zeros(1, 3, dtype=torch.int64)
+ALL, SOURCE = Question.of(3), torch.Generator().manual_seed(0)
+
+
+class Base(TypedDict, total=False):
+    size: Required[int]
+
+
+class More(Base, total=False):
+    seed: int
+
+
+def test_names_are_those_of_the_typed_dict_and_its_bases() -> None:
+    require_keywords({"size": 1, "seed": 2}, More)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'sead'; expected size, seed"):
+        require_keywords({"size": 1, "sead": 2}, More)
+    with pytest.raises(TypeError, match="missing a required keyword argument: 'size'"):
+        require_keywords({}, More)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: sample(MODEL, X, ALL, generator=SOURCE, allow_untraned=True),
+        lambda: trace(MODEL, X, ALL, generator=SOURCE, alow_untrained=True),
+        lambda: log_prob(MODEL, X, ALL, rows_per_passs=1),
+        lambda: terms(MODEL, X, torch.arange(3)[None], rows=1),
+        lambda: consistency(MODEL, X, ALL.asked[0] & False, ALL.asked[0], generator=SOURCE, contxt=None),
+        lambda: MODEL.given(torch.full((3,), torch.nan)).sample(2, sead=1),
+        lambda: MODEL.given(torch.full((3,), torch.nan)).log_prob(X[0], sead=1),
+        lambda: MODEL.given(torch.full((3,), torch.nan)).information(0, sead=1),
+        lambda: fit(MODEL, Rows.from_values(X), recipes.ardm.objective(3), FitOptions(steps=1), fodler="x"),
+    ],
+)
+def test_a_misspelt_option_is_refused(call) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        call()
+
+
+def test_sampling_without_a_generator_is_refused() -> None:
+    with pytest.raises(TypeError, match="missing a required keyword argument: 'generator'"):
+        sample(MODEL, X, ALL)  # type: ignore[call-arg]
