@@ -6,7 +6,7 @@
 
     files       Python files below src
     lines       lines of code: no blank lines, comments or docstrings
-    one importer   modules that exactly one other module of the package imports (a package counts for its __init__)
+    one importer   modules that exactly one other module of the package imports; a package that re-exports is none
     pairs       pairs of files (or one file and itself) that share a run of six or more lines of one shape
     fill        files of the package in which a function is called by ``anyfill fill data.csv -o filled.csv``
 
@@ -97,6 +97,8 @@ def importers(found: dict[str, Path]) -> dict[str, set[str]]:
     """Who imports each module, wherever in a file it does so."""
     by = defaultdict(set)
     for name, path in found.items():
+        if path.name == "__init__.py":
+            continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
                 for alias in node.names:
@@ -105,7 +107,7 @@ def importers(found: dict[str, Path]) -> dict[str, set[str]]:
             elif isinstance(node, ast.Import):
                 for alias in node.names:
                     by[alias.name].add(name)
-    return {name: by[name] - {name} for name in found}
+    return {name: by[name] - {name} for name, path in found.items() if path.name != "__init__.py"}
 
 
 def tokens(path: Path) -> list[tuple[int, list[tokenize.TokenInfo]]]:
