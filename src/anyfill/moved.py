@@ -17,63 +17,53 @@ _FILL = "anyfill.text.load().fill(text, n=...)"
 _MUSIC = "anyfill.music.load().fill(piece, ask=..., n=...)"
 _SCORE = "anyfill.text.load().score(text)"
 
-MOVED: dict[str, dict[str, str]] = {
-    "surfaces.estimator": {"TableModel": "anyfill:TableModel"},
+_KEPT = {
+    "surfaces.estimator": "anyfill: TableModel",
+    "surfaces.text.model": "anyfill.text: load",
+    "surfaces.text.blanks": "anyfill.text.blanks: Lengths parse",
+    "surfaces.music.grading": "anyfill.music.grades: real_bach",
+    "data.examples": "anyfill.cli.examples: penguins",
+    "data.text": "anyfill.text.vocabulary: TEXT8 as_text8 characters_in",
+    "data.words": "anyfill.text.vocabularies: common_words",
+    "data.with_end": "anyfill.text.vocabulary: WithEnd",
+    "data.utf8": "anyfill.text.vocabulary: Utf8",
+    "data.vocabularies": "anyfill.text.vocabularies: vocabulary_notes vocabulary_of",
+    "data.corpus_rows": "anyfill.text.tokens: Chunks",
+    "data.token_encoding": "anyfill.text.corpus: encode_corpus",
+    "data.token_file": "anyfill.text.tokens: open_tokens",
+    "data.score": "anyfill.music: Note Score",
+    "recipes.text": "anyfill.text.recipes: text_model text_objective",
+    "recipes.ising": "anyfill.ising.estimation: fit_ising",
+    "networks.ising": "anyfill.ising: Ising",
+    "samplers.chains": "anyfill.ising.chains: KGibbs run_chain",
+    "questions.blocks": "anyfill.ising.blocks: AdaptiveBlocks k_blocks",
+    "evaluation.grades.text": "anyfill.text.metrics: grade_text",
+    "evaluation.lab.asymptotics": "anyfill.ising.asymptotics: ising_variance",
+    "evaluation.lab.clique": "anyfill.ising.cliques: Clique clique_parallel_matrix",
+    "evaluation.lab.parallel": "anyfill.ising.spectra: independent_parallel_law independent_parallel_matrix",
+    "evaluation.lab.separation": "anyfill.ising.cliques: stuck_bound",
+    "evaluation.lab.spectra": "anyfill.ising.spectra: poincare_constant",
+}
+"""By the old module, below ``anyfill``: the new one, and the names it has under it as before."""
+
+_RENAMED = {
     "surfaces.filling": {"Filler": "anyfill.tables.filling:PartFiller"},
-    "surfaces.text.model": {"load": "anyfill.text:load"},
-    "surfaces.text.blanks": {"Lengths": "anyfill.text.blanks:Lengths", "parse": "anyfill.text.blanks:parse"},
     "surfaces.text.fill": {"Wanted": _FILL, "fill": _FILL},
     "surfaces.text.scoring": {"Scorer": _SCORE, "Totals": _SCORE},
     "surfaces.text.stream": {"Source": _SCORE},
     "surfaces.music.model": {"load": "anyfill.music.model:load_network"},
-    "surfaces.music.grading": {"real_bach": "anyfill.music.grades:real_bach"},
     "surfaces.music.choose": {"Wanted": _MUSIC},
     "surfaces.music.fill": {"fill": _MUSIC, "question_of": _MUSIC},
     "surfaces.music.whole": {"read_whole": "anyfill.music.read(file)"},
-    "data.examples": {"penguins": "anyfill.cli.examples:penguins"},
-    "data.text": {
-        "TEXT8": "anyfill.text.vocabulary:TEXT8",
-        "as_text8": "anyfill.text.vocabulary:as_text8",
-        "characters_in": "anyfill.text.vocabulary:characters_in",
-    },
-    "data.words": {"common_words": "anyfill.text.vocabularies:common_words"},
-    "data.with_end": {"WithEnd": "anyfill.text.vocabulary:WithEnd"},
-    "data.utf8": {"Utf8": "anyfill.text.vocabulary:Utf8"},
-    "data.vocabularies": {
-        "vocabulary_notes": "anyfill.text.vocabularies:vocabulary_notes",
-        "vocabulary_of": "anyfill.text.vocabularies:vocabulary_of",
-    },
-    "data.corpus_rows": {"Chunks": "anyfill.text.tokens:Chunks"},
-    "data.token_encoding": {"encode_corpus": "anyfill.text.corpus:encode_corpus"},
-    "data.token_file": {"open_tokens": "anyfill.text.tokens:open_tokens"},
-    "data.score": {"Note": "anyfill.music:Note", "Score": "anyfill.music:Score"},
     "data.music_files": {
         "read_chorale": "anyfill.music.files:read_chorale",
         "write_score": "anyfill.music.writing:write_score",
     },
-    "recipes.text": {
-        "text_model": "anyfill.text.recipes:text_model",
-        "text_objective": "anyfill.text.recipes:text_objective",
-    },
-    "recipes.ising": {"fit_ising": "anyfill.ising.estimation:fit_ising"},
-    "networks.ising": {"Ising": "anyfill.ising:Ising"},
-    "samplers.chains": {"KGibbs": "anyfill.ising.chains:KGibbs", "run_chain": "anyfill.ising.chains:run_chain"},
-    "questions.blocks": {
-        "AdaptiveBlocks": "anyfill.ising.blocks:AdaptiveBlocks",
-        "k_blocks": "anyfill.ising.blocks:k_blocks",
-    },
-    "evaluation.grades.text": {"grade_text": "anyfill.text.metrics:grade_text"},
-    "evaluation.lab.asymptotics": {"ising_variance": "anyfill.ising.asymptotics:ising_variance"},
-    "evaluation.lab.clique": {
-        "Clique": "anyfill.ising.cliques:Clique",
-        "clique_parallel_matrix": "anyfill.ising.cliques:clique_parallel_matrix",
-    },
-    "evaluation.lab.parallel": {
-        "independent_parallel_law": "anyfill.ising.spectra:independent_parallel_law",
-        "independent_parallel_matrix": "anyfill.ising.spectra:independent_parallel_matrix",
-    },
-    "evaluation.lab.separation": {"stuck_bound": "anyfill.ising.cliques:stuck_bound"},
-    "evaluation.lab.spectra": {"poincare_constant": "anyfill.ising.spectra:poincare_constant"},
+}
+
+MOVED: dict[str, dict[str, str]] = _RENAMED | {
+    old: {name: f"{home}:{name}" for name in names.split()}
+    for old, (home, names) in ((old, new.split(": ")) for old, new in _KEPT.items())
 }
 """By the old module, below ``anyfill``: names and where they are now, as "module:name", or what to use instead."""
 

@@ -8,9 +8,10 @@ in a frozen dataclass with ``Annotated`` fields, and a command takes the whole g
         folder: Annotated[Path, typer.Option(help="Where to write.")] = Path(".")
         force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False
 
-    @app.command()
-    @grouped
+    @command("Save what was made.")
     def save(*, place: Place, seed: Seed = None) -> None: ...      # save --folder x --force --seed 1
+
+    add_commands(app, save)
 
 Arguments are keyword-only, so that groups stand wherever ``--help`` shall list them.
 """
@@ -53,6 +54,30 @@ OnDevice = Annotated[Device, typer.Option(help="Where to compute; auto takes CUD
 def chosen_seed(seed: int | None) -> int:
     """The seed, or a new one where none is stated."""
     return secrets.randbelow(100_000) if seed is None else seed
+
+
+def command(short_help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a function a command: groups of its options stand flat (``grouped``), and so it is said in the list."""
+
+    def make(function: Callable[..., None]) -> Callable[..., None]:
+        made = grouped(function)
+        made.__dict__["short_help"] = short_help
+        return made
+
+    return make
+
+
+def new_group() -> typer.Typer:
+    """A command of commands, such as ``anyfill music``."""
+    settings = {"help_option_names": ["-h", "--help"]}
+    return typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=settings)
+
+
+def add_commands(app: typer.Typer, *commands: Callable[..., None]) -> typer.Typer:
+    """The same application with these commands, each by the name of its function."""
+    for one in commands:
+        app.command(name=one.__name__.rstrip("_"), short_help=one.__dict__["short_help"])(one)
+    return app
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:

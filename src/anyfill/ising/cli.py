@@ -15,7 +15,7 @@ import typer
 
 from anyfill import ising
 from anyfill.checks import refuse
-from anyfill.interface.options import grouped
+from anyfill.interface.options import add_commands, command, new_group
 
 if TYPE_CHECKING:
     from anyfill.ising.cliques import Clique
@@ -176,21 +176,7 @@ class CliqueOptions:
         return Clique((field,) * size, (outside,) * (count - size), coupling, self.pairs, words=words)
 
 
-def register(app: typer.Typer) -> None:
-    """Add ``lab ising`` and its commands to the application."""
-    settings = {"help_option_names": ["-h", "--help"]}
-    lab, own = (typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=settings) for _ in range(2))
-    for command, short in (
-        (fit, "Estimate by k-pseudolikelihood; squared errors beside theory."),
-        (variance, "Exact asymptotic variance for every k; theorems 1 and 2."),
-        (mixing, "How fast k-Gibbs and independent parallel forget."),
-        (hitting, "Steps until the larger mode is reached; propositions 4 and 5."),
-    ):
-        own.command(name=command.__name__, short_help=short)(grouped(command))
-    lab.add_typer(own, name="ising", help="Ising models: the theory of masked models, exact.")
-    app.add_typer(lab, name="lab", help="Exact laboratories for the theory.", short_help="Exact laboratories: Ising.")
-
-
+@command("Estimate by k-pseudolikelihood; squared errors beside theory.")
 def fit(
     *,
     model: ModelOptions,
@@ -225,6 +211,7 @@ def fit(
     )  # fmt: skip
 
 
+@command("Exact asymptotic variance for every k; theorems 1 and 2.")
 def variance(
     *,
     model: ModelOptions,
@@ -252,6 +239,7 @@ def variance(
     )  # fmt: skip
 
 
+@command("How fast k-Gibbs and independent parallel forget.")
 def mixing(
     *,
     model: ModelOptions,
@@ -282,6 +270,7 @@ def mixing(
     )  # fmt: skip
 
 
+@command("Steps until the larger mode is reached; propositions 4 and 5.")
 def hitting(
     *,
     model: CliqueOptions,
@@ -298,3 +287,11 @@ def hitting(
     only the number of its spins that are up is followed.
     """
     shown(ising.hitting, model.build(), k=k, budget=budget, chains=chains, delta=delta, seed=seed)
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``lab ising`` and its commands to the application."""
+    lab = new_group()
+    own = add_commands(new_group(), fit, variance, mixing, hitting)
+    lab.add_typer(own, name="ising", help="Ising models: the theory of masked models, exact.")
+    app.add_typer(lab, name="lab", help="Exact laboratories for the theory.", short_help="Exact laboratories: Ising.")

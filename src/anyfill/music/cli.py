@@ -15,7 +15,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from anyfill.interface.options import AsJson, Device, Force, OnDevice, Seed, Temperature, chosen_seed, grouped
+from anyfill.interface.options import (
+    AsJson,
+    Device,
+    Force,
+    OnDevice,
+    Seed,
+    Temperature,
+    add_commands,
+    chosen_seed,
+    command,
+    new_group,
+)
 
 if TYPE_CHECKING:
     from anyfill.music.grades import GradedPiece
@@ -67,24 +78,7 @@ class Drawing:
     model: ModelFolder = None
 
 
-def register(app: typer.Typer) -> None:
-    """Add ``music`` and its commands to the application."""
-    settings = {"help_option_names": ["-h", "--help"]}
-    music = typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=settings)
-    for command, short in (
-        (generate, "Write new chorales."),
-        (harmonise, "Put a tune in four parts."),
-        (fill, "Write some voices and bars of a piece anew."),
-        (score, "How likely a piece is, and where it surprises."),
-        (grade, "How near pieces are to Bach, by nine features."),
-        (show, "Draw a piece as a piano roll."),
-        (train, "Train a model of your own."),
-    ):
-        music.command(name=command.__name__, short_help=short)(command)
-    app.add_typer(music, name="music", help="Four-part music in the manner of Bach's chorales.")
-
-
-@grouped
+@command("Write new chorales.")
 def generate(
     *,
     bars: Annotated[int, typer.Option(min=1, max=512, help="Length in bars of 4/4.")] = 8,
@@ -105,7 +99,7 @@ def generate(
     _write(Request.generate(bars, key), "chorale", how, as_drawn=as_drawn)
 
 
-@grouped
+@command("Put a tune in four parts.")
 def harmonise(
     *,
     tune: MusicFile,
@@ -122,7 +116,7 @@ def harmonise(
     _write(Request.harmonise(tune, voice), f"{_stem(tune)}-harmonised", how)
 
 
-@grouped
+@command("Write some voices and bars of a piece anew.")
 def fill(
     *,
     piece: MusicFile,
@@ -145,6 +139,7 @@ def fill(
     _write(Request.fill(piece, ask), f"{_stem(piece)}-filled", how)
 
 
+@command("How likely a piece is, and where it surprises.")
 def score(
     files: MusicFiles,
     most: Annotated[int, typer.Option(min=0, help="List so many of the most surprising notes.")] = 10,
@@ -184,6 +179,7 @@ def score(
         _print_json(found)
 
 
+@command("How near pieces are to Bach, by nine features.")
 def grade(files: MusicFiles, as_json: AsJson = False) -> None:
     """How near pieces are to Bach's chorales, by nine features and two protocols, beside real Bach.
 
@@ -254,6 +250,7 @@ def grade_tables(graded: "Sequence[GradedPiece]") -> list[Table]:
     return shown
 
 
+@command("Draw a piece as a piano roll.")
 def show(
     piece: MusicFile,
     output: Annotated[Path, typer.Option("-o", "--output", help="The picture: FILE.png.")],
@@ -284,7 +281,7 @@ class Fitting:
     device: OnDevice = Device.auto
 
 
-@grouped
+@command("Train a model of your own.")
 def train(
     *,
     sources: Annotated[
@@ -385,3 +382,9 @@ def _print_tables(tables: Sequence[Table]) -> None:
         for row in rows:
             shown.add_row(*row)
         console.print(shown)
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``music`` and its commands to the application."""
+    own = add_commands(new_group(), generate, harmonise, fill, score, grade, show, train)
+    app.add_typer(own, name="music", help="Four-part music in the manner of Bach's chorales.")

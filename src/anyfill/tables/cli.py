@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from typer import Argument, Option
 
-from anyfill.interface.options import AsJson, grouped
+from anyfill.interface.options import AsJson, add_commands, command
 
 if TYPE_CHECKING:
     from anyfill.tables.file_model import TrainingRows
@@ -73,20 +73,7 @@ class Training:
 _ONLY_TRAINING = ("recipe", "column", "steps", "rows")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the commands to the application."""
-    for command, short in (
-        (fit, "Train a model of a table."),
-        (fill, "Fill the holes of a table."),
-        (ask, "Ask about some columns, given others."),
-        (next_, "What to measure next, to learn a target."),
-        (score, "Find surprising rows and cells."),
-        (sample, "Draw new rows."),
-        (report, "A page about a table, its holes and the model."),
-    ):
-        app.command(name=command.__name__.rstrip("_"), short_help=short)(grouped(command))
-
-
+@command("Train a model of a table.")
 def fit(
     *,
     data: DataFile,
@@ -125,6 +112,7 @@ def _describe(read: "TrainingRows", *, err: bool) -> None:
         typer.echo(f"column {name!r} looks like a row number: --column {name}=ignore leaves it alone", err=True)
 
 
+@command("Fill the holes of a table.")
 def fill(
     *,
     sources: Annotated[
@@ -183,6 +171,7 @@ def fill(
     typer.echo(f"{what}: {output}")
 
 
+@command("Ask about some columns, given others.")
 def ask(
     model: ModelFolder,
     want: Annotated[str, Option(help="Columns that are wanted: bmi,glucose.")],
@@ -203,6 +192,7 @@ def ask(
     typer.echo(json.dumps(answer_json(answer, fitted.table_), indent=2) if as_json else str(answer))
 
 
+@command("What to measure next, to learn a target.")
 def next_(
     model: ModelFolder,
     row: Annotated[Path, Argument(metavar="ROW", help="A table with the row, or a few, as far as it is known.")],
@@ -250,6 +240,7 @@ def next_(
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.ranked())
 
 
+@command("Find surprising rows and cells.")
 def score(
     model: ModelFolder,
     data: DataFile,
@@ -275,6 +266,7 @@ def score(
         typer.echo(f"scores of all rows and cells: {output}")
 
 
+@command("Draw new rows.")
 def sample(
     model: ModelFolder,
     output: Annotated[Path, Option("-o", "--output", help=f"File for the rows: {FORMATS}.")],
@@ -289,6 +281,7 @@ def sample(
     typer.echo(f"{count:,} rows: {output}")
 
 
+@command("A page about a table, its holes and the model.")
 def report(
     model: ModelFolder,
     data: DataFile,
@@ -343,3 +336,8 @@ def read_costs(path: Path) -> dict[str, float]:
     if not isinstance(found, dict):
         raise refuse(f"{path}", expected='JSON with names and their costs, {"age": 0.5}', got="something else")
     return found
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the application."""
+    add_commands(app, fit, fill, ask, next_, score, sample, report)

@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from anyfill.checks import refuse
-from anyfill.interface.options import AsJson, Device, Force, OnDevice, Seed, Temperature, chosen_seed, grouped
+from anyfill.interface.options import (
+    AsJson,
+    Device,
+    Force,
+    OnDevice,
+    Seed,
+    Temperature,
+    add_commands,
+    chosen_seed,
+    command,
+    new_group,
+)
 from anyfill.text.settings import Settings
 
 if TYPE_CHECKING:
@@ -75,21 +86,7 @@ class Scoring:
     device: OnDevice = Device.auto
 
 
-def register(app: typer.Typer) -> None:
-    """Add ``text`` and its commands to the application."""
-    settings = {"help_option_names": ["-h", "--help"]}
-    text = typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_settings=settings)
-    for command, short in (
-        (fill, "Fill the blanks in a text."),
-        (generate, "Write new text."),
-        (score, "How likely a text is, and where it surprises."),
-        (train, "Train a model of your own."),
-    ):
-        text.command(name=command.__name__, short_help=short)(command)
-    app.add_typer(text, name="text", help="Text: fill blanks, write, score, train.")
-
-
-@grouped
+@command("Fill the blanks in a text.")
 def fill(
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help="The text with its blanks; - reads it from stdin.")
@@ -131,7 +128,7 @@ def fill(
         _print_fills(found)
 
 
-@grouped
+@command("Write new text.")
 def generate(
     *,
     n: Annotated[int, typer.Option("-n", "--n", min=1, max=100_000, help="How many texts.")] = 1,
@@ -187,7 +184,7 @@ def generate(
         typer.echo(content, nl=False, color=True)
 
 
-@grouped
+@command("How likely a text is, and where it surprises.")
 def score(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Text files in UTF-8, plain or .gz; - reads stdin.")
@@ -231,7 +228,7 @@ def score(
         raise typer.Exit(2)
 
 
-@grouped
+@command("Train a model of your own.")
 def train(
     sources: Annotated[list[Path], typer.Argument(metavar="CORPUS...", help="Text files in UTF-8, plain or .gz.")],
     *,
@@ -341,3 +338,9 @@ def _print_texts(writer: "Writer", n: int) -> None:
     except KeyboardInterrupt:
         typer.echo("", nl=not is_whole)
         raise
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``text`` and its commands to the application."""
+    own = add_commands(new_group(), fill, generate, score, train)
+    app.add_typer(own, name="text", help="Text: fill blanks, write, score, train.")

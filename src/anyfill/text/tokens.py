@@ -258,8 +258,20 @@ def _claimed(path: Path) -> BinaryIO:
     return file
 
 
+class _OfLength:
+    """Rows of ``length`` tokens each."""
+
+    __slots__ = ()
+    length: int
+
+    @property
+    def variables(self) -> int:
+        """N, tokens per row."""
+        return self.length
+
+
 @dataclass(frozen=True, slots=True)
-class Windows:
+class Windows(_OfLength):
     """Every window of ``length`` consecutive tokens, by its first position; a RowSource that copies nothing.
 
     Attributes:
@@ -281,11 +293,6 @@ class Windows:
     def __len__(self) -> int:
         return (len(self.tokens) - self.length) // self.stride + 1
 
-    @property
-    def variables(self) -> int:
-        """N, tokens per window."""
-        return self.length
-
     def take(self, index: Tensor) -> Rows:
         """The windows with these numbers (B,), as rows on the tokens' device."""
         start = index.to(self.tokens.device).unsqueeze(1) * self.stride
@@ -293,7 +300,7 @@ class Windows:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Chunks:
+class Chunks(_OfLength):
     """Every chunk of ``length`` consecutive codes; a RowSource that reads only the rows it is asked for.
 
     Attributes:
@@ -320,11 +327,6 @@ class Chunks:
 
     def __len__(self) -> int:
         return (len(self.tokens) - self.length) // self.step + 1
-
-    @property
-    def variables(self) -> int:
-        """N, codes per chunk."""
-        return self.length
 
     def take(self, index: Tensor) -> Rows:
         """The chunks with these numbers (B,), as int64 rows on the CPU; every value is present."""

@@ -15,7 +15,7 @@ from collections.abc import Generator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TextIO, cast, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -190,12 +190,29 @@ class MetricsError(ValueError):
     """Reports that cannot be written: where, why, what to do."""
 
 
-class JsonLines:
-    """One JSON object per report in a text file. A number that is not finite is written as null."""
+class _Sink(MetricSink):
+    """A place on the disk that is open between ``start`` and ``close``."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
-        self._file: TextIO | None = None
+        self._file: Any = None
+
+    def _open(self) -> Any:
+        if self._file is None:
+            raise ValueError(f"{self.path}: expected start() before write()")
+        return self._file
+
+    def close(self) -> None:
+        """Close it."""
+        if self._file is not None:
+            # Each report has been flushed, so an error here is one that write() has told already.
+            with suppress(OSError):
+                self._file.close()
+            self._file = None
+
+
+class JsonLines(_Sink):
+    """One JSON object per report in a text file. A number that is not finite is written as null."""
 
     def start(self, step: int) -> None:
         """Keep the lines up to ``step`` and open the file for more."""
@@ -206,30 +223,22 @@ class JsonLines:
 
     def write(self, report: StepReport) -> None:
         """Append one line and hand it to the operating system."""
-        if self._file is None:
-            raise ValueError(f"{self.path}: expected start() before write()")
+        file = self._open()
         with _writing(self.path):
-            self._file.write(json.dumps({name: _finite(value) for name, value in asdict(report).items()}) + "\n")
-            self._file.flush()
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            # Each report has been flushed, so an error here is one that write() has told already.
-            with suppress(OSError):
-                self._file.close()
-            self._file = None
+            file.write(json.dumps({name: _finite(value) for name, value in asdict(report).items()}) + "\n")
+            file.flush()
 
     def _lines(self) -> list[str]:
         return self.path.read_text(encoding="utf-8", errors="replace").splitlines()
 
 
-class TensorBoard:
+class TensorBoard(_Sink):
     """Event files for TensorBoard, one scalar per number of a report."""
 
-    def __init__(self, folder: Path | str) -> None:
-        self.folder = Path(folder)
-        self._writer: Any = None
+    @property
+    def folder(self) -> Path:
+        """Where they are."""
+        return self.path
 
     def start(self, step: int) -> None:
         """Open a new event file that tells TensorBoard to forget what came after ``step``."""
@@ -238,37 +247,29 @@ class TensorBoard:
         from tensorboardX.event_file_writer import EventsWriter  # pyright: ignore[reportMissingTypeStubs]
         from tensorboardX.proto.event_pb2 import Event, SessionLog  # pyright: ignore
 
-        with _writing(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
+        with _writing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
             # They are named by the second: without the suffix, one that follows quickly overwrites the one before.
-            self._writer = EventsWriter(str(self.folder / "events"), f".{time.time_ns()}")
+            self._file = EventsWriter(str(self.path / "events"), f".{time.time_ns()}")
             if step:  # TensorBoard drops what is at or after this step; a run from the start has nothing to drop
                 self._add(Event(step=step + 1, session_log=SessionLog(status=SessionLog.START)))
-            self._writer.flush()
+            self._file.flush()
 
     def write(self, report: StepReport) -> None:
         """Add every number of the report at its step."""
         from tensorboardX.proto.event_pb2 import Event  # pyright: ignore
         from tensorboardX.summary import scalar  # pyright: ignore
 
-        if self._writer is None:
-            raise ValueError(f"{self.folder}: expected start() before write()")
-        with _writing(self.folder):
+        file = self._open()
+        with _writing(self.path):
             for name, value in asdict(report).items():
                 if name != "step" and value is not None:
                     self._add(Event(step=report.step, summary=scalar(name, value)))
-            self._writer.flush()
-
-    def close(self) -> None:
-        """Close the event file."""
-        if self._writer is not None:
-            with suppress(OSError):  # as in JsonLines
-                self._writer.close()
-            self._writer = None
+            file.flush()
 
     def _add(self, event: Any) -> None:
         event.wall_time = time.time()
-        self._writer.write_event(event)
+        self._file.write_event(event)
 
 
 @contextmanager
