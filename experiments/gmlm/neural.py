@@ -46,9 +46,10 @@ from torch import Generator, Tensor
 from anyfill.evaluation.mixing import learned_transition, stationary_law
 from anyfill.ising.asymptotics import ising_information, ising_variance
 from anyfill.ising.blocks import k_blocks
-from anyfill.ising.closeness import Kind, generalisation_bound, log_covering, tensorization_constant
 from anyfill.ising.estimation import fit_ising
+from anyfill.ising.generalisation import Kind, generalisation_bound, log_covering
 from anyfill.ising.model import Ising
+from anyfill.ising.tensorization import tensorization_constant
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, ResidualMLP

@@ -28,10 +28,10 @@ from anyfill.interface.threads import threads
 from anyfill.ising import lab, spectra
 from anyfill.ising.blocks import k_blocks
 from anyfill.ising.chains import kernel_of, run_chain, still
-from anyfill.ising.closeness import tensorization_constant
 from anyfill.ising.dynamics import transition_matrix
 from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.model import Ising
+from anyfill.ising.tensorization import tensorization_constant
 from anyfill.ising.variances import MAX_BLOCK, require_listed
 from anyfill.networks.exact import to_spins
 
