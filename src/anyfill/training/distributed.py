@@ -19,6 +19,7 @@ same parameters, in each step; the losses here do.
 """
 
 import atexit
+import gc
 import os
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -61,7 +62,8 @@ class Processes:
                 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
             if not torch.distributed.is_initialized():
                 torch.distributed.init_process_group("nccl" if is_cuda else "gloo")
-                atexit.register(_leave)
+            atexit.unregister(_leave)  # once is enough, and before all that was registered earlier
+            atexit.register(_leave)
         self.device = torch.device("cuda", torch.cuda.current_device()) if is_cuda else torch.device("cpu")
         self.shards = options.shard and self.processes > 1
         self._stops = False
@@ -145,7 +147,9 @@ class Processes:
 def _leave() -> None:
     """Leave all groups before the process ends: a thread of gloo that still runs then would abort it (SIGABRT)."""
     if torch.distributed.is_initialized():
+        gc.collect()  # wrapped modules of finished runs hold the group, and with it its threads
         torch.distributed.destroy_process_group()
+        gc.collect()
 
 
 def whole(tensor: Tensor) -> Tensor:

@@ -254,6 +254,7 @@ class Run:
             raise
         finally:
             self.reporter.close()
+            self.module = self.loss  # what wraps it for several processes goes with the run
         return self._result(self.progress.stopped)
 
     def _result(self, stopped: Stopped) -> FitResult:
