@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--dropout", type=float)
     parser.add_argument("--weight-decay", type=float, default=0.1)
     parser.add_argument("--learning-rate", type=float)
-    parser.add_argument("--redraw-given", action="store_true", help="smc, smt: unroll as the released code does")
+    parser.add_argument("--keep-given", action="store_true", help="smc, smt: given values stay in the second step")
     parser.add_argument("--ema", type=float, default=0.999)
     parser.add_argument("--stride", type=int, default=16)
     parser.add_argument("--crop", type=int, default=128, help="steps of a piece, in training and in samples")
@@ -161,7 +161,7 @@ def main() -> None:
     model = made(
         name, crop, width=arguments.width, depth=arguments.depth, dropout=arguments.dropout, seed=arguments.seed
     )
-    objective = objective_of(name, model.variables, redraw_given=arguments.redraw_given)
+    objective = objective_of(name, model.variables, redraw_given=not arguments.keep_given)
     samplers = samplers_of(name, arguments.rounds or (model.variables if name == "coconet" else 1024))
     unknown = set(arguments.variants or ()) - set(samplers)
     if unknown:

@@ -101,6 +101,20 @@ def test_re_noising_shows_noise_wherever_nothing_is_trusted(kit, generator, nois
     assert not bool(states[-1].x.any())
 
 
+def test_a_mask_is_held_for_so_many_rounds_and_grows_only_by_what_is_written_meanwhile(kit, generator):
+    policy = Rewrite(12, trust=Anneal(0.5, 0.5), share=1.0, trust_for=4)
+    model, _ = states_of(kit, policy, generator, rows=50)
+    told = [known for _, known in model.network.seen]
+    held = told[1:4], told[4:8], told[8:12]  # nothing is known in the first round
+    assert all(torch.equal(masks[0], mask) for masks in held for mask in masks)
+    assert not torch.equal(told[4], told[8])
+    assert float(told[8].double().mean()) == pytest.approx(0.5, abs=0.07)
+    with pytest.raises(ValueError, match="trust_for"):
+        Rewrite(12, trust=Anneal(), trust_for=0)
+    with pytest.raises(ValueError, match="trust"):
+        Rewrite(12, trust_for=2)
+
+
 def test_trust_grows_by_the_schedule_and_only_over_what_was_written(kit, generator):
     policy = Rewrite(40, trust=Anneal(1.0, 0.0, 0.5), share=1.0)
     model, _ = states_of(kit, policy, generator, rows=400)

@@ -63,3 +63,31 @@ def test_optimizer_state_comes_back_bit_for_bit(kind: str) -> None:
     step(two, second, 2)
     assert all(torch.equal(a, b) for a, b in zip(one.parameters(), two.parameters()))
     assert all(torch.equal(a, second.tensors()[name]) for name, a in first.tensors().items())
+
+
+@pytest.mark.parametrize(("clip_value", "clip_norm"), [(0.25, None), (0.25, 0.3), (None, 0.3)])
+def test_gradients_are_clipped_entry_by_entry_before_their_length(
+    clip_value: float | None, clip_norm: float | None
+) -> None:
+    model = tiny_model()
+    options = FitOptions(optimizer="adam", clip_value=clip_value, clip_norm=clip_norm)
+    optimization = Optimization(model, options)
+    seen: list[torch.Tensor] = []
+    (optimizer,) = optimization.optimizers
+    optimizer.register_step_pre_hook(
+        lambda *_: seen.append(torch.cat([p.grad.flatten().clone() for p in model.parameters()]))
+    )
+    for parameter in model.parameters():
+        parameter.grad = torch.cos(parameter.detach())
+    raw = torch.cat([p.grad.flatten() for p in model.parameters()])
+    wanted = raw if clip_value is None else raw.clamp(-clip_value, clip_value)
+    if clip_norm is not None:
+        wanted = wanted * min(1.0, clip_norm / float(wanted.norm()))
+    length = optimization.step(1, 1e-3)
+    torch.testing.assert_close(seen[0], wanted, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(length, raw.norm())  # as it was before any clipping
+
+
+def test_a_bound_for_entries_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="clip_value"):
+        FitOptions(clip_value=0.0)

@@ -279,14 +279,30 @@ class Transformer(GridTransformer):
         self._make_trunk()
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
-        index = torch.arange(self.variables, device=x.device).unsqueeze(0)
-        h = self._told(self.value(x, index.expand_as(x)), known) + self.place(index)
-        h = self._in_context(h, context)
-        turn = self.rotary(index) if self.positions == "rotary" else None
-        bias = self.bias[:, self.get_buffer("offset")].to(h.dtype) if self.positions == "relative" else None
+        h, turn, bias = self._enter(x, known, context)
         for block in self.blocks:
             h = block(h, turn, turn, bias)
         return self.head(self.norm(h))
+
+    @torch.no_grad()
+    def attention(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
+        """(depth, B, H, N, N): how much of each variable (last axis) every variable reads in each block; sums to 1."""
+        read: list[Tensor] = []
+        h, turn, bias = self._enter(x, known, context)
+        for block in self.blocks:
+            query, key, _ = cast(Block, block).project(h, turn, turn)
+            logits = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])
+            read.append((logits if bias is None else logits + bias).softmax(-1))
+            h = block(h, turn, turn, bias)
+        return torch.stack(read)
+
+    def _enter(self, x: Tensor, known: Tensor, context: Tensor | None) -> tuple[Tensor, Turn | None, Tensor | None]:
+        """What the first block is given: tokens (B, N, width), their rotation, a bias of attention (H, N, N)."""
+        index = torch.arange(self.variables, device=x.device).unsqueeze(0)
+        h = self._told(self.value(x, index.expand_as(x)), known) + self.place(index)
+        turn = self.rotary(index) if self.positions == "rotary" else None
+        bias = self.bias[:, self.get_buffer("offset")].to(h.dtype) if self.positions == "relative" else None
+        return self._in_context(h, context), turn, bias
 
     def _told(self, value: Tensor, known: Tensor) -> Tensor:
         """(B, N, width): the values' vectors and what is known (B, N)."""

@@ -6,7 +6,7 @@ For a question (given, asked) and weights w, with x^0 the corruption's fill and 
 
 U = 1 is ARDM, MAC, SFARM, CMLM; U > 1 is step-unrolled denoising (SUNDAE eq. 3, SUNMASK), where no gradient flows
 through the samples. Given values stay what they are, unless ``redraw_given``: then the answers replace them too
-(SUNDAE, which knows no given values; SUNMASK's released code as well). Which paper it is depends on what is passed in,
+(SUNMASK's equation 2; SUNDAE, which knows no given values). Which paper it is depends on what is passed in,
 on nothing else.
 
 ``SampledNormaliser`` is ACE's loss: the nats of an energy model whose normaliser is estimated from fresh draws of its

@@ -16,7 +16,7 @@ paper's U-Net has 417.5 M). The transformer's relative attention is rotary: a qu
 in time and voice alone, as in the paper, at any length and without a bias for every pair of cells in memory.
 """
 
-from anyfill.checks import require_member
+from anyfill.checks import refuse, require_member
 from anyfill.corruption import Corruption, Uniform
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model, seeded
@@ -33,11 +33,13 @@ VARIANTS = ("", "A", "T", "N", "AT", "AN", "TN", "ATN")
 """Active balance, typical sampling, noise."""
 
 
-def objective(variables: int, *, redraw_given: bool = False) -> MaskedLoss:
-    """Section 2: loss on the unknown cells only, damped by their number, over two steps with the same mask.
+def objective(variables: int, *, redraw_given: bool = True) -> MaskedLoss:
+    """Equation 2: loss on the unknown cells only, weighed by their number, over two steps with the same mask.
 
-    ``redraw_given`` lets the second step see answers in given places too, as the released code does; but the loss never
-    trains those answers.
+    x_1 ~ f(. | x_0; m) draws *every* cell (equation 2, Figure 1 and the released code): in the second step a trusted
+    cell may hold a wrong value under a flag that still says "trusted", which is how the network learns that trust is
+    not truth. ``redraw_given=False`` is a variant of ours that keeps the given values through both steps.
+    The weight is the released code's 1 / (1 + a) where the paper writes 1 / a, undefined when nothing is unknown.
     """
     return MaskedLoss(Bernoulli(variables), Damped(), unroll=2, redraw_given=redraw_given)
 
@@ -92,20 +94,35 @@ def transformer_model(
 
 
 def sampler(
-    letters: str = "T", *, voices: int = 1, rounds: int = 1024, temperature: float = 0.6, values: int = 3
+    letters: str = "T",
+    *,
+    voices: int = 1,
+    rounds: int = 1024,
+    temperature: float = 0.6,
+    values: int | None = 3,
+    mass: float | None = None,
+    trust_for: int = 1,
 ) -> tuple[Rewrite, Draw]:
     """A row of Table 2 by its letters, one of ``VARIANTS``: "" = SM, "A", "T", "AT", "ATN" and so on.
 
     Without T the ``values`` most probable values are drawn from, with it the most typical ones; every voice accepts the
-    same share.
+    same share. ``mass`` cuts by probability instead or as well: typical values (with T; a nucleus without) up to that
+    mass. The released script for news asks for typical values of mass 1, which are all values: that is no typical
+    sampling at all, so mass 1 is refused here. ``trust_for``: rounds through which a drawn mask is held.
     """
     require_member("variant", letters, VARIANTS)
-    policy = Rewrite(rounds, trust=Anneal(), balanced="A" in letters, noisy="N" in letters, voices=voices)
-    return policy, draw_of(letters, temperature, values)
+    policy = Rewrite(
+        rounds, trust=Anneal(), balanced="A" in letters, noisy="N" in letters, voices=voices, trust_for=trust_for
+    )
+    return policy, draw_of(letters, temperature, values, mass)
 
 
-def draw_of(letters: str, temperature: float, values: int) -> Draw:
-    """How a variant draws a value."""
+def draw_of(letters: str, temperature: float, values: int | None = 3, mass: float | None = None) -> Draw:
+    """How a variant draws a value: ValueError for a cut that cuts nothing."""
+    if mass is not None and not 0.0 < mass < 1.0:
+        raise refuse("mass", expected="above 0 and below 1 (1 keeps every value)", got=mass)
     if "T" in letters:
-        return Draw(temperature=temperature, typical_k=values)
-    return Draw(temperature=temperature, top_k=values)
+        if values is None and mass is None:
+            raise refuse("typical sampling", expected="a number of values or a mass", got="neither")
+        return Draw(temperature=temperature, typical_k=values, typical=mass)
+    return Draw(temperature=temperature, top_k=values, nucleus=mass)

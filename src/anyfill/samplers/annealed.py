@@ -24,6 +24,8 @@ Acceptance looks at no value: "rejection" means that a prediction is not used. T
     noisy     what is not trusted is replaced by noise before the network looks: re-noising, "N" in Table 2
     voices    variable j belongs to voice j mod V; every voice accepts the same share
 
+and the paper's remark that masks "may be held constant for several steps" (below equation 1): ``trust_for`` rounds.
+
 Two things differ from the released code. Noise where nothing was committed yet is never trusted, nor is what was
 re-noised since. And the last step commits whatever has no value yet, so that no noise is ever returned.
 """
@@ -37,6 +39,9 @@ from anyfill.checks import refuse, require_count, require_probability
 from anyfill.questions.families import uniforms
 from anyfill.questions.question import Question
 from anyfill.samplers.policy import Answer, Policy, State
+
+TRUSTED = 2**32
+"""Added to a count of commits in ``State.plan`` where the mask that is held trusts the variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +69,9 @@ class Anneal:
         return max(self.lowest, self.highest - step / (self.eta * steps) * (self.highest - self.lowest))
 
 
-def trusted(schedule: Anneal, step: int, steps: int, state: State, question: Question, generator: Generator) -> Tensor:
-    """bool (B, N): the given variables, and of the known ones each with probability 1 - alpha_n."""
-    outside = uniforms(len(state.x), state.x.shape[1], generator).to(state.x.device) >= schedule(step, steps)
-    return question.given | (state.known & outside)
+def outside_block(schedule: Anneal, step: int, steps: int, state: State, generator: Generator) -> Tensor:
+    """bool (B, N): each variable with probability 1 - alpha_n, on its own."""
+    return uniforms(len(state.x), state.x.shape[1], generator).to(state.x.device) >= schedule(step, steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +93,8 @@ class AnnealedGibbs(Policy):
         return self.rounds
 
     def visible(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        return trusted(self.schedule, state.step, self.rounds, state, question, generator)
+        outside = outside_block(self.schedule, state.step, self.rounds, state, generator)
+        return question.given | (state.known & outside)
 
     def commit(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
         return ~answer.visible
@@ -110,6 +115,7 @@ class Rewrite(Policy):
         noisy: replace what is not trusted by noise first.
         voices: V.
         keep_trusted: only variables that were not visible accept; by default all may, as in the paper.
+        trust_for: rounds through which a drawn mask is held; what is committed meanwhile joins it where it says so.
     """
 
     rounds: int
@@ -119,14 +125,16 @@ class Rewrite(Policy):
     noisy: bool = False
     voices: int = 1
     keep_trusted: bool = False
+    trust_for: int = 1
 
     def __post_init__(self) -> None:
-        require_count("rounds", self.rounds)
-        require_count("voices", self.voices)
+        for name in ("rounds", "voices", "trust_for"):
+            require_count(name, getattr(self, name))
         if self.share is not None:
             require_probability("share", self.share)
-        if self.trust is None and (self.noisy or self.keep_trusted):
-            raise refuse("trust", expected="a schedule, for noisy or keep_trusted", got="none: everything is trusted")
+        if self.trust is None and (self.noisy or self.keep_trusted or self.trust_for > 1):
+            expected = "a schedule, for noisy, keep_trusted or trust_for"
+            raise refuse("trust", expected=expected, got="none: everything is trusted")
 
     def steps(self, question: Question) -> int:
         variables = question.asked.shape[1]
@@ -135,15 +143,16 @@ class Rewrite(Policy):
         return self.rounds
 
     def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        """How often each variable has been committed."""
-        if state.step == 0:
-            return torch.zeros_like(state.plan)
-        return state.plan + (state.rank == state.step - 1)
+        """How often each variable has been committed, plus TRUSTED where the mask of now trusts it."""
+        plan = torch.zeros_like(state.plan) if state.step == 0 else state.plan + (state.rank == state.step - 1)
+        if self.trust is None or state.step % self.trust_for:
+            return plan
+        return plan % TRUSTED + TRUSTED * outside_block(self.trust, state.step, self.rounds, state, generator)
 
     def visible(self, state: State, question: Question, *, generator: Generator) -> Tensor:
         if self.trust is None:
             return state.known
-        return trusted(self.trust, state.step, self.rounds, state, question, generator)
+        return question.given | (state.known & (state.plan >= TRUSTED))
 
     def remask(self, state: State, question: Question, visible: Tensor, *, generator: Generator) -> Tensor | None:
         return ~visible if self.noisy else None
@@ -153,7 +162,7 @@ class Rewrite(Policy):
         # The greatest of log weight + Gumbel noise, in order, are a weighted choice without replacement.
         key = -(-uniforms(len(allowed), allowed.shape[1], generator).to(allowed.device).log()).log()
         if self.balanced:
-            key = key - (1.0 + state.plan).log()
+            key = key - (1.0 + state.plan % TRUSTED).log()
         key = torch.where(allowed, key, -torch.inf).unflatten(1, (-1, self.voices))
         place = key.argsort(dim=1, descending=True, stable=True).argsort(1).flatten(1)
         count = self._share(state.step) * question.asked.unflatten(1, (-1, self.voices)).sum(1)  # (B, V)

@@ -33,13 +33,17 @@ class Optimization:
         self.names: dict[Tensor, str] = {parameter: name for name, parameter in trained.items()}
         self.optimizers = make_optimizers(model, options)
         self.average = None if options.ema is None else Average(trained, options.ema)
-        self._clip_norm = options.clip_norm
+        self._clip_norm, self._clip_value = options.clip_norm, options.clip_value
 
     def step(self, step: int, rate: float) -> Tensor:
         """Update number ``step`` by the gradients, at this learning rate; the length the gradient had: a scalar."""
         norm = nn.utils.get_total_norm([p.grad for p in self.names if p.grad is not None])
+        clipped = norm
+        if self._clip_value is not None:
+            nn.utils.clip_grad_value_(list(self.names), self._clip_value)
+            clipped = nn.utils.get_total_norm([p.grad for p in self.names if p.grad is not None])
         if self._clip_norm is not None:
-            nn.utils.clip_grads_with_norm_(list(self.names), self._clip_norm, norm)
+            nn.utils.clip_grads_with_norm_(list(self.names), self._clip_norm, clipped)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
                 group["lr"] = rate

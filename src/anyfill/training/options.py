@@ -43,6 +43,7 @@ class FitOptions:
         betas: of Adam and AdamW.
         weight_decay: on matrices only, never on norms, biases, embeddings or positions.
         clip_norm: longest gradient that is followed at its own length; None = no clipping.
+        clip_value: largest entry of a gradient that is followed as it is, entry by entry, before ``clip_norm``.
         ema: decay of the moving average of the weights; None = none is kept.
         precision: "bf16-mixed" keeps 32-bit weights and computes in 16 bits where that is safe.
         shard: spread weights, gradients and optimizer state over the processes (FSDP) instead of copying them to each
@@ -68,6 +69,7 @@ class FitOptions:
     betas: tuple[float, float] = (0.9, 0.99)
     weight_decay: float = 0.01
     clip_norm: float | None = 1.0
+    clip_value: float | None = None
     ema: float | None = None
     precision: Literal["32-true", "bf16-mixed", "bf16-true"] = "32-true"
     shard: bool = False
@@ -88,11 +90,12 @@ class FitOptions:
             require_count("patience", self.patience)
         if self.batch_size % self.accumulate:
             raise refuse("accumulate", expected=f"a divisor of batch_size = {self.batch_size}", got=self.accumulate)
-        for name in ("seconds", "learning_rate", "clip_norm", "final_fraction", "weight_decay"):
+        optional = ("seconds", "clip_norm", "clip_value")
+        for name in (*optional, "learning_rate", "final_fraction", "weight_decay"):
             value = getattr(self, name)
-            if not (_is_number(value) or (value is None and name in ("seconds", "clip_norm"))):
+            if not (_is_number(value) or (value is None and name in optional)):
                 raise refuse(name, expected="a finite number", got=repr(value))
-            if name in ("seconds", "learning_rate", "clip_norm") and value is not None:
+            if name in (*optional, "learning_rate") and value is not None:
                 require_positive(name, value)
         require_probability("final_fraction", self.final_fraction)
         if not self.weight_decay >= 0:
