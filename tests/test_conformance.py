@@ -41,6 +41,7 @@ ORDERS = [
     questions.Spaced(2),
     questions.ByRegion((1, 0, 1, 0)),
     questions.InStages((True, False, True, False)),
+    questions.Scan(2, 2, patch=(1, 2)),
 ]
 FAMILIES = [
     questions.UniformCardinality(N),
@@ -54,6 +55,7 @@ FAMILIES = [
     questions.Mixture((questions.MacEdges(N), questions.InpaintingEdges(N))),
     questions.Staged((True, False, True, False)),
     questions.Regions(2, 2),
+    questions.Rectangles(2, 2),
     questions.Spans(4, most=2, longest=2),
 ]
 LIKELIHOODS = [
@@ -64,6 +66,8 @@ LIKELIHOODS = [
     likes.Mixed((likes.Categorical(3), likes.Gaussian(), likes.Bernoulli(), likes.GaussianMixture(2))),
     likes.EnergyMixture(N, components=2, latent=2, units=4, blocks=1),
     likes.EnergyMixture(N, (0, 3, 0, 2), components=2, latent=2, units=4, blocks=1),
+    likes.LogisticMixture(3, 2),
+    likes.Pooled(likes.LogisticMixture(3, 2), 2, weighted=True),
     likes.SpikedMixture(2, spikes=(0.0, 1.5)),
     likes.SpikedMixture(2, spikes=(0.0,), step=0.5, offset=0.25),
     likes.Pooled(likes.SpikedMixture(1, spikes=(0.0,)), 3, weighted=True),
@@ -75,6 +79,7 @@ NETWORKS = [
     networks.ResidualMLP(CODES, N, 3, 8, 1),
     networks.Transformer(CODES, (N,), 3, 8, 1, 2),
     networks.OnePassTransformer(CODES, (N,), 3, 8, 1, 2),
+    networks.OnePassGroups(CODES, (2, 2), 3, 8, 1, 2, patch=(1, 2)),
     networks.EnumeratedJoint(N, 3),
     networks.RandomConditionals(N, 3, seed=1),
     GaussianJoint(CODES, N, 3),

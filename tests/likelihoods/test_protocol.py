@@ -15,6 +15,7 @@ from anyfill.likelihoods import (
     Gaussian,
     GaussianMixture,
     Likelihood,
+    LogisticMixture,
     Marginals,
     Mixed,
     Poolable,
@@ -27,6 +28,7 @@ EVERY: list[Likelihood] = [
     Categorical(5),
     Gaussian(),
     GaussianMixture(3),
+    LogisticMixture(5, 2),
     SpikedMixture(2, spikes=(0.0, 1.0)),
     SpikedMixture(2, spikes=(0.0,), step=0.5),
     Mixed((Gaussian(), Categorical(3), Bernoulli(), Gaussian())),
@@ -47,7 +49,7 @@ def test_likelihoods_and_their_marginals_satisfy_the_protocols(
     marginals = likelihood(params)
     assert isinstance(marginals, Marginals)
     assert isinstance(marginals, Poolable)
-    assert isinstance(marginals, DiscreteMarginals) == isinstance(likelihood, (Bernoulli, Categorical))
+    assert isinstance(marginals, DiscreteMarginals) == isinstance(likelihood, (Bernoulli, Categorical, LogisticMixture))
     x = marginals.sample(generator=generator)
     floats = [marginals.log_prob(x), marginals.mean(), marginals.entropy()]
     for answer in (x, *floats, marginals.mode(), marginals.quantile(0.1)):

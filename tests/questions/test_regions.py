@@ -97,3 +97,15 @@ def test_joint_rows_follow_one_of_the_joint_orders(generator) -> None:
     assert ranks == {tuple(scan.priority(1, 6)[0].tolist()) for scan in scans(2, 3)}
     with pytest.raises(ValueError, match="joint_orders: expected orders that are not random"):
         OnePassLoss(UniformCardinality(6), joint_orders=(Shuffled(),))
+
+
+def test_a_scan_of_patches_reads_each_patch_whole_and_channels_last() -> None:
+    key = Scan(4, 4, leftward=True, patch=(2, 2)).priority(1, 16)[0]
+    expected = [[4, 5, 0, 1], [6, 7, 2, 3], [12, 13, 8, 9], [14, 15, 10, 11]]
+    assert key.view(4, 4).tolist() == expected
+    colours = Scan(1, 2, leftward=True, channels=3).priority(1, 6)[0]
+    assert colours.tolist() == [3, 4, 5, 0, 1, 2]
+    for scan in scans(4, 6, patch=(2, 3), channels=2):
+        assert sorted(scan.priority(1, 48)[0].tolist()) == list(range(48))
+    with pytest.raises(ValueError, match="patch: expected sides that divide 4 x 6"):
+        Scan(4, 6, patch=(3, 3))

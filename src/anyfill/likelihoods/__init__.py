@@ -4,6 +4,7 @@ from anyfill.likelihoods.continuous import Gaussian, GaussianMarginals, Gaussian
 from anyfill.likelihoods.discrete import Bernoulli, Categorical, FiniteMarginals
 from anyfill.likelihoods.energy import EnergyMarginals, EnergyMixture
 from anyfill.likelihoods.grid import GridMixtureMarginals, SpikedMixture
+from anyfill.likelihoods.logistic import LogisticMixture, LogisticMixtureMarginals
 from anyfill.likelihoods.marginals import DiscreteMarginals, Likelihood, Marginals, Poolable
 from anyfill.likelihoods.mixed import Mixed, MixedMarginals, Pooled, marginals_at
 from anyfill.likelihoods.tilted import TiltedMarginals
@@ -21,6 +22,8 @@ __all__ = [
     "GaussianMixtureMarginals",
     "GridMixtureMarginals",
     "Likelihood",
+    "LogisticMixture",
+    "LogisticMixtureMarginals",
     "Marginals",
     "Mixed",
     "MixedMarginals",

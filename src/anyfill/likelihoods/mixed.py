@@ -44,6 +44,7 @@ from torch import Tensor
 from anyfill.checks import refuse, require_count
 from anyfill.likelihoods.discrete import Bernoulli, Categorical, codes_of
 from anyfill.likelihoods.grid import SpikedMixture, read_spiked, stack_spiked
+from anyfill.likelihoods.logistic import LogisticMixture
 from anyfill.likelihoods.marginals import (
     ByPosition,
     ByVariable,
@@ -158,7 +159,9 @@ def code_sizes(likelihood: Likelihood, variables: int) -> Tensor:
 
 
 def _size(column: Likelihood) -> int:
-    return 2 if isinstance(column, Bernoulli) else column.size if isinstance(column, Categorical) else 0
+    return (
+        2 if isinstance(column, Bernoulli) else column.size if isinstance(column, Categorical | LogisticMixture) else 0
+    )
 
 
 def _member(likelihood: Likelihood) -> Likelihood:

@@ -7,6 +7,7 @@ from anyfill.networks.latent import LatentVariable
 from anyfill.networks.mlp import PlainMLP, ResidualMLP, WithCounts, count_features
 from anyfill.networks.network import Cached, Network, OnePass, Windowed
 from anyfill.networks.one_pass import OnePassTransformer
+from anyfill.networks.one_pass_groups import OnePassGroups
 from anyfill.networks.transformer import Transformer
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Mixed",
     "Network",
     "OnePass",
+    "OnePassGroups",
     "OnePassTransformer",
     "PlainMLP",
     "RandomConditionals",

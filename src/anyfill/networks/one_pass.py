@@ -48,8 +48,36 @@ from anyfill.networks.one_pass_tokens import Cache, Plan, Window, unsort, wide
 from anyfill.networks.transformer import GridTransformer, Places, Turn
 
 
+class AimedDecoder(GridTransformer):
+    """What one-pass transformers share: tokens that stand somewhere and aim somewhere."""
+
+    def _make_places(self) -> None:
+        self.own = Places(self.token_grid, self.width, self.periods)  # the start token stands nowhere
+        self.target = Places(self.token_grid, self.width, self.periods)
+
+    def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
+        """(B, N, P): every unknown variable given the known ones (B, N), in one pass."""
+        return self.chain(x, torch.where(known, -1, 0), context)
+
+    def chain(self, x: Tensor, rank: Tensor, context: Tensor | None = None, *, strict: bool = False) -> Tensor:
+        """(B, N, P): each variable given all that rank strictly before it; see ``OnePass.chain``."""
+        raise refuse("network", expected="one with a chain of its own", got=type(self).__name__)
+
+    def _blocks(self) -> Any:
+        return self.blocks
+
+    def _embed(
+        self, value: Tensor, own: Tensor, target: Tensor, context: Tensor | None
+    ) -> tuple[Tensor, Turn | None, Turn | None]:
+        """Tokens (B, L, width) and their rotations from value vectors and the places own, target (B, L)."""
+        h = self._in_context(value + self.own(own) + self.target(target), context)
+        if self.positions == "learned":
+            return h, None, None
+        return h, self.rotary(target), self.rotary(own)
+
+
 @dataclass(eq=False, repr=False)
-class OnePassTransformer(GridTransformer):
+class OnePassTransformer(AimedDecoder):
     """(B, N, outputs): a chain of conditionals over N variables in one pass; see ``GridTransformer`` for other options.
 
     Attributes:
@@ -66,8 +94,7 @@ class OnePassTransformer(GridTransformer):
         self.start = nn.Parameter(nn.init.normal_(torch.empty(self.width), std=0.5))
         if self.ignored == "blank":
             self.blank = nn.Parameter(nn.init.normal_(torch.empty(self.width), std=0.5))
-        self.own = Places(self.shape, self.width, self.periods)  # the start token stands nowhere
-        self.target = Places(self.shape, self.width, self.periods)
+        self._make_places()
         self._make_trunk()
 
     @property
@@ -77,10 +104,6 @@ class OnePassTransformer(GridTransformer):
     @property
     def reads_blanks(self) -> bool:
         return self.ignored == "blank"
-
-    def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
-        """(B, N, P): every unknown variable given the known ones (B, N), in one pass."""
-        return self.chain(x, torch.where(known, -1, 0), context)
 
     def chain(self, x: Tensor, rank: Tensor, context: Tensor | None = None, *, strict: bool = False) -> Tensor:
         """(B, N, P): each variable given all that rank strictly before it; see ``OnePass.chain``.
@@ -177,22 +200,10 @@ class OnePassTransformer(GridTransformer):
             h = block.finish(h, attended)
         return self.head(self.norm(h)), cache.at(cache.place + read)
 
-    def _blocks(self) -> Any:
-        return self.blocks
-
     def _valued(self, x: Tensor, own: Tensor, blank: Tensor | None) -> Tensor:
         """(B, L, width): vectors of the values x (B, L) of the variables ``own``, or of a blank."""
         value = self.value(x, own)
         return value if blank is None else torch.where(blank.unsqueeze(-1), self.blank.to(value.dtype), value)
-
-    def _embed(
-        self, value: Tensor, own: Tensor, target: Tensor, context: Tensor | None
-    ) -> tuple[Tensor, Turn | None, Turn | None]:
-        """Tokens (B, L, width) and their rotations from value vectors and the places own, target (B, L)."""
-        h = self._in_context(value + self.own(own) + self.target(target), context)
-        if self.positions == "learned":
-            return h, None, None
-        return h, self.rotary(target), self.rotary(own)
 
     def _tokens(
         self, x: Tensor, plan: Plan, length: int, context: Tensor | None
@@ -254,7 +265,7 @@ class OnePassTransformer(GridTransformer):
         )
         visible = torch.cat([main, copy], 1).unsqueeze(1)
         h = torch.cat([h, copies.to(h.dtype)], 1)
-        turns = (_join(query_turn, copy_query), _join(key_turn, copy_key))
+        turns = (join(query_turn, copy_query), join(key_turn, copy_key))
         for block in self.blocks:
             h = block(h, *turns, visible)
         params = self.head(self.norm(h))
@@ -271,7 +282,7 @@ def _require_no_blanks(cache: Cache) -> None:
         raise refuse("answers read several at a time, or taken back", expected=expected, got="blanks between them")
 
 
-def _join(first: Turn | None, second: Turn | None) -> Turn | None:
+def join(first: Turn | None, second: Turn | None) -> Turn | None:
     if first is None or second is None:
         return None
     return torch.cat([first[0], second[0]], 2), torch.cat([first[1], second[1]], 2)

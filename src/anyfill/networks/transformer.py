@@ -213,13 +213,13 @@ class GridTransformer(nn.Module, Capabilities):
         for name, allowed in choices.items():
             require_member(name, getattr(self, name), allowed)
         require_grid(self.shape)
-        require_periods(self.periods, self.shape)
+        require_periods(self.periods, self.token_grid)
         super().__init__()
 
     def _make_trunk(self) -> None:
         """Rotations, blocks and head, behind whatever embeds the tokens."""
         if self.positions == "rotary":
-            self.rotary = Rotary(self.shape, self.width // self.heads)
+            self.rotary = Rotary(self.token_grid, self.width // self.heads)
         if self.context_width:
             self.context = nn.Linear(self.context_width, self.width)
         self.blocks = nn.ModuleList(Block(self.width, self.heads, self.dropout) for _ in range(self.depth))
@@ -231,6 +231,11 @@ class GridTransformer(nn.Module, Capabilities):
     def variables(self) -> int:
         """N, the number of cells of the grid."""
         return math.prod(self.shape)
+
+    @property
+    def token_grid(self) -> tuple[int, ...]:
+        """Where tokens stand: one for each variable, unless a network says otherwise."""
+        return self.shape
 
     def resized(self, shape: tuple[int, ...]) -> Self:
         """The same weights, shared, on another grid; needs ``periods`` and rotary positions."""

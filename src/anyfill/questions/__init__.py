@@ -1,8 +1,8 @@
 """Questions (given, asked), the orders in which asked variables are answered, and distributions over questions.
 
-Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, Regions, Spans, Staged, Mixture
+Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, Regions, Rectangles, Spans, Staged, Mixture
 MAC's edges   MacEdges and InpaintingEdges (closed form), Edges (any test distribution), TheRest (all unknown asked)
-Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion, InStages
+Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion, InStages, Scan
 """
 
 from anyfill.questions.families import edges_by_definition, enumerate_questions
@@ -20,7 +20,7 @@ from anyfill.questions.question import (
     question_of,
     rank_of,
 )
-from anyfill.questions.regions import Regions, Spans
+from anyfill.questions.regions import Rectangles, Regions, Scan, Spans, scans
 from anyfill.questions.subsets import Bernoulli, KSubset, UniformCardinality, UniformSplits
 
 __all__ = [
@@ -39,7 +39,9 @@ __all__ = [
     "Order",
     "Question",
     "Questions",
+    "Rectangles",
     "Regions",
+    "Scan",
     "Shuffled",
     "Spaced",
     "Spans",
@@ -55,4 +57,5 @@ __all__ = [
     "patches",
     "question_of",
     "rank_of",
+    "scans",
 ]

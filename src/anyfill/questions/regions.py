@@ -21,7 +21,8 @@ end beyond which nothing is known.
 
 ``Scan`` and ``Rectangles`` are the orders and questions of a grid of pixels. A scan reads a grid (H, W) line by line.
 Its eight kinds are the symmetries of the square: rows or columns, each from either end, along each line from either
-end. ``Scan(H, W)`` is the raster order, ``Increasing`` by another name.
+end. ``Scan(H, W)`` is the raster order, ``Increasing`` by another name. With a ``patch``, lines are lines of patches
+and each is read whole before the next: the order of a network with a token per patch (``networks.OnePassGroups``).
 
 A rectangle is drawn by two cuts on each axis; halves of the picture are the rectangles that touch three sides.
 
@@ -166,6 +167,8 @@ class Scan(Order):
         columns: lines are columns, not rows.
         upward: from the last row to the first.
         leftward: from the last column to the first.
+        patch: height and width of the patches that are read one by one, the pixels of each row by row.
+        channels: values of a pixel, read one after another; the image is (height, width, channels).
     """
 
     height: int
@@ -173,27 +176,39 @@ class Scan(Order):
     columns: bool = False
     upward: bool = False
     leftward: bool = False
+    patch: tuple[int, int] = (1, 1)
+    channels: int = 1
 
     def __post_init__(self) -> None:
         require_count("Scan height", self.height)
         require_count("Scan width", self.width)
+        require_count("Scan channels", self.channels)
+        if len(self.patch) != 2 or min(self.patch) < 1 or self.height % self.patch[0] or self.width % self.patch[1]:
+            raise refuse("patch", expected=f"sides that divide {self.height} x {self.width}", got=self.patch)
 
     def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
         """(B, N) int64: the place of each pixel in the scan."""
-        if variables != self.height * self.width:
-            raise refuse("variables of a Scan", expected=f"{self.height} x {self.width}", got=variables)
+        if variables != self.height * self.width * self.channels:
+            expected = f"{self.height} x {self.width}" + (f" x {self.channels}" if self.channels > 1 else "")
+            raise refuse("variables of a Scan", expected=expected, got=variables)
         device = None if generator is None else generator.device
-        row = torch.arange(self.height, device=device).unsqueeze(1)
-        column = torch.arange(self.width, device=device)
-        row = self.height - 1 - row if self.upward else row
-        column = self.width - 1 - column if self.leftward else column
-        key = column * self.height + row if self.columns else row * self.width + column
+        (high, wide), down, across = self.patch, self.height // self.patch[0], self.width // self.patch[1]
+        row = torch.arange(self.height, device=device).view(-1, 1, 1)
+        column = torch.arange(self.width, device=device).view(-1, 1)
+        block_row, block_column = row // high, column // wide
+        block_row = down - 1 - block_row if self.upward else block_row
+        block_column = across - 1 - block_column if self.leftward else block_column
+        block = block_column * down + block_row if self.columns else block_row * across + block_column
+        inside = (block * high + row % high) * wide + column % wide
+        key = inside * self.channels + torch.arange(self.channels, device=device)
         return key.flatten().expand(batch, variables)
 
 
-def scans(height: int, width: int) -> tuple[Scan, ...]:
-    """The eight scans of a grid, the raster order first."""
-    return tuple(Scan(height, width, *flags) for flags in product((False, True), repeat=3))
+def scans(height: int, width: int, *, patch: tuple[int, int] = (1, 1), channels: int = 1) -> tuple[Scan, ...]:
+    """The eight scans of a grid, the raster order first; of patches, of pixels with channels."""
+    return tuple(
+        Scan(height, width, *flags, patch=patch, channels=channels) for flags in product((False, True), repeat=3)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,403 @@
+"""The one-pass transformer over GROUPS of variables: one token for each pixel of an RGB image, or for each patch.
+
+A row is an image (H, W) or (H, W, C), flattened as it lies in memory: variable (y W + x) C + c. A group is a patch of
+ph x pw pixels with all their channels, M = ph pw C members, and stands at one place of the grid (H / ph, W / pw):
+
+    OnePassGroups(Discrete(256), (32, 32, 3), outputs)                 a token per pixel, members = R, G, B
+    OnePassGroups(Discrete(2), (28, 28), outputs, patch=(2, 2))        a token per 2 x 2 patch, members = its 4 pixels
+
+Questions, ranks and log-probabilities stay about the N = H W C scalars, so any part of a group may be given, asked or
+ignored; there are M times fewer tokens. What makes that exact is where values enter. Read by rank, the asked variables
+fall into *visits*: runs of variables of one group. With g groups of which something is given and visits v(0), v(1) …
+
+    token t < g:  (what is given of group t, at t, aimed at t)                these see one another: read both ways
+    token g:      (start, aimed at v(0))
+    token g+1+i:  (all that is known of v(i) after its visit, at v(i), aimed at v(i+1))         these are causal
+
+where a group's value is the sum of one vector per member, taken from a table that has an *unknown* code beside the
+levels. The members of one visit share a token, hence a hidden state h; each is told apart by its head, which is fed
+what is known of its group when it is its turn, given or answered (teacher-forced, so all of them at once):
+
+    params(j) = head( MLP( h_visit(j) + member(j) + sum_{k in group(j)} e_k(x_k if rank_k < rank_j else unknown) ) )
+
+so params(j) depends on exactly the values that rank before j: chain() is one pass, and an answer inside a visit costs
+the cached sampler a head, not a pass. Orders that go group by group (``questions.Scan(..., patch=, channels=)``, or
+``Increasing`` for RGB) need one visit per group; in any other order a group is visited several times, at the price of
+more tokens and of nothing else.
+
+Ties: an asked variable that must not see others of its rank gets a copy of the last token read before them, aimed at
+its group (members of a group that tie share it). Where the values before it end in the middle of a visit, the copy
+carries the part of it that ranks before. Values are integer codes; given ones are always read both ways, so roles
+matter (see ``networks.one_pass``), parameters of given variables are zero, and what is ignored is left out.
+
+A model, and how it is trained (``conditioned_share`` above 0, because given values are read both ways):
+
+    order = Scan(28, 28, patch=(2, 2))
+    model = Model(OnePassGroups(Discrete(2), (28, 28), 1, patch=(2, 2)), Bernoulli(), order=order)
+    fit(model, rows, OnePassLoss(UniformSplits(784), order, conditioned_share=0.8), options)
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from anyfill.checks import refuse, require_counts, require_member
+from anyfill.networks.embed import Discrete
+from anyfill.networks.one_pass import AimedDecoder, join
+from anyfill.networks.transformer import Turn, require_grid
+from anyfill.rank import asked_in
+
+_WAVES = 4
+
+
+class MemberEmbedding(nn.Module):
+    """(..., width): the sum over M members of a vector for the code of each, or for "unknown".
+
+    Beside its table, a code with more than two levels enters as a number u in [-1, 1] and as waves of it, so that
+    neighbouring levels are alike from the start.
+    """
+
+    def __init__(self, levels: int, members: int, width: int) -> None:
+        super().__init__()
+        self.levels, self.members = levels, members
+        self.codes = nn.Parameter(torch.empty(members * (levels + 1), width))
+        nn.init.normal_(self.codes, std=0.5 if levels <= 16 else 0.1)
+        self.register_buffer("offset", torch.arange(members) * (levels + 1), persistent=False)
+        if levels > 2:
+            self.smooth = nn.Linear(members * (1 + 2 * _WAVES), width, bias=False)
+            self.register_buffer("frequency", math.pi * 2.0 ** torch.arange(_WAVES), persistent=False)
+
+    def forward(self, x: Tensor, known: Tensor) -> Tensor:
+        """From values and whether they are known, (..., M); unknown values are not read."""
+        code = torch.where(known, x, torch.zeros_like(x)).long().clamp(0, self.levels - 1)
+        index = torch.where(known, code, self.levels) + self.get_buffer("offset")
+        summed = functional.embedding_bag(index.flatten(0, -2), self.codes, mode="sum").unflatten(0, index.shape[:-1])
+        if self.levels == 2:
+            return summed
+        u = (2.0 * code / max(self.levels - 1, 1) - 1.0).to(self.codes.dtype).unsqueeze(-1)
+        angle = u * self.get_buffer("frequency")
+        waves = torch.cat([u, angle.sin(), angle.cos()], -1)
+        return summed + self.smooth(torch.where(known.unsqueeze(-1), waves, 0.0).flatten(-2))
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """How B rows are read, group by group; G groups, N variables.
+
+    Attributes:
+        rank: int64 (B, N).
+        order: int64 (B, N), the variables by rank.
+        told: int64 (B, 1), g, how many groups something is given of.
+        given: int64 (B, G), the groups, those first.
+        number: int64 (B, N), the visit of each asked variable; elsewhere one before the first, -1, or any.
+        group: int64 (B, N + 1), the group of each visit.
+        turn: int64 (B, N), where each variable stands in ``order``.
+        until: int64 (B, N + 1), the turn of each visit's last variable.
+        begin: int64 (B, 1), how many variables are given: the turn of the first asked one.
+        count: int64 (B, 1), how many visits there are.
+    """
+
+    rank: Tensor
+    order: Tensor
+    told: Tensor
+    given: Tensor
+    number: Tensor
+    group: Tensor
+    turn: Tensor
+    until: Tensor
+    begin: Tensor
+    count: Tensor
+
+    @classmethod
+    def of(cls, rank: Tensor, group_of: Tensor, members: Tensor) -> "Visits":
+        """From a rank (B, N), the group of each variable (N,) and the variables of each group (G, M)."""
+        batch, variables = rank.shape
+        order = rank.argsort(dim=1, stable=True)
+        when, where = rank.gather(1, order), group_of[order]
+        asked = asked_in(when)
+        before = functional.pad(torch.where(asked, where, -1)[:, :-1], (1, 0), value=-1)
+        number = (asked & (where != before)).cumsum(1) - 1
+        kept = torch.where(asked, number, variables)  # what is not asked goes to a column that is nobody's
+        group = where.new_zeros(batch, variables + 1).scatter(1, kept, where)
+        place = torch.arange(variables, device=rank.device).expand_as(rank)
+        turn = torch.empty_like(order).scatter(1, order, place)
+        until = order.new_full((batch, variables + 1), -1).scatter_reduce(1, kept, place, "amax")
+        something = (rank < 0)[:, members].any(2)
+        given = something.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
+        count = number.amax(1, keepdim=True) + 1
+        number = torch.empty_like(number).scatter(1, order, number)
+        told, begin = something.sum(1, keepdim=True), (rank < 0).sum(1, keepdim=True)
+        return cls(rank, order, told, given, number, group, turn, until, begin, count)
+
+
+@dataclass(slots=True)
+class GroupCache:
+    """What has been read and answered so far.
+
+    Attributes:
+        visits: how rows are read.
+        place: int64 (B,), where in ``visits.order`` the variable stands that is answered next.
+        x: (B, N), values.
+        h: (B, width), the hidden state of the current visit.
+        keys, values: per block (B, H, L, D); the last slot is nobody's.
+        context: the context vectors, if any.
+    """
+
+    visits: Visits
+    place: Tensor
+    x: Tensor
+    h: Tensor
+    keys: list[Tensor]
+    values: list[Tensor]
+    context: Tensor | None
+
+
+@dataclass(eq=False, repr=False)
+class OnePassGroups(AimedDecoder):
+    """(B, N, outputs): a chain of conditionals over an image in one pass, a token per group; satisfies ``Cached``.
+
+    Attributes:
+        kind: Discrete levels.
+        shape: (H, W) or (H, W, C).
+        patch: height and width of a group, in pixels; they divide H and W.
+
+    Options of ``GridTransformer``: ``periods`` and rotary positions are those of the grid of groups, whose head width
+    (width / heads) must be a multiple of 4.
+    """
+
+    patch: tuple[int, int] = (1, 1)
+
+    def __post_init__(self) -> None:
+        require_grid(self.shape)
+        require_grid(self.patch)
+        if len(self.shape) not in (2, 3) or len(self.patch) != 2:
+            got = f"shape {self.shape}, patch {self.patch}"
+            raise refuse("shape and patch", expected="(H, W) or (H, W, C), and (ph, pw)", got=got)
+        if self.shape[0] % self.patch[0] or self.shape[1] % self.patch[1]:
+            raise refuse("patch", expected=f"sides that divide those of {self.shape}", got=self.patch)
+        if not isinstance(self.kind, Discrete):
+            raise refuse("kind", expected="Discrete levels", got=repr(self.kind))
+        require_counts(self, "heads")
+        require_member("positions", self.positions, ("learned", "rotary"))
+        self._begin()
+        layout = group_layout(self.shape, self.patch)
+        members = layout.shape[1]
+        self.register_buffer("members", layout, persistent=False)  # (G, M): the variables of each group
+        place = torch.empty(self.variables, dtype=torch.int64).scatter(
+            0, layout.flatten(), torch.arange(layout.numel())
+        )
+        self.register_buffer("group_of", place // members, persistent=False)
+        self.register_buffer("member_of", place % members, persistent=False)
+        self.value = MemberEmbedding(self.kind.size, members, self.width)
+        self.start = nn.Parameter(nn.init.normal_(torch.empty(self.width), std=0.5))
+        self._make_places()
+        self._make_trunk()
+        self.told_head = MemberEmbedding(self.kind.size, members, self.width)
+        self.member = nn.Embedding(members, self.width)
+        nn.init.normal_(self.member.weight, std=0.5)
+        self.head_norm = nn.RMSNorm(self.width)
+        self.head_up = nn.Linear(self.width, 2 * self.width, bias=False)
+        self.head_down = nn.Linear(2 * self.width, self.width, bias=False)
+        nn.init.normal_(self.head_up.weight, std=0.5 / math.sqrt(self.width))
+        nn.init.normal_(self.head_down.weight, std=0.5 / math.sqrt(2 * self.width))
+
+    @property
+    def token_grid(self) -> tuple[int, ...]:
+        return self.shape[0] // self.patch[0], self.shape[1] // self.patch[1]
+
+    @property
+    def groups(self) -> int:
+        """G, the number of groups."""
+        return math.prod(self.token_grid)
+
+    @property
+    def reads_both_ways(self) -> bool:
+        return True
+
+    def chain(self, x: Tensor, rank: Tensor, context: Tensor | None = None, *, strict: bool = False) -> Tensor:
+        """(B, N, P): each variable given all that rank strictly before it; zero where given. See ``OnePass.chain``."""
+        if not len(x):
+            return self.start.new_zeros(0, self.variables, self.outputs)
+        visits = self._visits(rank)
+        if strict or not self._ties(visits):
+            length = max(int((visits.told + visits.count).max()), 1)
+            if strict:  # few different lengths, so that few are compiled
+                part = max(1, self.groups // 4)
+                length = -(-length // part) * part
+            tokens = self._tokens(x, visits, length, context)
+            h = self._run(*tokens, self._visible(visits, length).unsqueeze(1))
+            slot = visits.told + visits.number.clamp(min=0)
+        else:
+            h, slot = self._parallel(x, visits, context)
+        h = h.gather(1, slot.clamp(max=h.shape[1] - 1).unsqueeze(-1).expand(-1, -1, self.width))
+        variable = torch.arange(self.variables, device=x.device).expand_as(rank)
+        return torch.where((rank < 0).unsqueeze(-1), 0.0, self._answers(h, x, rank, variable))
+
+    def open(self, x: Tensor, rank: Tensor, context: Tensor | None = None) -> tuple[Tensor, GroupCache]:
+        """Read the given block: parameters (B, P) of each row's first asked variable, and the cache."""
+        visits = self._visits(rank)
+        length = (int(visits.told.max()) if len(x) else 0) + 1
+        room = (int((visits.told + visits.count).max()) if len(x) else 0) + 2
+        h, query_turn, key_turn = self._tokens(x, visits, length, context)
+        keys: list[Tensor] = []
+        values: list[Tensor] = []
+        visible = self._visible(visits, length).unsqueeze(1)
+        for block in self._blocks():
+            query, key, value = block.project(h, query_turn, key_turn)
+            keys.append(functional.pad(key, (0, 0, 0, room - length)))
+            values.append(functional.pad(value, (0, 0, 0, room - length)))
+            h = block.finish(h, functional.scaled_dot_product_attention(query, key, value, attn_mask=visible))
+        h = h.gather(1, visits.told.unsqueeze(-1).expand(-1, -1, self.width)).squeeze(1)
+        first = visits.begin.squeeze(1).clamp(max=self.variables - 1)
+        side = context if self.context_width else None
+        cache = GroupCache(visits, first, torch.where(rank < 0, x, torch.zeros_like(x)), h, keys, values, side)
+        return self._current(cache), cache
+
+    def extend(self, value: Tensor, cache: GroupCache) -> tuple[Tensor, GroupCache]:
+        """Take in each row's answer (B,): parameters (B, P) of its next variable. Writes into the cache.
+
+        An answer inside a visit costs a head; a pass over one token is made when a row's visit ends.
+        """
+        visits, last = cache.visits, self.variables - 1
+        own = visits.order.gather(1, cache.place.unsqueeze(1))
+        x = cache.x.scatter(1, own, value.unsqueeze(1).to(cache.x.dtype))
+        place = (cache.place + 1).clamp(max=last)
+        following = visits.order.gather(1, place.unsqueeze(1))
+        number, nexts = visits.number.gather(1, own), visits.number.gather(1, following)
+        moves = (nexts > number) & asked_in(visits.rank.gather(1, following))
+        h = torch.where(moves, self._step(x, own, following, moves, cache), cache.h) if bool(moves.any()) else cache.h
+        cache = replace(cache, place=place, x=x, h=h)
+        return self._current(cache), cache
+
+    def _step(self, x: Tensor, own: Tensor, following: Tensor, moves: Tensor, cache: GroupCache) -> Tensor:
+        """(B, width): the token of the visit that ended with the variable ``own`` (B, 1), aimed at ``following``."""
+        visits, group_of = cache.visits, self.get_buffer("group_of")
+        value = self._known_of(x, visits.turn, group_of[own], visits.turn.gather(1, own))
+        h, query_turn, key_turn = self._embed(value, group_of[own], group_of[following], cache.context)
+        room = cache.keys[0].shape[2]
+        slot = torch.where(moves, visits.told + 1 + visits.number.gather(1, own), room - 1)
+        reach = torch.arange(room, device=x.device)
+        visible = (reach < slot.unsqueeze(2)) | (reach == slot.unsqueeze(2))
+        for block, keys, stored in zip(self._blocks(), cache.keys, cache.values):
+            query, key, new = block.project(h, query_turn, key_turn)
+            at = slot[:, None, :, None].expand_as(key)
+            keys.scatter_(2, at, key.to(keys.dtype))
+            stored.scatter_(2, at, new.to(stored.dtype))
+            attended = functional.scaled_dot_product_attention(query, keys, stored, attn_mask=visible.unsqueeze(1))
+            h = block.finish(h, attended)
+        return h.squeeze(1)
+
+    def _current(self, cache: GroupCache) -> Tensor:
+        """(B, P): the parameters of the variable each row answers next."""
+        variable = cache.visits.order.gather(1, cache.place.unsqueeze(1))
+        return self._answers(cache.h.unsqueeze(1), cache.x, cache.visits.rank, variable)[:, 0]
+
+    def _visits(self, rank: Tensor) -> Visits:
+        return Visits.of(rank, self.get_buffer("group_of"), self.get_buffer("members"))
+
+    def _ties(self, visits: Visits) -> bool:
+        when = visits.rank.gather(1, visits.order)
+        return bool(((when[:, 1:] == when[:, :-1]) & asked_in(when[:, 1:])).any())
+
+    def _mates(self, group: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
+        """(B, L, M) each: what parts (B, N) hold of the members of the groups (B, L)."""
+        members = self.get_buffer("members")[group]
+        return tuple(part.gather(1, members.flatten(1)).view(members.shape) for part in parts)
+
+    def _known_of(self, x: Tensor, turn: Tensor, group: Tensor, until: Tensor) -> Tensor:
+        """(B, L, width): what is known of the groups (B, L) of those whose turn comes up to ``until`` (B, L)."""
+        values, when = self._mates(group, x, turn)
+        return self.value(values, when <= until.unsqueeze(-1))
+
+    def _answers(self, h: Tensor, x: Tensor, rank: Tensor, variable: Tensor) -> Tensor:
+        """(B, L, P) of the variables (B, L), from the hidden states (B, L, width) that aim at their groups."""
+        values, when = self._mates(self.get_buffer("group_of")[variable], x, rank)
+        told = self.told_head(values, when < rank.gather(1, variable).unsqueeze(-1))
+        z = self.norm(h) + told + self.member(self.get_buffer("member_of")[variable])
+        z = z + self.head_down(functional.relu(self.head_up(self.head_norm(z))).square())
+        return self.head(z)
+
+    def _tokens(
+        self, x: Tensor, visits: Visits, length: int, context: Tensor | None
+    ) -> tuple[Tensor, Turn | None, Turn | None]:
+        """The tokens 0 … L-1 and their rotations."""
+        step = torch.arange(length, device=x.device).expand(len(x), -1)
+        visit = step - visits.told  # the visit that each aims at; below 0 what is given
+        given = visits.given.gather(1, step.clamp(max=self.groups - 1))
+        last = visits.group.shape[1] - 1
+        aim = visits.group.gather(1, visit.clamp(0, last))
+        read = (visit - 1).clamp(0, last)
+        own = torch.where(visit < 0, given, visits.group.gather(1, read))
+        until = torch.where(visit < 0, visits.begin - 1, visits.until.gather(1, read))
+        begins = visit == 0
+        value = self._known_of(x, visits.turn, own, until)
+        value = torch.where(begins.unsqueeze(-1), self.start.to(value.dtype), value)
+        return self._embed(value, torch.where(begins, self.groups, own), torch.where(visit < 0, given, aim), context)
+
+    def _run(self, h: Tensor, query_turn: Turn | None, key_turn: Turn | None, visible: Tensor) -> Tensor:
+        """(B, L, width): the blocks over tokens, each seeing those that are visible (B, 1, L, L)."""
+        for block in self._blocks():
+            h = block(h, query_turn, key_turn, visible)
+        return h
+
+    def _visible(self, visits: Visits, length: int) -> Tensor:
+        """bool (B, L, L): which tokens each of them sees: those before it, and all that carry what is given."""
+        step = torch.arange(length, device=visits.rank.device)
+        return (step.unsqueeze(1) >= step) | (step < visits.told.unsqueeze(2))
+
+    def _parallel(self, x: Tensor, visits: Visits, context: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Hidden states (B, T, width) of the tokens read, then of aimed copies; and the state of each variable."""
+        rank, group_of = visits.rank, self.get_buffer("group_of")
+        asked = asked_in(rank)
+        # Members of a group that tie share a copy: that of the first of them.
+        mates = self.get_buffer("members")[group_of]  # (N, M)
+        same = rank[:, mates] == rank.unsqueeze(-1)
+        first = mates.expand_as(same).gather(2, same.to(torch.uint8).argmax(2, keepdim=True)).squeeze(2)
+        chief = asked & (first == torch.arange(self.variables, device=x.device))
+        wanted = chief.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, : int(chief.sum(1).max())]
+        # The last visit before each: that of the last variable of a lower rank, unless it is of the same group.
+        target, when = group_of[wanted], rank.gather(1, wanted)
+        sorted_rank = rank.gather(1, visits.order).contiguous()
+        before = torch.searchsorted(sorted_rank, when.contiguous())
+        number = visits.number.gather(1, visits.order).gather(1, (before - 1).clamp(min=0))
+        number = torch.where(before > visits.begin, number, -1)
+        within = (number >= 0) & (visits.group.gather(1, number.clamp(min=0)) == target)
+        number = number - within.long()
+        at = number.clamp(min=0)
+        own, until = visits.group.gather(1, at), torch.minimum(visits.until.gather(1, at), before - 1)
+        value = self._known_of(x, visits.turn, own, until)
+        starts = number < 0
+        value = torch.where(starts.unsqueeze(-1), self.start.to(value.dtype), value)
+        copies, copy_query, copy_key = self._embed(value, torch.where(starts, self.groups, own), target, context)
+        seen = torch.where(
+            asked.gather(1, wanted), visits.told + 1 + number, 0
+        )  # how many tokens each copy sees before itself
+        length = max(int(seen.max()), int(visits.told.max()), 1) if wanted.shape[1] else 1
+        h, query_turn, key_turn = self._tokens(x, visits, length, context)
+        count = copies.shape[1]
+        step = torch.arange(length, device=x.device)
+        alone = torch.eye(count, dtype=torch.bool, device=x.device).expand(len(x), -1, -1)
+        visible = torch.cat(
+            [
+                functional.pad(self._visible(visits, length), (0, count)),
+                torch.cat([step < seen.unsqueeze(2), alone], 2),
+            ],
+            1,
+        ).unsqueeze(1)
+        h = torch.cat([h, copies.to(h.dtype)], 1)
+        h = self._run(h, join(query_turn, copy_query), join(key_turn, copy_key), visible)
+        place = torch.zeros_like(rank).scatter(
+            1, wanted, length + torch.arange(count, device=x.device).expand_as(wanted)
+        )
+        return h, place.gather(1, first)
+
+
+def group_layout(shape: tuple[int, ...], patch: tuple[int, int]) -> Tensor:
+    """int64 (G, M): the variables of each group of an image (H, W) or (H, W, C), groups and members row by row."""
+    height, width, channels = (*shape, 1)[:3]
+    index = torch.arange(height * width * channels)
+    grid = index.view(height // patch[0], patch[0], width // patch[1], patch[1], channels)
+    return grid.permute(0, 2, 1, 3, 4).reshape(-1, patch[0] * patch[1] * channels)

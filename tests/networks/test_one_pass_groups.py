@@ -1,0 +1,212 @@
+"""A token per group: chain == one by one == cached == ties == enumeration, whatever part of a group is asked."""
+
+import itertools
+
+import pytest
+import torch
+from torch import Generator, Tensor
+
+from anyfill.evaluation import log_prob
+from anyfill.likelihoods import Bernoulli, Categorical
+from anyfill.model import Model
+from anyfill.networks import Discrete, OnePassGroups
+from anyfill.questions import Factorization, Increasing, Question, Shuffled, chain_rank
+from anyfill.questions.regions import Scan
+from anyfill.rank import NEVER, asked_in
+from anyfill.samplers import CachedChain, Follow, sample
+
+LEVELS = 3
+CASES = [
+    pytest.param((3, 2, 3), (1, 1), id="RGB pixels"),
+    pytest.param((4, 4), (2, 2), id="2 x 2 patches"),
+    pytest.param((2, 6, 2), (1, 3), id="flat patches of two channels"),
+]
+
+
+def network(
+    shape: tuple[int, ...], patch: tuple[int, int], levels: int = LEVELS, outputs: int = LEVELS
+) -> OnePassGroups:
+    """Random weights everywhere, so that every input matters."""
+    torch.manual_seed(1)
+    net = OnePassGroups(Discrete(levels), shape, outputs, 24, 2, 3, patch=patch)
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.25)
+    return net.eval()
+
+
+def questions(net: OnePassGroups, rows: int, generator: Generator, order=None) -> tuple[Tensor, Tensor]:
+    """Values and the ranks of random questions with given, asked and ignored variables, scattered over groups."""
+    x = torch.randint(LEVELS, (rows, net.variables), generator=generator)
+    part = torch.randint(3, x.shape, generator=generator)
+    return x, chain_rank(order or Increasing(), Question(part == 0, part == 1), generator=generator)
+
+
+def in_its_role(rank: Tensor, row: int, variable: int) -> Tensor:
+    """The rank (1, N) that asks for one variable alone after all that rank strictly before it, each in its role."""
+    own = rank[row]
+    # What ties is read one by one, by index.
+    turn = own.argsort(stable=True).argsort()
+    before = torch.where(own < 0, own, turn)
+    last = len(own)
+    return torch.where(own < own[variable], before, NEVER).index_fill(0, torch.tensor([variable]), last).unsqueeze(0)
+
+
+@pytest.mark.parametrize("order", [Increasing(), Shuffled()], ids=["in order", "in any order"])
+@pytest.mark.parametrize(("shape", "patch"), CASES)
+@torch.no_grad()
+def test_chain_equals_the_same_terms_asked_one_by_one(shape, patch, order, generator) -> None:
+    net = network(shape, patch)
+    x, rank = questions(net, 4, generator, order)
+    params, strict = net.chain(x, rank), net.chain(x, rank, strict=True)
+    for row, variable in asked_in(rank).nonzero().tolist():
+        single = net.chain(x[row : row + 1], in_its_role(rank, row, variable))[0, variable]
+        torch.testing.assert_close(params[row, variable], single, atol=1e-5, rtol=0)
+        torch.testing.assert_close(strict[row, variable], single, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("order", [Increasing(), Shuffled()], ids=["in order", "in any order"])
+@pytest.mark.parametrize(("shape", "patch"), CASES)
+@torch.no_grad()
+def test_cached_steps_equal_the_chain(shape, patch, order, generator) -> None:
+    net = network(shape, patch)
+    x, rank = questions(net, 5, generator, order)
+    params = net.chain(x, rank)
+    step, cache = net.open(torch.where(rank < 0, x, 0), rank)
+    compared = 0
+    for asked in range(int(asked_in(rank).sum(1).max())):
+        due = torch.zeros(5, dtype=torch.int64)
+        for row in range(5):
+            if bool((rank[row] == asked).any()):
+                due[row] = int((rank[row] == asked).nonzero()[0])
+                torch.testing.assert_close(step[row], params[row, due[row]], atol=1e-5, rtol=0)
+                compared += 1
+        step, cache = net.extend(x.gather(1, due.unsqueeze(1)).squeeze(1), cache)
+    assert compared == int(asked_in(rank).sum())
+
+
+@pytest.mark.parametrize(("shape", "patch"), CASES)
+@torch.no_grad()
+def test_ties_are_answered_in_parallel_without_seeing_each_other(shape, patch, generator) -> None:
+    net = network(shape, patch)
+    x, rank = questions(net, 4, generator, Shuffled())
+    grouped = torch.where(asked_in(rank), rank // 3, rank)
+    params = net.chain(x, grouped)
+    for row, variable in asked_in(rank).nonzero().tolist():
+        single = net.chain(x[row : row + 1], in_its_role(grouped, row, variable))[0, variable]
+        torch.testing.assert_close(params[row, variable], single, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("shape", "patch"), CASES)
+@torch.no_grad()
+def test_calling_answers_every_unknown_variable_given_the_known_ones(shape, patch, generator) -> None:
+    net = network(shape, patch)
+    x = torch.randint(LEVELS, (4, net.variables), generator=generator)
+    known = torch.rand(x.shape, generator=generator) < torch.tensor([[0.0], [0.3], [0.7], [1.0]])
+    params = net(torch.where(known, x, 99), known)
+    for row, variable in (~known).nonzero().tolist():
+        rank = torch.where(known[row], -1, NEVER).index_fill(0, torch.tensor([variable]), 0).unsqueeze(0)
+        alone = net.chain(x[row : row + 1], rank)[0, variable]
+        torch.testing.assert_close(params[row, variable], alone, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("shape", "patch"), CASES)
+@torch.no_grad()
+def test_a_term_depends_on_exactly_what_ranks_before_it(shape, patch, generator) -> None:
+    net = network(shape, patch)
+    x, rank = questions(net, 3, generator, Shuffled())
+    params, told = net.chain(x, rank), rank < NEVER
+    for variable in range(net.variables):
+        changed = x.clone()
+        changed[:, variable] = (x[:, variable] + 1) % LEVELS
+        moved = (net.chain(changed, rank) - params).abs().amax(-1) > 1e-6
+        later = (rank > rank[:, variable : variable + 1]) & asked_in(rank)
+        assert torch.equal(moved & told & (rank >= 0), later & told[:, variable : variable + 1])
+
+
+@pytest.mark.parametrize(("shape", "patch"), CASES)
+@torch.no_grad()
+def test_values_that_are_not_read_may_be_anything(shape, patch, generator) -> None:
+    net = network(shape, patch)
+    x, rank = questions(net, 3, generator)
+    last = torch.where(asked_in(rank), rank, -1).amax(1, keepdim=True)
+    spoilt = torch.where(rank >= last, torch.nan, x.float())
+    told = rank < NEVER
+    assert torch.equal(net.chain(x, rank)[told], net.chain(spoilt, rank)[told])
+    assert torch.equal(net.open(x, rank)[0], net.open(torch.where(rank < 0, x.float(), torch.nan), rank)[0])
+
+
+@pytest.mark.parametrize(
+    ("shape", "patch", "levels"),
+    [((2, 2), (2, 2), 2), ((2, 2, 2), (1, 1), 2), ((2, 3), (2, 1), 3), ((2, 2), (1, 2), 3)],
+)
+def test_any_question_about_parts_of_groups_is_a_distribution_and_its_own_sum(shape, patch, levels, generator) -> None:
+    """Enumerated: p(asked | given) of one pass sums to 1 over all values, for every split of small images."""
+    net = network(shape, patch, levels, levels)
+    order = Scan(shape[0], shape[1], patch=patch, channels=(*shape, 1)[2])
+    model = Model(net, Categorical(levels), order=order, factorizations=[Factorization.DIRECT])
+    n = net.variables
+    parts = torch.randint(3, (12, n), generator=generator)
+    parts[:, 0] = 1
+    for part in parts:
+        asked = (part == 1).nonzero().flatten().tolist()
+        every = torch.tensor(list(itertools.product(range(levels), repeat=len(asked))))
+        rows = torch.randint(levels, (1, n), generator=generator).repeat(len(every), 1)
+        rows[:, asked] = every
+        question = Question((part == 0).expand(len(rows), n), (part == 1).expand(len(rows), n))
+        found = log_prob(model, rows, question)
+        assert found.kind == "exact"
+        torch.testing.assert_close(found.value.exp().sum(), torch.tensor(1.0).double(), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("shape", "patch"), [((2, 2), (2, 2)), ((2, 3), (2, 1)), ((2, 2), (1, 1))])
+def test_the_cached_sampler_and_the_plain_one_draw_from_the_enumerated_law(shape, patch, generator) -> None:
+    """Chi-square against the law that log_prob gives, one pixel given; fails once in 10,000 by chance."""
+    net = network(shape, patch, 2, 1)
+    order = Scan(*shape, patch=patch)
+    model = Model(net, Bernoulli(), order=order, factorizations=[Factorization.DIRECT])
+    n = net.variables
+    every = torch.tensor([row for row in itertools.product(range(2), repeat=n) if row[1] == 1])
+    question = Question.of(n, given=[1], batch=len(every))
+    law = log_prob(model, every, question).value.exp()
+    for policy in (CachedChain(), Follow()):
+        draws = 4000
+        start = torch.zeros(draws, n, dtype=torch.int64)
+        start[:, 1] = 1
+        got = sample(model, start, Question.of(n, given=[1], batch=draws), policy=policy, generator=generator).x
+        code = (got * 2 ** torch.arange(n)).sum(1)
+        counts = torch.stack([(code == (row * 2 ** torch.arange(n)).sum()).sum() for row in every])
+        chi = float(((counts - draws * law) ** 2 / (draws * law).clamp(min=1e-9)).sum())
+        df = len(every) - 1
+        assert counts.sum() == draws
+        assert chi < df + 3.72 * (2 * df) ** 0.5 + 8, (policy, chi, df)
+
+
+@torch.no_grad()
+def test_weights_that_repeat_serve_other_sizes_and_edges_of_use_work() -> None:
+    net = OnePassGroups(Discrete(4), (4, 4), 4, 16, 1, 2, patch=(2, 2), periods=(2, 2))
+    larger = net.resized((6, 8))
+    assert larger.variables == 48
+    x = torch.zeros(2, 48, dtype=torch.int64)
+    assert larger(x, x == 1).shape == (2, 48, 4)
+    assert larger(x, x == 0).abs().sum() == 0  # everything given, nothing answered
+    small = torch.zeros(2, 16, dtype=torch.int64)
+    assert net.chain(small, torch.full((2, 16), NEVER)).shape == (2, 16, 4)
+    assert net.chain(small[:0], small[:0]).shape == (0, 16, 4)
+    step, cache = net.open(small, torch.full((2, 16), -1))
+    assert net.extend(small[:, 0], cache)[0].shape == step.shape == (2, 4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"shape": (5, 4), "patch": (2, 2)},
+        {"shape": (4,)},
+        {"shape": (4, 4), "patch": (2,)},
+        {"shape": (4, 4), "positions": "relative"},
+        {"shape": (4, 4), "width": 18, "heads": 3},
+    ],
+    ids=str,
+)
+def test_bad_options_are_refused(options) -> None:
+    with pytest.raises(ValueError, match="expected"):
+        OnePassGroups(Discrete(2), outputs=1, **{"width": 16, "heads": 2, **options})
