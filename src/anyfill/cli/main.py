@@ -22,6 +22,7 @@ import typer
 
 from anyfill.ising import cli as lab_commands
 from anyfill.music import cli as music_commands
+from anyfill.studio import cli as studio_commands
 from anyfill.tables import cli as table_commands
 from anyfill.text import cli as text_commands
 
@@ -81,6 +82,7 @@ def demo(
     run_demo(folder, seconds=seconds, seed=seed)
 
 
+studio_commands.register(app)
 table_commands.register(app)
 lab_commands.register(app)
 music_commands.register(app)

@@ -3,11 +3,14 @@
     watch      training: the reports of ``fit_steps``
     metered    any other stream of results that knows the share of its work that is done
 
-Everything goes to stderr, so that what a command prints on stdout can be piped.
+Everything goes to stderr, so that what a command prints on stdout can be piped. Inside ``reported_to`` it goes to a
+listener instead, a web page say, which is told at every step and may end the work by raising.
 """
 
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
@@ -20,8 +23,22 @@ Done = TypeVar("Done")
 Step = tuple[Done, float, str]
 """A result, the share of the work that is done by then, and a few words for it."""
 
+Listener = Callable[[str, float, str], object]
+"""Is told what is being done, the share of it that is done, and a few words for it."""
+
 LINE_EVERY = 30.0
 """Seconds between lines where there is no terminal."""
+_listener: ContextVar[Listener | None] = ContextVar("who is told of progress", default=None)
+
+
+@contextmanager
+def reported_to(listener: Listener) -> Generator[None]:
+    """Inside, in this thread: progress is told to ``listener`` and not shown; what it raises ends the work."""
+    before = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
 
 
 def watch(
@@ -56,9 +73,13 @@ def _shown(
     steps: Iterable[Step[Done]], work: object, description: str, ending: Callable[[str], str], console: Console | None
 ) -> Generator[Done]:
     """Pass results on; ``work`` behind them is closed when the caller stops, ``ending`` makes last words final."""
-    console = Console(stderr=True) if console is None else console
+    console, listener = Console(stderr=True) if console is None else console, _listener.get()
     try:
-        if console.is_terminal:
+        if listener is not None:
+            for done, share, words in steps:
+                listener(description, share, words)
+                yield done
+        elif console.is_terminal:
             yield from _bar(steps, description, console)
         else:
             yield from _lines(steps, description, ending, console)

@@ -1,0 +1,77 @@
+"""What every route may need: the pool, the models, the folder of the session; and who asks."""
+
+import re
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, HTTPException, Request
+from pydantic import BaseModel, Field
+
+from anyfill.studio.jobs import Job, NoRoomError, Pool
+from anyfill.studio.models import Models
+
+_TAB = re.compile(r"[A-Za-z0-9_-]{1,64}")
+WAIT = 2
+"""Seconds after which to come again when there is no room."""
+
+
+class Studio:
+    """A running studio.
+
+    Attributes:
+        pool: where work is done.
+        models: what answers.
+        folder: all that is written is written in here, under names of our own; it is removed at the end.
+    """
+
+    def __init__(self, models: Models) -> None:
+        self.pool, self.models = Pool(), models
+        self.folder = Path(tempfile.mkdtemp(prefix="anyfill-studio-"))
+
+    def new_file(self, suffix: str) -> Path:
+        """The name of a file that is not there yet; nobody else has a say in it."""
+        return self.folder / f"{secrets.token_hex(8)}{suffix}"
+
+    def close(self) -> None:
+        """End everything; leaves nothing behind."""
+        self.pool.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Started(BaseModel):
+    """A job that has begun, or will: its events are at /api/jobs/{job}/events."""
+
+    job: str = Field(description="by which to ask for it")
+
+
+def studio_of(request: Request) -> Studio:
+    """The studio that a request is for."""
+    return request.app.state.studio
+
+
+def tab_of(request: Request, x_tab: Annotated[str, Header(max_length=200)] = "") -> str:
+    """Which tab asks; requests without a name of their tab are told apart by where they come from."""
+    if x_tab and _TAB.fullmatch(x_tab):
+        return x_tab
+    return f"at {request.client.host if request.client else 'home'}"
+
+
+AStudio = Annotated[Studio, Depends(studio_of)]
+Tab = Annotated[str, Depends(tab_of)]
+
+
+def start(studio: Studio, tab: str, work: Callable[[Job], dict[str, Any]]) -> Started:
+    """Begin a job; 429 if there is no room."""
+    try:
+        return Started(job=studio.pool.submit(tab, work).key)
+    except NoRoomError:
+        raise no_room() from None
+
+
+def no_room() -> HTTPException:
+    """What is said when too many are waiting."""
+    return HTTPException(429, "too many are waiting: try again in a moment", headers={"Retry-After": str(WAIT)})

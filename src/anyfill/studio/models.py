@@ -1,0 +1,133 @@
+"""Models are loaded once, when they are first asked for, and stay warm.
+
+Those that ship are there by name; ``--model DIR`` adds the model in a folder, or all models in its subfolders. A page
+chooses among these by key: it never names a folder.
+"""
+
+import threading
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from anyfill.checks import refuse
+from anyfill.studio.passes import count_passes
+from anyfill.training import load_notes
+
+Room = Literal["text", "music", "table", "images", "translation"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A model that can be chosen.
+
+    Attributes:
+        key: by which it is chosen.
+        room: what it is a model of.
+        name: what people call it.
+        folder: where it is; None = it ships with anyfill.
+    """
+
+    key: str
+    room: Room
+    name: str
+    folder: Path | None = None
+
+    @property
+    def option(self) -> str:
+        """How the command line is told of it."""
+        return "" if self.folder is None else f" --model {self.folder}"
+
+    @property
+    def argument(self) -> str:
+        """How ``load`` is told of it."""
+        return "" if self.folder is None else f'"{self.folder}"'
+
+
+class Models:
+    """The models of a studio."""
+
+    def __init__(self, folders: tuple[Path, ...] = ()) -> None:
+        own = [entry for folder in folders for entry in entries_of(folder)]
+        self.entries: tuple[Entry, ...] = (*_shipped(), *own)
+        self._loaded: dict[str, Any] = {}
+        self._locks: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
+
+    def of(self, room: Room) -> list[Entry]:
+        """Those of one room."""
+        return [entry for entry in self.entries if entry.room == room]
+
+    def entry(self, room: Room, key: str = "") -> Entry:
+        """The one of this key; by default the first; ValueError if there is none."""
+        found = next((entry for entry in self.of(room) if entry.key == key or not key), None)
+        if found is None:
+            there = ", ".join(entry.key for entry in self.of(room)) or "none (see: anyfill studio --model DIR)"
+            raise refuse("model", expected=f"one of: {there}", got=repr(key))
+        return found
+
+    def get(self, room: Room, key: str = "") -> Any:
+        """The model, loaded if it is not yet; whoever asks meanwhile waits for the same one."""
+        entry = self.entry(room, key)
+        with self._lock:
+            lock = self._locks.setdefault(f"{room} {entry.key}", threading.Lock())
+        with lock:
+            if entry.key not in self._loaded:
+                self._loaded[entry.key] = load(entry)
+        return self._loaded[entry.key]
+
+    def warm(self) -> None:
+        """Load those that ship: whoever comes next need not wait."""
+        for entry in _shipped():
+            self.get(entry.room, entry.key)
+
+
+def load(entry: Entry) -> Any:
+    """The model of an entry, by the face of its room, its network counting its passes."""
+    if entry.room == "text":
+        from anyfill import text
+
+        model: Any = text.load(entry.folder)
+    elif entry.room == "music":
+        from anyfill import music
+
+        model = music.load(entry.folder)
+    elif entry.room == "table":
+        from anyfill.tables.file_model import FileModel
+
+        loaded = FileModel.load(entry.folder or "")
+        count_passes(loaded.model.model_.network)
+        return loaded
+    else:
+        raise refuse("model", expected="one of text, music or tables", got=entry.room)
+    count_passes(model.model.network)
+    return model
+
+
+def entries_of(folder: Path) -> list[Entry]:
+    """The model in a folder, or those in its subfolders; ValueError if there is none."""
+    inside = sorted(one.parent for one in folder.glob("*/config.json"))
+    places = [folder] if (folder / "config.json").is_file() else inside
+    found = [Entry(f"own-{place.name}", _room(place), place.name, place) for place in places]
+    if not found:
+        raise refuse(f"--model {folder}", expected="the folder of a model, or a folder of such", got="neither")
+    return found
+
+
+def _room(folder: Path) -> Room:
+    """What a model is of, by the notes that are kept with it."""
+    notes = load_notes(folder)
+    if notes.get("made_by") == "anyfill.TableModel":
+        return "table"
+    if "vocabulary" in notes:
+        return "text"
+    return "images" if "images" in notes or "pixels" in notes else "music"
+
+
+def _shipped() -> list[Entry]:
+    homes: tuple[tuple[Room, str, str], ...] = (
+        ("text", "text8", "English, 27 letters (text8)"),
+        ("music", "bach", "Bach's chorales"),
+    )
+    base = resources.files("anyfill").joinpath("models")
+    return [Entry(key, room, name) for room, key, name in homes if base.joinpath(key, "config.json").is_file()]

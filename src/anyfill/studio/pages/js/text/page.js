@@ -1,0 +1,78 @@
+/** Text: type with blanks, or select words and ask; ranked fills; surprise as you type; write on, with a stop. */
+import { h, show } from "../dom.js";
+import { howButton } from "../how.js";
+import { icon } from "../icons.js";
+import { begin, forget, resume } from "../job.js";
+import { modelChoice } from "../models.js";
+import { shown } from "../progress.js";
+import { makeEditor } from "./editor.js";
+import { fillList } from "./fills.js";
+import { writeSettings } from "./settings.js";
+
+const EXAMPLES = ["the ____ king of france", "the b_tt_r half of the story", "she plays the [3-6] in an orchestra", "it was the best of times"];
+const KEY = "text page";
+
+export function open(place) {
+  const model = modelChoice("text", () => editor.colour());
+  const editor = makeEditor(sessionStorage.getItem(KEY) ?? EXAMPLES[0], () => model.key, () => sessionStorage.setItem(KEY, editor.text));
+  const results = h("div", { class: "stack" });
+  const settings = writeSettings();
+  let job = null;
+
+  const fill = () => run("fill", "/api/text/fill", { text: editor.text, n: 6, seed: settings.seed, free: settings.free, model: model.key }, {
+    done: (found) => show(results, fillList(found, (text) => editor.set(text))),
+  });
+
+  const ask = () => {
+    if (!editor.blankSelection()) return show(results, h("p", { class: "message" }, "Select some words in the text first: they become a blank."));
+    return fill();
+  };
+
+  const write = () => {
+    const grown = h("b");
+    const text = h("div", { class: "written growing", tabindex: 0, "aria-label": "What is being written" }, grown);
+    const keep = h("button", { class: "button small", type: "button", disabled: true, onclick: () => editor.set(text.textContent) }, "Keep it");
+    const account = { how: null };
+    const foot = h("div", { class: "head" }, keep, howButton(() => account.how));
+    const status = h("div", {});
+    const body = { prompt: editor.text, length: settings.length, seed: settings.seed, temperature: settings.temperature, nucleus: settings.nucleus, model: model.key };
+    show(results, h("section", { class: "card" }, text, foot), status);
+    let all = "";
+    return run("write", "/api/text/write", body, {
+      piece: (piece) => {
+        all += piece;
+        show(text, all.slice(0, body.prompt.length), h("b", {}, all.slice(body.prompt.length)));
+      },
+      done: (found) => {
+        account.how = found.how;
+        settings.lastSeed(found.seed);
+        text.classList.remove("growing");
+        keep.disabled = false;
+      },
+      cancelled: () => {
+        text.classList.remove("growing");
+        keep.disabled = false;
+      },
+    }, status);
+  };
+
+  async function run(name, path, body, on, status = results) {
+    job?.cancel();
+    forget("text fill");
+    job = await shown(status, (handlers) => begin(`text ${name}`, path, body, handlers), on);
+  }
+
+  const buttons = h("div", { class: "row" },
+    h("button", { class: "button main", type: "button", onclick: fill }, icon("spark"), "Fill the blanks"),
+    h("button", { class: "button", type: "button", onclick: ask, title: "Blank the selected words and fill them" }, "Ask about selection"),
+    h("button", { class: "button", type: "button", onclick: write }, icon("draw"), "Write on"));
+  const examples = h("div", { class: "examples" }, h("span", { class: "faint" }, "Try"), EXAMPLES.map((one) => h("button", { class: "button small", type: "button", onclick: () => editor.set(one) }, one)));
+  show(place,
+    h("div", { class: "page-head" }, h("div", {}, h("h1", {}, "Text"), h("p", {}, "Write ____ for a blank of so many letters, [] for one of any length. Every character is coloured by how much it surprises.")), model.element),
+    h("div", { class: "columns" },
+      h("div", {}, h("section", { class: "card" }, editor.element, settings.element, h("div", { class: "settings" }, buttons)), examples),
+      results));
+  show(results, h("div", { class: "card empty" }, "Press “Fill the blanks”: the likeliest fills appear here, with their shares."));
+  resume("text fill", { done: (found) => show(results, fillList(found, (text) => editor.set(text))), failed: () => {} });
+  return () => job?.cancel();
+}

@@ -1,0 +1,141 @@
+"""The application: routes under /api, pages for everything else, a start and an end."""
+
+import asyncio
+import threading
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, RedirectResponse
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
+
+from anyfill.interface.threads import anyfill_version
+from anyfill.studio import job_routes, text_routes
+from anyfill.studio.context import AStudio, Studio, no_room
+from anyfill.studio.jobs import NoRoomError
+from anyfill.studio.models import Models
+from anyfill.studio.security import Access, Guard
+
+SWEEP = 1.0
+"""Seconds between looks at jobs that nobody watches."""
+
+
+def make_app(models: Models, *, warm: bool = True) -> FastAPI:
+    """The application, without the guard that stands before it (``guarded``).
+
+    Args:
+        models: what answers.
+        warm: load the models that ship as soon as it starts.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
+        import torch
+
+        # One thread each: answers are then those of the command line to the last bit, and jobs do not wait for cores.
+        torch.set_num_threads(1)
+        studio = app.state.studio = Studio(models)
+        if warm:
+            threading.Thread(target=_warm, args=(models,), daemon=True).start()
+        sweeping = asyncio.create_task(_sweep(studio))
+        try:
+            yield
+        finally:
+            sweeping.cancel()
+            studio.close()
+
+    about = "What the pages of the studio ask; the same verbs as those of anyfill's Python packages and commands."
+    app = FastAPI(
+        title="anyfill studio",
+        version=anyfill_version(),
+        description=about,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+    )
+    app.add_exception_handler(ValueError, _refused)
+    app.add_exception_handler(NoRoomError, _full)
+    for routes in (job_routes.routes, text_routes.routes):
+        app.include_router(routes)
+
+    @app.get("/api/models", tags=["models"], summary="The models that can be chosen")
+    async def list_models(studio: AStudio) -> list[dict[str, str]]:
+        return [{"key": one.key, "room": one.room, "name": one.name} for one in studio.models.entries]
+
+    pages = Path(str(resources.files("anyfill.studio").joinpath("pages")))
+
+    @app.get("/api/docs", include_in_schema=False)
+    async def docs() -> RedirectResponse:
+        return RedirectResponse("/api-docs.html")
+
+    app.mount("/", StaticFiles(directory=pages, html=True))
+    return app
+
+
+def guarded(app: FastAPI, access: Access) -> ASGIApp:
+    """The application with a guard before it."""
+    return Guard(app, access)
+
+
+async def _refused(_: Request, error: Exception) -> JSONResponse:
+    """What cannot be done is said in the sentence that the command line would say."""
+    return JSONResponse({"detail": " ".join(str(error).split())}, status_code=422)
+
+
+async def _full(_: Request, error: Exception) -> JSONResponse:
+    full = no_room()
+    return JSONResponse({"detail": full.detail}, status_code=full.status_code, headers=full.headers)
+
+
+async def _sweep(studio: Studio) -> None:
+    while True:
+        await asyncio.sleep(SWEEP)
+        studio.pool.sweep()
+
+
+def _warm(models: Models) -> None:
+    with suppress(ValueError, OSError):  # it is said when the model is asked for
+        models.warm()
+
+
+def run(access: Access, models: Models, *, ready: Any = None) -> None:
+    """Serve until interrupted.
+
+    Args:
+        access: from where it may be asked; port 0 = one that is free.
+        models: what answers.
+        ready: called with the address when requests are answered.
+    """
+    import socket
+
+    import uvicorn
+
+    family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((access.host, access.port))
+        port = listening.getsockname()[1]
+        access = Access(access.host, port, access.token)
+        config = uvicorn.Config(
+            guarded(make_app(models), access),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=1,
+        )
+        server = uvicorn.Server(config)
+        if ready is not None:
+            ready(address(access))
+        server.run(sockets=[listening])
+
+
+def address(access: Access) -> str:
+    """What to open."""
+    host = access.host if access.host not in ("0.0.0.0", "::") else "localhost"
+    host = f"[{host}]" if ":" in host else host
+    return f"http://{host}:{access.port}/" + (f"?token={access.token}" if access.token else "")
