@@ -26,7 +26,7 @@ simulation). A tenth of a network's rows (at least 50) decide when it stops; the
 the sample is hardly to blame but training, stopping and capacity are: only what lies clearly above that line can be put
 down to the sample. Distances: KL(truth, learned) and total variation, over all 256 states, exact.
 
-    python -m experiments.gmlm.neural            # some ten minutes on one core
+    python -m experiments.gmlm.neural            # ten repetitions of three truths, two hours on one core
     python -m experiments.gmlm.neural --quick    # a smoke run, one minute; writes results/gmlm/neural_quick.json
 """
 
@@ -36,42 +36,31 @@ import json
 import math
 import statistics
 import time
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from torch import Generator, Tensor
 
 from anyfill.evaluation.mixing import learned_transition, stationary_law
-from anyfill.ising.asymptotics import ising_information, ising_variance
-from anyfill.ising.blocks import k_blocks
 from anyfill.ising.estimation import fit_ising
-from anyfill.ising.generalisation import Kind, generalisation_bound, log_covering
 from anyfill.ising.model import Ising
-from anyfill.ising.tensorization import tensorization_constant
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, ResidualMLP
-from anyfill.networks.exact import all_codes
 from anyfill.objectives import MaskedLoss
 from anyfill.objectives.objective import Mean
 from anyfill.questions import KSubset, Question
 from anyfill.questions.question import at_once
 from anyfill.rows import Rows
 from benchmarks.common import RESULTS, write_result
+from experiments.gmlm.theorem4 import N, apart, theory, truth_of
 
-N, RADIUS, ENDLESS = 8, 3.0, 200_000
+ENDLESS = 200_000
 CONTROL = "joint, rows without end"
-KINDS: tuple[Kind, ...] = get_args(Kind)
 Training = Literal["joint, one block per row", "joint, fresh blocks", "factorised, one block per row"]
 TRAININGS: tuple[Training, ...] = ("joint, one block per row", "joint, fresh blocks", "factorised, one block per row")
 WORDS = "increasing the number of variables k we predict ... strictly improves the statistical efficiency (theorem 1)"
-
-
-def truth_of(seed: int) -> Ising:
-    """Where the data come from: all pairs coupled, strengths of both signs."""
-    return Ising.random(N, generator=Generator().manual_seed(seed), coupling_scale=0.3, field_scale=0.3)
 
 
 def part_of(blocks: Tensor, *, generator: Generator) -> Tensor:
@@ -128,12 +117,6 @@ def train(x: Tensor, k: int, training: Training, steps: int, seed: int) -> tuple
     return mean, {"stopped_at": at, "held_out_nats": best}
 
 
-def apart(law: Tensor, log_p: Tensor) -> dict[str, float]:
-    """KL(truth, law) and their total variation, from law (2^N,) and log_p (2^N,)."""
-    p = log_p.exp()
-    return {"kl": float((p * (log_p - law.log())).sum()), "tv": 0.5 * float((p - law).abs().sum())}
-
-
 def judge(model: Model, k: int, training: Training, log_p: Tensor) -> dict[str, dict[str, float]]:
     """Distances of the joint that each way of asking makes of a network, by its name."""
     if training.startswith("joint"):
@@ -142,64 +125,6 @@ def judge(model: Model, k: int, training: Training, log_p: Tensor) -> dict[str, 
     if k > 1:
         answers["factorised, 1-Gibbs (not licensed)"] = apart(stationary_law(learned_transition(model, 1)), log_p)
     return answers
-
-
-def theory(truth: Ising, ks: list[int], rows: Tensor, seed: int) -> list[dict[str, Any]]:
-    """What is known without training: Poincare and tensorisation constants, the floor, the terms of theorem 4."""
-    log_p = truth.log_joint().detach()
-    exact = Model(truth, Categorical(2))
-    fisher = ising_information(truth)
-    answers: list[dict[str, Any]] = []
-    for k in ks:
-        blocks = k_blocks(N, k)
-        found = tensorization_constant(log_p, blocks, starts=1, steps=60, generator=Generator().manual_seed(seed))
-        fitted = fit_ising(Ising.complete(N, 0.0), rows, k=k, ridge=1e-3, generator=Generator().manual_seed(seed)).ising
-        bound = generalisation_bound(fitted, blocks, rows, tensorization=found.bound, radius=RADIUS)
-        # What would be needed if the right model were found and its loss known: nothing in excess, the best epsilon.
-        codes = all_codes(N)
-        least = -sum(
-            float((log_p.exp() * truth.block_log_prob(codes, block.expand_as(codes)).detach()).sum())
-            for block in blocks.subsets
-        ) / len(blocks.subsets)
-        ideal = [
-            replace(
-                bound,
-                loss=least,
-                entropy=least,
-                epsilon=10.0**-power,
-                log_covering=log_covering(truth, blocks, radius=RADIUS, epsilon=10.0**-power),
-            )
-            for power in range(1, 8)
-        ]
-        needed = {kind: min((i.needed(1.0, kind) for i in ideal), key=lambda pair: pair[0] * pair[1]) for kind in KINDS}
-        answers.append(
-            {
-                "k": k,
-                "poincare": found.poincare,
-                "tensorization_at_least": found.constant,
-                "tensorization_at_most": found.bound,
-                "kl_times_n": 0.5 * float((fisher * ising_variance(truth, blocks)).sum()),
-                "factorised_floor": apart(stationary_law(learned_transition(exact, k, inside="independent")), log_p),
-                "bound": {
-                    "n": len(rows),
-                    "fitted": apart(fitted.log_joint().detach().exp(), log_p),
-                    "loss": bound.loss,
-                    "entropy": bound.entropy,
-                    "log10_covering": bound.log_covering / math.log(10.0),
-                    "log_margin": bound.log_margin,
-                    **{kind: bound.terms(kind) for kind in KINDS},
-                    "log10_needed_rows_and_masks": {
-                        kind: [_log10(number) for number in numbers] for kind, numbers in needed.items()
-                    },
-                    "floor_for_the_right_model": {kind: ideal[-1].floor(kind) for kind in KINDS},
-                },
-            }
-        )
-    return answers
-
-
-def _log10(number: float) -> float | None:
-    return math.log10(number) if math.isfinite(number) else None
 
 
 def run(ks: list[int], sizes: list[int], seeds: int, steps: int, seed: int) -> dict[str, Any]:
@@ -233,8 +158,19 @@ def run(ks: list[int], sizes: list[int], seeds: int, steps: int, seed: int) -> d
     return {"records": records, "theory": theory(truth, ks, last, seed)}
 
 
+def together(truths: list[dict[str, Any]]) -> dict[str, Any]:
+    """The runs of several truths as one: their records side by side, the means of what is known without training."""
+    records = [{"truth": number, **record} for number, found in enumerate(truths) for record in found["records"]]
+    means: list[dict[str, Any]] = []
+    for lines in zip(*(found["theory"] for found in truths), strict=True):
+        floors = {name: statistics.fmean(line["factorised_floor"][name] for line in lines) for name in ("kl", "tv")}
+        exact = statistics.fmean(line["kl_times_n"] for line in lines)
+        means.append({"k": lines[0]["k"], "kl_times_n": exact, "factorised_floor": floors})
+    return {"records": records, "theory": means}
+
+
 def summarise(records: list[dict[str, Any]], method: str, n: int, k: int, measure: str) -> tuple[float, float] | None:
-    """Mean and standard deviation over repetitions."""
+    """Mean and standard deviation over truths and repetitions."""
     found = [r[measure] for r in records if (r["method"], r["n"], r["k"]) == (method, n, k)]
     if not found:
         return None
@@ -298,8 +234,15 @@ def draw(result: dict[str, Any], ks: list[int], sizes: list[int], path: Path) ->
             floor = [entry["factorised_floor"][measure] for entry in result["theory"]]
             points = [(k, value) for k, value in zip(ks, floor) if k > 1]
             axis.plot(*zip(*points), "--", color="#3a8f5c", linewidth=1, label="factorised, exact answers (floor)")
-            left = [r[measure] for k in ks for r in result["records"] if r["method"] == CONTROL and r["k"] == k]
-            axis.plot(ks, left, "-.", color="#c0392b", linewidth=1, label=f"network, {CONTROL} ({ENDLESS:,})")
+            left = [summarise(result["records"], CONTROL, ENDLESS, k, measure) for k in ks]
+            axis.plot(
+                ks,
+                [math.nan if one is None else one[0] for one in left],
+                "-.",
+                color="#c0392b",
+                linewidth=1,
+                label=f"network, {CONTROL} ({ENDLESS:,})",
+            )
             if measure == "kl":
                 exact = [entry["kl_times_n"] / n for entry in result["theory"]]
                 axis.plot(ks, exact, ":", color="#1b4f8a", linewidth=1.4, label="Ising, k-MPLE: tr(I Gamma_k) / 2n")
@@ -329,7 +272,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[300, 1500, 7500], help="numbers of rows")
     parser.add_argument("--ks", type=int, nargs="+", default=[1, 2, 4, 6, 8])
-    parser.add_argument("--seeds", type=int, default=3, help="repetitions")
+    parser.add_argument("--seeds", type=int, default=10, help="repetitions")
+    parser.add_argument("--truths", type=int, default=3, help="Ising models, of seeds SEED, SEED + 1 …")
     parser.add_argument("--steps", type=int, default=1000, help="the most steps of a training")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="two sizes, three k, one repetition, few steps")
@@ -337,19 +281,24 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.quick:
         arguments.sizes, arguments.ks, arguments.seeds, arguments.steps = [300, 1500], [1, 4, 8], 1, 400
+        arguments.truths = 1
     name = "gmlm/neural_quick" if arguments.quick else "gmlm/neural"
     path = RESULTS / f"{name}.json"
     if arguments.redraw:
         saved = json.loads(path.read_text())
         draw(saved, saved["arguments"]["ks"], saved["arguments"]["sizes"], path.with_suffix(".png"))
         return
-    start = time.perf_counter()
-    result = run(arguments.ks, arguments.sizes, arguments.seeds, arguments.steps, arguments.seed)
-    show(result, arguments.ks, arguments.sizes)
-    settings = {key: value for key, value in vars(arguments).items() if key != "redraw"}
-    payload = {"arguments": settings, "paper": WORDS, "seconds": time.perf_counter() - start, **result}
-    path = write_result(name, payload)
-    draw(result, arguments.ks, arguments.sizes, path.with_suffix(".png"))
+    start = time.process_time()
+    truths: list[dict[str, Any]] = []
+    for number in range(arguments.truths):
+        found = run(arguments.ks, arguments.sizes, arguments.seeds, arguments.steps, arguments.seed + number)
+        truths.append(found)
+        result = together(truths)
+        show(result, arguments.ks, arguments.sizes)
+        settings = {key: value for key, value in vars(arguments).items() if key != "redraw"} | {"truths": number + 1}
+        payload = {"arguments": settings, "paper": WORDS, "cpu_seconds": time.process_time() - start, **result}
+        path = write_result(name, payload)  # after every truth: what is finished is kept
+        draw(result, arguments.ks, arguments.sizes, path.with_suffix(".png"))
     print(f"\nwrote {path.name} and {path.with_suffix('.png').name} to {path.parent.name}/")
 
 
