@@ -151,14 +151,13 @@ def test_only_text8_is_folded_whatever_ends_it() -> None:
         ("the____sat", [" the", "sat "]),
         ("the  ____  sat", [" the ", " sat "]),
         ("the ____, sat", [" the ", " sat "]),
-        ("in 19__ or 2____", [" in one nine ", " or two ", ""]),
         ("Él ____ CAFÉ.", [" el ", " cafe "]),
         ("(the ____) ", [" the ", " "]),
-        ("____ cat ____", ["", " cat ", ""]),
+        ("____ cat ____", [" ", " cat ", " "]),
         ("[] cat []", [" ", " cat ", " "]),
         (" ____ ", [" ", " "]),
         ("a [1-2]", [" a ", " "]),
-        ("a [2]", [" a ", ""]),
+        ("a [2]", [" a ", " "]),
     ],
 )
 def test_text8_is_given_words_and_single_spaces(text: str, expected: list[str]) -> None:

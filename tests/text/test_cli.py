@@ -67,7 +67,7 @@ def test_fill_shows_fills_best_first_with_their_bits_and_shares(run) -> None:
     assert code == 0
     seed, heads, *fills = out.splitlines()
     assert (seed, heads.split()) == ("seed 1", ["share", "log2", "p", "text"])
-    rows = [re.fullmatch(r" *([\d.]+)% +(-[\d.]+)  (The [a-z ]{4} sat, [a-z ]{3}!)", fill) for fill in fills]
+    rows = [re.fullmatch(r" *([\d.]+)% +(-[\d.]+)  (The [a-z]+ sat, [a-z]+!)", fill) for fill in fills]
     assert len(rows) == 3
     assert all(rows)
     shares, bits, texts = zip(*(row.groups() for row in rows if row))
@@ -76,6 +76,11 @@ def test_fill_shows_fills_best_first_with_their_bits_and_shares(run) -> None:
     assert len(set(texts)) == 3
     assert "filling: done" in err
     assert run("fill", "The ____ sat, ___!", "--n", "3", "--seed", "1", "-M")[1] == out
+    assert run("fill", "The ____ sat, ___!", "--n", "3", "--seed", "1", "--word", "-M")[1] == out
+    assert "note: the model reads 'the ____ sat ____'" in err
+    code, out, _ = run("fill", "The ____ sat, ___!", "--n", "3", "--seed", "1", "--letters", "-M")
+    for fill in out.splitlines()[2:]:
+        assert re.fullmatch(r" *([\d.]+)% +(-[\d.]+)  (The [a-z ]{4} sat, [a-z ]{3}!)", fill)
 
 
 def test_fill_as_json_says_everything(run) -> None:
@@ -116,7 +121,7 @@ def test_fill_refuses_what_cannot_be_filled(run) -> None:
     refused(run("fill", "a _", "--file", "x", "-M"), "one of them, got both")
     refused(run("fill", "--file", "missing.txt", "-M"), "missing.txt: expected a text file, got none")
     refused(run("fill", "so [sic] _", "-M"), r"bracket at character 4: expected \[\]")
-    refused(run("fill", "a " + "_" * 30 + " b", "-M"), "blank: expected at most 22 characters, .* got 30")
+    refused(run("fill", "a " + "_" * 30 + " b", "--letters", "-M"), "blank: expected at most 22 characters, .* got 30")
     refused(run("fill", "a _", "--lengths", "x", "-M"), "--lengths: expected a length or a range")
     refused(run("fill", "x_y", "-O"), "characters from ' ab!' only, got 'x'")
     refused(run("fill", "a_b", "--sampler", "confidence", "-M"), "--sampler confidence: expected a model trained for")
@@ -128,14 +133,16 @@ def test_fill_refuses_what_cannot_be_filled(run) -> None:
 def test_notes_say_what_was_not_tried_and_what_was_not_found(run) -> None:
     _, _, err = run("fill", "[] a [] b []", "--draws", "1", "--lengths", "1-5", "--seed", "1", "-M")
     assert "note: 64 of 125 combinations of lengths were tried, drawn at random" in err
-    _, out, err = run("fill", "a _ b", "--draws", "1", "--seed", "1", "-M")
+    _, out, err = run("fill", "a _ b", "--letters", "--draws", "1", "--seed", "1", "-M")
     assert "note: only 1 fill was found (more --draws may find more)" in err
-    _, _, err = run("fill", "a __ b", "--temperature", "0", "--draws", "9", "--seed", "1", "-M")
+    _, _, err = run("fill", "a __ b", "--letters", "--temperature", "0", "--draws", "9", "--seed", "1", "-M")
     assert "note: only 1 fill was found (a --temperature above 0 may find more)" in err
     assert len(out.splitlines()) == 3
-    _, out, err = run("fill", "some long text with a _ in it and then still another _", "--draws", "4", "-n", "2", "-M")
+    text = "some long text with a _ in it and then still another _"
+    _, out, err = run("fill", text, "--letters", "--draws", "4", "-n", "2", "-M")
     assert "longer than the model sees at a time: its blanks were filled in 2 steps, ranked by what stands" in err
-    _, _, err = run("fill", "some long text with only _ blank in it", "--draws", "4", "-n", "2", "-M")
+    text = "some long text with only _ blank in it"
+    _, _, err = run("fill", text, "--letters", "--draws", "4", "-n", "2", "-M")
     assert "longer than the model sees at a time: ranked by what stands around them" in err
     assert all(line.count("some long text with") for line in out.splitlines()[2:])
 

@@ -98,7 +98,7 @@ def test_short_lengths_are_listed_and_longer_ones_drawn(tiny) -> None:
     assert not found.complete
     assert (found.tried.combinations, found.tried.listed, found.tried.draws) == (4, 2, 128)
     sizes = [len(one.answers[0]) for one in found.fills]
-    assert (sizes.count(1), sizes.count(2)) == (27, 27**2)
+    assert (sizes.count(1), sizes.count(2)) == (26, 26 * 27), "two spaces side by side are one, where text is folded"
     assert 0 < sizes.count(3) + sizes.count(4) <= 256 + 2 * 32
     three = filled(loaded, "the _at in _he h_t")
     assert (three.tried.listed, three.complete) == (0, False), "27^3 fills are too many"
@@ -165,7 +165,11 @@ def test_later_windows_see_earlier_answers(tiny) -> None:
     assert not torch.allclose(conditionals[0], conditionals[1], rtol=1e-2)
 
 
-text8_pieces = st.text(st.characters(exclude_characters="_[\\", exclude_categories=("Cs",)), max_size=12)
+text8_pieces = st.text(
+    st.characters(exclude_characters="_[\\µ", exclude_categories=("Cs", "Lo", "Nd", "No"), max_codepoint=0xFF)
+    | st.sampled_from("…—“”€☃"),
+    max_size=12,
+)
 
 
 @settings(max_examples=25)
@@ -176,7 +180,7 @@ def test_what_is_given_is_never_changed(tiny, stretches: list[str], data: st.Dat
     sizes = [data.draw(st.integers(1, 5)) for _ in stretches[1:]]
     kinds = [data.draw(st.booleans()) for _ in sizes]
     blanks = tuple(Lengths(size, size + 2 * kind) for size, kind in zip(sizes, kinds))
-    *_, (found, _) = fill_blanks(loaded, Template(tuple(stretches), blanks), n=2, draws=1, sampling=COOL)
+    *_, (found, _) = fill_blanks(loaded, Template(tuple(stretches), blanks), n=2, draws=8, sampling=COOL)
     assert found is not None
     for one in found.fills:
         rest = one.text

@@ -4,6 +4,7 @@ import itertools
 import json
 import math
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -174,7 +175,13 @@ ANY_TEXT = st.text(st.one_of(st.sampled_from("aZé 9\n\r\t.漢ß ,'-"), st.chara
 def test_folding_a_stream_is_folding_the_whole(tmp_path_factory, text: str, block: int) -> None:
     folder = tmp_path_factory.mktemp("s")
     text = text.removeprefix("\ufeff")
-    folded = as_text8(text.rstrip("\r\n"))
+    foreign = [one for one in text if one.isalpha() and unicodedata.category(one) != "Lm" and not as_text8(one).strip()]
+    if foreign:
+        with pytest.raises(ValueError, match=r"expected letters that the model knows .* at character"):
+            list(stretches(source(text, folder), TEXT8, block=block))
+        return
+    text = "".join(one for one in text if unicodedata.category(one)[0] != "N" or one.isascii())
+    folded = as_text8(text).strip()
     if not folded.strip():
         with pytest.raises(ValueError, match=r"expected text with letters from a to z, got none"):
             list(stretches(source(text, folder), TEXT8, block=block))
@@ -328,11 +335,12 @@ def test_the_command_says_bits_per_character_what_they_are_and_where_the_text_su
     code, out, error = run("a.txt", ":text8", "--json", "--most", "3", "--tsv", "a.tsv", "--html", "a.html")
     assert code == 0
     found = json.loads(out)[0]
-    folded = "the cat s two hats "
+    folded = "the cat s two hats"
     assert (found["kind"], found["folded"], found["characters"], found["words"]) == ("exact", True, len(folded), 5)
     assert found["bits_per_character"] == found["bits"] / len(folded)
     assert found["perplexity_per_word"] == pytest.approx(2 ** (found["bits"] / 5))
     assert "folded to a-z and space" in found["remarks"][0]
+    assert found["remarks"][0].endswith(f"it reads {folded!r}")
     rows = [line.split("\t") for line in Path("a.tsv").read_text().splitlines()]
     assert rows[0] == ["offset", "token", "bits"]
     assert "".join(row[1] for row in rows[1:]) == folded
@@ -366,7 +374,7 @@ def test_the_end_of_the_last_line_is_no_character_of_a_folded_text(run) -> None:
     assert found[0][0]["characters"] == len("the cat sat")
     assert found[1:] == found[:1] * 3
     Path("a.txt").write_bytes(b"the cat\nsat \n")
-    assert json.loads(run("a.txt", ":text8", "--json")[1])[0]["characters"] == len("the cat sat ")
+    assert json.loads(run("a.txt", ":text8", "--json")[1])[0]["characters"] == len("the cat sat"), "nor is any space"
 
 
 def test_a_file_that_cannot_be_scored_does_not_keep_the_others_from_it(run) -> None:

@@ -16,6 +16,7 @@ from anyfill.objectives.one_pass import OnePassLoss
 from anyfill.questions import Factorization
 from anyfill.text import corpus, training
 from anyfill.text.corpus import Corpus, open_corpus
+from anyfill.text.model import load
 from anyfill.text.recipes import TEXT_SIZES
 from anyfill.text.settings import Settings, chosen
 from anyfill.text.vocabularies import vocabulary_of
@@ -279,8 +280,6 @@ def test_bad_input_is_refused_in_one_sentence_and_leaves_nothing(run, monkeypatc
     refused(run("train", "corpus.txt", *new, "--learning-rate", "-1"), "--learning-rate: expected a number above 0")
     if not torch.cuda.is_available():
         refused(run("train", "corpus.txt", *new, *SMALL, "--device", "cuda"), "finds no CUDA device")
-    monkeypatch.setitem(sys.modules, "sentencepiece", None)
-    refused(run("train", "corpus.txt", *new, "--units", "pieces"), 'pip install "anyfill[text]"')
     assert {path.name for path in Path().iterdir()} == {
         *("corpus.txt", "broken.txt", "empty.txt", "blank.txt", "short.txt", "full")
     }
@@ -342,3 +341,17 @@ def test_two_processes_of_torchrun_learn_what_one_learns(tmp_path) -> None:
     assert done.returncode != 0
     assert done.stderr.count("anyfill: broken.txt: expected text in UTF-8") == 1
     assert "a mistake in anyfill" not in done.stderr
+
+
+def test_words_are_trained_without_the_marks_at_them_and_pieces_without_sentencepiece(
+    run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("corpus.txt").write_text("the United States, of America. (a cat, the cat!) " * 30)
+    assert run("train", "corpus.txt", "-o", "words", "--units", "words", *SMALL)[0] == 0
+    words = load("words").vocabulary
+    assert {"States", ",", "(", "!"} <= set(words.words)
+    assert "States," not in words.words
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    assert run("train", "corpus.txt", "-o", "pieces", "--units", "pieces", *SMALL)[0] == 0
+    pieces = load("pieces").vocabulary
+    assert pieces.decode(pieces.encode("Été 1984, ¿no?")) == "Été 1984, ¿no?"

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from anyfill.checks import require_count
+from anyfill.checks import refuse, require_count
 from anyfill.likelihoods.marginals import (
     Likelihood,
     Source,
@@ -134,12 +134,22 @@ class Bernoulli(Likelihood):
 
 @dataclass(frozen=True, slots=True)
 class Categorical(Likelihood):
-    """Values 0 … size-1; ``size`` logits. A size of 1 is a constant column, and legal."""
+    """Values 0 … size-1; ``size`` logits. A size of 1 is a constant column, and legal.
+
+    Attributes:
+        size: K.
+        impossible: values that are never drawn: p is that of the others, given that it is one of them.
+    """
 
     size: int
+    impossible: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         require_count("Categorical size", self.size)
+        object.__setattr__(self, "impossible", tuple(self.impossible))
+        if not all(0 <= code < self.size for code in self.impossible) or len({*self.impossible}) >= self.size:
+            expected = f"codes from 0 to {self.size - 1}, not all of them"
+            raise refuse("impossible", expected=expected, got=self.impossible)
 
     @property
     def width(self) -> int:
@@ -147,4 +157,9 @@ class Categorical(Likelihood):
 
     def __call__(self, params: Tensor) -> FiniteMarginals:
         """(B, N, size) -> distributions over {0 … size-1}."""
-        return FiniteMarginals(read_params(params, self.size, f"Categorical({self.size})").log_softmax(-1))
+        logits = read_params(params, self.size, f"Categorical({self.size})")
+        if not self.impossible:
+            return FiniteMarginals(logits.log_softmax(-1))
+        possible = torch.ones(self.size, dtype=torch.bool, device=logits.device)
+        possible[list(self.impossible)] = False
+        return codes_of(logits, possible)

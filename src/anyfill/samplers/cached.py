@@ -109,8 +109,12 @@ def vetoed(rule: Veto, marginals: Marginals, state: State, variable: Tensor) -> 
     return FiniteMarginals(kept.log_softmax(-1))
 
 
-def beam_search(model: Model, x: Tensor, question: Question, *, width: int) -> list[Tensor]:
+def beam_search(
+    model: Model, x: Tensor, question: Question, *, width: int, allowed: Tensor | None = None
+) -> list[Tensor]:
     """For each of K questions about rows x (K, N) the likeliest rows found, (n, N), n up to ``width``, likeliest first.
+
+    ``allowed``, bool (N, codes), says which codes each variable may take: others are not looked for.
 
     ValueError unless the network can go on from the same place in several ways (``Windowed``), in an order that is not
     random, with values that can be listed.
@@ -135,6 +139,8 @@ def beam_search(model: Model, x: Tensor, question: Question, *, width: int) -> l
             if not isinstance(marginals, FiniteMarginals):
                 raise refuse("beam search", expected="values that can be listed", got=type(marginals).__name__)
             total = score.unsqueeze(2) + marginals.log_probs.double()  # (K, W, codes)
+            if allowed is not None:
+                total = torch.where(allowed[place], total, -torch.inf)
             codes = total.shape[2]
             score, best = total.flatten(1).topk(min(width, beams * codes), 1)
             parent, code = best.div(codes, rounding_mode="floor"), best % codes
@@ -142,7 +148,7 @@ def beam_search(model: Model, x: Tensor, question: Question, *, width: int) -> l
             rows = torch.where(due, code.unsqueeze(2), rows)
             open_still = sizes[alive] > step + 1
             for at in (~open_still).nonzero().flatten().tolist():
-                found[int(alive[at])] = rows[at]
+                found[int(alive[at])] = rows[at][~score[at].isneginf()]
             if not bool(open_still.any()):
                 break
             number = (torch.arange(count).unsqueeze(1) * beams + parent)[open_still].flatten()

@@ -9,7 +9,7 @@
     (('a',), 0.98)
     >>> score = model.score("the quick brown fox")
     >>> round(score.bits_per_character, 2)
-    2.6
+    2.47
     >>> [len(one) for one in model.generate(n=2, length=20, prompt="the moon ", seed=0)]
     [29, 29]
 

@@ -1,6 +1,7 @@
 r"""A text with blanks in it, as people write it: what is given, and how long each blank may be.
 
-    ____      a blank of exactly so many characters; of one token, where the model's tokens are words or pieces
+    ____      between spaces or marks: one word, of any length; with ``letters`` exactly so many characters
+    l_st      beside letters or digits: exactly so many characters; of one token, where tokens are words or pieces
     []        a blank of unstated length (``--lengths`` says which lengths are tried)
     [5]       a blank of exactly 5
     [3-8]     a blank of 3 to 8
@@ -12,10 +13,10 @@ an underscore or a bracket: there each two of them are one, and one that is left
 character.
 
 **In codes** (``Sheet``). The edges of a text: a space before or behind a blank belongs to what is given, and stays one
-space. Where a text folded for text8 begins or ends, so does a word: the model is given a space, unless a blank of
-stated length is there (it may begin or end within a word). A blank of *several* lengths at an edge needs something to
-close it, or its lengths could not be compared (see ``anyfill.text.candidates``): the space, the beginning and end of a
-line where the model is one of lines; without either it is refused.
+space. Where a text folded for text8 begins or ends, so does a word: the model is given a space, a blank at the edge is
+whole words. In other vocabularies a blank of *several* lengths at an edge needs something to close it, or its lengths
+could not be compared (see ``anyfill.text.candidates``): a space, the beginning and end of a line where the model is one
+of lines; without either it is refused, unless it is a word (``anyfill.text.word_search`` knows where words end).
 
 Tokens that are words or pieces. A blank stands for whole ones. Words must not touch a blank; a piece brings the space
 before it along, so a space before a blank is asked together with its first piece, which must begin with it.
@@ -30,29 +31,32 @@ blank.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
-from anyfill.text.vocabularies import Pieces, Words, boundary, encode_text
-from anyfill.text.vocabulary import Characters, Utf8, Vocabulary, as_text8, is_folded
+from anyfill.text.vocabularies import Words, boundary, brings_space, encode_text, written
+from anyfill.text.vocabulary import Characters, Utf8, Vocabulary, as_text8, is_folded, require_foldable
 
 _RANGE = r"([0-9]{1,6})(?:-([0-9]{1,6}))?"
 _TOKEN = re.compile(
     r"(?<!\\)(?P<escaped>\\(?:\\\\)*[_\[])|(?<!\\)(?P<slashes>(?:\\\\)+)(?=[_\[])"
     r"|(?P<run>_+)|(?P<bracket>\[[^\[\]\n]{0,20}\]?)"
 )
+_ONE_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _WAYS = r"[], [5] or [3-8] (\[ writes a bracket)"
 
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Lengths from ``minimum`` to ``maximum``, both included."""
+    """Lengths from ``minimum`` to ``maximum``, both included; ``is_word``: what stands there is one word."""
 
     minimum: int
     maximum: int
+    is_word: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.minimum <= self.maximum:
@@ -96,7 +100,9 @@ def parse_lengths(text: str, what: str = "--lengths") -> Lengths:
     return Lengths(minimum, maximum)
 
 
-def parse(text: str, *, unstated: Lengths, free: bool = False, tokens: bool = False) -> Template:
+def parse(
+    text: str, *, unstated: Lengths, free: bool = False, tokens: bool = False, word: Lengths | None = None
+) -> Template:
     """Read a text with blanks.
 
     Args:
@@ -104,6 +110,8 @@ def parse(text: str, *, unstated: Lengths, free: bool = False, tokens: bool = Fa
         unstated: the lengths of a blank that states none.
         free: treat every run of underscores as such a blank.
         tokens: lengths count words or pieces; a run of underscores is one of them.
+        word: the lengths of a run of underscores that stands by itself and so is one word; None = it is as long as it
+            is written.
 
     Raises:
         ValueError: there is no text, no blank in it, or brackets that say nothing.
@@ -111,6 +119,7 @@ def parse(text: str, *, unstated: Lengths, free: bool = False, tokens: bool = Fa
     if not text:
         raise refuse("text", expected="some text with a blank in it, as 'the ____ sat'", got="none")
     stretches, blanks, now = [""], list[Lengths](), 0
+    runs: list[bool] = []  # which blanks are one run of underscores and nothing else
     for found in _TOKEN.finditer(text):
         stretches[-1] += text[now : found.start()]
         now = found.end()
@@ -125,14 +134,20 @@ def parse(text: str, *, unstated: Lengths, free: bool = False, tokens: bool = Fa
         else:
             blank = _bracket(found["bracket"], found.start(), unstated)
         if blanks and stretches[-1] == "":
-            blanks[-1] += blank
+            blanks[-1], runs[-1] = blanks[-1] + blank, False
         else:
             blanks.append(blank)
+            runs.append(found["run"] is not None and not free)
             stretches.append("")
     stretches[-1] += text[now:]
     if not blanks:
         shown = text if len(text) <= 40 else text[:40] + " …"
         raise refuse("text", expected=r"a blank in it: ____, [] or [3-8]", got=repr(shown))
+    if word is not None:
+        for number, is_run in enumerate(runs):
+            touching = stretches[number][-1:] + stretches[number + 1][:1]
+            if is_run and not any(one.isalnum() for one in touching):
+                blanks[number] = Lengths(word.minimum, word.maximum, is_word=True)
     return Template(tuple(stretches), tuple(blanks))
 
 
@@ -169,18 +184,37 @@ class Sheet:
         """What the codes (L,) say in a blank; None if they cannot be written there.
 
         That is where they are no text (broken UTF-8), where they end the line, where they say "unknown", and where the
-        text would have other codes (all but pieces, which can be cut in several ways).
+        text would have other codes (all but pieces, which can be cut in several ways). A word must be one.
         """
+        text = self._written(blank, codes)
+        is_word = self.template.blanks[blank].is_word
+        return None if text is None or (is_word and not is_one_word(text)) else text
+
+    def _written(self, blank: int, codes: Tensor) -> str | None:
         inner = self.vocabulary.plain
         if any(code in (inner.unknown_code, self.vocabulary.end) for code in codes.tolist()):
             return None
-        text = self.vocabulary.decode(codes)
-        if isinstance(inner, Pieces):
+        text = written(self.vocabulary, codes)
+        if brings_space(inner):
             if "\ufffd" in text or not text.startswith(self.leads[blank]):
                 return None
             return text[len(self.leads[blank]) :] or None
+        if is_folded(self.vocabulary) and self._doubles_a_space(blank, text):
+            return None
         again = self.vocabulary.encode(text)
         return text if len(again) == len(codes) and bool((again == codes).all()) else None
+
+    def _doubles_a_space(self, blank: int, text: str) -> bool:
+        """Whether two spaces would meet, which are one where text is folded: another answer says the same."""
+        before, behind = self.stretches[blank], self.stretches[blank + 1]
+        space = int(boundary(self.vocabulary))
+        starts = text[:1] == " " and len(before) and int(before[-1]) == space
+        return "  " in text or bool(starts) or (text[-1:] == " " and bool(len(behind)) and int(behind[0]) == space)
+
+
+def is_one_word(text: str) -> bool:
+    """Whether a text is one word: letters, digits, and apostrophes or hyphens between them."""
+    return _ONE_WORD.fullmatch(text) is not None
 
 
 def sheet_of(template: Template, vocabulary: Vocabulary, *, lines: bool = False) -> Sheet:
@@ -195,10 +229,17 @@ def sheet_of(template: Template, vocabulary: Vocabulary, *, lines: bool = False)
     stretches, leads = list(template.stretches), [""] * len(template.blanks)
     if isinstance(inner, Words):
         _require_whole_words(template, inner)
-    if isinstance(inner, Pieces):
+    if brings_space(inner):
         for blank, before in enumerate(stretches[:-1]):
             if before.endswith(" "):
                 stretches[blank], leads[blank] = before[:-1], " "
+    if is_folded(vocabulary):
+        for stretch in stretches:
+            require_foldable(stretch)
+        for before, behind in pairwise(stretches):
+            if before[-1:].isdigit() or behind[:1].isdigit():
+                expected = "no digit at it, for this model reads digits as words and writes none"
+                raise refuse("blank", expected=expected, got=repr(f"{before[-4:]}____{behind[:4]}"))
     if lines and is_folded(vocabulary):  # lines are folded without the spaces around them
         stretches[0], stretches[-1] = as_text8(stretches[0]).lstrip(), as_text8(stretches[-1]).rstrip()
     codes = [encode_text(vocabulary, stretch) for stretch in stretches]
@@ -213,8 +254,8 @@ def _close(codes: list[Tensor], template: Template, vocabulary: Vocabulary, line
             codes[-1] = torch.cat([codes[-1], torch.tensor([vocabulary.end])])
         return
     for edge, place in ((0, "beginning"), (-1, "end")):
-        is_open = template.blanks[edge].is_open
-        if not len(codes[edge]):
+        is_open = template.blanks[edge].is_open and not template.blanks[edge].is_word
+        if not len(codes[edge]) and not is_folded(vocabulary):
             if not is_open:
                 continue
             space = _between(vocabulary)

@@ -161,7 +161,7 @@ def candidates(
         values.append(part)
         yield None, begun + (1 - begun) * sum(map(len, values)) / len(distinct)
     if window.whole and loaded.lengths:
-        shares = [_log_share(size, loaded.lengths) for size in present.tolist()]
+        shares = [loaded.length_log_share(size) for size in present.tolist()]
         values = [torch.cat(values) + torch.tensor(shares, dtype=torch.float64)]
     yield (found.ranked(torch.cat(values)), Tried(total, len(sizes), draws, listed)), 1.0
 
@@ -283,9 +283,3 @@ class _Found:
             likeliest = list(rows.values())[int(part.argmax())]
             made.append(Candidate(answers, likeliest.codes, total, share))
         return sorted(made, key=lambda one: -one.log_prob)
-
-
-def _log_share(size: int, counts: Sequence[int]) -> float:
-    """log of the share of lines of this size, by how many lines of 0, 1, 2 … codes there are, with one added."""
-    count = counts[size] if size < len(counts) else 0
-    return math.log((count + 1) / (sum(counts) + len(counts)))

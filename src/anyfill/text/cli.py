@@ -98,9 +98,12 @@ def fill(
         str | None,
         typer.Option(
             help="Lengths that are tried for a blank that states none, as 1-12.",
-            show_default="1-12 characters, 1-3 words or pieces",
+            show_default="1-12 characters, 1-3 words or pieces; a word 1-14 characters or 1-6 pieces",
         ),
     ] = None,
+    letters: Annotated[
+        bool, typer.Option("--letters/--word", help="____ by itself is so many letters, or one word of any length.")
+    ] = False,
     free: Annotated[bool, typer.Option("--free", help="A run of underscores may be of any of these lengths.")] = False,
     draws: Annotated[
         int | None, typer.Option(min=1, max=100_000, help="Draws for each combination of lengths.", show_default=_DRAWS)
@@ -111,16 +114,24 @@ def fill(
 ) -> None:
     r"""Fill the blanks in a text, in the likeliest ways that are found.
 
-    ____ is a blank of so many characters, [] one of unstated length, [5] and [3-8] say a length or a range, and \_ and
-    \[ stand for themselves. Several lengths are tried and compared by how likely the whole text is. The share is
-    a fill's part of the probability of all that were found; where all fills there are could be compared, as for one or
-    two letters, that is said, and it is the probability. What is given is never changed.
+    ____ by itself is one word; with --letters, and always beside letters or digits (l_st, 19__), it is so many letters.
+    [] is a blank of unstated length, [5] and [3-8] say a length or a range, and \_ and \[ stand for themselves. Several
+    lengths are tried and compared by how likely the whole text is. The share is a fill's part of the probability of all
+    that were found; where all fills there are could be compared, as for one or two letters, that is said, and it is the
+    probability. What is given is never changed.
     """
     from anyfill.text.model import load
     from anyfill.text.reading import read_text
 
     blanks = read_text(text, file)
-    options: dict[str, Any] = {"n": n, "lengths": lengths, "free": free, "draws": draws, **asdict(drawing)}
+    options: dict[str, Any] = {
+        "n": n,
+        "lengths": lengths,
+        "letters": letters,
+        "free": free,
+        "draws": draws,
+        **asdict(drawing),
+    }
     found = load(model).fill(blanks, **options, progress=True)
     if as_json:
         typer.echo(_json(found.to_json()), nl=False)
@@ -142,6 +153,7 @@ def generate(
         ),
     ] = None,
     prompt: Annotated[str, typer.Option(help="How the text begins.", show_default=False)] = "",
+    unknown: Annotated[bool, typer.Option("--unknown", help="Words without a code may be written, as <unk>.")] = False,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write to this file.", show_default="stdout")
     ] = None,
@@ -161,7 +173,7 @@ def generate(
     from anyfill.text.report import whole_text
 
     seed = chosen_seed(drawing.seed)
-    options: dict[str, Any] = {"length": length, "prompt": prompt, **asdict(drawing), "seed": seed}
+    options: dict[str, Any] = {"length": length, "prompt": prompt, "unknown": unknown, **asdict(drawing), "seed": seed}
     if output is not None:
         require_new(output, force=force)
     loaded = load(model)

@@ -25,9 +25,10 @@ from anyfill.checks import refuse
 from anyfill.interface.output import unwritable
 from anyfill.interface.progress import metered
 from anyfill.rows import Rows, RowSource
+from anyfill.text.bpe import train_bpe
 from anyfill.text.reading import BLOCK, MAX_LINE, TextBlock, as_paths, first_unknown, text_blocks
 from anyfill.text.tokens import Chunks, Sentences, Tokens, TokenWriter, open_tokens, some_rows
-from anyfill.text.vocabularies import common_words, train_pieces
+from anyfill.text.vocabularies import common_words
 from anyfill.text.vocabulary import Utf8, Vocabulary, WithEnd, characters_in
 
 if TYPE_CHECKING:
@@ -199,9 +200,9 @@ def find_vocabulary(sources: Sequence[Path], settings: "Settings", console: Cons
             unbroken = (text.replace("\r\n", "").replace("\n", "") for text in texts)  # what ends lines is no text
             vocabulary = characters_in(unbroken if lines else texts, max_size=max_size)
         case "words":
-            vocabulary = common_words(texts, max_size)
+            vocabulary = common_words(texts, max_size, punctuation=True)
         case _:
-            vocabulary = train_pieces(texts, max_size)
+            vocabulary = train_bpe(texts, max_size)
     return WithEnd(vocabulary) if lines and settings.recipe == "left_to_right" else vocabulary
 
 

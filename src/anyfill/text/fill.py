@@ -7,7 +7,12 @@ the ``n`` best ways so far are each gone on with, and are then ranked by
     p(answers | text)  ~  product over groups of p(answers of the group | its window, answers before),
 
 each factor being a candidate's share among the candidates of its window. Where one window holds the whole text this is
-the ranking by p(text).
+the ranking by p(text). Blanks that are words are answered one after another, too (``anyfill.text.word_search``), and if
+one window holds the whole text the best ways are then ranked by p(text).
+
+``log2_probability`` is what ``score`` says of the filled text, to the last digit: one definition
+(``anyfill.text.scoring``). Ranking and shares may go by more: in a vocabulary without boundaries of its own, by what
+closes a blank at the edge of the text.
 """
 
 import html
@@ -16,13 +21,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, overload
 
+import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
+from anyfill.evaluation import shared_prefix_log_prob
 from anyfill.text.blanks import Sheet, Template, blank_groups, blank_window, sheet_of
 from anyfill.text.candidates import Candidate, Tried, candidates
 from anyfill.text.model import SamplingOptions, TextModel
-from anyfill.text.scoring import text_log_prob
+from anyfill.text.scoring import log_prob_of
+from anyfill.text.vocabularies import Words
+from anyfill.text.vocabulary import as_text8, is_folded
+from anyfill.text.word_search import can_search_words, word_candidates
+
+_KEPT = 4
+"""Ways to fill the blanks so far that are gone on with, where blanks are words."""
+_COMPARED = 64
+"""Ways to fill all blanks, found one after another, that are compared as whole texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +47,7 @@ class Fill:
     Attributes:
         text: all of it, what was given exactly as it was.
         answers: what stands in each blank.
-        log2_probability: of the text in the model's codes, with what it is given at the edges; in bits, below 0.
+        log2_probability: of the text, in bits, below 0; the same number that ``score`` gives.
         share: its part of the probability of all fills that were compared.
     """
 
@@ -57,6 +72,7 @@ class Fills(Sequence[Fill]):
         whole: one window held all of the text, so that the ranking is by ``log2_probability``.
         complete: all fills there are were compared, so that shares are probabilities given the text around.
         tried: what was tried for the group with the most combinations of lengths.
+        notes: what the model made of the given text: how it was folded, which words of it are unknown.
     """
 
     fills: tuple[Fill, ...]
@@ -69,6 +85,7 @@ class Fills(Sequence[Fill]):
     whole: bool
     complete: bool
     tried: Tried
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.fills)
@@ -109,7 +126,7 @@ class Fills(Sequence[Fill]):
     @property
     def remarks(self) -> list[str]:
         """What a user should know about how the fills were found."""
-        said: list[str] = []
+        said = list(self.notes)
         tried = self.tried
         if tried.tried < tried.combinations:
             said.append(
@@ -122,7 +139,7 @@ class Fills(Sequence[Fill]):
                 f"the text is longer than the model sees at a time: {steps}ranked by what stands around them "
                 "(log2 p is that of the whole text, read from left to right)"
             )
-        if len(self) < self.n and not self.complete:
+        if len(self) < self.n and not self.complete and tried.draws:
             fills = "1 fill was" if len(self) == 1 else f"{len(self)} different fills were"
             advice = "a --temperature above 0" if self.sampling.temperature == 0 else "more --draws"
             said.append(f"only {fills} found ({advice} may find more)")
@@ -151,18 +168,16 @@ class Fills(Sequence[Fill]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Partial:
-    """Answers to the first blanks, their share, and log p of the text if one window held all of it."""
+    """Answers to the first blanks and their share."""
 
     answers: tuple[str, ...] = ()
     codes: tuple[Tensor, ...] = ()
     log_share: float = 0.0
-    log_prob: float | None = None
 
-    def then(self, one: Candidate, *, whole: bool) -> "_Partial":
+    def then(self, one: Candidate) -> "_Partial":
         """With the answers to the next group of blanks."""
         log_share = self.log_share + math.log(max(one.share, 1e-300))
-        log_prob = one.log_prob if whole else None
-        return _Partial((*self.answers, *one.answers), (*self.codes, *one.codes), log_share, log_prob)
+        return _Partial((*self.answers, *one.answers), (*self.codes, *one.codes), log_share)
 
 
 def fill_blanks(
@@ -190,7 +205,11 @@ def fill_blanks(
     if loaded.lines and size > length:
         expected = f"a line of at most {length} {sheet.vocabulary.units}, as the model was trained on"
         raise refuse("text", expected=expected, got=size)
+    words = draws is None and sampling == replace(SamplingOptions(), seed=sampling.seed)
+    words = words and any(blank.is_word for blank in template.blanks) and can_search_words(loaded.model)
     groups = blank_groups(sheet, length)
+    if words:  # one after another
+        groups = [range(blank, blank + 1) for group in groups for blank in group]
     generator = sampling.generator()
     best, found, most = [_Partial()], list[Candidate](), Tried(0, 0, 0)
     complete = len(groups) == 1  # of several groups only the best ways are gone on with
@@ -198,7 +217,10 @@ def fill_blanks(
         ways: list[_Partial] = []
         for turn, way in enumerate(best):
             window = blank_window(sheet, group, way.codes, length)
-            work = candidates(loaded, sheet, group, window, draws=draws, sampling=sampling, generator=generator)
+            if words and window.blanks[0].is_word:
+                work = word_candidates(loaded, sheet, group.start, window)
+            else:
+                work = candidates(loaded, sheet, group, window, draws=draws, sampling=sampling, generator=generator)
             for result, done in work:
                 if result is None:
                     yield None, 0.999 * (number + (turn + done) / len(best)) / len(groups)
@@ -207,16 +229,43 @@ def fill_blanks(
                 found = answers if turn == 0 else found
                 complete = complete and tried.is_complete
                 most = max(most, tried, key=lambda one: one.combinations)
-                ways += [way.then(one, whole=window.whole and len(groups) == 1) for one in answers]
-        best = sorted(ways, key=lambda one: -one.log_share)[:n]
+                ways += [way.then(one) for one in answers]
+        kept = n if number + 1 == len(groups) else min(n, _KEPT) if words else n
+        if words and len(groups) > 1 and number + 1 == len(groups) and size <= length:
+            ways = _compared(loaded, sheet, sorted(ways, key=lambda one: -one.log_share)[:_COMPARED])
+        best = sorted(ways, key=lambda one: -one.log_share)[:kept]
     fills = tuple(_filled(loaded, sheet, way) for way in best)
-    whole = all(way.log_prob is not None for way in best)
-    effort = (len(found), len(groups), whole, complete, most)
+    effort = (len(found), len(groups), size <= length, complete, most, _notes(sheet))
     yield Fills(fills, template, n, sampling, loaded.name, *effort), 1.0
 
 
+def _compared(loaded: TextModel, sheet: Sheet, ways: list[_Partial]) -> list[_Partial]:
+    """The ways with their shares by the probability of the whole text."""
+    rows = [sheet.codes(way.codes, len(way.codes)) for way in ways]
+    sizes = torch.tensor([len(row) for row in rows])
+    x = torch.zeros(len(rows), loaded.length, dtype=torch.int64)
+    for number, row in enumerate(rows):
+        x[number, : len(row)] = row
+    value = torch.cat([*shared_prefix_log_prob(loaded.model, x, sizes)])
+    if loaded.lengths:
+        value = value + torch.tensor([loaded.length_log_share(size) for size in sizes.tolist()], dtype=torch.float64)
+    return [replace(way, log_share=share) for way, share in zip(ways, value.log_softmax(0).tolist())]
+
+
 def _filled(loaded: TextModel, sheet: Sheet, way: _Partial) -> Fill:
-    log_prob = way.log_prob
-    if log_prob is None:
-        log_prob = text_log_prob(loaded.model, sheet.codes(way.codes, len(way.codes)))
-    return Fill(sheet.template.filled(way.answers), way.answers, log_prob / math.log(2), math.exp(way.log_share))
+    text = sheet.template.filled(way.answers)
+    return Fill(text, way.answers, log_prob_of(loaded, text) / math.log(2), math.exp(way.log_share))
+
+
+def _notes(sheet: Sheet) -> tuple[str, ...]:
+    """What folding changed of the given text, and which words or characters of it have no code."""
+    given, plain = sheet.template.stretches, sheet.vocabulary.plain
+    if is_folded(sheet.vocabulary):
+        seen = "____".join(map(as_text8, given)).strip()
+        return () if seen == "____".join(given).strip() else (f"the model reads {seen!r}",)
+    if plain.unknown_code is None:
+        return ()
+    names = plain.split(" ".join(given)) if isinstance(plain, Words) else list("".join(given))
+    unknown = [name for name in dict.fromkeys(names) if int(plain.encode(name)[0]) == plain.unknown_code]
+    shown = ", ".join(map(repr, unknown[:8])) + (" …" if len(unknown) > 8 else "")
+    return (f"unknown to the model, read as one symbol: {shown}",) if unknown else ()

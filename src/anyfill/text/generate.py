@@ -6,6 +6,8 @@ writes on to its end.
 
 A model of lines writes lines. If its vocabulary has an end code, a line goes on until it is drawn; otherwise the line's
 length is drawn from those of the lines that the model was trained on, and only so many places are asked.
+
+The unknown word or character is not drawn, unless it is asked for.
 """
 
 from collections.abc import Iterator
@@ -16,10 +18,13 @@ from torch import Generator, Tensor
 from torch.nn import functional
 
 from anyfill.checks import refuse, require_count
+from anyfill.likelihoods import Categorical
+from anyfill.model import Model
 from anyfill.questions.question import Question
 from anyfill.samplers import watch
+from anyfill.text.bpe import Bpe
 from anyfill.text.model import ROWS, SamplingOptions, TextModel
-from anyfill.text.vocabularies import Pieces, Words, decode_text, encode_prompt
+from anyfill.text.vocabularies import Pieces, Words, decode_text, encode_prompt, written
 
 LENGTH = 200
 """Codes that are written where nobody says how many and the model is not one of lines."""
@@ -34,12 +39,14 @@ class Writer:
         length: codes to write behind the prompt; None = ``LENGTH``, or as long as a line turns out.
         prompt: how each text begins.
         sampling: how to draw.
+        unknown: the unknown word or character may be drawn, too.
     """
 
     loaded: TextModel
     length: int | None = None
     prompt: str = ""
     sampling: SamplingOptions = field(default_factory=SamplingOptions)
+    unknown: bool = False
 
     def __post_init__(self) -> None:
         if self.length is not None:
@@ -105,7 +112,7 @@ class Writer:
 
         Yields how many codes of the first row are written without a gap, and the share of all that is done.
         """
-        model, length, total, begun = self.loaded.model, self.loaded.length, x.shape[1], given
+        model, length, total, begun = self._model(), self.loaded.length, x.shape[1], given
         while given < total:
             back = min(given, max(length // 2, length - (total - given)))
             start, stop = given - back, min(total, given - back + length)
@@ -125,14 +132,23 @@ class Writer:
             x[:, given:stop] = state.x[:, back : stop - start]
             given = stop
 
+    def _model(self) -> Model:
+        """The model, less the unknown code: p(code | it is a known one)."""
+        model, unknown = self.loaded.model, self.loaded.vocabulary.unknown_code
+        if self.unknown or unknown is None:
+            return model
+        likelihood = Categorical(self.loaded.vocabulary.size, (unknown,))
+        said = {"corruption": model.corruption, "order": model.order, "factorizations": model.factorizations}
+        return Model(model.network, likelihood, **said).train(model.training)
+
     def _joined(self, codes: Tensor) -> str:
         """The prompt and what was written behind it (L,); of a line, up to its end."""
         vocabulary, prompt = self.loaded.vocabulary, self.prompt
-        text = vocabulary.decode(codes) if self.loaded.lines else decode_text(vocabulary, codes)
+        text = written(vocabulary, codes) if self.loaded.lines else decode_text(vocabulary, codes)
         match vocabulary.plain:
             case Words():
                 return f"{prompt} {text}" if prompt and not prompt[-1].isspace() else prompt + text
-            case Pieces():
+            case Pieces() | Bpe():
                 return prompt + (text.removeprefix(" ") if prompt.endswith(" ") else text)
             case _:
                 return prompt + text

@@ -134,10 +134,21 @@ class TextModel:
         """Whether it is the one that ships with anyfill."""
         return self.name == SHIPPED_NAME
 
+    def length_log_share(self, size: int) -> float:
+        """log of the share of lines of so many codes among those it was trained on, counted with one added."""
+        count = self.lengths[size] if size < len(self.lengths) else 0
+        return math.log((count + 1) / (sum(self.lengths) + len(self.lengths)))
+
     def __repr__(self) -> str:
         weights = sum(parameter.numel() for parameter in self.model.parameters())
         units = f"{self.vocabulary.size:,} codes, {self.length} at a time"
         return f"TextModel({self.name}: {units}, {weights:,} weights)"
+
+    @property
+    def _word(self) -> Lengths:
+        """How many codes a word may have."""
+        longest = {"words": 1, "pieces": 6}.get(self.vocabulary.units, 14)
+        return Lengths(1, max(1, min(longest, self.length - 2)))
 
     def fill(
         self,
@@ -146,6 +157,7 @@ class TextModel:
         n: int = 5,
         seed: int | None = None,
         lengths: str | None = None,
+        letters: bool = False,
         free: bool = False,
         draws: int | None = None,
         sampler: str | Sampler = "exact",
@@ -158,11 +170,13 @@ class TextModel:
         r"""Fill the blanks in a text, in the likeliest ways that are found.
 
         Args:
-            text: ____ is a blank of so many characters, [] one of unstated length, [5] and [3-8] say a length or a
-                range, and \_ and \[ stand for themselves.
+            text: ____ by itself is one word, beside letters (l_st, 19__) so many characters; [] is of unstated length,
+                [5] and [3-8] say a length or a range, and \_ and \[ stand for themselves.
             n: how many fills.
             seed: of everything random; None = a new one, which the result has.
-            lengths: those that are tried for a blank that states none, as "1-12" (of words or pieces "1-3").
+            lengths: those that are tried for a blank that states none, as "1-12" (of words or pieces "1-3"), and for a
+                word ("1-14", of pieces "1-6").
+            letters: ____ by itself is so many characters, too.
             free: a run of underscores may be of any of these lengths.
             draws: for each combination of lengths; None = as many as seem right, none where all fills can be compared.
             sampler: "exact", "speculative", "confidence" or "entropy-bounded", or one of ``anyfill.samplers``.
@@ -176,7 +190,8 @@ class TextModel:
 
         tokens = self.vocabulary.units in ("words", "pieces")
         unstated = Lengths(1, 3 if tokens else 12) if lengths is None else parse_lengths(lengths)
-        template = parse(require_text(text, "text"), unstated=unstated, free=free, tokens=tokens)
+        word = None if letters else self._word if lengths is None else unstated
+        template = parse(require_text(text, "text"), unstated=unstated, free=free, tokens=tokens, word=word)
         sampling = SamplingOptions(sampler, temperature, nucleus, top_k, typical, chosen_seed(seed))
         work = fill_blanks(self, template, n=n, draws=draws, sampling=sampling)
         with threads(free_threads()):
@@ -195,6 +210,7 @@ class TextModel:
         nucleus: float | None = None,
         top_k: int | None = None,
         typical: float | None = None,
+        unknown: bool = False,
         progress: bool = False,
     ) -> list[str]:
         """Write new texts, from nothing or behind a prompt.
@@ -205,21 +221,28 @@ class TextModel:
             prompt: how each begins.
             seed: of everything random; None = a new one.
             sampler, temperature, nucleus, top_k, typical, progress: as in ``fill``.
+            unknown: the unknown word or character of the model may be written, too.
         """
         how: dict[str, Any] = {"temperature": temperature, "nucleus": nucleus, "top_k": top_k, "typical": typical}
-        work = self.writer(length=length, prompt=prompt, seed=seed, sampler=sampler, **how).texts(n)
+        work = self.writer(length=length, prompt=prompt, seed=seed, unknown=unknown, sampler=sampler, **how).texts(n)
         with threads(free_threads()):
             parts = metered(work, "writing") if progress else (some for some, _ in work)
             return [text for some in parts for text in some]
 
     def writer(
-        self, *, length: int | None = None, prompt: str = "", seed: int | None = None, **sampling: Any
+        self,
+        *,
+        length: int | None = None,
+        prompt: str = "",
+        seed: int | None = None,
+        unknown: bool = False,
+        **sampling: Any,
     ) -> "Writer":
         """What ``generate`` writes with, to watch a text while it grows; ``sampling`` as there."""
         from anyfill.text.generate import Writer
 
         options = SamplingOptions(**sampling, seed=chosen_seed(seed))
-        return Writer(self, length, require_text(prompt, "--prompt"), options)
+        return Writer(self, length, require_text(prompt, "--prompt"), options, unknown)
 
     def score(
         self,

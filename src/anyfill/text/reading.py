@@ -5,10 +5,10 @@ is not text and is left out.
 
 Tokens of a text stream by, and memory does not grow with it. Text for a model of text8's 27 symbols is folded on the
 way (``as_text8``), block by block, with the same result as at once: where two spaces meet between blocks, one is left
-out. Offsets count characters of the text as the model sees it. The ends of lines that such a text ends with are how
-files end, and no space. For a model of lines each line is a text of its own: blank ones are left out, what ends a line
-is no text, and the vocabulary's end code, if it has one, stands for it. A token that writes nothing of its own (the
-second byte of a character) stands for "".
+out, and so are those at the two ends. Letters and numerals of which folding would leave nothing are refused. Offsets
+count characters of the text as the model sees it. For a model of lines each line is a text of its own: blank ones are
+left out, what ends a line is no text, and the vocabulary's end code, if it has one, stands for it. A token that writes
+nothing of its own (the second byte of a character) stands for "".
 """
 
 import codecs
@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.text.vocabulary import Characters, Vocabulary, as_text8, is_folded
+from anyfill.text.vocabulary import Characters, Vocabulary, as_text8, is_folded, require_foldable
 
 BLOCK = 2**22
 """Bytes read at a time."""
@@ -249,16 +249,16 @@ class _Part(NamedTuple):
 
 
 def _text(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[_Part]:
-    waiting, offset, is_new, in_word, ends_in_space, end = "", 0, True, False, False, ""
+    waiting, offset, is_new, in_word, space, read = "", 0, True, False, "", 0
     for part in source.blocks(block):
         text = part.text
         if is_folded(vocabulary):
-            text = end + text
-            lines = text.rstrip("\r\n")
-            end = "\n" if len(lines) < len(text) else ""  # folded it is one space, if more text comes
-            text = as_text8(lines)
-            text = text[1:] if ends_in_space and text.startswith(" ") else text
-            ends_in_space = text.endswith(" ") if text else ends_in_space
+            require_foldable(text, source.name, offset=read)
+            read += len(text)
+            text = space + as_text8(text)
+            text = text.lstrip() if is_new and not waiting else f" {text[2:]}" if text.startswith("  ") else text
+            space = " " if text.endswith(" ") else ""  # it stays only if more text comes
+            text = text.removesuffix(" ")
         text = waiting + text
         place = len(text) if part.is_last else vocabulary.cut(text)
         text, waiting = text[:place], text[place:]
@@ -280,7 +280,9 @@ def _lines(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[_Part
             raise refuse(source.name, expected=f"lines of at most {MAX_LINE:,} characters", got=got)
         for line in whole:
             text = line.removesuffix("\r")
-            text = as_text8(text).strip() if is_folded(vocabulary) else text
+            if is_folded(vocabulary):
+                require_foldable(text, source.name, offset=offset)
+                text = as_text8(text).strip()
             if text.strip():
                 yield _Part(text, offset, True, len(text.split()), part.share)
             offset += (len(text) if is_folded(vocabulary) else len(line)) + 1

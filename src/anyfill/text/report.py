@@ -21,9 +21,11 @@ from anyfill.interface.output import require_new, unwritable
 from anyfill.interface.progress import metered
 from anyfill.text.reading import Source
 from anyfill.text.scoring import SHORT, Gathered, Scorer, Surprise, Token, Totals
-from anyfill.text.vocabularies import Pieces
+from anyfill.text.vocabularies import brings_space
 from anyfill.text.vocabulary import is_folded
 
+_READ = 80
+"""Characters of a folded text that are shown."""
 _SLOW = 100_000
 """Bytes of a file from which on progress is shown."""
 LEVELS = (1.0, 3.0, 6.0, 10.0, math.inf)
@@ -108,11 +110,13 @@ class Score:
         vocabulary, totals = self.scorer.text.vocabulary, self.totals
         if is_folded(vocabulary):
             seen = "the text is scored as this model sees it, folded to a-z and space"
-            found.append(f"{seen}: bits are per such character")
+            read = "".join(token.text for token in self.tokens or ())
+            shown = read if len(read) <= _READ else f"{read[:_READ]} …"
+            found.append(f"{seen}: bits are per such character" + (f"; it reads {shown!r}" if read else ""))
         if totals.unknown:
             what = vocabulary.units
             found.append(f"{totals.unknown:,} of {totals.tokens:,} {what} unknown to the model, scored as one symbol")
-        if isinstance(vocabulary.plain, Pieces):
+        if brings_space(vocabulary):
             found.append("bits are of this cut into pieces; those of the text, over all cuts, are no more")
         if self.scorer.text.lines:
             ends = "its end included" if vocabulary.end is not None else "given its length"

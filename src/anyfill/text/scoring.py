@@ -10,6 +10,13 @@ and so distributions over all texts of L codes:
 Text for ``anyfill text generate`` beyond a row is drawn by the law of ``half``. A model of lines scores each line from
 its beginning; in lines longer than its rows the same two protocols go on within the line.
 
+One definition of log p(text), for ``score`` and for ``fill``: the product over all codes of the text, and
+
+    text8's symbols    a text is whole words: the space before the first is given, the one behind the last is asked
+                       (not in chunks on their own, ``none``, which papers cut anywhere)
+    lines              the end code, if there is one; else p(length), the share of lines that are so long altogether
+    anything else      nothing is added
+
     order        models                          log p of a window
     increasing   all that have likelihoods       exact: the sum of log p(token | those before it)
     decreasing   trained for any order (ardm)    exact under the model in that order
@@ -39,7 +46,7 @@ from anyfill.questions import Decreasing, Increasing, Order, Question, Shuffled,
 from anyfill.questions.supported import step_factorization
 from anyfill.text.model import TextModel, trained_for
 from anyfill.text.reading import Source, stretches
-from anyfill.text.vocabularies import Words
+from anyfill.text.vocabularies import Words, boundary
 
 _CELLS, _LOGITS = 2**14, 2**22
 """Tokens, and tokens times codes, of one call of the network."""
@@ -56,15 +63,20 @@ class TextWindow(NamedTuple):
     given: int
 
 
-def text_windows(parts: Iterable[tuple[Tensor, bool]], length: int, *, half: bool) -> Iterator[TextWindow]:
-    """The windows of texts, in order, each code asked once; a part is some codes (L,) and whether a text begins."""
+def text_windows(
+    parts: Iterable[tuple[Tensor, bool]], length: int, *, half: bool, opening: int = 0
+) -> Iterator[TextWindow]:
+    """The windows of texts, in order, each code asked once; a part is some codes (L,) and whether a text begins.
+
+    The first ``opening`` codes of every text are given.
+    """
     back = length // 2 if half else 0
     held, given = torch.zeros(0, dtype=torch.int64), 0
     for codes, is_new in parts:
         if is_new:
             if len(held) > given:
                 yield TextWindow(held, given)
-            held, given = codes, 0
+            held, given = codes, opening
         else:
             held = torch.cat([held, codes])
         while len(held) >= length:
@@ -85,9 +97,17 @@ def rows_of(windows: Sequence[TextWindow], length: int) -> tuple[Tensor, Questio
 
 
 def text_log_prob(model: Model, codes: Tensor) -> float:
-    """log p of codes (L,), in nats: exact, by the protocol ``half``."""
+    """log p of codes (L,), in nats: exact, by the protocol ``half``, nothing added."""
     x, question = rows_of([*text_windows([(codes, True)], model.variables, half=True)], model.variables)
     return float(log_prob(model, x, question).value.sum())
+
+
+def log_prob_of(loaded: TextModel, text: str) -> float:
+    """log p of a text, in nats, as ``score`` has it."""
+    totals = Totals()
+    for _ in Scorer(loaded).tokens(Source("text", text=text), totals):
+        pass
+    return totals.nats
 
 
 class Token(NamedTuple):
@@ -191,34 +211,50 @@ class Scorer:
 
         ``totals`` is added up on the way.
         """
-        waiting: deque[tuple[int, str, bool]] = deque()
+        waiting: deque[tuple[int, str, bool, float]] = deque()
         share = 0.0
+        edge = boundary(self.text.vocabulary) if self.context == "half" and not self.text.lines else None
+        edge = edge if edge is not None and len(edge) else None
 
         def read() -> Iterator[tuple[Tensor, bool]]:
             nonlocal share
+            place = 0
             for stretch in stretches(source, self.text.vocabulary, lines=self.text.lines):
                 below = stretch.is_new and totals.texts > 0 and self.text.vocabulary.end is None
                 places = enumerate(zip(stretch.offsets, stretch.texts))
-                waiting.extend((offset, text, below and not place) for place, (offset, text) in places)
+                waiting.extend((offset, text, below and not number, 0.0) for number, (offset, text) in places)
+                if self.text.lines and self.text.lengths:  # its share of bits is said with the last token of the line
+                    log_share = self.text.length_log_share(len(stretch.codes))
+                    waiting[-1] = (*waiting[-1][:3], -log_share / math.log(2))
+                    totals.nats += log_share
+                    totals.estimate += log_share
+                place = stretch.offsets[-1] if stretch.offsets else place
                 totals.characters += stretch.characters
                 totals.words += stretch.words
                 totals.unknown += stretch.unknown
                 totals.texts += stretch.is_new
                 share = stretch.share
-                yield stretch.codes, stretch.is_new
+                yield (
+                    torch.cat([edge, stretch.codes]) if stretch.is_new and edge is not None else stretch.codes,
+                    stretch.is_new,
+                )
+            if edge is not None:
+                waiting.append((place, "", False, 0.0))
+                yield edge, False
 
         generator = torch.Generator(self._device).manual_seed(self.seed)
         batch, held = list[TextWindow](), list[Token]()
-        for window in chain(text_windows(read(), self.text.length, half=self.context == "half"), [None]):
+        cut = {"half": self.context == "half", "opening": 0 if edge is None else len(edge)}
+        for window in chain(text_windows(read(), self.text.length, **cut), [None]):
             if window is not None:
                 batch.append(window)
             if batch and (window is None or len(batch) == self.rows):
                 for bits in self._bits(batch, totals, generator):
-                    offset, text, below = waiting.popleft()
+                    offset, text, below, more = waiting.popleft()
                     if text or not held:
-                        held.append(Token(offset, text, bits, below))
+                        held.append(Token(offset, text, bits + more, below))
                     else:
-                        held[-1] = held[-1]._replace(bits=held[-1].bits + bits)
+                        held[-1] = held[-1]._replace(bits=held[-1].bits + bits + more)
                 batch = []
                 if len(held) > 1:  # the last one may still grow
                     yield held[:-1], min(share, 0.999)

@@ -7,7 +7,7 @@ distinct one, of which there is no end. Above ``MAX_COUNTED`` the rarest are dro
 time with all of the same count), so counts of rare words may come out too low, by at most the largest count that was
 ever dropped.
 
-**Pieces**, by sentencepiece (extra ``text``; imported only when it is needed). ``train_pieces`` makes a vocabulary that
+**Pieces** (``anyfill.text.bpe``) need nothing else. Those by sentencepiece (extra ``text``; imported only when it is needed). ``train_pieces`` makes a vocabulary that
 loses nothing: no normalisation, white space as it was, and characters that it never saw as bytes; decode(encode(text))
 is the text itself, unless it has U+2581, which sentencepiece writes for a space. A vocabulary that was trained
 elsewhere keeps its own settings. A text is encoded word by word (each distinct one once): a word is the spaces before
@@ -39,6 +39,7 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count, require_member
+from anyfill.text.bpe import Bpe
 from anyfill.text.vocabulary import (
     Characters,
     Utf8,
@@ -61,6 +62,8 @@ MAX_WORD = 1000
 VOCABULARY, FINGERPRINT = "vocabulary", "vocabulary_fingerprint"
 """Names of the notes."""
 _MARKS = re.compile(rf"{UNKNOWN}|\w+(?:['’]\w+)*|[^\w\s]")
+_CLOSES, _OPENS = re.compile(r" ([.,;:!?…)\]}%])(?!\S)"), re.compile(r"(?<!\S)([(\[{]) ")
+"""A mark that belongs to the word before it, one that belongs to the word behind it."""
 _WORD = re.compile(r" *[^ \n]*\n?")
 _LINE, _LINES = 200, 50_000
 """Pieces are learnt from so many characters at a time, at most so many times, drawn from all: a few minutes at most."""
@@ -135,6 +138,11 @@ class Words(Vocabulary):
         """The words of codes (L,), with spaces between them."""
         written = (UNKNOWN, *self.words)
         return " ".join(written[code] for code in codes_of(codes, self.size).tolist())
+
+    def written(self, codes: Tensor) -> str:
+        """The words of codes (L,) as people write them: marks stand at the word that they belong to."""
+        text = self.decode(codes)
+        return _OPENS.sub(r"\1", _CLOSES.sub(r"\1", text)) if self.punctuation else text
 
     def cut(self, text: str) -> int:
         """Up to the last white space."""
@@ -325,10 +333,12 @@ def vocabulary_from_json(description: object) -> Vocabulary:
                 return Words(words, bool(fields["lower"]), bool(fields["punctuation"]))
             case "pieces":
                 return Pieces(base64.b64decode(fields["model"], validate=True))
+            case "bpe":
+                return Bpe(tuple((int(left), int(right)) for left, right in fields["merges"]))
             case "with_end":
                 return WithEnd(vocabulary_from_json(fields["inner"]))
             case kind:
-                known = "'characters', 'utf8', 'words', 'pieces' or 'with_end'"
+                known = "'characters', 'utf8', 'words', 'bpe', 'pieces' or 'with_end'"
                 raise refuse("kind of vocabulary", expected=known, got=repr(kind))
     except (KeyError, TypeError, binascii.Error) as error:
         got = f"{fields.get('kind')!r} without them ({type(error).__name__}: {error})"
@@ -354,6 +364,11 @@ def encode_text(vocabulary: Vocabulary, text: str) -> Tensor:
     return vocabulary.encode(as_text8(text) if is_folded(vocabulary) else text).long()
 
 
+def brings_space(vocabulary: Vocabulary) -> bool:
+    """Whether the code of a word brings the space before it along."""
+    return isinstance(vocabulary.plain, Pieces | Bpe)
+
+
 def boundary(vocabulary: Vocabulary) -> Tensor:
     """int64 (0 or 1,): the code between words, given where a text folded for text8 begins and ends."""
     return encode_text(vocabulary, " ") if is_folded(vocabulary) else torch.zeros(0, dtype=torch.int64)
@@ -369,7 +384,7 @@ def encode_prompt(vocabulary: Vocabulary, text: str, *, lines: bool = False) -> 
         text: as the user wrote it.
         lines: the model was trained on lines, which it sees from their beginning on.
     """
-    if isinstance(vocabulary.plain, Pieces):
+    if brings_space(vocabulary):
         text = text.removesuffix(" ")
     if lines:
         return encode_text(vocabulary, as_text8(text).lstrip() if is_folded(vocabulary) else text)
@@ -380,6 +395,15 @@ def encode_prompt(vocabulary: Vocabulary, text: str, *, lines: bool = False) -> 
 def decode_text(vocabulary: Vocabulary, codes: Tensor) -> str:
     """The text of codes (L,); each end of a line is one."""
     if vocabulary.end is None:
-        return vocabulary.decode(codes)
+        return written(vocabulary, codes)
     ends = [-1, *(codes == vocabulary.end).nonzero().flatten().tolist(), len(codes)]
-    return "\n".join(vocabulary.decode(codes[start + 1 : stop]) for start, stop in pairwise(ends))
+    return "\n".join(written(vocabulary, codes[start + 1 : stop]) for start, stop in pairwise(ends))
+
+
+def written(vocabulary: Vocabulary, codes: Tensor) -> str:
+    """The text of codes (L,) as people write it, up to the first end of a line."""
+    plain = vocabulary.plain
+    if not isinstance(plain, Words):
+        return vocabulary.decode(codes)
+    ends = (codes == vocabulary.end).nonzero() if vocabulary.end is not None else codes[:0].unsqueeze(1)
+    return plain.written(codes[: int(ends[0])] if len(ends) else codes)

@@ -1,0 +1,221 @@
+"""Words for a blank: proposed by beams from the left and with both sides, and by counts; ranked by the whole text.
+
+A word may be of any length from 1 to L codes. All lengths are looked for at once, what stands before is read once:
+
+    left      from p(word | before), code by code: after each code the ``WIDTH`` likeliest beginnings of words go on, and
+              each of them with p(the word ends here) is a proposal of its own, whatever its length
+    both      from p(word | before, behind, length), all lengths in one batch (models that answer given both sides)
+    counts    words that an n-gram model finds likely between their neighbours (``anyfill.text.ngram``), if there is one
+
+Proposals only say what is compared. The ranking is by p(before, word, behind), read with a cache of what they share.
+Where nothing stands behind, by p(before, word, the word ends), that is
+
+    log p(before, word) + log sum over codes c that cannot go on with a word of p(c | before, word).
+
+A word is letters and digits, with apostrophes or hyphens between them (``is_one_word``).
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from anyfill.checks import refuse
+from anyfill.evaluation import shared_prefix_log_prob
+from anyfill.likelihoods.discrete import FiniteMarginals
+from anyfill.likelihoods.mixed import marginals_at
+from anyfill.model import Model
+from anyfill.networks.network import Windowed
+from anyfill.questions.order import Increasing
+from anyfill.questions.question import Question, chain_rank
+from anyfill.questions.supported import step_factorization
+from anyfill.samplers import beam_search, can_search
+from anyfill.text.blanks import BlankWindow, Sheet, is_one_word
+from anyfill.text.candidates import Candidate, Tried
+from anyfill.text.model import TextModel
+from anyfill.text.vocabularies import Words
+from anyfill.text.vocabulary import Vocabulary
+
+WIDTH, LEFT = 48, 48
+"""Beginnings of words that go on; proposals from the left that are compared."""
+WIDTH_BOTH, KEPT_BOTH, ALL_BOTH = 6, 3, 48
+"""The same with both sides, for each length; and of all lengths together, where there is one length."""
+_ROWS = 128
+
+
+class WordCodes(NamedTuple):
+    """Which codes bool (V,) a word may begin and go on with, and which may stand behind it."""
+
+    first: Tensor
+    inside: Tensor
+    behind: Tensor
+
+
+@lru_cache(maxsize=16)
+def word_codes(vocabulary: Vocabulary, lead: str) -> WordCodes:
+    """The codes of words that stand behind ``lead``, a space that the first code brings along, or nothing."""
+    plain = vocabulary.plain
+    texts = [plain.decode(torch.tensor([code])) for code in range(plain.size)] + [""] * (vocabulary.size - plain.size)
+    if isinstance(plain, Words):
+        first = [is_one_word(text) and code != plain.unknown_code for code, text in enumerate(texts)]
+        return WordCodes(torch.tensor(first), torch.zeros(len(texts)).bool(), torch.ones(len(texts)).bool())
+    unknown = plain.unknown_code
+    inside = [bool(text) and all(map(_goes_on, text)) and code != unknown for code, text in enumerate(texts)]
+    first = inside
+    if lead:
+        first = [text == lead or (text.startswith(lead) and all(map(_goes_on, text[1:]))) for text in texts]
+    behind = [not text or not _goes_on(text[0]) for text in texts]
+    return WordCodes(torch.tensor(first), torch.tensor(inside), torch.tensor(behind))
+
+
+def _goes_on(character: str) -> bool:
+    return character.isalnum() or character in "'’-\ufffd"  # the last: bytes of a character
+
+
+def can_search_words(model: Model) -> bool:
+    """Whether the network reads from left to right with a cache that can be copied."""
+    nothing = torch.zeros(1, model.variables, dtype=torch.bool)
+    reads = step_factorization(model.factorizations, Question(nothing, ~nothing), model.order, order=model.order)
+    return can_search(model) and model.order == Increasing() and reads is not None
+
+
+def word_candidates(
+    loaded: TextModel, sheet: Sheet, blank: int, window: BlankWindow, *, proposed: Iterable[str] = ()
+) -> Iterator[tuple[tuple[list[Candidate], Tried] | None, float]]:
+    """Words for one blank, best first: nothing yet and the share that is done, then those.
+
+    Args:
+        loaded: what answers; ``can_search_words`` of its model.
+        sheet: the text that the window is of.
+        blank: its number there.
+        window: what is given around it.
+        proposed: words that are compared, too.
+    """
+    model, lengths, lead = loaded.model, window.blanks[0], sheet.leads[blank]
+    codes = word_codes(sheet.vocabulary, lead)
+    before, behind = window.given
+    is_closed = bool(len(behind)) or (loaded.lines and bool(loaded.lengths))
+    found: dict[str, Tensor] = {}
+
+    def add(way: Tensor) -> None:
+        answer = sheet.answer(blank, way)
+        if answer is not None and answer not in found:
+            canonical = sheet.vocabulary.encode(lead + answer).long()
+            if lengths.minimum <= len(canonical) <= lengths.maximum:
+                found[answer] = canonical
+
+    for way in _from_the_left(model, before, lengths.maximum, codes, window):
+        add(way)
+    yield None, 0.3
+    for way in _from_both_sides(model, window, codes):
+        add(way)
+    yield None, 0.5
+    for word in proposed:
+        add(sheet.vocabulary.encode(lead + word).long())
+    if not found:
+        raise refuse("answers", expected="a word that can be written there", got="none")
+    answers = list(found)
+    sizes = torch.tensor([len(before) + len(found[answer]) + len(behind) for answer in answers])
+    x = torch.zeros(len(answers), model.variables, dtype=torch.int64)
+    for row, answer in enumerate(answers):
+        x[row, : int(sizes[row])] = torch.cat([before, found[answer], behind])
+    values: list[Tensor] = []
+    for part in _closed(model, x, sizes) if is_closed else _open(model, x, sizes, codes.behind):
+        values.append(part)
+        yield None, 0.5 + 0.499 * sum(map(len, values)) / len(answers)
+    value = torch.cat(values)
+    if window.whole and loaded.lengths:
+        shares = [loaded.length_log_share(size) for size in sizes.tolist()]
+        value = value + torch.tensor(shares, dtype=torch.float64)
+    share = value.softmax(0).tolist()
+    ranked = [Candidate((one,), (found[one],), nats, part) for one, nats, part in zip(answers, value.tolist(), share)]
+    several = lengths.maximum - lengths.minimum + 1
+    yield (sorted(ranked, key=lambda one: -one.log_prob), Tried(several, several, 0)), 1.0
+
+
+def _closed(model: Model, x: Tensor, sizes: Tensor) -> Iterator[Tensor]:
+    """float64: log p of rows, a part at a time, in their order; those of one length are read side by side."""
+    order = sizes.argsort(stable=True)
+    value = torch.cat([*shared_prefix_log_prob(model, x[order], sizes[order], rows_per_pass=_ROWS)])
+    yield value[order.argsort()]
+
+
+def _open(model: Model, x: Tensor, sizes: Tensor, ends: Tensor) -> Iterator[Tensor]:
+    """float64: log p of rows and of a code of ``ends`` behind each, a part of the rows at a time."""
+    place = torch.arange(x.shape[1])
+    for part in torch.arange(len(x)).split(_ROWS):
+        size = sizes[part].unsqueeze(1)
+        asked = place <= size  # and, if there is room, what stands behind
+        rank = chain_rank(model.order, Question(torch.zeros_like(asked), asked))
+        with model.evaluating():
+            log_probs = _finite(model.chain(x[part], rank)).log_probs.double()
+        terms = log_probs.gather(2, x[part].unsqueeze(2)).squeeze(2)
+        value = torch.where(place < size, terms, 0.0).sum(1)
+        last = size.clamp(max=x.shape[1] - 1).unsqueeze(2).expand(-1, 1, log_probs.shape[2])
+        closing = torch.where(ends, log_probs.gather(1, last).squeeze(1), -torch.inf).logsumexp(1)
+        yield value + torch.where(size.squeeze(1) < x.shape[1], closing, 0.0)
+
+
+def _finite(marginals: object) -> FiniteMarginals:
+    if not isinstance(marginals, FiniteMarginals):
+        raise refuse("word search", expected="values that can be listed", got=type(marginals).__name__)
+    return marginals
+
+
+def _from_the_left(model: Model, before: Tensor, longest: int, codes: WordCodes, window: BlankWindow) -> list[Tensor]:
+    """The codes of words that are likely from what stands before, likeliest first."""
+    network, start, variables = model.network, len(before), model.variables
+    if not isinstance(network, Windowed):
+        return []
+    x = torch.zeros(1, variables, dtype=torch.int64)
+    x[0, :start] = before
+    asked = (torch.arange(variables) < start + longest + 1).unsqueeze(0)
+    ended: list[tuple[float, Tensor]] = []
+    shortest = window.blanks[0].minimum
+    with model.evaluating():
+        params, cache = network.open(x, chain_rank(model.order, Question(torch.zeros_like(asked), asked)))
+        if start:
+            ahead, cache = network.advance(x[:, :start], cache)
+            params = ahead[:, -1]
+        ways, score = torch.zeros(1, 0, dtype=torch.int64), torch.zeros(1, dtype=torch.float64)
+        for step in range(longest + 1):
+            if start + step >= variables:  # nothing can stand behind: the word may end here
+                ended += zip(score.tolist(), ways)
+                break
+            place = torch.full((len(ways), 1), start + step)
+            log_probs = _finite(marginals_at(model.likelihood, params.unsqueeze(1), place)).log_probs[:, 0].double()
+            if step >= shortest:
+                closing = torch.where(codes.behind, log_probs, -torch.inf).logsumexp(1)
+                ended += zip((score + closing).tolist(), ways)
+            if step == longest:
+                break
+            allowed = codes.first if step == 0 else codes.inside
+            total = (score.unsqueeze(1) + torch.where(allowed, log_probs, -torch.inf)).flatten()
+            count = min(WIDTH, int(total.isfinite().sum()))
+            if not count:
+                break
+            score, best = total.topk(count)
+            parent, code = best.div(len(allowed), rounding_mode="floor"), best % len(allowed)
+            ways = torch.cat([ways[parent], code.unsqueeze(1)], 1)
+            params, cache = network.extend(code, network.select(cache, parent))
+    ended.sort(key=lambda one: -one[0])
+    return [way for _, way in ended[:LEFT]]
+
+
+def _from_both_sides(model: Model, window: BlankWindow, codes: WordCodes) -> Iterator[Tensor]:
+    """The codes of words that are likely given what stands on both sides, for each length."""
+    lengths, variables = window.blanks[0], model.variables
+    rows = [window.row((size,), variables) for size in range(lengths.minimum, lengths.maximum + 1)]
+    question = Question(torch.stack([row.given for row in rows]), torch.stack([row.asked for row in rows]))
+    if step_factorization(model.factorizations, question, model.order, order=model.order) is None:
+        return
+    allowed = codes.inside.expand(variables, -1).clone()
+    allowed[rows[0].places[0].start] = codes.first
+    several = len(rows) > 1
+    x = torch.stack([row.x for row in rows])
+    found = beam_search(model, x, question, width=WIDTH_BOTH if several else ALL_BOTH, allowed=allowed)
+    for row, ways in zip(rows, found):
+        for way in ways[: KEPT_BOTH if several else ALL_BOTH]:
+            yield way[row.places[0]]

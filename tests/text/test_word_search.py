@@ -1,0 +1,156 @@
+"""Blanks that are words: which they are, that the ranking is that of the whole text, and one log p for fill and score."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from anyfill import text as face
+from anyfill.questions import Factorization
+from anyfill.text.blanks import Lengths, is_one_word, parse, sheet_of
+from anyfill.text.bpe import train_bpe
+from anyfill.text.generate import Writer
+from anyfill.text.vocabularies import Words
+from anyfill.text.vocabulary import TEXT8, Characters, Utf8, WithEnd
+from anyfill.text.word_search import word_codes
+
+PIECES = train_bpe(["the cat sat on the mat and the dog sat on the log. " * 9], 290)
+ABC = Characters(" abc.")
+
+
+def read(text: str, **options) -> list[tuple[bool, int, int]]:
+    template = parse(text, unstated=Lengths(1, 3), word=Lengths(1, 9), **options)
+    return [(one.is_word, one.minimum, one.maximum) for one in template.blanks]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the ____ sat", [(True, 1, 9)]),
+        ("____, he said (___)", [(True, 1, 9), (True, 1, 9)]),
+        ("l_st in 19__", [(False, 1, 1), (False, 2, 2)]),
+        ("the _", [(True, 1, 9)]),
+        ("the __[2]", [(False, 4, 4)]),
+        ("the []", [(False, 1, 3)]),
+    ],
+)
+def test_a_run_by_itself_is_a_word_and_beside_letters_so_many_letters(text: str, expected: list) -> None:
+    assert read(text) == expected
+
+
+def test_whoever_asks_for_any_length_gets_no_word() -> None:
+    assert read("the ____ sat", free=True) == [(False, 1, 3)]
+    assert parse("a ____", unstated=Lengths(1, 3)).blanks == (Lengths(4, 4),)
+
+
+VOCABULARIES = {
+    "text8": (TEXT8, 24, {}),
+    "characters": (ABC, 14, {}),
+    "bytes": (Utf8(), 16, {}),
+    "words": (Words(("the", "cat", "sat", "."), punctuation=True), 8, {}),
+    "pieces": (PIECES, 16, {}),
+    "lines": (ABC, 14, {"lines": True, "lengths": (0, 0, 4, 9, 3, 1)}),
+    "ended": (WithEnd(ABC), 14, {"lines": True, "factorizations": (Factorization.PREFIX,)}),
+}
+
+
+@pytest.mark.parametrize("kind", VOCABULARIES)
+@settings(max_examples=6)
+@given(data=st.data())
+def test_fill_and_score_have_one_log_p_of_every_text(tiny, kind: str, data: st.DataObject) -> None:
+    vocabulary, length, about = VOCABULARIES[kind]
+    loaded = tiny(vocabulary, length, **about)
+    words = st.lists(
+        st.sampled_from(["a", "b", "ca"] if vocabulary.plain is ABC else ["the", "cat", "sat"]), max_size=9
+    )
+    before, behind = data.draw(words), [] if kind == "ended" else data.draw(words)
+    if about.get("lines"):
+        before, behind = before[:2], behind[:2]
+    blank = data.draw(st.sampled_from(["____", "[2]"] if kind not in ("words", "ended") else ["____"]))
+    found = loaded.fill(" ".join([*before, blank, *behind]), n=3, seed=1, lengths=None if kind == "words" else "1-3")
+    for one in found:
+        assert one.log2_probability == pytest.approx(-loaded.score(one.text).bits, abs=1e-6)
+
+
+def test_fill_and_score_agree_about_texts_longer_than_a_row_and_their_order_is_that_of_their_shares(tiny) -> None:
+    loaded = tiny(TEXT8, 24)
+    for text in ("the cat sat on the mat and the ____ sat on the log", "a ____ is", "____"):
+        found = loaded.fill(text, n=9, seed=1)
+        bits = [loaded.score(one.text).bits for one in found]
+        assert [one.log2_probability for one in found] == pytest.approx([-one for one in bits], abs=1e-6)
+        if found.whole:
+            assert bits == sorted(bits), "what fill ranks first, score finds likelier"
+
+
+@pytest.mark.parametrize("kind", ["text8", "pieces", "characters", "words"])
+def test_every_word_of_one_code_is_found_and_ranked_by_the_whole_text(tiny, kind: str) -> None:
+    vocabulary, length, _ = VOCABULARIES[kind]
+    loaded = tiny(vocabulary, length)
+    before, behind = ("ab", "ca") if kind == "characters" else ("the", "sat")
+    sheet = sheet_of(parse(f"{before} _ {behind}", unstated=Lengths(1, 1), word=Lengths(1, 1)), vocabulary)
+    ways = {sheet.answer(0, torch.tensor([code])): code for code in range(vocabulary.size)}
+    ways.pop(None, None)
+    found = loaded.fill(f"{before} ____ {behind}", n=999, lengths="1")
+    assert {one.answers[0] for one in found} == {one for one in ways if one is not None and is_one_word(one)}
+    shares = torch.tensor([-loaded.score(one.text).bits * math.log(2) for one in found], dtype=torch.float64).softmax(0)
+    assert [one.share for one in found] == pytest.approx(shares.tolist(), abs=1e-4)
+
+
+@given(st.sampled_from(["characters", "pieces", "bytes"]), st.sampled_from(["", " "]))
+def test_codes_of_words_are_those_that_words_are_made_of(kind: str, lead: str) -> None:
+    vocabulary = VOCABULARIES[kind][0]
+    codes = word_codes(vocabulary, lead if kind == "pieces" else "")
+    for word in ("ca", "b", "a"):
+        first, *more = vocabulary.encode((lead if kind == "pieces" else "") + word).tolist()
+        assert codes.first[first]
+        assert all(codes.inside[code] and not codes.behind[code] for code in more)
+    assert codes.behind[int(vocabulary.encode(".")[0])]
+    assert codes.behind[int(vocabulary.encode(" ")[0])]
+
+
+def test_at_the_end_of_a_text_a_blank_is_whole_words() -> None:
+    found = face.load().fill("the capital of france is _____", n=5)
+    assert all(one.answers[0].isalpha() for one in found), "one word, not the beginning of two as 'the f'"
+    assert {"the", "a"} <= {one.answers[0] for one in found}
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [("שלום ____ world", "HEBREW LETTER SHIN"), ("これは ____ です", "HIRAGANA LETTER KO"), ("мир ____", "CYRILLIC")],
+)
+def test_scripts_that_the_model_does_not_know_are_refused(text: str, name: str) -> None:
+    model = face.load()
+    for ask in (lambda: model.fill(text), lambda: model.score(text)):
+        with pytest.raises(
+            ValueError, match=rf"expected letters that the model knows .* \({name}.* at character 1"
+        ) as it:
+            ask()
+        assert "\n" not in str(it.value)
+
+
+def test_what_folding_changes_is_said(tiny) -> None:
+    loaded = tiny(TEXT8, 40)
+    found = loaded.fill("In 1905, Café Straße ____!", n=1)
+    assert found.remarks[0] == "the model reads 'in one nine zero five cafe strasse ____'"
+    assert loaded.fill("in the ____", n=1).remarks == []
+    with pytest.raises(ValueError, match="blank: expected no digit at it, for this model reads digits as words"):
+        loaded.fill("in 19__ he went")
+
+
+def test_unknown_words_are_said_and_never_written_unless_asked(tiny) -> None:
+    loaded = tiny(Words(("the", "cat", "sat"), punctuation=True), 8)
+    assert loaded.fill("the frob ____ sat", n=9).remarks == ["unknown to the model, read as one symbol: 'frob'"]
+    texts = loaded.generate(n=200, length=7, seed=0)
+    assert not any("<unk>" in one for one in texts)
+    assert any("<unk>" in one for one in loaded.generate(n=200, length=7, seed=0, unknown=True))
+    writer = Writer(loaded, 5)
+    assert writer._model().likelihood.impossible == (0,)
+
+
+def test_marks_are_written_at_their_words() -> None:
+    words = Words(("the", "United", "States", ",", "of", "(", ")", "!", "don't"), punctuation=True)
+    text = "the United States, of (the States) don't!"
+    assert words.written(words.encode(text)) == text
+    assert torch.equal(words.encode(words.written(words.encode(text))), words.encode(text))
