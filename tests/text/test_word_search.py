@@ -1,4 +1,4 @@
-"""Blanks that are words: which they are, that the ranking is that of the whole text, and one log p for fill and score."""
+"""Blanks that are words: which they are, ranked by the whole text; and one log p for fill and score."""
 
 import math
 

@@ -12,6 +12,7 @@ The unknown word or character is not drawn, unless it is asked for.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import torch
 from torch import Generator, Tensor
@@ -20,6 +21,7 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
+from anyfill.networks.network import Network
 from anyfill.questions.question import Question
 from anyfill.samplers import watch
 from anyfill.text.bpe import Bpe
@@ -138,8 +140,8 @@ class Writer:
         if self.unknown or unknown is None:
             return model
         likelihood = Categorical(self.loaded.vocabulary.size, (unknown,))
-        said = {"corruption": model.corruption, "order": model.order, "factorizations": model.factorizations}
-        return Model(model.network, likelihood, **said).train(model.training)
+        parts: Any = {"corruption": model.corruption, "order": model.order, "factorizations": model.factorizations}
+        return Model(cast(Network, model.network), likelihood, **parts).train(model.training)
 
     def _joined(self, codes: Tensor) -> str:
         """The prompt and what was written behind it (L,); of a line, up to its end."""

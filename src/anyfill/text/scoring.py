@@ -234,18 +234,16 @@ class Scorer:
                 totals.unknown += stretch.unknown
                 totals.texts += stretch.is_new
                 share = stretch.share
-                yield (
-                    torch.cat([edge, stretch.codes]) if stretch.is_new and edge is not None else stretch.codes,
-                    stretch.is_new,
-                )
+                opened = stretch.codes if edge is None or not stretch.is_new else torch.cat([edge, stretch.codes])
+                yield opened, stretch.is_new
             if edge is not None:
                 waiting.append((place, "", False, 0.0))
                 yield edge, False
 
         generator = torch.Generator(self._device).manual_seed(self.seed)
         batch, held = list[TextWindow](), list[Token]()
-        cut = {"half": self.context == "half", "opening": 0 if edge is None else len(edge)}
-        for window in chain(text_windows(read(), self.text.length, **cut), [None]):
+        half, opening = self.context == "half", 0 if edge is None else len(edge)
+        for window in chain(text_windows(read(), self.text.length, half=half, opening=opening), [None]):
             if window is not None:
                 batch.append(window)
             if batch and (window is None or len(batch) == self.rows):

@@ -7,13 +7,13 @@ distinct one, of which there is no end. Above ``MAX_COUNTED`` the rarest are dro
 time with all of the same count), so counts of rare words may come out too low, by at most the largest count that was
 ever dropped.
 
-**Pieces** (``anyfill.text.bpe``) need nothing else. Those by sentencepiece (extra ``text``; imported only when it is needed). ``train_pieces`` makes a vocabulary that
-loses nothing: no normalisation, white space as it was, and characters that it never saw as bytes; decode(encode(text))
-is the text itself, unless it has U+2581, which sentencepiece writes for a space. A vocabulary that was trained
-elsewhere keeps its own settings. A text is encoded word by word (each distinct one once): a word is the spaces before
-it, its letters, and the end of the line if it is there. Given whole texts, sentencepiece adds up scores in 32 bits, so
-which of two equally good cuts of a word it takes depends on what stands before; here it never does. Words longer than
-``MAX_WORD`` are cut.
+**Pieces** (``anyfill.text.bpe``) need nothing else. Those by sentencepiece (extra ``text``; imported only when it is
+needed): ``train_pieces`` makes a vocabulary that loses nothing: no normalisation, white space as it was, and characters
+that it never saw as bytes; decode(encode(text)) is the text itself, unless it has U+2581, which sentencepiece writes
+for a space. A vocabulary that was trained elsewhere keeps its own settings. A text is encoded word by word (each
+distinct one once): a word is the spaces before it, its letters, and the end of the line if it is there. Given whole
+texts, sentencepiece adds up scores in 32 bits, so which of two equally good cuts of a word it takes depends on what
+stands before; here it never does. Words longer than ``MAX_WORD`` are cut.
 
 **A user's text.** The model that ships knows 27 symbols, text8's. What a user writes is folded for it by ``as_text8``,
 stretch by stretch: letters in lower case without accents, digits spelt out, every run of anything else one space; the

@@ -2,8 +2,8 @@
 
 A word may be of any length from 1 to L codes. All lengths are looked for at once, what stands before is read once:
 
-    left      from p(word | before), code by code: after each code the ``WIDTH`` likeliest beginnings of words go on, and
-              each of them with p(the word ends here) is a proposal of its own, whatever its length
+    left      from p(word | before), code by code: after each code the ``WIDTH`` likeliest beginnings of words go on,
+              and each of them with p(the word ends here) is a proposal of its own, whatever its length
     both      from p(word | before, behind, length), all lengths in one batch (models that answer given both sides)
     counts    words that an n-gram model finds likely between their neighbours (``anyfill.text.ngram``), if there is one
 
