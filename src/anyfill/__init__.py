@@ -13,7 +13,7 @@ from anyfill.lazy import lazily
 from anyfill.moved import install, with_old_names
 
 if TYPE_CHECKING:
-    from anyfill import ising, music, text
+    from anyfill import images, ising, music, text
     from anyfill.conditional import Conditional
     from anyfill.evaluation import LogProb, consistency, log_prob
     from anyfill.model import Model
@@ -38,6 +38,7 @@ __all__ = [
     "__version__",
     "consistency",
     "fit",
+    "images",
     "ising",
     "load_model",
     "log_prob",
@@ -59,6 +60,7 @@ _HOME = {
     "TableModel": "tables.estimator",
     "consistency": "evaluation",
     "fit": "training",
+    "images": "images",
     "ising": "ising",
     "load_model": "training",
     "log_prob": "evaluation",

@@ -20,6 +20,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from anyfill.images import cli as image_commands
 from anyfill.ising import cli as lab_commands
 from anyfill.music import cli as music_commands
 from anyfill.studio import cli as studio_commands
@@ -87,6 +88,7 @@ table_commands.register(app)
 lab_commands.register(app)
 music_commands.register(app)
 text_commands.register(app)
+image_commands.register(app)
 
 
 def _versions() -> str:

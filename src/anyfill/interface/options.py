@@ -22,9 +22,13 @@ import secrets
 from collections.abc import Callable
 from enum import StrEnum
 from functools import wraps
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
+
+from anyfill.checks import refuse
+
+Group = TypeVar("Group")
 
 Seed = Annotated[
     int | None,
@@ -108,3 +112,19 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(flat)  # pyright: ignore[reportAttributeAccessIssue]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in flat}
     return run
+
+
+def option_name(name: str) -> str:
+    """The option of a field."""
+    return f"--{name.replace('_', '-')}"
+
+
+def resumed(wanted: Group, saved: Group) -> Group:
+    """The settings (a dataclass) of the run to be resumed; ValueError if others are said (None = unsaid)."""
+    for field in dataclasses.fields(wanted):  # pyright: ignore[reportArgumentType]
+        now, before = getattr(wanted, field.name), getattr(saved, field.name)
+        if now is not None and now != before:
+            name = option_name(field.name)
+            expected = f"{before or 'none'}, as in the run that is to be resumed"
+            raise refuse(name, expected=f"{expected} (without {name} it is taken over)", got=now)
+    return saved

@@ -7,11 +7,13 @@ Everything goes to stderr, so that what a command prints on stdout can be piped.
 listener instead, a web page say, which is told at every step and may end the work by raising.
 """
 
+import math
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -54,6 +56,15 @@ def watch(
     """
     steps = ((report, report.progress, state_of(report, total)) for report in reports)
     return _shown(steps, reports, description, lambda words: words, console)
+
+
+def in_bits(reports: "Generator[StepReport, None, Any]", count: float) -> "Generator[StepReport]":
+    """The reports with losses in bits for each of ``count`` values of a row, instead of nats of a row."""
+    unit = 1 / count / math.log(2)
+    with closing(reports):
+        for report in reports:
+            validation = None if report.validation_loss is None else report.validation_loss * unit
+            yield replace(report, loss=report.loss * unit, validation_loss=validation)
 
 
 def metered(work: Iterable[tuple[Done, float]], description: str, *, console: Console | None = None) -> Generator[Done]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 import typer
 
 from anyfill.checks import refuse, require_count, require_member, require_positive, require_probability
+from anyfill.interface.options import option_name
 
 if TYPE_CHECKING:
     from anyfill.text.corpus import Corpus
@@ -88,11 +89,11 @@ class Settings:
         minimum = {"length": 2, "steps": 1, "batch": 1, "vocabulary_size": pieces, "threads": 1}
         for name, value in ((name, value) for name, value in asdict(self).items() if value is not None):
             if name in known:
-                require_member(option(name), value, known[name])
+                require_member(option_name(name), value, known[name])
             elif name in minimum:
-                require_count(option(name), value, minimum=minimum[name])
+                require_count(option_name(name), value, minimum=minimum[name])
             elif name in ("learning_rate", "seconds"):
-                require_positive(option(name), value)
+                require_positive(option_name(name), value)
             elif name == "dropout":
                 require_probability("--dropout", value)
         if self.valid_share is not None and not 0.0 <= self.valid_share <= 0.5:
@@ -127,18 +128,13 @@ class Chosen:
         found = asdict(settings)
         missing = [name for name in found if found[name] is None and name not in _MAY_BE_NONE]
         if missing:
-            raise refuse(option(missing[0]), expected="a setting", got="none")
+            raise refuse(option_name(missing[0]), expected="a setting", got="none")
         return cls(**found)
 
     @property
     def is_unending(self) -> bool:
         """True if only the clock ends the run."""
         return self.steps == _UNENDING
-
-
-def option(name: str) -> str:
-    """The option of a setting."""
-    return f"--{name.replace('_', '-')}"
 
 
 def read_settings(notes: Mapping[str, Any]) -> Settings:
@@ -150,17 +146,6 @@ def read_settings(notes: Mapping[str, Any]) -> Settings:
 def before_reading(wanted: Settings) -> Settings:
     """What must be known before a corpus is read, chosen where it is not said."""
     return replace(wanted, **{name: usual for name, usual in _USUAL.items() if getattr(wanted, name) is None})
-
-
-def resumed(wanted: Settings, saved: Settings) -> Settings:
-    """The settings of the run to be resumed; ValueError if the user says something else."""
-    for field in fields(Settings):
-        now, before = getattr(wanted, field.name), getattr(saved, field.name)
-        if now is not None and now != before:
-            name = option(field.name)
-            expected = f"{before or 'none'}, as in the run that is to be resumed"
-            raise refuse(name, expected=f"{expected} (without {name} it is taken over)", got=now)
-    return saved
 
 
 def chosen(wanted: Settings, corpus: "Corpus", *, cuda: bool, processes: int = 1) -> Chosen:

@@ -19,7 +19,7 @@ The notes of the model, beside its vocabulary:
 
 import math
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
@@ -32,7 +32,8 @@ from rich.console import Console
 
 from anyfill.checks import refuse
 from anyfill.evaluation import log_prob
-from anyfill.interface.progress import clock, metered, watch
+from anyfill.interface.options import resumed
+from anyfill.interface.progress import clock, in_bits, metered, watch
 from anyfill.interface.threads import best_threads, compute_device, threads
 from anyfill.model import Model
 from anyfill.objectives.one_pass import OnePassLoss
@@ -44,11 +45,11 @@ from anyfill.text.model import TextModel, load
 from anyfill.text.reading import as_paths
 from anyfill.text.recipes import text_model, text_objective
 from anyfill.text.report import counted
-from anyfill.text.settings import Chosen, Settings, before_reading, chosen, read_settings, resumed
+from anyfill.text.settings import Chosen, Settings, before_reading, chosen, read_settings
 from anyfill.text.tokens import open_tokens
 from anyfill.text.vocabularies import Words, vocabulary_notes, vocabulary_of
 from anyfill.text.vocabulary import Characters, Vocabulary, fingerprint
-from anyfill.training import FitOptions, StepReport, fit_steps, load_notes
+from anyfill.training import FitOptions, fit_steps, load_notes
 from anyfill.training.checkpoint import CONFIG, read_config
 from anyfill.training.data import fingerprint as content_of
 from anyfill.training.distributed import Processes
@@ -130,7 +131,7 @@ class TextRun:
         with threads(min(s.threads, torch.get_num_threads())) if s.threads else nullcontext():
             reports = fit_steps(model, rows, objective, self.options(), validation=valid, **keep)
             if isinstance(objective, OnePassLoss):  # nats of a whole row: bits of a token say more
-                reports = _in_bits(reports, self.corpus.mean_length(s.length))
+                reports = in_bits(reports, self.corpus.mean_length(s.length))
                 title = f"training (loss in bits per {self._unit})"
             with closing(watch(reports, None if s.is_unending else s.steps, title, console=console)) as watched:
                 for report in watched:
@@ -205,15 +206,6 @@ class TextRun:
         bits = -float(answer.value.sum()) / math.log(2) / int(rows.present.sum())
         which = f"{counted(len(rows), 'row')} held out"
         return [f"{bits:.3f} bits per {self._unit} on {which} ({answer.kind}, each row from nothing)"]
-
-
-def _in_bits(reports: Generator[StepReport, None, Any], tokens: float) -> Generator[StepReport]:
-    """The reports with losses in bits per token instead of nats per row."""
-    unit = 1 / tokens / math.log(2)
-    with closing(reports):
-        for report in reports:
-            validation = None if report.validation_loss is None else report.validation_loss * unit
-            yield replace(report, loss=report.loss * unit, validation_loss=validation)
 
 
 def _about(vocabulary: Vocabulary) -> str:

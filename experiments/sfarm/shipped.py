@@ -1,0 +1,202 @@
+"""The two models of pictures that ship: handwritten digits, black and white by threshold; Fashion items, 8 bits.
+
+    python -m experiments.sfarm.shipped train digits --out RUN --seconds 3600     one thread of a CPU; may be killed
+    python -m experiments.sfarm.shipped score digits --out RUN                    all 10,000 test pictures, exact
+    python -m experiments.sfarm.shipped ship digits --out RUN                     16-bit weights into src/anyfill/models
+
+Both are small one-pass transformers with a token per 2 x 2 patch, trained on the questions people ask
+(``images.questions``) with Muon, for a wall-clock budget at whose end the learning rate has cooled down. The last 2,000
+training pictures choose the checkpoint, the test pictures are scored once. Beside the model stands a counting baseline:
+every pixel by itself, its levels as often as in training (add one half).
+
+Data: MNIST and Fashion-MNIST as idx files, in ANYFILL_DATA/mnist and ANYFILL_DATA/fashion_mnist.
+"""
+
+import argparse
+import json
+import math
+import os
+import time
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from anyfill.evaluation import log_prob
+from anyfill.images.model import NOTES, About
+from anyfill.images.reading import PictureRows, Pictures, read_pictures
+from anyfill.images.recipes import picture_model, picture_objective
+from anyfill.questions import Question
+from anyfill.training import FitOptions, JsonLines, fit_steps, load_model, save_model
+from benchmarks.common import environment
+
+HELD_OUT = 2_000
+FOLDERS = {"digits": "mnist", "fashion": "fashion_mnist"}
+SIZES = {"digits": (128, 4, 4), "fashion": (128, 4, 4)}
+"""Width, depth, heads."""
+
+
+def read(name: str, part: str) -> Pictures:
+    """The training or the test pictures."""
+    default = Path(__file__).resolve().parents[3] / "shared" / "data"
+    folder = Path(os.environ.get("ANYFILL_DATA", default)) / FOLDERS[name]
+    return read_pictures(folder / f"{part}-images-idx3-ubyte.gz")
+
+
+def about(name: str, pictures: Pictures) -> About:
+    edge = np.ones((28, 28), dtype=bool)
+    edge[1:-1, 1:-1] = False
+    border = round(float(pictures.pixels[:, edge].mean()), 2)
+    return About(28, 28, 1, 2, "threshold", border) if name == "digits" else About(28, 28, 1, 256, None, border)
+
+
+def rows_of(name: str, pictures: Pictures) -> PictureRows:
+    return PictureRows(pictures, 2, "threshold") if name == "digits" else PictureRows(pictures)
+
+
+def train(arguments: argparse.Namespace) -> None:
+    """Train for a wall-clock budget; log, checkpoints and the best model under --out."""
+    torch.set_num_threads(1)
+    pictures = read(arguments.model, "train")
+    what = about(arguments.model, pictures)
+    source = rows_of(arguments.model, Pictures(pictures.pixels[:-HELD_OUT]))
+    valid = rows_of(arguments.model, Pictures(pictures.pixels[-HELD_OUT:])).rows(256)
+    width, depth, heads = SIZES[arguments.model]
+    model = picture_model(what, width=width, depth=depth, heads=heads, seed=arguments.seed)
+    options = FitOptions(
+        steps=1_000_000,
+        seconds=arguments.seconds,
+        batch_size=arguments.batch,
+        learning_rate=arguments.rate,
+        warmup_steps=60,
+        schedule="linear",
+        final_fraction=0.02,
+        optimizer="muon",
+        betas=(0.9, 0.95),
+        weight_decay=0.05,
+        ema=0.995,
+        precision="bf16-mixed",
+        report_every=20,
+        validate_every=250,
+        save_every=250,
+        seed=arguments.seed,
+        device="cpu",
+    )
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    log = JsonLines(arguments.out / "train.jsonl")
+    begun, cpu = time.perf_counter(), time.process_time()
+    notes: dict[str, Any] = {NOTES: asdict(what), "made_by": "experiments/sfarm/shipped.py"}
+    reports = fit_steps(
+        model,
+        source,
+        picture_objective(what),
+        options,
+        validation=valid,
+        folder=arguments.out / "model",
+        resume=True,
+        metrics=[log],
+        notes=notes,
+    )
+    last = None
+    with closing(reports):
+        for last in reports:
+            if last.validation_loss is not None:
+                spent = time.process_time() - cpu
+                print(f"step {last.step} {last.seconds:.0f} s ({spent:.0f} CPU) {last.validation_loss:.2f}", flush=True)
+    record = {
+        "model": arguments.model,
+        "steps": None if last is None else last.step,
+        "pictures_seen": None if last is None else last.step * arguments.batch,
+        "seconds": time.perf_counter() - begun,
+        "cpu_seconds": time.process_time() - cpu,
+        "parameters": sum(one.numel() for one in model.parameters()),
+        "options": asdict(options),
+        **environment(),
+    }
+    (arguments.out / "train.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+def counting(train_rows: Tensor, test_rows: Tensor, levels: int) -> Tensor:
+    """float64 (B,): log p of test rows where every pixel has its own frequencies in training, plus one half each."""
+    total = torch.zeros(len(test_rows), dtype=torch.float64)
+    for pixel in range(train_rows.shape[1]):
+        counts = torch.bincount(train_rows[:, pixel], minlength=levels).double() + 0.5
+        total += (counts / counts.sum()).log()[test_rows[:, pixel]]
+    return total
+
+
+QUESTIONS = ("everything", "top", "bottom", "left", "right", "middle", "frame")
+
+
+def asked_in(name: str) -> Tensor:
+    """bool (784,): what is asked, the rest given."""
+    grid = torch.zeros(28, 28, dtype=torch.bool)
+    if name in ("middle", "frame"):
+        grid[7:21, 7:21] = True
+        return (grid if name == "middle" else ~grid).flatten()
+    where = {"top": np.s_[:14], "bottom": np.s_[14:], "left": np.s_[:, :14], "right": np.s_[:, 14:]}
+    grid[where.get(name, np.s_[:])] = True
+    return grid.flatten()
+
+
+def score(arguments: argparse.Namespace) -> None:
+    """Exact nats of the test pictures, and of every tenth one's parts given the rest; the counting baseline beside."""
+    torch.set_num_threads(1)
+    model = load_model(arguments.out / "model").float()
+    levels = about(arguments.model, read(arguments.model, "test")).levels
+    x = rows_of(arguments.model, read(arguments.model, "test")).rows().x[:: arguments.every]
+    cpu = time.process_time()
+    found: dict[str, Any] = {"rows": len(x), "every": arguments.every, "questions": {}}
+    for name in QUESTIONS:
+        rows = x if name == "everything" else x[::10]
+        asked = asked_in(name).expand(len(rows), -1)
+        nats = -log_prob(model, rows, Question(~asked, asked), rows_per_pass=50).value
+        bits = nats / int(asked[0].sum()) / math.log(2)
+        found["questions"][name] = {
+            "rows": len(rows),
+            "nats": float(nats.mean()),
+            "stderr": float(nats.std() / math.sqrt(len(nats))),
+            "bits_per_dimension": float(bits.mean()),
+        }
+        print(name, found["questions"][name], flush=True)
+    learnt = rows_of(arguments.model, read(arguments.model, "train")).rows().x
+    counted = -counting(learnt, x, levels)
+    found["counting"] = {
+        "nats": float(counted.mean()),
+        "bits_per_dimension": float(counted.mean()) / x.shape[1] / math.log(2),
+    }
+    found["cpu_seconds"] = time.process_time() - cpu
+    print("counting", found["counting"], flush=True)
+    (arguments.out / "score.json").write_text(json.dumps({**found, **environment()}, indent=1) + "\n")
+
+
+def ship(arguments: argparse.Namespace) -> None:
+    """The model with 16-bit weights, where anyfill looks for it."""
+    from anyfill.training import load_notes
+
+    source = arguments.out / "model"
+    target = Path(__file__).resolve().parents[2] / "src" / "anyfill" / "models" / arguments.model
+    save_model(load_model(source).half(), target, notes=load_notes(source))
+    print(f"{target}: {sum(path.stat().st_size for path in target.glob('*.safetensors')):,} bytes")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("train", "score", "ship"))
+    parser.add_argument("model", choices=tuple(FOLDERS))
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument("--batch", type=int, default=16)
+    parser.add_argument("--rate", type=float, default=0.015)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--every", type=int, default=1, help="score every so many test pictures only, for a trial")
+    arguments = parser.parse_args()
+    {"train": train, "score": score, "ship": ship}[arguments.command](arguments)
+
+
+if __name__ == "__main__":
+    main()

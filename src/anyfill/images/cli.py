@@ -1,0 +1,275 @@
+"""The commands ``anyfill image``: fill, score, generate, train and show.
+
+Thin: each reads its options, calls the verb of the same name, and says in a few words what came of it. Results go to
+stdout, progress and remarks to stderr. Everything is imported when a command runs. Whether the names of results are
+free is asked before anything is drawn.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from anyfill.images.settings import Settings
+from anyfill.interface.options import (
+    AsJson,
+    Device,
+    Force,
+    OnDevice,
+    Seed,
+    Temperature,
+    add_commands,
+    chosen_seed,
+    command,
+    new_group,
+)
+
+PictureFile = Annotated[Path, typer.Argument(metavar="PICTURE", help="PNG, JPEG, WebP, BMP, GIF, TIFF or PPM.")]
+Erase = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="What to erase: LEFT,TOP,WIDTH,HEIGHT; left, right, top, bottom, middle, frame; 30% (scattered pixels); "
+        "strokes (at random); or a stroke as '3,3 20,25 / 4'. May be repeated.",
+        show_default=False,
+    ),
+]
+Mask = Annotated[
+    Path | None, typer.Option(help="A second picture of the same size: white is erased.", show_default=False)
+]
+ModelName = Annotated[
+    str, typer.Option("--model", help="digits or fashion, or a folder of a model (anyfill image train).")
+]
+Invert = Annotated[
+    bool | None, typer.Option("--invert/--no-invert", help="Read light as dark.", show_default="if the border says so")
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """How many are drawn, how, by which model, and where they go."""
+
+    seed: Seed = None
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the result.")] = Path("out")
+    force: Force = False
+    temperature: Temperature = 1.0
+    sampler: Annotated[
+        Literal["exact", "speculative"],
+        typer.Option(help="exact: one by one; speculative: the same law, other passes."),
+    ] = "exact"
+    model: ModelName = "digits"
+
+    def targets(self, stem: str, names: Sequence[str]) -> list[Path]:
+        """Where the files go; refused where something is in the way."""
+        from anyfill.checks import refuse
+        from anyfill.interface.output import require_new
+
+        if self.output.exists() and not self.output.is_dir():
+            raise refuse(f"{self.output}", expected="a folder for the result", got="a file")
+        paths = [self.output / f"{stem}-{name}.png" for name in names]
+        for path in paths:
+            require_new(path, force=self.force, way="another --seed or -o leaves it alone")
+        return paths
+
+
+@command("Fill what is erased of a picture, in several ways.")
+def fill(
+    *,
+    picture: PictureFile,
+    mask: Mask = None,
+    erase: Erase = None,
+    n: Annotated[int, typer.Option("-n", "--n", min=1, max=1000, help="How many alternatives.")] = 4,
+    resize: Annotated[
+        bool, typer.Option("--resize", help="Crop and shrink the picture to the model's size first.")
+    ] = False,
+    invert: Invert = None,
+    how: Drawing,
+) -> None:
+    """Fill what is erased of a picture, in several ways: OUTPUT/NAME-filled-SEED-1.png and so on.
+
+    Erased is what is transparent, what --mask says and what --erase says, together. What is given is never changed.
+    NAME-filled-SEED-sheet.png has what was given, what was drawn, and how uncertain each pixel is, in bits. A picture
+    larger than the model's is filled in overlapping windows around the hole.
+    """
+    from anyfill.images.erasing import erased_in
+    from anyfill.images.model import load
+    from anyfill.images.picture import read_picture
+
+    seed = chosen_seed(how.seed)
+    read = read_picture(picture)
+    source = _generator(seed)
+    if mask is not None:
+        read = erased_in(read, mask, generator=source)
+    read = erased_in(read, erase, generator=source)
+    stem = f"{picture.stem}-filled-{seed}"
+    how.targets(stem, [*map(str, range(1, n + 1)), "sheet"])
+    options: dict[str, Any] = {"temperature": how.temperature, "sampler": how.sampler, "resize": resize}
+    model = load(how.model)
+    ready, _ = model.prepared(read, seed=seed, resize=resize, invert=invert)
+    _remark(ready.remarks)
+    typer.echo(f"seed {seed}")
+    fills = model.fill(read, n=n, seed=seed, invert=invert, progress=True, **options)
+    for path in fills.save(how.output, stem):
+        typer.echo(f"wrote {path}")
+
+
+@command("How likely pictures are, and where they surprise.")
+def score(
+    *,
+    pictures: Annotated[list[Path], typer.Argument(metavar="PICTURE...", help="PNG, JPEG, WebP …")],
+    mask: Mask = None,
+    erase: Erase = None,
+    heat: Annotated[
+        Path | None, typer.Option(help="Also draw where it surprises: FILE.png (one PICTURE).", show_default=False)
+    ] = None,
+    force: Force = False,
+    invert: Invert = None,
+    as_json: AsJson = False,
+    model: ModelName = "digits",
+) -> None:
+    """How likely pictures are under the model, exactly, in nats and in bits per dimension (pixel and channel).
+
+    With --erase or --mask: how likely that part is, given the rest. A picture that is larger than the model's is
+    cropped and shrunk first, which is said. A pixel's surprise is minus the logarithm of its probability, given all
+    that came before.
+    """
+    import json
+
+    from anyfill.checks import refuse
+    from anyfill.images.model import load
+    from anyfill.images.picture import read_picture, require_png
+    from anyfill.interface.output import require_new
+
+    if mask is not None and erase:
+        raise refuse("--mask", expected="none with --erase", got=f"{mask}")
+    if heat is not None:
+        require_png(heat)
+        require_new(heat, force=force)
+        if len(pictures) > 1:
+            raise refuse("--heat", expected="one PICTURE", got=len(pictures))
+    read = [read_picture(path) for path in pictures]
+    loaded, found = load(model), list[dict[str, object]]()
+    for path, picture in zip(pictures, read):
+        scored = loaded.score(picture, mask if erase is None else erase, invert=invert)
+        _remark(scored.remarks)
+        values = {"nats": scored.nats, "bits_per_dimension": scored.bits_per_dimension, "dimensions": scored.asked}
+        found.append({"file": str(path), **values, "kind": scored.kind})
+        if not as_json:
+            typer.echo(f"{path}: {scored.describe()}")
+        if heat is not None:
+            scored.save(heat)
+            typer.echo(f"wrote {heat}", err=as_json)
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+
+
+@command("Draw new pictures.")
+def generate(
+    *,
+    n: Annotated[int, typer.Option("-n", "--n", min=1, max=1000, help="How many.")] = 10,
+    how: Drawing,
+) -> None:
+    """Draw new pictures from nothing: OUTPUT/NAME-SEED-1.png and so on, and all of them on NAME-SEED-sheet.png."""
+    from anyfill.images.model import load
+    from anyfill.images.sheets import gallery
+
+    seed = chosen_seed(how.seed)
+    paths = how.targets(f"{Path(how.model).name}-{seed}", [*map(str, range(1, n + 1)), "sheet"])
+    model = load(how.model)
+    typer.echo(f"seed {seed}")
+    drawn = model.sample(n, seed=seed, temperature=how.temperature, sampler=how.sampler, progress=True)
+    for path, picture in zip(paths, (*drawn, gallery(drawn))):
+        picture.save(path)
+        typer.echo(f"wrote {path}")
+
+
+@command("Train a model of your own.")
+def train(
+    *,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="A folder of pictures; or idx, CIFAR records (.bin), a sheet (sheet.png:32x32), or .npz[:name].",
+        ),
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model.")],
+    settings: Settings,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    device: OnDevice = Device.auto,
+) -> None:
+    """Train a model of pictures, for --model of the other commands; 500 small ones take minutes on two cores.
+
+    Pictures of several sizes, or larger than 64x64, are cropped and shrunk, which is said. Ctrl-C leaves a checkpoint:
+    the folder can be used as it is, and the same command with --resume goes on.
+    """
+    from anyfill.images.training import train_in_words
+
+    def say(line: str) -> None:
+        typer.echo(line, err=True)
+
+    try:
+        outcome = train_in_words(source, output, settings, device=device.value, resume=resume, say=say)
+    except KeyboardInterrupt:
+        if (output / "config.json").exists():
+            typer.echo(f"what was learnt so far is in {output}; the same command with --resume goes on", err=True)
+        raise
+    for line in outcome:
+        typer.echo(line)
+    typer.echo(f"model saved in {output}")
+
+
+@command("Show pictures of a folder or file on a sheet, or what a model is of.")
+def show(
+    *,
+    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="What train reads, or one PICTURE, or a model.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The sheet: FILE.png.", show_default=False)
+    ] = None,
+    n: Annotated[int, typer.Option("-n", "--n", min=1, max=400, help="How many, evenly spread.")] = 40,
+    force: Force = False,
+) -> None:
+    """Show pictures of a folder or file on one sheet, as they are read; or say what a model is of."""
+    from anyfill.images.model import SHIPPED, load
+    from anyfill.images.picture import SUFFIXES, read_picture, require_png
+    from anyfill.images.reading import read_pictures
+    from anyfill.images.sheets import gallery
+    from anyfill.interface.output import require_new
+
+    if output is not None:
+        require_png(output)
+        require_new(output, force=force)
+    if (str(source) in SHIPPED and not source.exists()) or (source / "config.json").is_file():
+        typer.echo(repr(load(str(source))))
+        return
+    if source.is_file() and source.suffix.lower() in SUFFIXES:
+        one = read_picture(source)
+        pictures, said, remarks = [one], repr(one), one.remarks
+    else:
+        many = read_pictures(source)
+        numbers = range(0, len(many), max(1, -(-len(many) // n)))
+        pictures, said, remarks = [many[number] for number in numbers], repr(many), many.remarks
+    _remark(remarks)
+    typer.echo(said)
+    if output is not None:
+        gallery(pictures).save(output)
+        typer.echo(f"wrote {output}")
+
+
+def _generator(seed: int) -> Any:
+    import torch
+
+    return torch.Generator().manual_seed(seed)
+
+
+def _remark(remarks: Sequence[str]) -> None:
+    """Say on stderr what was changed on the way."""
+    for remark in remarks:
+        typer.echo(f"note: {remark}", err=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add ``image`` and its commands to the application."""
+    own = add_commands(new_group(), fill, score, generate, train, show)
+    app.add_typer(own, name="image", help="Pictures: fill what is erased, score, draw new ones, train.")

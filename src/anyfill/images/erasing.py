@@ -1,0 +1,143 @@
+"""What to erase of a picture: rectangles, halves, strokes, scattered pixels, or where a second picture is white.
+
+    8,4,12,12                left, top, width, height, in pixels
+    left right top bottom    that half
+    middle frame             the inner half of either side, or all but it
+    30%                      so many pixels, scattered
+    strokes                  a few strokes of a pen, at random
+    3,3 20,25 8,30 / 4       a stroke through these points (left,top), 4 pixels wide
+
+Several parts add up.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image, ImageDraw
+from torch import Tensor
+
+from anyfill.checks import refuse
+from anyfill.images.picture import SUFFIXES, Picture, Places, as_picture
+
+PARTS = ("left", "right", "top", "bottom", "middle", "frame", "strokes")
+Erasing = str | Path | Picture | Image.Image | np.ndarray[Any, Any] | Tensor | Sequence[str]
+"""What verbs take for what is erased."""
+_HELP = f"LEFT,TOP,WIDTH,HEIGHT, {', '.join(PARTS)}, 30%, or a stroke as '3,3 20,25 / 4'"
+
+
+def erased_in(picture: Picture, erased: Erasing | None, *, generator: torch.Generator) -> Picture:
+    """The picture with this erased too, beside what is transparent in it.
+
+    Args:
+        picture: the picture.
+        erased: words as in the module's text, one or several; the name of a mask file, or a picture, white = erased; or
+            bool (H, W), True = erased.
+        generator: for scattered pixels and random strokes.
+    """
+    if erased is None:
+        return picture
+    if isinstance(erased, str) and erased.lower().endswith(SUFFIXES):
+        erased = Path(erased)
+    places = ~picture.known | _places(picture, erased, generator)
+    return Picture(picture.pixels, places, picture.name, picture.remarks)
+
+
+def _places(picture: Picture, erased: Erasing, generator: torch.Generator) -> Places:
+    height, width = picture.pixels.shape[:2]
+    if isinstance(erased, Tensor | np.ndarray):
+        values: np.ndarray[Any, Any] = erased.numpy() if isinstance(erased, Tensor) else erased
+        if values.dtype != bool:
+            raise refuse("dtype of what is erased", expected="bool (True = erased)", got=values.dtype)
+        return _of_size(values, picture, "what is erased")
+    if isinstance(erased, Path | Picture | Image.Image):
+        return mask_of(erased, picture)
+    words = [erased] if isinstance(erased, str) else erased
+    places = np.zeros((height, width), dtype=bool)
+    for one in words:
+        places |= region(one, height, width, generator=generator)
+    return places
+
+
+def mask_of(mask: Path | Picture | Image.Image, picture: Picture) -> Places:
+    """bool (H, W): where a mask is white, or transparent if it has such pixels."""
+    read = as_picture(mask, "mask")
+    places = (read.grey().pixels[..., 0] >= 128) if read.erased is None else read.erased
+    return _of_size(places, picture, read.name)
+
+
+def _of_size(places: Places, picture: Picture, name: str) -> Places:
+    if places.shape != picture.pixels.shape[:2]:
+        got = f"{places.shape[1]}x{places.shape[0]}" if places.ndim == 2 else f"{places.shape}"
+        raise refuse(f"size of {name}", expected=f"{picture.size}, as {picture.name} has", got=got)
+    return places
+
+
+def region(words: str, height: int, width: int, *, generator: torch.Generator) -> Places:
+    """bool (H, W): the part of a picture that these words name."""
+    said = words.strip().lower()
+    places = np.zeros((height, width), dtype=bool)
+    if said in PARTS:
+        return _named(said, places, generator)
+    if share := re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", said):
+        if not 0 < float(share[1]) <= 100:
+            raise refuse(f"--erase {words}", expected="a share above 0 and up to 100 %", got=share[1])
+        chance = torch.rand(height, width, generator=generator, dtype=torch.float64).numpy()
+        return chance < float(share[1]) / 100
+    if found := re.fullmatch(r"(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)", said):
+        left, top, across, down = map(int, found.groups())
+        if not across or not down or left >= width or top >= height:
+            raise refuse(f"--erase {words}", expected=f"a rectangle inside {width}x{height} pixels", got="none of them")
+        places[top : top + down, left : left + across] = True
+        return places
+    if found := re.fullmatch(r"((?:\d+\s*,\s*\d+\s*)+)/\s*(\d+)", said):
+        points = [(int(x), int(y)) for x, y in re.findall(r"(\d+)\s*,\s*(\d+)", found[1])]
+        return stroke(points, int(found[2]), height, width)
+    raise refuse(f"--erase {words}", expected=_HELP, got="something else")
+
+
+def _named(name: str, places: Places, generator: torch.Generator) -> Places:
+    height, width = places.shape
+    inner = slice(height // 4, height - height // 4), slice(width // 4, width - width // 4)
+    if name == "strokes":
+        return random_strokes(height, width, generator=generator)
+    if name in ("middle", "frame"):
+        places[inner] = True
+        return places if name == "middle" else ~places
+    halves = {"top": np.s_[: height // 2], "bottom": np.s_[height // 2 :]}
+    sides = {"left": np.s_[:, : width // 2], "right": np.s_[:, width // 2 :]}
+    places[(halves | sides)[name]] = True
+    return places
+
+
+def stroke(points: Sequence[tuple[int, int]], thickness: int, height: int, width: int) -> Places:
+    """bool (H, W): a line through points (left, top), with round ends."""
+    image = Image.new("1", (width, height))
+    pen = ImageDraw.Draw(image)
+    half = max(thickness, 1) / 2
+    pen.line([*points], fill=1, width=max(thickness, 1))
+    for x, y in points:
+        pen.ellipse((x - half + 0.5, y - half + 0.5, x + half - 0.5, y + half - 0.5), fill=1)
+    return np.array(image, dtype=bool)
+
+
+def random_strokes(height: int, width: int, *, generator: torch.Generator) -> Places:
+    """bool (H, W): one to four strokes, each a walk of three to six points."""
+
+    def number(low: int, high: int) -> int:
+        return int(torch.randint(low, high + 1, (), generator=generator))
+
+    places, side = np.zeros((height, width), dtype=bool), min(height, width)
+    for _ in range(number(1, 4)):
+        x, y = number(0, width - 1), number(0, height - 1)
+        points = [(x, y)]
+        for _ in range(number(2, 5)):
+            reach = max(1, side // 3)
+            x = min(max(x + number(-reach, reach), 0), width - 1)
+            y = min(max(y + number(-reach, reach), 0), height - 1)
+            points.append((x, y))
+        places |= stroke(points, number(max(1, side // 14), max(2, side // 5)), height, width)
+    return places

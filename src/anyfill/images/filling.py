@@ -1,0 +1,190 @@
+"""Filling a picture: the holes of the user's picture as questions of the model, and its answers as pictures.
+
+What is given is never changed: filled pixels are laid into the picture as it came, in its own colours. Alternatives are
+drawn side by side. ``frames`` yields every step of the one sampling loop (``anyfill.samplers.trace``), so that whoever
+wants can watch the pictures come to be.
+
+The uncertainty of an erased pixel is the entropy, in bits, of its own distribution given what was known when its window
+was opened (mean over the alternatives, summed over colours). Where one window is enough, that is H(pixel | given).
+"""
+
+import math
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from anyfill.conditional import Conditional
+from anyfill.images.picture import Picture, Pixels, Places
+from anyfill.images.reading import bytes_of, codes_of
+from anyfill.images.sheets import sheet_of
+from anyfill.images.windows import Window, windows
+from anyfill.model import Model
+from anyfill.questions.question import Question
+from anyfill.samplers import Draw, Sampler, trace
+
+Bits = np.ndarray[Any, np.dtype[np.float64]]
+"""(H, W)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """How far the alternatives have come.
+
+    Attributes:
+        pixels: uint8 (n, H, W, C); what is not known yet stands as it was erased.
+        known: bool (H, W): given or drawn by now.
+        share: of the erased pixels, how much is drawn, 0 to 1.
+    """
+
+    pixels: Pixels
+    known: Places
+    share: float
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Fills(Sequence[Picture]):
+    """A picture filled in several ways; a sequence of them.
+
+    Attributes:
+        given: the picture with what is erased of it.
+        pictures: the ways it was filled.
+        uncertainty: bits (H, W) of each erased pixel, 0 where it is given; see the module's text.
+        seed: with which they can be drawn again.
+        remarks: what was changed on the way.
+    """
+
+    given: Picture
+    pictures: tuple[Picture, ...]
+    uncertainty: Bits
+    seed: int
+    remarks: tuple[str, ...] = ()
+
+    @overload
+    def __getitem__(self, index: int) -> Picture: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Picture, ...]: ...
+    def __getitem__(self, index: int | slice) -> Picture | tuple[Picture, ...]:
+        return self.pictures[index]
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} fills of {self.given!r}, seed {self.seed}>"
+
+    def sheet(self) -> Picture:
+        """One picture of all: what was given, what was drawn, and the uncertainty of each pixel."""
+        return sheet_of(self.given, self.pictures, self.uncertainty)
+
+    def _repr_png_(self) -> bytes:
+        return self.sheet().png()
+
+    def save(self, folder: str | Path, name: str | None = None) -> list[Path]:
+        """Write FOLDER/NAME-1.png … and NAME-sheet.png; the names of the files."""
+        folder, stem = Path(folder), name or Path(self.given.name).stem
+        paths = [folder / f"{stem}-{number}.png" for number in range(1, len(self) + 1)] + [folder / f"{stem}-sheet.png"]
+        for path, picture in zip(paths, (*self.pictures, self.sheet())):
+            picture.save(path)
+        return paths
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Filling:
+    """The work of filling one picture.
+
+    Attributes:
+        model: of height x width x channels variables, row by row, channels fastest.
+        shape: (height, width, channels) that the model sees.
+        levels: of a channel.
+        picture: what shall be filled; its channels are the model's, or three where it has colours of its own.
+        inverted: the model sees light as dark.
+        n: alternatives.
+        draw, sampler: how.
+        seed: of everything random.
+    """
+
+    model: Model
+    shape: tuple[int, int, int]
+    levels: int
+    picture: Picture
+    inverted: bool = False
+    n: int = 1
+    draw: Draw | None = None
+    sampler: Sampler | None = None
+    seed: int = 0
+
+    @property
+    def plan(self) -> list[Window]:
+        """The windows, in their order."""
+        return windows(~self.picture.known, *self.shape[:2])
+
+    def frames(self, uncertainty: Bits | None = None) -> Iterator[Frame]:
+        """Fill, a step at a time; an array (H, W) of zeros is filled with the uncertainty on the way."""
+        picture = self.picture
+        size = (picture.height, picture.width)
+        seen = picture.with_channels(self.shape[2]).pixels
+        codes = codes_of(255 - seen if self.inverted else seen, self.levels).expand(self.n, -1, -1, -1).clone()
+        known, total = picture.known, max(1, int((~picture.known).sum()))
+        source = torch.Generator().manual_seed(self.seed)
+        yield Frame(self._shown(codes), known.copy(), 1 - int((~known).sum()) / total)
+        for window in self.plan:
+            rows, own = window.inside(size), window.own(size)
+            there = np.zeros((window.height, window.width), dtype=bool)
+            there[own] = True
+            given = np.zeros_like(there)
+            given[own] = known[rows]
+            x = torch.zeros(self.n, *self.shape, dtype=torch.int64)
+            x[:, own[0], own[1]] = codes[:, rows[0], rows[1]]
+            question = Question(self._variables(given), self._variables(there & ~given))
+            if uncertainty is not None:
+                asked = ~known[rows]
+                bits = self._entropy(x, question)[own]
+                uncertainty[rows] = np.where(asked, bits, uncertainty[rows])
+            before = int((~known).sum())
+            done = int((there & ~given).sum()) * self.shape[2]
+            options: dict[str, Any] = {"draw": self.draw, "generator": source}
+            for state in trace(self.model, x.flatten(1), question, self.sampler, **options):
+                codes[:, rows[0], rows[1]] = state.x.reshape(x.shape)[:, own[0], own[1]]
+                drawn = (state.known & question.asked)[0].reshape(self.shape).all(2).numpy()
+                now = known.copy()
+                now[rows] |= drawn[own]
+                left = (before - done / self.shape[2]) / total
+                share = int((state.known & question.asked)[0].sum()) / done if done else 1.0
+                yield Frame(self._shown(codes), now, 1 - left - (before / total - left) * (1 - share))
+            known = known.copy()
+            known[rows] = True
+
+    def fills(self, frames: Iterator[Frame], uncertainty: Bits) -> Fills:
+        """All frames at once, and what came of them."""
+        last = deque(frames, maxlen=1).pop()
+        stem, suffix = Path(self.picture.name).stem, Path(self.picture.name).suffix
+        pictures = (Picture(one, None, f"{stem}-{number}{suffix}") for number, one in enumerate(last.pixels, 1))
+        return Fills(self.picture, tuple(pictures), uncertainty, self.seed, self.picture.remarks)
+
+    def _variables(self, places: Places) -> Tensor:
+        """bool (n, N): the variables of these places (h, w)."""
+        flat = torch.from_numpy(places).flatten().repeat_interleave(self.shape[2])
+        return flat.expand(self.n, -1)
+
+    def _entropy(self, x: Tensor, question: Question) -> Bits:
+        """bits (h, w): mean over the alternatives; those that begin alike are asked once."""
+        rows = x.flatten(1)
+        alike = bool((torch.where(question.given, rows, 0) == torch.where(question.given, rows, 0)[:1]).all())
+        count = 1 if alike else self.n
+        marginals = Conditional.on(self.model, rows[:count], question.given[:count]).marginals()
+        nats = torch.where(question.asked[:count], marginals.entropy().double(), 0.0)
+        return nats.mean(0).reshape(self.shape).sum(2).numpy() / math.log(2)
+
+    def _shown(self, codes: Tensor) -> Pixels:
+        """uint8 (n, H, W, C): the picture as it came, with what is drawn laid in."""
+        drawn = bytes_of(codes, self.levels)
+        drawn = 255 - drawn if self.inverted else drawn
+        channels = max(self.picture.channels, drawn.shape[3])
+        drawn = np.repeat(drawn, channels, axis=3) if drawn.shape[3] < channels else drawn
+        return np.where(self.picture.known[None, ..., None], self.picture.with_channels(channels).pixels, drawn)

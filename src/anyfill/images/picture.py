@@ -1,0 +1,229 @@
+"""A picture: 8 bits a channel, grey or red-green-blue, and what of it is erased.
+
+Files are read with Pillow. What cannot be kept as it is, is changed and said (``remarks``): 16 bits become 8, CMYK and
+palettes become red-green-blue, a turned photograph is put upright, of an animation the first frame is taken. Pixels
+that are more than half transparent are erased. Three equal channels are one: such a picture is grey.
+"""
+
+import io
+import warnings
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageOps, UnidentifiedImageError
+from torch import Tensor
+
+from anyfill.checks import refuse
+from anyfill.disk import write_bytes
+
+Pixels = np.ndarray[Any, np.dtype[np.uint8]]
+"""(H, W, C), C = 1 or 3."""
+Places = np.ndarray[Any, np.dtype[np.bool_]]
+"""(H, W)."""
+FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
+"""What is read, by Pillow's names."""
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".pgm", ".ppm")
+MAX_PIXELS = 50_000_000
+"""Of a file: what a large camera makes."""
+_DAMAGED = (OSError, SyntaxError, ValueError, EOFError, IndexError, KeyError, TypeError)
+"""What Pillow's readers raise at bytes that are cut off or make no sense."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Picture:
+    """Pixels and what of them is erased.
+
+    Attributes:
+        pixels: uint8 (H, W, C), 1 channel (grey) or 3 (red, green, blue).
+        erased: bool (H, W), True = to be filled; None = nothing is.
+        name: what to call it.
+        remarks: what was changed when it was read.
+    """
+
+    pixels: Pixels
+    erased: Places | None = None
+    name: str = "picture"
+    remarks: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        shape = self.pixels.shape
+        if len(shape) != 3 or shape[2] not in (1, 3) or 0 in shape or self.pixels.dtype != np.uint8:
+            expected = "uint8 pixels (height, width, 1 or 3)"
+            raise refuse(self.name, expected=expected, got=f"{self.pixels.dtype} {shape}")
+        if self.erased is not None and self.erased.shape != shape[:2]:
+            raise refuse(f"what is erased of {self.name}", expected=f"{shape[:2]}", got=self.erased.shape)
+
+    @property
+    def height(self) -> int:
+        return self.pixels.shape[0]
+
+    @property
+    def width(self) -> int:
+        return self.pixels.shape[1]
+
+    @property
+    def channels(self) -> int:
+        return self.pixels.shape[2]
+
+    @property
+    def size(self) -> str:
+        """Width and height, as people say them."""
+        return f"{self.width}x{self.height}"
+
+    @property
+    def known(self) -> Places:
+        """bool (H, W): what is not erased."""
+        return np.ones(self.pixels.shape[:2], dtype=bool) if self.erased is None else ~self.erased
+
+    def __repr__(self) -> str:
+        holes = "" if self.erased is None else f", {int(self.erased.sum()):,} pixels erased"
+        return f"<Picture {self.name}: {self.size}, {'grey' if self.channels == 1 else 'colour'}{holes}>"
+
+    def image(self) -> Image.Image:
+        """The same for Pillow; erased pixels are transparent."""
+        shown = self.pixels
+        if self.erased is not None:
+            alpha = np.where(self.erased, 0, 255).astype(np.uint8)[..., None]
+            shown = np.concatenate([shown, alpha], axis=2)
+        return Image.fromarray(shown[..., 0] if shown.shape[2] == 1 else shown)
+
+    def png(self) -> bytes:
+        """As bytes of a PNG file."""
+        buffer = io.BytesIO()
+        self.image().save(buffer, format="PNG")
+        return buffer.getvalue()
+
+    _repr_png_ = png
+
+    def save(self, path: str | Path) -> None:
+        """Write a PNG file, which keeps every pixel as it is and erased ones transparent."""
+        require_png(Path(path))
+        write_bytes(self.png(), path)
+
+    def grey(self) -> "Picture":
+        """The same without colours (luma of ITU-R 601)."""
+        if self.channels == 1:
+            return self
+        return replace(self, pixels=np.asarray(Image.fromarray(self.pixels).convert("L"))[..., None])
+
+    def with_channels(self, channels: int) -> "Picture":
+        """The same with so many channels, which is said if colours are lost."""
+        if channels == self.channels:
+            return self
+        if channels == 3:
+            return replace(self, pixels=np.repeat(self.pixels, 3, axis=2))
+        return replace(self.grey(), remarks=(*self.remarks, f"{self.name} has colours: read as grey"))
+
+
+def require_png(path: Path) -> None:
+    """ValueError unless a file that shall be written is a PNG file by its name."""
+    if path.suffix.lower() != ".png":
+        raise refuse(f"{path}", expected="a name that ends in .png", got=repr(path.suffix))
+
+
+def read_picture(path: str | Path) -> Picture:
+    """The picture in a file; ValueError in a sentence if there is none in it."""
+    path = Path(path)
+    if path.stat().st_size == 0:
+        raise refuse(f"{path}", expected="a picture", got="an empty file")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # large pictures are refused below, odd metadata does not matter
+        try:
+            with path.open("rb") as file, Image.open(file, formats=FORMATS) as image:
+                if image.width * image.height > MAX_PIXELS:
+                    raise _too_large(path, f"{image.width:,} x {image.height:,}")
+                return _read(image, path.name)
+        except Image.DecompressionBombError:
+            raise _too_large(path, "more") from None
+        except UnidentifiedImageError:
+            expected = "a picture (PNG, JPEG, WebP, BMP, GIF, TIFF, PPM)"
+            raise refuse(f"{path}", expected=expected, got="something else, or one that is cut off") from None
+        except _DAMAGED as error:
+            if isinstance(error, _RefusedError):
+                raise ValueError(str(error)) from None
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise refuse(f"{path}", expected="a whole picture", got=f"a damaged one ({reason})") from None
+
+
+class _RefusedError(ValueError):
+    """Refused by us, not by a reader."""
+
+
+def _too_large(path: Path, got: str) -> _RefusedError:
+    return _RefusedError(str(refuse(f"{path}", expected=f"at most {MAX_PIXELS:,} pixels", got=got)))
+
+
+def picture_of(image: Image.Image, name: str = "picture") -> Picture:
+    """The picture that Pillow holds."""
+    return _read(image, name)
+
+
+def _read(image: Image.Image, name: str) -> Picture:
+    remarks: list[str] = []
+    frames = getattr(image, "n_frames", 1)
+    if frames > 1:
+        remarks.append(f"{name} has {frames} frames: the first is read")
+    upright = ImageOps.exif_transpose(image)
+    if upright.size != image.size:
+        remarks.append(f"{name} was taken with the camera turned: put upright")
+    image = upright
+    if image.mode == "F":
+        raise _RefusedError(str(refuse(name, expected="a picture of whole numbers", got="one of fractions")))
+    if image.mode.startswith("I"):
+        levels = np.asarray(image).astype(np.int64)
+        if image.mode != "I" or levels.max() > 255:
+            remarks.append(f"{name} has 16 bits a pixel: read with 8")
+            levels = (levels.clip(0, 65535) + 128) // 257
+        return Picture(levels.clip(0, 255).astype(np.uint8)[..., None], None, name, tuple(remarks))
+    if image.mode == "CMYK":
+        remarks.append(f"{name} is CMYK: read as red, green and blue")
+    alpha = None
+    if image.has_transparency_data:
+        full = np.asarray(image.convert("RGBA"))
+        pixels, alpha = full[..., :3], full[..., 3]
+    else:
+        pixels = np.asarray(image.convert("L") if image.mode in ("1", "L") else image.convert("RGB"))
+    pixels = pixels[..., None] if pixels.ndim == 2 else pixels
+    if pixels.shape[2] == 3 and (pixels == pixels[..., :1]).all():
+        pixels = pixels[..., :1]
+    erased = None if alpha is None or alpha.min() >= 128 else alpha < 128
+    if alpha is not None and ((alpha > 0) & (alpha < 255)).any():
+        remarks.append(f"{name} is transparent in part: what is more than half transparent is erased")
+    return Picture(np.ascontiguousarray(pixels), erased, name, tuple(remarks))
+
+
+PictureLike = Picture | Image.Image | str | Path | Tensor | np.ndarray[Any, Any]
+"""What verbs take for a picture."""
+
+
+def as_picture(given: PictureLike, name: str = "picture") -> Picture:
+    """A picture from what the user has: the name of a file, an image of Pillow, or numbers (H, W) or (H, W, C).
+
+    Whole numbers are levels from 0 to 255, booleans black and white, fractions from 0 to 1; NaN is erased.
+    """
+    if isinstance(given, Picture):
+        return given
+    if isinstance(given, str | Path):
+        return read_picture(given)
+    if isinstance(given, Image.Image):
+        return _read(given, name)
+    values: np.ndarray[Any, Any] = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+    values = values[..., None] if values.ndim == 2 else values
+    if values.ndim != 3 or values.shape[2] not in (1, 3):
+        raise refuse(f"shape of {name}", expected="(height, width), or with 1 or 3 channels behind", got=values.shape)
+    if values.dtype == bool:
+        return Picture(values.astype(np.uint8) * 255, None, name)
+    erased = None
+    if np.issubdtype(values.dtype, np.floating):
+        missing: Places = np.isnan(values)
+        erased = np.asarray(missing.any(axis=2)) if missing.any() else None
+        values = np.where(missing, 0.0, values)
+        if values.min() < 0 or values.max() > 1:
+            got = f"some from {values.min():g} to {values.max():g}"
+            raise refuse(f"fractions of {name}", expected="numbers from 0 to 1 (NaN = erased)", got=got)
+        values = np.rint(values * 255)
+    elif not np.issubdtype(values.dtype, np.integer) or values.min() < 0 or values.max() > 255:
+        raise refuse(f"levels of {name}", expected="whole numbers from 0 to 255", got=f"others ({values.dtype})")
+    return Picture(values.astype(np.uint8), erased, name)

@@ -1,0 +1,99 @@
+"""Contact sheets and heat maps: what was given, what was drawn, and how sure the model is, in one picture.
+
+Small pictures are shown large, each pixel a square. A thin orange line runs around what was erased; where pixels are
+missing, hatching stands. Heat goes from black (certain) over red to pale yellow.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+
+from anyfill.images.picture import Picture, Pixels, Places
+
+CELL = 140
+"""Points that a picture on a sheet is about as large as; larger ones are shown as they are, up to four times that."""
+GAP, HEAD = 14, 24
+PAGE, INK, FAINT, ACCENT = (251, 250, 248), (29, 31, 35), (109, 113, 120), (226, 104, 22)
+PER_LINE = 10
+_HEAT = np.array([(0, 0, 4), (87, 16, 110), (188, 55, 84), (249, 142, 9), (252, 255, 164)], dtype=np.float64)
+"""Five points of matplotlib's "inferno"."""
+
+
+def heat(values: np.ndarray[Any, np.dtype[np.floating[Any]]], top: float | None = None) -> Pixels:
+    """uint8 (H, W, 3): values (H, W) from 0 to ``top`` (their largest by default) as colours."""
+    top = float(values.max(initial=0.0)) if top is None else top
+    place = np.clip(values / (top or 1.0), 0, 1) * (len(_HEAT) - 1)
+    low = np.minimum(place.astype(int), len(_HEAT) - 2)
+    part = (place - low)[..., None]
+    return np.rint(_HEAT[low] * (1 - part) + _HEAT[low + 1] * part).astype(np.uint8)
+
+
+def sheet_of(
+    given: Picture, pictures: Sequence[Picture], uncertainty: np.ndarray[Any, np.dtype[np.float64]]
+) -> Picture:
+    """The sheet: given, drawn 1 … n, uncertainty in bits a pixel; lines of ten."""
+    edge = None if given.erased is None or given.erased.all() else given.erased
+    cells = [("given", _hatched(given), edge)]
+    cells += [(f"drawn {number}", _coloured(one.pixels), edge) for number, one in enumerate(pictures, 1)]
+    cells.append((f"0 to {uncertainty.max(initial=0.0):.2g} bits", heat(uncertainty), None))
+    return laid_out(cells, f"{given.name} filled")
+
+
+def laid_out(cells: Sequence[tuple[str, Pixels, Places | None]], name: str, per_line: int = PER_LINE) -> Picture:
+    """Titled pictures (H, W, 3) of one size beside each other, an orange line around the places that are named."""
+    height, width = cells[0][1].shape[:2]
+    zoom = max(1, round(CELL / max(height, width)))
+    shrink = min(1.0, 4 * CELL / max(height * zoom, width * zoom))
+    down, across = max(1, round(height * zoom * shrink)), max(1, round(width * zoom * shrink))
+    down, across = max(down, 8), max(across, 96)
+    columns = min(per_line, len(cells))
+    lines = -(-len(cells) // columns)
+    page = Image.new("RGB", (GAP + columns * (across + GAP), GAP + lines * (down + HEAD + GAP)), PAGE)
+    pen, font = ImageDraw.Draw(page), ImageFont.load_default(13)
+    for number, (title, pixels, erased) in enumerate(cells):
+        line, column = divmod(number, columns)
+        left, top = GAP + column * (across + GAP), GAP + line * (down + HEAD + GAP)
+        pen.text((left, top), title, fill=INK if line + column == 0 else FAINT, font=font)
+        own = (max(1, round(width * zoom * shrink)), max(1, round(height * zoom * shrink)))
+        resample = Image.Resampling.NEAREST if shrink == 1.0 else Image.Resampling.BOX
+        page.paste(Image.fromarray(pixels).resize(own, resample), (left, top + HEAD))
+        if erased is not None:
+            _outline(pen, erased, left, top + HEAD, zoom * shrink)
+    return Picture(np.asarray(page), None, name)
+
+
+def heat_sheet(picture: Picture, bits: np.ndarray[Any, np.dtype[np.float64]]) -> Picture:
+    """A picture beside the bits (H, W) of its pixels."""
+    title = f"0 to {bits.max(initial=0.0):.2g} bits"
+    return laid_out([(picture.name, _hatched(picture), None), (title, heat(bits), None)], f"{picture.name}, surprise")
+
+
+def gallery(pictures: Sequence[Picture]) -> Picture:
+    """Pictures of one size on a sheet."""
+    return laid_out([(str(number), _hatched(one), None) for number, one in enumerate(pictures, 1)], "pictures")
+
+
+def _coloured(pixels: Pixels) -> Pixels:
+    return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
+
+
+def _hatched(picture: Picture) -> Pixels:
+    """The picture with a pattern where it is erased."""
+    shown = _coloured(picture.pixels)
+    if picture.erased is None:
+        return shown
+    row, column = np.indices(picture.erased.shape)
+    tint = np.where(((row + column) % 2 == 0)[..., None], (243, 201, 155), (253, 238, 221))
+    return np.where(picture.erased[..., None], tint, shown).astype(np.uint8)
+
+
+def _outline(pen: ImageDraw.ImageDraw, erased: Places, left: int, top: int, scale: float) -> None:
+    """Lines between what is erased and what is not."""
+    for row, column in np.argwhere(erased[1:] != erased[:-1]):
+        y, x = top + (row + 1) * scale, left + column * scale
+        pen.line((x, y, x + scale, y), fill=ACCENT)
+    for row, column in np.argwhere(erased[:, 1:] != erased[:, :-1]):
+        y, x = top + row * scale, left + (column + 1) * scale
+        pen.line((x, y, x, y + scale), fill=ACCENT)

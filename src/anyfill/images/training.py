@@ -1,0 +1,250 @@
+"""Train a model of pictures on a folder (or idx, CIFAR records, a sheet, npz), into a folder it can be resumed from.
+
+What the user does not say is chosen by the pictures and the device, and said. The last pictures, after a fixed shuffle,
+are held out: they choose the checkpoint, and at the end they are scored exactly, beside the counting baseline that
+every pixel is drawn by itself.
+
+Ctrl-C leaves a checkpoint: the folder then holds the best model so far, which can be used, and all that ``--resume``
+needs to go on as if nothing had happened.
+"""
+
+import math
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from rich.console import Console
+from torch import Tensor
+
+from anyfill.checks import refuse
+from anyfill.evaluation import log_prob
+from anyfill.images.model import NOTES, About, ImageModel, load
+from anyfill.images.reading import PictureRows, Pictures, read_pictures
+from anyfill.images.recipes import picture_model, picture_objective
+from anyfill.images.settings import Settings, parse_size
+from anyfill.interface.options import resumed
+from anyfill.interface.output import require_place
+from anyfill.interface.progress import clock, in_bits, watch
+from anyfill.interface.threads import best_threads, compute_device, threads
+from anyfill.questions.question import Question
+from anyfill.training import FitOptions, StepReport, fit_steps, load_notes
+
+MADE_BY = "anyfill image train"
+SCORED = 128
+"""Most held-out pictures that are scored, on a CPU."""
+_SPLIT_SEED = 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImageRun:
+    """All that a run is made of; nothing is left to choose in its settings."""
+
+    pictures: Pictures
+    settings: Settings
+    about: About
+    device: Literal["cpu", "cuda"]
+
+    @property
+    def held_out(self) -> int:
+        """How many pictures are held out, one at least where any are."""
+        share = self.settings.valid_share or 0.0
+        return max(1, round(share * len(self.pictures))) if share and len(self.pictures) > 1 else 0
+
+    def rows(self) -> tuple[PictureRows, PictureRows | None]:
+        """To train on, and held out."""
+        order = np.random.default_rng(_SPLIT_SEED).permutation(len(self.pictures))
+        cut = len(order) - self.held_out
+
+        def of(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> PictureRows:
+            chosen = Pictures(self.pictures.pixels[numbers], self.pictures.name)
+            how: Any = self.about.binary
+            return PictureRows(chosen, self.about.levels, how, seed=self.settings.seed or 0)
+
+        return of(order[:cut]), of(order[cut:]) if self.held_out else None
+
+    def model(self):
+        """Untrained."""
+        s = self.settings
+        heads = max(1, (s.width or 96) // 32)
+        sizes: dict[str, int] = {"width": s.width or 96, "depth": s.depth or 4}
+        return picture_model(self.about, heads=heads, dropout=s.dropout or 0.0, seed=s.seed or 0, **sizes)
+
+    def options(self) -> FitOptions:
+        s, cuda = self.settings, self.device == "cuda"
+        steps = s.steps or 1
+        often = max(1, min(500 if cuda else 100, steps // 5))
+        return FitOptions(
+            steps=steps,
+            seconds=s.seconds,
+            batch_size=s.batch or 16,
+            learning_rate=s.learning_rate or 0.015,
+            warmup_steps=min(30, steps // 10),
+            schedule="linear",
+            optimizer="muon",
+            betas=(0.9, 0.95),
+            weight_decay=0.1,
+            precision="bf16-mixed" if cuda else "32-true",
+            compile=cuda,
+            report_every=20 if cuda else 1,
+            validate_every=often,
+            save_every=often,
+            seed=s.seed or 0,
+            device=self.device,
+        )
+
+    def notes(self) -> dict[str, Any]:
+        """What is kept with the model."""
+        return {NOTES: asdict(self.about) | {"settings": asdict(self.settings)}, "made_by": MADE_BY}
+
+    def lines(self, *, resume: bool) -> list[str]:
+        """Pictures, model and training in words."""
+        s, count = self.settings, len(self.pictures)
+        weights = sum(parameter.numel() for parameter in self.model().parameters())
+        times = (s.steps or 0) * (s.batch or 0) / max(1, count - self.held_out)
+        held = f"{self.held_out} of them held out" if self.held_out else "none held out"
+        limit = "" if s.seconds is None else f", at most {clock(s.seconds)}"
+        verb = "resumed" if resume else "training"
+        return [
+            f"pictures  {self.pictures.name}: {count:,} of {self.about}; {held}",
+            f"model     {weights:,} weights, width {s.width}, depth {s.depth}",
+            f"{verb:<9} {s.steps:,} steps of {s.batch}, {times:.2g} times through them{limit}, on {self.device}",
+        ]
+
+    def fit(self, folder: Path, resume: bool, console: Console) -> list[str]:
+        """Train; what came of it."""
+        train, valid = self.rows()
+        model, objective = self.model(), picture_objective(self.about)
+        held = None if valid is None else valid.rows(1024 if self.device == "cuda" else SCORED)
+        count = self._fastest_threads() if self.device == "cpu" else torch.get_num_threads()
+        keep: dict[str, Any] = {"folder": folder, "resume": resume, "notes": self.notes(), "validation": held}
+        last: StepReport | None = None
+        with threads(count):
+            reports = in_bits(fit_steps(model, train, objective, self.options(), **keep), self.about.dimensions)
+            title = "training (loss in bits per dimension)"
+            with closing(watch(reports, self.settings.steps, title, console=console)) as watched:
+                for report in watched:
+                    last = report
+            done = f"trained {last.step:,} steps in {clock(last.seconds)}" if last else "the run had ended before"
+            if held is None:
+                return [done]
+            place = next(model.parameters()).device
+            asked = torch.ones_like(held.present)
+            found = log_prob(model, held.x.to(place), Question(~asked.to(place), asked.to(place)))
+        nats, counted = -found.value.cpu(), -counting(train.rows().x, held.x, self.about.levels)
+        unit = 1 / self.about.dimensions / math.log(2)
+        ours, theirs = float(nats.mean()) * unit, float(counted.mean()) * unit
+        which = f"{len(held)} held-out pictures"
+        return [done, f"{ours:.4f} bits per dimension on {which} ({found.kind}); each pixel by itself: {theirs:.4f}"]
+
+    def _fastest_threads(self) -> int:
+        if torch.get_num_threads() == 1:
+            return 1
+        model, objective, (train, _) = self.model(), picture_objective(self.about), self.rows()
+        rows = train.take(torch.arange(self.settings.batch or 16) % len(train))
+
+        def step() -> None:
+            source = torch.Generator().manual_seed(0)
+            objective(model, rows, generator=source).mean().backward()
+
+        return best_threads(step, repeats=1)
+
+
+def counting(learnt: Tensor, rows: Tensor, levels: int) -> Tensor:
+    """float64 (B,): log p of rows (B, N) if each variable has its own frequencies of learnt (R, N), plus 1/2 each."""
+    total = torch.zeros(len(rows), dtype=torch.float64)
+    for variable in range(rows.shape[1]):
+        counts = torch.bincount(learnt[:, variable], minlength=levels).double() + 0.5
+        total += (counts / counts.sum()).log()[rows[:, variable]]
+    return total
+
+
+def train(
+    source: str | Path, output: str | Path, *, device: str = "auto", resume: bool = False, **settings: Any
+) -> ImageModel:
+    """Train a model of pictures, with progress on stderr, and load it.
+
+    Args:
+        source: a folder of pictures, or a file that ``read_pictures`` reads.
+        output: folder for the model; a new one, or that of the run to be resumed.
+        device: "cpu", "cuda", or "auto" for CUDA if it is there.
+        resume: go on with the run in the folder; begin it if there is none.
+        settings: size, grey, levels, binary, width, depth, steps, batch, learning_rate, dropout, seconds, valid_share
+            and seed, see ``Settings``; what is not said is chosen by the pictures and the device.
+    """
+    train_in_words(source, Path(output), Settings(**settings), device=device, resume=resume)
+    return load(output)
+
+
+def train_in_words(
+    source: str | Path,
+    folder: Path,
+    wanted: Settings,
+    *,
+    device: str = "auto",
+    resume: bool = False,
+    say: Callable[[str], None] | None = None,
+) -> list[str]:
+    """Train, with progress on stderr; lines about what came of it. ``say`` is called with what was chosen."""
+    require_place(folder)
+    saved = _saved(folder, resume)
+    settings = wanted if saved is None else resumed(wanted, saved)
+    pictures = read_pictures(source, size=parse_size(settings.size), grey=settings.grey)
+    place = compute_device(device)
+    made = settings if saved is not None else chosen(settings, pictures, cuda=place == "cuda")
+    run = ImageRun(pictures, made, about_of(pictures, made), place)
+    if len(pictures) < 2:
+        raise refuse(f"{source}", expected="two pictures at least", got=len(pictures))
+    if say is not None:
+        for line in (*(f"note: {remark}" for remark in pictures.remarks), *run.lines(resume=saved is not None)):
+            say(line)
+    return run.fit(folder, resume, Console(stderr=True))
+
+
+def chosen(wanted: Settings, pictures: Pictures, *, cuda: bool) -> Settings:
+    """Everything that was not said, by the pictures and the device."""
+    pixels = pictures.pixels
+    two = wanted.binary is not None or (wanted.levels is None and bool(((pixels == 0) | (pixels == 255)).all()))
+    levels = 2 if two else wanted.levels or 256
+    unending = wanted.steps is None and wanted.seconds is not None
+    usual: dict[str, Any] = {
+        "grey": pixels.shape[3] == 1,
+        "size": f"{pixels.shape[2]}x{pixels.shape[1]}",
+        "levels": levels,
+        "binary": "threshold" if levels == 2 else None,
+        "width": 256 if cuda else 96,
+        "depth": 8 if cuda else 4,
+        "steps": 1_000_000 if unending else 5_000 if cuda else 500,
+        "batch": 128 if cuda else 16,
+        "learning_rate": 0.005 if cuda else 0.015,
+        "dropout": 0.1,
+        "valid_share": 0.1,
+        "seed": 0,
+    }
+    return replace(wanted, **{name: value for name, value in usual.items() if getattr(wanted, name) is None})
+
+
+def about_of(pictures: Pictures, settings: Settings) -> About:
+    """What the model is of."""
+    _, height, width, channels = pictures.pixels.shape
+    edge = np.ones((height, width), dtype=bool)
+    edge[1:-1, 1:-1] = False
+    border = round(float(pictures.pixels[:, edge].mean()), 2)
+    return About(height, width, channels, settings.levels or 256, settings.binary, border)
+
+
+def _saved(folder: Path, resume: bool) -> Settings | None:
+    """The settings of the run to be resumed, None if one shall begin; ValueError if the folder is not for that."""
+    if not (folder / "config.json").exists():
+        return None
+    if not resume:
+        raise refuse(f"{folder}", expected="a new folder, or --resume to go on with its run", got="one with a model")
+    notes: dict[str, Any] = load_notes(folder)
+    noted: Any = notes.get(NOTES)
+    if notes.get("made_by") != MADE_BY or not isinstance(noted, dict) or "settings" not in noted:
+        raise refuse(f"{folder}", expected=f"a run of {MADE_BY}", got="a model that was made in another way")
+    known: dict[str, Any] = noted["settings"]
+    return Settings(**{one.name: known[one.name] for one in fields(Settings) if one.name in known})

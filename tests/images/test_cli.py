@@ -1,0 +1,134 @@
+"""``anyfill image``: files in, files out; one sentence for everything that goes wrong."""
+
+import json
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from anyfill.cli import main as cli
+
+RNG = np.random.default_rng(2)
+
+
+def run(*arguments, capsys) -> tuple[int, str, str]:
+    code = cli.run([str(one) for one in arguments])
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+@pytest.fixture
+def picture(tmp_path):
+    path = tmp_path / "four.png"
+    Image.fromarray(RNG.integers(0, 2, (8, 8)).astype(np.uint8) * 255).save(path)
+    return path
+
+
+def test_fill_writes_alternatives_and_a_sheet(picture, folder, tmp_path, capsys) -> None:
+    out = tmp_path / "out"
+    options = ("--model", folder, "-o", out, "-n", 3, "--seed", 5)
+    code, said, _ = run("image", "fill", picture, "--erase", "bottom", *options, capsys=capsys)
+    assert code == 0
+    names = sorted(path.name for path in out.iterdir())
+    assert names == ["four-filled-5-1.png", "four-filled-5-2.png", "four-filled-5-3.png", "four-filled-5-sheet.png"]
+    assert said.count("wrote ") == 4
+    before = np.asarray(Image.open(picture))
+    for number in (1, 2, 3):
+        assert np.array_equal(np.asarray(Image.open(out / f"four-filled-5-{number}.png"))[:4], before[:4])
+    code, _, error = run("image", "fill", picture, "--erase", "bottom", *options, capsys=capsys)
+    assert code == 2
+    assert "--force replaces it" in error
+    assert run("image", "fill", picture, "--erase", "bottom", *options, "--force", capsys=capsys)[0] == 0
+
+
+def test_mask_alpha_and_erase_add_up(picture, folder, tmp_path, capsys) -> None:
+    pixels = np.asarray(Image.open(picture))
+    alpha = np.full((8, 8), 255, dtype=np.uint8)
+    alpha[0] = 0
+    Image.fromarray(np.stack([pixels, alpha], axis=2)).save(tmp_path / "alpha.png")
+    mask = np.zeros((8, 8), dtype=np.uint8)
+    mask[7] = 255
+    Image.fromarray(mask).save(tmp_path / "m.png")
+    erasing = ("--mask", tmp_path / "m.png", "--erase", "0,3,8,1")
+    place = ("--model", folder, "-o", tmp_path / "out", "--seed", 1, "-n", 40)
+    assert run("image", "fill", tmp_path / "alpha.png", *erasing, *place, capsys=capsys)[0] == 0
+    drawn = np.stack([np.asarray(Image.open(tmp_path / f"out/alpha-filled-1-{k}.png")) for k in range(1, 41)])
+    changed = (drawn != drawn[:1]).any(0).any(1)
+    assert set(np.flatnonzero(changed)) == {0, 3, 7}
+
+
+def test_score_says_nats_and_bits_as_text_and_as_json(picture, folder, tmp_path, capsys) -> None:
+    code, said, _ = run("image", "score", picture, "--model", folder, "--heat", tmp_path / "h.png", capsys=capsys)
+    assert code == 0
+    assert "bits per dimension of 64 (exact)" in said
+    assert (tmp_path / "h.png").is_file()
+    code, said, _ = run("image", "score", picture, picture, "--model", folder, "--json", capsys=capsys)
+    found = json.loads(said)
+    assert len(found) == 2
+    assert found[0]["bits_per_dimension"] == pytest.approx(found[0]["nats"] / 64 / np.log(2))
+    part = json.loads(run("image", "score", picture, "--erase", "top", "--model", folder, "--json", capsys=capsys)[1])
+    assert part[0]["dimensions"] == 32
+
+
+def test_generate_and_show(folder, tmp_path, capsys) -> None:
+    options = ("--model", folder, "-o", tmp_path / "out", "-n", 2, "--seed", 1)
+    code, said, _ = run("image", "generate", *options, capsys=capsys)
+    assert (code, said.count("wrote")) == (0, 3)
+    code, said, _ = run("image", "show", tmp_path / "out", "-o", tmp_path / "s.png", capsys=capsys)
+    assert code == 0
+    assert "3 of 32x32" in said
+    assert (tmp_path / "s.png").is_file()
+    assert "8x8, black and white" in run("image", "show", folder, capsys=capsys)[1]
+
+
+def test_what_is_changed_is_said(folder, tmp_path, capsys) -> None:
+    Image.fromarray(RNG.integers(0, 256, (20, 24, 3)).astype(np.uint8)).save(tmp_path / "a.png")
+    place = ("--model", folder, "-o", tmp_path / "out", "-n", 1, "--seed", 1)
+    _, _, error = run("image", "fill", tmp_path / "a.png", "--erase", "6,6,4,4", *place, capsys=capsys)
+    for words in ("a.png is 24x20: filled in one window of 8x8", "has colours", "black and white"):
+        assert words in error
+    _, _, error = run(
+        "image", "fill", tmp_path / "a.png", "--erase", "left", "--resize", *place, "--force", capsys=capsys
+    )
+    assert "cropped and resized to 8x8" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("fill", "{picture}"), "got nothing erased"),
+        (("fill", "{picture}", "--erase", "99,0,2,2"), "a rectangle inside 8x8"),
+        (("fill", "{picture}", "--erase", "top", "--mask", "{wide}"), "expected 8x8, as four.png has, got 9x8"),
+        (("fill", "{text}", "--erase", "top"), "got something else"),
+        (("fill", "{empty}", "--erase", "top"), "got an empty file"),
+        (("fill", "{nothing}", "--erase", "top"), "No such file"),
+        (("fill", "{picture}", "--erase", "top", "-n", "0"), "Invalid value for '-n'"),
+        (("fill", "{picture}", "--erase", "top", "--model", "{nothing}"), "digits, fashion, or the folder"),
+        (("fill", "{picture}", "--erase", "top", "-o", "{text}"), "got a file"),
+        (("score", "{picture}", "--heat", "h.jpg"), "ends in .png"),
+        (("score", "{picture}", "--mask", "{wide}"), "got 9x8"),
+        (("score", "{text}"), "got something else"),
+        (("show", "{text}"), "got something else"),
+        (("train", "{text}", "-o", "{nothing}"), "got something else"),
+        (("train", "{none}", "-o", "{nothing}"), "expected pictures"),
+        (("train", "{picture}", "-o", "{nothing}", "--size", "9"), "WIDTHxHEIGHT"),
+        (("train", "{none}", "-o", "{nothing}", "--binary", "soft"), "--binary"),
+        (("train", "{none}", "-o", "{text}"), "got a file"),
+    ],
+)
+def test_everything_that_is_wrong_is_one_sentence(arguments, words, picture, folder, tmp_path, capsys) -> None:
+    files = {"picture": picture, "nothing": tmp_path / "nothing", "none": tmp_path / "none"}
+    files["none"].mkdir()
+    for name, content in (("text", b"plain words\n"), ("empty", b"")):
+        files[name] = tmp_path / f"{name}.dat"
+        files[name].write_bytes(content)
+    files["wide"] = tmp_path / "wide.png"
+    Image.fromarray(np.zeros((8, 9), dtype=np.uint8)).save(files["wide"])
+    said = [one.format(**files) for one in arguments]
+    if "--model" not in said and said[0] in ("fill", "score"):
+        said += ["--model", str(folder)]
+    code, _, error = run("image", *said, capsys=capsys)
+    assert code == 2
+    assert error.startswith("anyfill: ")
+    assert error.count("\n") == 1
+    assert words in error

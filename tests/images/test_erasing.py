@@ -1,0 +1,113 @@
+"""Words, masks and arrays erase what they say; windows cover every hole."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from anyfill.images.erasing import erased_in, region
+from anyfill.images.picture import Picture
+from anyfill.images.windows import windows
+
+PICTURE = Picture(np.zeros((20, 30, 1), dtype=np.uint8), None, "blank.png")
+
+
+def erased(words, generator) -> np.ndarray:
+    return ~erased_in(PICTURE, words, generator=generator).known
+
+
+def test_a_rectangle_is_left_top_width_height(generator) -> None:
+    expected = np.zeros((20, 30), dtype=bool)
+    expected[4:16, 8:20] = True
+    assert np.array_equal(erased("8,4,12,12", generator), expected)
+    expected[4:, 8:] = True
+    assert np.array_equal(erased("8,4,99,99", generator), expected)  # cut off at the edge
+
+
+def test_parts_add_up_and_halves_make_a_whole(generator) -> None:
+    for pair in (("left", "right"), ("top", "bottom"), ("middle", "frame")):
+        one, other = (erased(words, generator) for words in pair)
+        assert not (one & other).any()
+        assert (one | other).all()
+        assert erased(pair, generator).all()
+
+
+def test_scattered_pixels_have_their_share(generator) -> None:
+    share = np.mean([erased("30%", generator).mean() for _ in range(50)])
+    # 30,000 coins; five standard errors, false alarm below 1e-6.
+    assert abs(share - 0.3) < 5 * (0.3 * 0.7 / 30_000) ** 0.5
+
+
+def test_a_stroke_goes_through_its_points_and_is_as_wide_as_said(generator) -> None:
+    hole = erased("3,10 26,10 / 4", generator)
+    assert hole[10, 3:27].all()
+    assert 3 <= hole[:, 15].sum() <= 5
+    assert not hole[0].any()
+    for _ in range(20):
+        assert 0 < erased("strokes", generator).mean() < 1
+
+
+@pytest.mark.parametrize("words", ["", "8,4", "40,4,2,2", "8,4,0,3", "0%", "101%", "upside", "1,1 2,2 / ", "-1,0,2,2"])
+def test_words_that_name_nothing_are_refused(words, generator) -> None:
+    with pytest.raises(ValueError, match="--erase"):
+        region(words, 20, 30, generator=generator)
+
+
+def test_masks_white_is_erased_and_sizes_must_agree(generator, tmp_path) -> None:
+    mask = np.zeros((20, 30), dtype=np.uint8)
+    mask[:5] = 255
+    Image.fromarray(mask).save(tmp_path / "m.png")
+    for given_mask in (
+        tmp_path / "m.png",
+        str(tmp_path / "m.png"),
+        Image.fromarray(mask),
+        torch.tensor(mask > 0),
+        mask > 0,
+    ):
+        assert np.array_equal(erased(given_mask, generator), mask > 0)
+    Image.fromarray(mask[:, :20]).save(tmp_path / "small.png")
+    with pytest.raises(ValueError, match=r"size of small.png: expected 30x20, as blank.png has, got 20x20"):
+        erased(tmp_path / "small.png", generator)
+    with pytest.raises(ValueError, match="bool"):
+        erased(mask, generator)
+
+
+@given(
+    height=st.integers(1, 40),
+    width=st.integers(1, 40),
+    down=st.integers(1, 12),
+    across=st.integers(1, 12),
+    seed=st.integers(0, 10**6),
+    share=st.sampled_from([0.0, 0.02, 0.5, 1.0]),
+)
+def test_windows_cover_what_is_erased_and_lie_inside_where_they_fit(height, width, down, across, seed, share) -> None:
+    hole = np.random.default_rng(seed).random((height, width)) < share
+    left = hole.copy()
+    for window in windows(hole, down, across):
+        rows, own = window.inside((height, width)), window.own((height, width))
+        assert left[rows].any()  # none is for nothing
+        left[rows] = False
+        assert left[rows].shape == np.zeros((down, across))[own].shape
+        if height >= down:
+            assert 0 <= window.top <= height - down
+        if width >= across:
+            assert 0 <= window.left <= width - across
+    assert not left.any()
+
+
+def test_a_hole_that_fits_has_one_window_with_it_in_the_middle() -> None:
+    hole = np.zeros((100, 100), dtype=bool)
+    hole[40:50, 60:64] = True
+    (window,) = windows(hole, 28, 28)
+    assert (window.top, window.left) == (31, 48)
+
+
+def test_the_first_window_of_a_large_hole_knows_most() -> None:
+    hole = np.zeros((60, 60), dtype=bool)
+    hole[10:50, 10:50] = True
+    plan = windows(hole, 16, 16)
+    unknown = [int(hole[window.inside((60, 60))].sum()) for window in plan]
+    assert unknown[0] == min(unknown)
+    assert len(plan) > 9

@@ -1,0 +1,203 @@
+"""The verbs of a model of pictures: exact laws, nothing given is changed, any size."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from anyfill.images.model import About, load
+from anyfill.images.picture import Picture
+from anyfill.images.reading import bytes_of
+from anyfill.samplers import Follow
+
+from .conftest import untrained
+
+RNG = np.random.default_rng(5)
+
+
+def every_picture(about: About) -> list[np.ndarray]:
+    codes = itertools.product(range(about.levels), repeat=about.dimensions)
+    return [bytes_of(torch.tensor(one), about.levels).reshape(about.shape) for one in codes]
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        About(2, 2, 1, 2, "threshold"),
+        About(2, 3, 1, 2, "threshold"),
+        About(1, 2, 3, 2, "threshold"),
+        About(1, 2, 1, 40),
+    ],
+    ids=["a patch", "odd width", "two colour pixels", "logistics"],
+)
+def test_scores_sum_to_one_over_all_pictures_and_over_all_fills(about) -> None:
+    model = untrained(about)
+    if about.levels == 2:
+        nats = [model.score(one, invert=False).nats for one in every_picture(about)]
+        assert math.isclose(sum(math.exp(-one) for one in nats), 1.0, abs_tol=1e-5)
+    hole = np.zeros((about.height, about.width), dtype=bool)
+    hole[0, -1] = True
+    alike = [one for one in every_picture(about) if not one[~hole].any()]
+    filled = [model.score(one, hole, invert=False).nats for one in alike]
+    assert math.isclose(sum(math.exp(-one) for one in filled), 1.0, abs_tol=1e-5)
+
+
+def test_fills_follow_the_law_that_score_computes() -> None:
+    model = untrained(About(2, 4, 1, 2, "threshold"))
+    given = RNG.integers(0, 2, (2, 4, 1)).astype(np.uint8) * 255
+    hole = np.zeros((2, 4), dtype=bool)
+    hole[0, 1:3] = hole[1, 2] = True
+    fills = model.fill(given, hole, n=960, seed=1, invert=False)
+    codes = [int("".join(str(v // 255) for v in one.pixels[hole][:, 0]), 2) for one in fills]
+    expected = np.zeros(8)
+    for number in range(8):
+        whole = given.copy()
+        whole[hole] = np.array([[int(c) * 255] for c in f"{number:03b}"])
+        expected[number] = math.exp(-model.score(whole, hole, invert=False).nats)
+    # Fixed seed; a false alarm with probability 1e-4.
+    assert stats.chisquare(np.bincount(codes, minlength=8), expected / expected.sum() * 960).pvalue > 1e-4
+
+
+def test_uncertainty_is_the_entropy_of_each_erased_pixel() -> None:
+    about = About(2, 2, 1, 2, "threshold")
+    model = untrained(about)
+    given = np.array([[[255], [0]], [[255], [0]]], dtype=np.uint8)
+    hole = np.array([[False, True], [True, False]])
+    found = model.fill(given, hole, n=2, seed=0, invert=False).uncertainty
+    both = (given, _turned(given, 1, 0))
+    dark = sum(math.exp(-model.score(one, hole, invert=False).nats) for one in both)  # p(pixel (0, 1) = 0 | given)
+    assert math.isclose(found[0, 1], -sum(p * math.log2(p) for p in (dark, 1 - dark)), rel_tol=1e-4)
+    assert found[0, 0] == found[1, 1] == 0
+
+
+def _turned(pixels: np.ndarray, row: int, column: int) -> np.ndarray:
+    other = pixels.copy()
+    other[row, column] = 255 - other[row, column]
+    return other
+
+
+@pytest.mark.parametrize("size", [(8, 8), (20, 13), (3, 30), (5, 5), (1, 1)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_nothing_given_is_ever_changed_whatever_the_size(size, channels, black_and_white, colour) -> None:
+    pixels = RNG.integers(0, 256, (*size, channels)).astype(np.uint8)
+    hole = RNG.random(size) < 0.4
+    hole[0, 0] = True
+    for model in (black_and_white, colour):
+        fills = model.fill(pixels, hole, n=2, seed=3)
+        for one in fills:
+            assert one.pixels.shape[:2] == size
+            kept = Picture(pixels).with_channels(one.channels).pixels if one.channels >= channels else pixels
+            assert np.array_equal(one.pixels[~hole], kept[~hole])
+        assert (fills.uncertainty[~hole] == 0).all()
+        assert (fills.uncertainty[hole] > 0).all()
+
+
+def test_a_trace_ends_with_the_fills_and_only_adds(black_and_white) -> None:
+    pixels = RNG.integers(0, 2, (12, 20, 1)).astype(np.uint8) * 255
+    frames = list(black_and_white.trace(pixels, "2,2,14,8", n=3, seed=4))
+    fills = black_and_white.fill(pixels, "2,2,14,8", n=3, seed=4)
+    assert all(np.array_equal(a, b.pixels) for a, b in zip(frames[-1].pixels, fills))
+    assert (frames[0].share, frames[-1].share) == (0.0, 1.0)
+    for one, after in itertools.pairwise(frames):
+        assert one.share <= after.share
+        assert not (one.known & ~after.known).any()
+        assert np.array_equal(one.pixels[:, one.known], after.pixels[:, one.known])
+
+
+def test_the_same_seed_draws_the_same_and_many_are_drawn_in_parts(black_and_white) -> None:
+    pixels = RNG.integers(0, 2, (8, 8, 1)).astype(np.uint8) * 255
+    many, again = (black_and_white.fill(pixels, "bottom", n=40, seed=7) for _ in range(2))
+    assert len(many) == 40
+    assert all(np.array_equal(a.pixels, b.pixels) for a, b in zip(many, again))
+    assert len({one.pixels.tobytes() for one in many}) > 30
+    assert black_and_white.fill(pixels, "bottom", n=1).seed != black_and_white.fill(pixels, "bottom", n=1).seed
+
+
+def test_samplers_of_the_library_may_be_passed(black_and_white) -> None:
+    pixels = np.zeros((8, 8, 1), dtype=np.uint8)
+    one = black_and_white.fill(pixels, "bottom", n=2, seed=1, sampler=Follow())
+    assert len(one) == 2
+    with pytest.raises(ValueError, match="--sampler"):
+        black_and_white.fill(pixels, "bottom", sampler="fastest")
+
+
+def test_surprise_sums_to_the_score(black_and_white, colour) -> None:
+    for model in (black_and_white, colour):
+        pixels = RNG.integers(0, 256, model.about.shape).astype(np.uint8)
+        found = model.score(pixels)
+        assert math.isclose(found.surprise.sum() * math.log(2), found.nats, rel_tol=1e-6)
+        assert np.array_equal(found.surprise, model.surprise(pixels))
+        assert found.asked == model.about.dimensions
+        assert math.isclose(found.bits_per_dimension, found.nats / found.asked / math.log(2))
+        assert found.kind == "exact"
+
+
+def test_of_a_part_given_the_rest_and_of_a_part_alone(black_and_white) -> None:
+    pixels = RNG.integers(0, 2, (8, 8, 1)).astype(np.uint8) * 255
+    top = Picture(pixels, np.arange(8)[:, None].repeat(8, 1) >= 4)
+    alone, rest = black_and_white.score(top), black_and_white.score(pixels, "bottom")
+    assert alone.asked == rest.asked == 32
+    assert (rest.surprise[:4] == 0).all()
+    assert (alone.surprise[4:] == 0).all()
+    # What is transparent is not looked at.
+    other = Picture(np.where(top.erased[..., None], 255 - pixels, pixels), top.erased)
+    assert black_and_white.score(other).nats == alone.nats
+
+
+def test_larger_pictures_are_scored_shrunk_and_it_is_said(black_and_white) -> None:
+    found = black_and_white.score(np.zeros((16, 24, 1), dtype=np.uint8))
+    assert found.asked == 64
+    assert any("cropped and resized to 8x8" in remark for remark in found.remarks)
+
+
+def test_dark_on_light_is_read_inverted_and_turned_back(black_and_white) -> None:
+    dark = np.zeros((8, 8, 1), dtype=np.uint8)
+    dark[2:6, 3:5] = 255
+    light = 255 - dark
+    plain = black_and_white.fill(dark, "middle", n=3, seed=2)
+    turned = black_and_white.fill(light, "middle", n=3, seed=2)
+    assert all(np.array_equal(a.pixels, 255 - b.pixels) for a, b in zip(plain, turned))
+    assert any("inverted" in remark for remark in turned.remarks)
+    assert black_and_white.score(light).nats == black_and_white.score(dark).nats
+    assert black_and_white.score(light, invert=False).nats != black_and_white.score(dark).nats
+
+
+def test_resize_fills_the_shrunk_picture(colour) -> None:
+    fills = colour.fill(RNG.integers(0, 256, (40, 60, 3)).astype(np.uint8), "left", n=1, seed=0, resize=True)
+    assert fills[0].pixels.shape == (4, 6, 3)
+    assert any("cropped and resized to 6x4" in remark for remark in fills.remarks)
+
+
+def test_nothing_erased_is_refused_and_everything_erased_is_drawn_from_nothing(black_and_white) -> None:
+    pixels = np.full((8, 8, 1), 255, dtype=np.uint8)
+    for erased in (None, np.zeros((8, 8), dtype=bool)):
+        with pytest.raises(ValueError, match="got nothing erased"):
+            black_and_white.fill(pixels, erased)
+    whole = black_and_white.fill(pixels, np.ones((8, 8), dtype=bool), n=2, seed=5)
+    assert any("drawn from nothing" in remark for remark in whole.remarks)
+    drawn = black_and_white.sample(2, seed=5)
+    assert all(np.array_equal(a.pixels, b.pixels) for a, b in zip(whole, drawn))
+
+
+def test_sheets_have_a_cell_for_each_and_hatch_what_is_missing(black_and_white, tmp_path) -> None:
+    pixels = np.zeros((8, 8, 1), dtype=np.uint8)
+    fills = black_and_white.fill(pixels, "right", n=12, seed=1)
+    assert fills.sheet().width > 10 * 96
+    assert fills.sheet().height > 2 * 140
+    paths = fills.save(tmp_path / "out", "x")
+    assert [path.name for path in paths] == [*(f"x-{k}.png" for k in range(1, 13)), "x-sheet.png"]
+    assert all(path.is_file() for path in paths)
+    black_and_white.score(pixels).save(tmp_path / "heat.png")
+    assert (tmp_path / "heat.png").is_file()
+
+
+def test_a_folder_is_loaded_and_others_are_refused(folder, tmp_path) -> None:
+    model = load(folder)
+    assert "8x8, black and white (threshold)" in repr(model)
+    with pytest.raises(ValueError, match="digits, fashion, or the folder"):
+        load(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="not a model folder"):
+        load(tmp_path)

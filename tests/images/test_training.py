@@ -1,0 +1,123 @@
+"""Training on a folder: progress, a better model than counting, a checkpoint that goes on exactly."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from anyfill import images
+from anyfill.images.reading import read_pictures
+from anyfill.images.training import Settings, about_of, chosen, counting, train_in_words
+from anyfill.training import load_model
+
+
+def draw_folder(folder: Path, count: int, side: int = 8) -> Path:
+    """Crosses at random places on grey of a random level."""
+    rng = np.random.default_rng(0)
+    folder.mkdir()
+    for number in range(count):
+        pixels = np.full((side, side), rng.integers(0, 100), dtype=np.uint8)
+        row, column = rng.integers(1, side - 1, 2)
+        pixels[row], pixels[:, column] = 220, 220
+        Image.fromarray(pixels).save(folder / f"{number}.png")
+    return folder
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    return load_model(folder).state_dict()
+
+
+SMALL = {"width": 32, "depth": 1, "batch": 8, "seed": 3}
+
+
+def test_a_short_run_is_usable_says_what_it_chose_and_beats_counting(tmp_path) -> None:
+    source, said = draw_folder(tmp_path / "p", 60), list[str]()
+    settings = Settings(steps=60, levels=16, **SMALL)
+    outcome = train_in_words(source, tmp_path / "m", settings, device="cpu", say=said.append)
+    assert "60 of 8x8, grey, 16 levels; 6 of them held out" in said[0]
+    assert "60 steps of 8" in said[2]
+    ours, theirs = (float(words.split()[k]) for words, k in ((outcome[1], 0), (outcome[1], -1)))
+    assert ours < theirs
+    model = images.load(tmp_path / "m")
+    assert len(model.fill(source / "0.png", "bottom", n=2, seed=0)) == 2
+    assert model.about.border > 0
+
+
+def test_a_run_that_is_interrupted_and_resumed_ends_as_if_it_had_not_been(tmp_path) -> None:
+    source = draw_folder(tmp_path / "p", 40)
+    options = {"levels": 8, "steps": 10, **SMALL}
+    images.train(source, tmp_path / "whole", device="cpu", **options)
+    from anyfill.images import training
+
+    settings = Settings(**options)
+    pictures = read_pictures(source)
+    made = chosen(settings, pictures, cuda=False)
+    run = training.ImageRun(pictures, made, about_of(pictures, made), "cpu")
+    train_rows, held = run.rows()
+    reports = training.fit_steps(
+        run.model(),
+        train_rows,
+        training.picture_objective(run.about),
+        run.options(),
+        folder=tmp_path / "cut",
+        notes=run.notes(),
+        validation=held.rows(training.SCORED),
+    )
+    for report in reports:
+        if report.step == 5:
+            break
+    reports.close()
+    images.train(source, tmp_path / "cut", device="cpu", resume=True)  # takes its settings over
+    one, other = weights(tmp_path / "whole"), weights(tmp_path / "cut")
+    assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_resuming_with_other_settings_or_over_a_model_is_refused(tmp_path) -> None:
+    source = draw_folder(tmp_path / "p", 12)
+    images.train(source, tmp_path / "m", device="cpu", steps=2, levels=4, **SMALL)
+    with pytest.raises(ValueError, match="--levels: expected 4"):
+        images.train(source, tmp_path / "m", device="cpu", resume=True, levels=8)
+    with pytest.raises(ValueError, match="--resume"):
+        images.train(source, tmp_path / "m", device="cpu")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "letter.txt").write_text("dear")
+    with pytest.raises(ValueError, match="other things"):
+        images.train(source, tmp_path / "other", device="cpu")
+
+
+@pytest.mark.parametrize("how", ["threshold", "dynamic", "static"])
+def test_black_and_white_in_every_way_and_colour_train(how, tmp_path) -> None:
+    source = draw_folder(tmp_path / "p", 12)
+    model = images.train(source, tmp_path / how, device="cpu", steps=2, binary=how, **SMALL)
+    assert (model.about.levels, model.about.binary) == (2, how)
+    if how == "static":
+        coloured = images.train(source, tmp_path / "rgb", device="cpu", steps=2, grey=False, size="5x4", **SMALL)
+        assert coloured.about.shape == (4, 5, 3)
+
+
+def test_counting_is_each_pixel_by_its_own_frequencies() -> None:
+    learnt, rows = torch.tensor([[0, 1], [0, 0], [2, 1]]), torch.tensor([[0, 1], [1, 1]])
+    first = {0: 2.5 / 4.5, 1: 0.5 / 4.5}
+    expected = [np.log(first[0] * 2.5 / 4.5), np.log(first[1] * 2.5 / 4.5)]
+    assert counting(learnt, rows, 3).tolist() == pytest.approx(expected)
+
+
+@pytest.mark.slow
+def test_ctrl_c_leaves_a_checkpoint_and_says_how_to_go_on(tmp_path) -> None:
+    source = draw_folder(tmp_path / "p", 30)
+    command = [sys.executable, "-m", "anyfill", "image", "train", str(source), "-o", str(tmp_path / "m")]
+    command += ["--steps", "4000", "--batch", "4", "--width", "32", "--depth", "1", "--device", "cpu"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 120
+    while not (tmp_path / "m" / "config.json").exists() and time.monotonic() < until:
+        time.sleep(0.2)
+    process.send_signal(2)
+    error = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "--resume goes on" in error
+    assert images.load(tmp_path / "m").about.height == 8
