@@ -21,7 +21,7 @@ from anyfill.ising.blocks import Pseudolikelihood
 from anyfill.ising.chains import BlockDynamics, IndependentParallel, Kernel, KGibbs
 from anyfill.ising.model import Ising
 from anyfill.likelihoods.marginals import DiscreteMarginals, Likelihood, Marginals, PerVariable, Poolable
-from anyfill.networks.network import Cached, Network, OnePass, Windowed
+from anyfill.networks.network import Branching, Cached, Network, OnePass, ReadsContext, Windowed
 from anyfill.rows import Rows
 from anyfill.tables.calibrated import Calibrated, Observed
 from anyfill.tables.choosers import AtRandom, Chooser, Informed, InOrder, Latent, Oracle, Rewarding
@@ -42,12 +42,14 @@ ORDERS = [
     questions.ByRegion((1, 0, 1, 0)),
     questions.InStages((True, False, True, False)),
     questions.Scan(2, 2, patch=(1, 2)),
+    questions.HeadFirst(questions.Shuffled()),
 ]
 FAMILIES = [
     questions.UniformCardinality(N),
     questions.UniformSplits(N),
     questions.Bernoulli(N),
     questions.KSubset(N, 2),
+    questions.HeadGiven(questions.Bernoulli(N - 1)),
     questions.MacEdges(N),
     questions.InpaintingEdges(N),
     questions.Edges(questions.UniformCardinality(N)),
@@ -89,6 +91,9 @@ NETWORKS = [
     networks.AttentionalUNet(CODES, (2, 2), 3, width=8, multipliers=(1, 2), repeats=1),
     networks.Coconet(CODES, (2, 2), 3, width=4, depth=4),
     Ising(N, ((0, 1), (1, 3))),
+    networks.EncoderDecoder(6, N - 1, 8, 1, 2, places=8),
+    networks.DisentangledDecoder(6, N - 1, 8, 1, 2, places=8),
+    networks.CausalDecoder(6, N - 1, 8, 1, 2, places=8),
     networks.WithCounts(networks.PlainMLP(CODES, N, 3, 8, 1, context_width=17), ((True, False, True, False),)),
 ]
 ONE_PASS = [net for net in NETWORKS if hasattr(net, "chain")]
@@ -109,18 +114,20 @@ BLOCKS = [
 KERNELS = [KGibbs(2), BlockDynamics(BLOCKS[0]), IndependentParallel()]
 WEIGHTS = [
     *(objectives.Sum(), objectives.Mean(), objectives.Rescaled(), objectives.Stepwise(), objectives.Damped()),
-    *(objectives.Everyone(), objectives.RescaledEveryone()),
+    *(objectives.Everyone(), objectives.RescaledEveryone(), objectives.HeadCounts(objectives.Sum())),
 ]
 POLICIES = [
     *(samplers.Follow(), samplers.Confidence(3), samplers.Remask(4), samplers.EntropyBounded(), samplers.Gibbs(2)),
-    *(samplers.AnnealedGibbs(4), samplers.Rewrite(4)),
+    *(samplers.AnnealedGibbs(4), samplers.Rewrite(4), samplers.RewriteAll(4), samplers.MaskPredict(4)),
 ]
 DRAFTS = [samplers.NgramDraft.of(torch.tensor([0, 1, 1, 0, 1]), 2, order=2)]
 DECODERS = [samplers.CachedChain(), samplers.Speculative(), samplers.Speculative(draft=DRAFTS[0])]
+DECODERS += [samplers.EasyFirst(3)]
 REWARDING = [Informed(10), Latent(10), Quantiles(10), Observed()]
 REWARDING += [Calibrated(REWARDING[2], Rows.from_values(torch.zeros(2, N)))]
 CHOOSERS = [*REWARDING, AtRandom(), InOrder((1, 0)), Oracle()]
-CORRUPTIONS = [corruption.Absorbing(), corruption.Uniform(3)]
+CORRUPTIONS = [corruption.Absorbing(), corruption.Uniform(3), corruption.Constant(1)]
+CORRUPTIONS += [corruption.Headed(corruption.Uniform(3, mask_visible=False))]
 SINKS = [training.JsonLines, training.TensorBoard]  # classes: making one needs a folder
 
 CONTRACTS: list[tuple[list[Any], type]] = [
@@ -134,7 +141,9 @@ CONTRACTS: list[tuple[list[Any], type]] = [
     (NETWORKS, Network),
     (ONE_PASS, OnePass),
     (CACHED, Cached),
+    ([net for net in CACHED if hasattr(net, "select")], Branching),
     ([net for net in CACHED if hasattr(net, "peek")], Windowed),
+    ([net for net in NETWORKS if hasattr(net, "read_context")], ReadsContext),
     (DRAFTS, samplers.Draft),
     (OBJECTIVES, objectives.Objective),
     (WEIGHTS, objectives.Weights),
@@ -160,6 +169,7 @@ PLAIN = {
         "Answer",
         "Task",
         "Draw",
+        "Restricted",
         "Sample",
         "State",
         "Anneal",

@@ -1,7 +1,9 @@
 """Corruption: what stands in the unknown places, and what of it the network sees.
 
 Absorbing   unknown values are blank and the network sees where (ARDM, MAC, SFARM, CMLM)
-Uniform     unknown values are uniform noise; the network sees where (SUNMASK) or not (SUNDAE)
+Uniform     unknown values are uniform noise; the network sees where (SUNMASK) or not (SUNDAE, PaDIR)
+Constant    unknown values are one code, which is a value like others to the network (PaDIR from [MASK])
+Headed      the first variables are blank where unknown, the others as another corruption says (lengths before words)
 
 Values are chosen with ``torch.where``: whatever stood in an unknown place, NaN included, leaves no trace.
 """
@@ -65,3 +67,45 @@ class Uniform(Corruption):
 
     def show(self, x: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
         return x, known if self.mask_visible else torch.ones_like(known)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant(Corruption):
+    """Unknown values are ``code``, shown as if it were a value: answers may replace it step by step."""
+
+    code: int = 0
+
+    @property
+    def shows_unknown(self) -> bool:
+        return True
+
+    def fill(self, x: Tensor, known: Tensor, *, generator: Generator | None = None) -> Tensor:
+        return torch.where(known, x, torch.full_like(x, self.code))
+
+    def show(self, x: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+        return x, torch.ones_like(known)
+
+
+@dataclass(frozen=True, slots=True)
+class Headed(Corruption):
+    """The first ``head`` variables are blank where they are unknown, and it is seen; the others are ``rest``'s."""
+
+    rest: Corruption
+    head: int = 1
+
+    def __post_init__(self) -> None:
+        require_count("Headed head", self.head)
+
+    @property
+    def shows_unknown(self) -> bool:
+        return self.rest.shows_unknown
+
+    def fill(self, x: Tensor, known: Tensor, *, generator: Generator | None = None) -> Tensor:
+        front = torch.where(known[:, : self.head], x[:, : self.head], torch.zeros_like(x[:, : self.head]))
+        return torch.cat([front, self.rest.fill(x[:, self.head :], known[:, self.head :], generator=generator)], 1)
+
+    def show(self, x: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+        told = known[:, : self.head]
+        front = torch.where(told, x[:, : self.head], torch.zeros_like(x[:, : self.head]))
+        shown, seen = self.rest.show(x[:, self.head :], known[:, self.head :])
+        return torch.cat([front, shown], 1), torch.cat([told, seen], 1)

@@ -10,7 +10,7 @@ factorizations of log p(asked | given) it was trained for; evaluation uses no ot
 
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,7 +20,7 @@ from anyfill.corruption import Absorbing, Corruption
 from anyfill.likelihoods.marginals import Likelihood, Marginals
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.networks.embed import Discrete, Mixed
-from anyfill.networks.network import AnswersCells, Cached, Capabilities, Network, OnePass
+from anyfill.networks.network import AnswersCells, Cached, Capabilities, Network, OnePass, ReadsContext
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Factorization, Order, Question, chain_rank
 
@@ -200,11 +200,15 @@ class Model(nn.Module):
 
     def check_given(self, x: Tensor, given: Tensor) -> None:
         """ValueError if a given value (B, N) is not finite, or no code of its variable: a network would not notice."""
-        sizes = code_sizes(self.likelihood, self.variables).to(x.device)
+        sizes = code_sizes(self.likelihood, self.variables)[: x.shape[1]].to(x.device)
         bad = given & (~x.isfinite() | ((sizes > 0) & ((x < 0) | (x >= sizes) | (x != x.round()))))
         refuse_cells(
             bad, x, lambda j: f"a code from 0 to {sizes[j] - 1}" if sizes[j] else "a finite number", what="given value"
         )
+
+    def read(self, context: Tensor | None) -> Any:
+        """The context as every pass takes it: read once, if the network can (``ReadsContext``), else as it is."""
+        return self.network.read_context(context) if isinstance(self.network, ReadsContext) else context
 
     def check_context(self, context: Tensor | None) -> None:
         """ValueError unless there is a context where, and only where, the network takes one."""
@@ -216,8 +220,9 @@ class Model(nn.Module):
             raise refuse("context", expected=expected, got="none" if context is None else tuple(context.shape))
 
     def check_rows(self, x: Tensor) -> None:
-        """ValueError unless x is (B, N) for this model's N."""
-        require_shape("x", x, (None, self.variables))
+        """ValueError unless x is (B, N) for this model's N, or less where the network takes the beginnings of rows."""
+        shorter = self.capabilities.takes_beginnings and 0 < x.shape[-1] < self.variables
+        require_shape("x", x, (None, None if shorter else self.variables))
 
 
 @contextmanager

@@ -74,3 +74,12 @@ class RowSource(Protocol):
     def variables(self) -> int: ...
 
     def take(self, index: Tensor) -> Rows: ...
+
+
+@runtime_checkable
+class Arranged(Protocol):
+    """A source that would rather be read in another order: rows of a kind together, say."""
+
+    def arranged(self, permutation: Tensor, batch: int) -> Tensor:
+        """The same row numbers (L,) in the order to be read in, ``batch`` at a time; must depend on nothing else."""
+        ...

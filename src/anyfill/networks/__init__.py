@@ -1,20 +1,26 @@
 """Networks: parameters of every variable given the known ones; one-pass networks answer whole chains."""
 
 from anyfill.networks.convolutions import AttentionalUNet, Coconet
+from anyfill.networks.decoders import CausalDecoder, DisentangledDecoder
 from anyfill.networks.embed import Discrete, Mixed, Real
+from anyfill.networks.encoder_decoder import EncoderDecoder
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
 from anyfill.networks.latent import LatentVariable
 from anyfill.networks.mlp import PlainMLP, ResidualMLP, WithCounts, count_features
-from anyfill.networks.network import Cached, Network, OnePass, Windowed
+from anyfill.networks.network import Branching, Cached, Network, OnePass, ReadsContext, Windowed
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.networks.one_pass_groups import OnePassGroups
 from anyfill.networks.transformer import Transformer
 
 __all__ = [
     "AttentionalUNet",
+    "Branching",
     "Cached",
+    "CausalDecoder",
     "Coconet",
     "Discrete",
+    "DisentangledDecoder",
+    "EncoderDecoder",
     "EnumeratedJoint",
     "LatentVariable",
     "Mixed",
@@ -24,6 +30,7 @@ __all__ = [
     "OnePassTransformer",
     "PlainMLP",
     "RandomConditionals",
+    "ReadsContext",
     "Real",
     "ResidualMLP",
     "Transformer",

@@ -27,6 +27,11 @@ class Capabilities(Protocol):
         return True
 
     @property
+    def takes_beginnings(self) -> bool:
+        """True if rows may be cut: of N variables the first L alone, which are answered as if there were no more."""
+        return False
+
+    @property
     def roles_matter(self) -> bool:
         """True if it reads a value that is given (rank < 0) otherwise than one that was answered."""
         return self.reads_both_ways or self.reads_blanks
@@ -70,6 +75,15 @@ class Network(Capabilities, Protocol):
 
 
 @runtime_checkable
+class ReadsContext(Protocol):
+    """A network that reads its context once for many passes: it takes what was read in place of the context."""
+
+    def read_context(self, context: Tensor | None) -> Any:
+        """What every pass needs of the context; ``what[rows]`` is that of some rows (R,)."""
+        ...
+
+
+@runtime_checkable
 class OnePass(Protocol):
     """What a network has besides if it answers a whole chain of conditionals in one pass.
 
@@ -100,7 +114,16 @@ class Cached(OnePass, Protocol):
 
 
 @runtime_checkable
-class Windowed(Cached, Protocol):
+class Branching(Cached, Protocol):
+    """A cached network that can go on from the same place in several ways."""
+
+    def select(self, cache: Any, rows: Tensor) -> Any:
+        """The cache of some rows (R,) alone, apart from the old one."""
+        ...
+
+
+@runtime_checkable
+class Windowed(Branching, Protocol):
     """A cached network that reads several answers at once, foresees several, and takes answers back."""
 
     def advance(self, values: Tensor, cache: Any) -> tuple[Tensor, Any]:
@@ -119,10 +142,6 @@ class Windowed(Cached, Protocol):
 
     def rewind(self, cache: Any, steps: Tensor) -> Any:
         """Take back each row's last answers, as many as ``steps`` (B,) says."""
-        ...
-
-    def select(self, cache: Any, rows: Tensor) -> Any:
-        """The cache of some rows (R,) alone, apart from the old one."""
         ...
 
 

@@ -5,6 +5,7 @@ from anyfill.objectives.masked import MaskedLoss, SampledNormaliser
 from anyfill.objectives.objective import (
     Damped,
     Everyone,
+    HeadCounts,
     Mean,
     Objective,
     QuestionLoss,
@@ -20,6 +21,7 @@ __all__ = [
     "Damped",
     "Everyone",
     "EvidenceBound",
+    "HeadCounts",
     "MaskedLoss",
     "Mean",
     "Objective",

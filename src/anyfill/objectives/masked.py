@@ -24,16 +24,17 @@ trained (validation) the normaliser is the one that answers questions, from fixe
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, require_count, require_member, require_probability
 from anyfill.likelihoods.energy import EnergyMarginals
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.tilted import TiltedMarginals
 from anyfill.model import Model
-from anyfill.objectives.objective import QuestionLoss
+from anyfill.objectives.objective import QuestionLoss, smoothed_nats
 from anyfill.questions.question import Question, question_of
 from anyfill.rows import Rows
 
@@ -47,18 +48,27 @@ class MaskedLoss(QuestionLoss):
         weights: how much each asked variable counts.
         unroll: U >= 1; more than 1 needs a corruption that shows unknown places (Uniform).
         redraw_given: from the second step on, given places hold the network's answers too.
+        answer: what the next step is shown: a "sample", or the likeliest value (PaDIR's argmax).
+        kept: so many variables in front are never replaced by an answer: the length of the words behind it.
+        smoothing: of labels, see ``smoothed_nats``; validation measures it too.
     """
 
     unroll: int = 1
     redraw_given: bool = False
+    answer: Literal["sample", "mode"] = "sample"
+    kept: int = 0
+    smoothing: float = 0.0
 
     def __post_init__(self) -> None:
         require_count("unroll", self.unroll)
+        require_count("kept", self.kept, minimum=0)
+        require_member("answer", self.answer, ("sample", "mode"))
+        require_probability("smoothing", self.smoothing)
 
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
         question = question_of(rank).within(rows.present)
         if self.unroll == 1 and not model.corruption.shows_unknown:
-            return self._step(model, rows, question, rows.x)[0]
+            return self._step(model, rows, question, rows.x, rows.context)[0]
         if not model.corruption.shows_unknown:
             got = type(model.corruption).__name__
             raise refuse("corruption with unroll > 1", expected="one that shows unknown places (Uniform)", got=got)
@@ -66,19 +76,27 @@ class MaskedLoss(QuestionLoss):
             raise refuse("generator", expected="one, for the noise in unknown places", got="none")
         x = model.corruption.fill(rows.x, question.given, generator=generator)
         total = torch.zeros(len(rows), device=rows.x.device)
+        context = model.read(rows.context)  # once for all steps
         for step in range(self.unroll):
-            loss, marginals = self._step(model, rows, question, x)
+            loss, marginals = self._step(model, rows, question, x, context)
             total = total + loss
             if step + 1 < self.unroll:
                 with torch.no_grad():
-                    answer = marginals.sample(generator=generator).to(x.dtype)
-                x = answer if self.redraw_given else torch.where(question.given, x, answer)
+                    answer = marginals.mode() if self.answer == "mode" else marginals.sample(generator=generator)
+                x = self._shown(x, answer.to(x.dtype), question)
         return total / self.unroll
 
-    def _step(self, model: Model, rows: Rows, question: Question, x: Tensor) -> tuple[Tensor, Marginals]:
+    def _shown(self, x: Tensor, answer: Tensor, question: Question) -> Tensor:
+        """What the next step sees (B, N), from what this one saw and answered."""
+        stays = torch.arange(x.shape[1], device=x.device) < self.kept
+        return torch.where(stays if self.redraw_given else stays | question.given, x, answer)
+
+    def _step(
+        self, model: Model, rows: Rows, question: Question, x: Tensor, context: Tensor | None
+    ) -> tuple[Tensor, Marginals]:
         """Weighted nats (B,) of one answer, and the answer itself."""
-        marginals = model.marginals(x, question.given, rows.context)
-        return self.weighted(question, -marginals.log_prob(rows.x)), marginals
+        marginals = model.marginals(x, question.given, context)
+        return self.weighted(question, smoothed_nats(marginals, rows.x, self.smoothing)), marginals
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ With a asked variables out of n in play (given or asked):
     Rescaled          n / a               ARDM eq. 7, orderless NADE: an unbiased estimate of the whole chain's nats
     Stepwise          N / a               SFARM eq. 8 to 10: as Rescaled, where a stage leaves variables out of play
     Damped            1 / (1 + a)         SUNMASK's released code
+    HeadCounts        as another says, but the first variables count so and so much: a length beside its words
     Everyone          1, given too        SUNDAE: the network must also keep what is right
     RescaledEveryone  n / a, given too    Coconet's released code: the given ones are there to be copied
 """
@@ -23,6 +24,8 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Generator, Tensor
 
+from anyfill.checks import refuse
+from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
 from anyfill.model import Model
 from anyfill.questions.question import Factorization, Order, Question, Questions, at_once
 from anyfill.rows import Rows
@@ -122,6 +125,23 @@ class Everyone(Weights):
 
 
 @dataclass(frozen=True, slots=True)
+class HeadCounts(Weights):
+    """Weights of ``rest``, but ``weight`` for each of the first ``head`` variables, given or asked.
+
+    For networks that answer those whether they are known or not (``EncoderDecoder`` and the length of its target).
+    """
+
+    rest: Weights
+    weight: float = 1.0
+    head: int = 1
+
+    def __call__(self, question: Question) -> Tensor:
+        weights = self.rest(question)
+        in_play = (question.given | question.asked)[:, : self.head]
+        return torch.cat([in_play.to(weights.dtype) * self.weight, weights[:, self.head :]], 1)
+
+
+@dataclass(frozen=True, slots=True)
 class RescaledEveryone(Weights):
     """n / a for each variable, given or asked; nothing counts where nothing is asked."""
 
@@ -129,6 +149,18 @@ class RescaledEveryone(Weights):
         in_play = question.given | question.asked
         asked = _asked_count(question)
         return in_play * (asked > 0) * (in_play.sum(1, keepdim=True) / asked.clamp(min=1))
+
+
+def smoothed_nats(marginals: Marginals, x: Tensor, smoothing: float) -> Tensor:
+    """(B, N): - (1 - e) log p(x) - e · mean over all possible codes k of log p(k): label smoothing (Szegedy et al.)."""
+    nats = -marginals.log_prob(x)
+    if smoothing == 0.0:
+        return nats
+    if not isinstance(marginals, DiscreteMarginals):
+        raise refuse("smoothing", expected="0, as only codes are smoothed", got=smoothing)
+    possible = ~marginals.log_probs.isneginf()
+    mean = torch.where(possible, marginals.log_probs, 0.0).sum(-1) / possible.sum(-1)
+    return (1.0 - smoothing) * nats - smoothing * mean
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_member, require_probability
 from anyfill.model import Model
-from anyfill.objectives.objective import Objective
+from anyfill.objectives.objective import Objective, smoothed_nats
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Factorization, Order, Question, Questions, chain_rank, rank_of
 from anyfill.rank import NEVER, asked_in
@@ -56,6 +56,7 @@ class OnePassLoss(Objective):
         joint_share: share of rows read in w's order from first to last.
         conditioned_share: share of the other rows whose given block is conditioned on, not answered and scored.
         weigh: what counts once: every scored term, or every scored block ("questions").
+        smoothing: of labels, see ``smoothed_nats``; validation measures it too.
         joint_orders: what rows of the joint share follow, each as often as the others; none = w.
     """
 
@@ -65,10 +66,12 @@ class OnePassLoss(Objective):
     conditioned_share: float = 0.0
     weigh: Literal["terms", "questions"] = "terms"
     joint_orders: tuple[Order, ...] = ()
+    smoothing: float = 0.0
 
     def __post_init__(self) -> None:
         require_member("weigh", self.weigh, ("terms", "questions"))
         require_probability("joint_share", self.joint_share)
+        require_probability("smoothing", self.smoothing)
         require_probability("conditioned_share", self.conditioned_share)
         if any(order.random for order in self.joint_orders):
             raise refuse("joint_orders", expected="orders that are not random", got=repr(self.joint_orders))
@@ -130,7 +133,7 @@ class OnePassLoss(Objective):
             blank = scored & (block > first) & ~(rank < 0).any(1, keepdim=True)
             rank, block = torch.where(blank, NEVER, rank), torch.where(blank, first, block)
         marginals = model.chain(rows.x, rank, rows.context, strict=True)
-        nats = -torch.where(scored, marginals.log_prob(rows.x), 0.0)
+        nats = torch.where(scored, smoothed_nats(marginals, rows.x, self.smoothing), 0.0)
         if self.weigh == "terms":
             return nats.sum(1)
         means: list[Tensor] = []

@@ -1,14 +1,15 @@
 """Questions (given, asked), the orders in which asked variables are answered, and distributions over questions.
 
-Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, Regions, Rectangles, Spans, Staged, Mixture
+Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, HeadGiven, Regions, Rectangles, Spans, Staged,
+              Mixture
 MAC's edges   MacEdges and InpaintingEdges (closed form), Edges (any test distribution), TheRest (all unknown asked)
-Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion, InStages, Scan
+Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion, InStages, HeadFirst, Scan
 """
 
 from anyfill.questions.families import edges_by_definition, enumerate_questions
 from anyfill.questions.mac import Edges, InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import InStages, Mixture, Staged, directions, patches
-from anyfill.questions.order import ByRegion, Decreasing, Increasing, Shuffled, Spaced
+from anyfill.questions.order import ByRegion, Decreasing, HeadFirst, Increasing, Shuffled, Spaced
 from anyfill.questions.question import (
     Factorization,
     Family,
@@ -21,7 +22,7 @@ from anyfill.questions.question import (
     rank_of,
 )
 from anyfill.questions.regions import Rectangles, Regions, Scan, Spans, scans
-from anyfill.questions.subsets import Bernoulli, KSubset, UniformCardinality, UniformSplits
+from anyfill.questions.subsets import Bernoulli, HeadGiven, KSubset, UniformCardinality, UniformSplits
 
 __all__ = [
     "Bernoulli",
@@ -30,6 +31,8 @@ __all__ = [
     "Edges",
     "Factorization",
     "Family",
+    "HeadFirst",
+    "HeadGiven",
     "InStages",
     "Increasing",
     "InpaintingEdges",

@@ -99,6 +99,27 @@ class ByRegion(Order):
         return (region * variables + position).expand(batch, variables)
 
 
+@dataclass(frozen=True, slots=True)
+class HeadFirst(Order):
+    """The first ``head`` variables by position, then the others as ``rest`` says: a length before its words."""
+
+    rest: Order
+    head: int = 1
+
+    def __post_init__(self) -> None:
+        require_count("HeadFirst head", self.head)
+
+    @property
+    def random(self) -> bool:
+        return self.rest.random
+
+    def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
+        """(B, N) int64: below every other in front."""
+        later = self.rest.priority(batch, variables, generator=generator)
+        position = torch.arange(variables, device=later.device)
+        return torch.where(position < self.head, later.amin() - self.head + position, later)
+
+
 def random_keys(order: str, batch: int, variables: int, size: int, generator: Generator | None) -> Tensor:
     """(B, N) int64 below 2^size: random bits above, the position below, so that keys are distinct with certainty."""
     if generator is None:

@@ -30,7 +30,7 @@ from torch import Generator
 
 from anyfill.checks import refuse, require_count, require_probability
 from anyfill.questions.families import AnyOrderOrNothing, below, merged, only, require_listable, rest_of, uniforms
-from anyfill.questions.question import Factorization, Family, Question, Weighted
+from anyfill.questions.question import Factorization, Family, Question, Questions, Weighted
 
 Unasked = Literal["rest", "nothing"]
 
@@ -171,6 +171,52 @@ class Bernoulli(AnyOrderOrNothing):
             return Fraction(1, (self.variables + 1) * comb(self.variables, size))
         rate = Fraction(self.rate)
         return rate**size * (1 - rate) ** (self.variables - size)
+
+
+@dataclass(frozen=True, slots=True)
+class HeadGiven(Family):
+    """The first ``head`` variables are given, the others are asked as ``rest`` says: words under a known length.
+
+    Args:
+        rest: questions about the others.
+        head: how many stand in front.
+    """
+
+    rest: Questions
+    head: int = 1
+
+    def __post_init__(self) -> None:
+        require_count("HeadGiven head", self.head)
+
+    @property
+    def variables(self) -> int:
+        """N, those in front included."""
+        return self.rest.variables + self.head
+
+    @property
+    def factorizations(self) -> frozenset[Factorization]:
+        """Those of the rest, as long as what stands in front is given."""
+        return self.rest.factorizations
+
+    @property
+    def path_factorizations(self) -> frozenset[Factorization]:
+        """Those of the rest, as long as what stands in front is given."""
+        return self.rest.path_factorizations
+
+    def sample(self, batch: int, *, generator: Generator) -> Question:
+        question = self.rest.sample(batch, generator=generator)
+        front = torch.ones(batch, self.head, dtype=torch.bool, device=question.given.device)
+        return Question(torch.cat([front, question.given], 1), torch.cat([~front, question.asked], 1))
+
+    def support(self) -> list[Weighted]:
+        """As many as the rest has."""
+        front = tuple(range(self.head))
+        return [
+            Weighted(
+                (*front, *(i + self.head for i in one.given)), tuple(i + self.head for i in one.asked), one.probability
+            )
+            for one in self.rest.support()
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,39 @@ import importlib
 import warnings
 from typing import Any
 
-from anyfill.recipes import ace, ardm, coconet, mac, miwae, one_pass, sfarm, sundae, sunmask, vae
+from anyfill.recipes import (
+    ace,
+    ardm,
+    autoregressive,
+    cmlm,
+    coconet,
+    disco,
+    mac,
+    miwae,
+    one_pass,
+    padir,
+    sfarm,
+    sundae,
+    sunmask,
+    vae,
+)
 
-__all__ = ["ace", "ardm", "coconet", "mac", "miwae", "one_pass", "sfarm", "sundae", "sunmask", "vae"]
+__all__ = [
+    "ace",
+    "ardm",
+    "autoregressive",
+    "cmlm",
+    "coconet",
+    "disco",
+    "mac",
+    "miwae",
+    "one_pass",
+    "padir",
+    "sfarm",
+    "sundae",
+    "sunmask",
+    "vae",
+]
 
 _OLD = {
     "ace_mac": "ace.objective_mac",

@@ -1,14 +1,18 @@
-"""SUNDAE (Savinov et al. 2022), as SUNMASK's Table 1 has it: see there how the two compare."""
+"""SUNDAE (Savinov et al. 2022), as SUNMASK's Table 1 has it: see there how the two compare; and of translations.
 
-from typing import Literal
+For a target of words under a length (``objective_words``, ``model_words``, ``sampler_words``) the length is a variable
+of its own in front, given in training and never replaced by an answer.
+"""
+
+from typing import Any, Literal
 
 from anyfill.checks import require_member
 from anyfill.corruption import Uniform
 from anyfill.model import Model
 from anyfill.objectives.masked import MaskedLoss
-from anyfill.objectives.objective import Everyone
-from anyfill.questions.subsets import Bernoulli
-from anyfill.recipes import sunmask
+from anyfill.objectives.objective import Everyone, HeadCounts
+from anyfill.questions.subsets import Bernoulli, HeadGiven
+from anyfill.recipes import padir, sunmask
 from anyfill.samplers.annealed import Rewrite
 from anyfill.samplers.draw import Draw
 
@@ -38,6 +42,22 @@ def model(
     return sunmask.transformer_model(
         codes, shape, width=width or 256, dropout=dropout, corruption=corruption, seed=seed
     )
+
+
+def objective_words(length: int, *, unroll: int = 2) -> MaskedLoss:
+    """Of targets of at most ``length`` words: the length is given, its nats count beside those of all words."""
+    questions = HeadGiven(Bernoulli(length))
+    return MaskedLoss(questions, HeadCounts(Everyone()), unroll=unroll, redraw_given=True, kept=1)
+
+
+def model_words(codes: int, length: int, *, seed: int = 0, **size: Any) -> Model:
+    """An encoder-decoder that sees noise as words, untrained; sizes as in ``recipes.padir.model``."""
+    return padir.model(codes, length, positional=False, seed=seed, **size)
+
+
+def sampler_words(passes: int = 10, *, share: float = 0.3, temperature: float = 0.4) -> tuple[Rewrite, Draw]:
+    """Low-temperature rewriting of a share of the words (SUNDAE section 3.2: T = 0.4, 0.3 at a time, 10 steps)."""
+    return Rewrite(passes, share=share), Draw(temperature=temperature)
 
 
 def sampler(

@@ -1,6 +1,7 @@
 """Samplers: draw p(asked | given), and watch it being drawn.
 
 Loop       trace (state by state; also called watch), sample (to the end)
+Parallel   RewriteAll (PaDIR), MaskPredict (CMLM), EasyFirst (DisCo)
 Policies   Follow, Confidence, EntropyBounded, Remask, Gibbs, AnnealedGibbs (Coconet), Rewrite (SUNMASK, SUNDAE)
 Others     CachedChain (key-value cache), Speculative (fewer passes, same law), NgramDraft (what it may guess from)
 No draws   beam_search (likely answers as a whole)
@@ -12,8 +13,9 @@ from anyfill.samplers.annealed import Anneal, AnnealedGibbs, Rewrite
 from anyfill.samplers.cached import CachedChain, Veto, beam_search, can_search
 from anyfill.samplers.confidence import Confidence, EntropyBounded, Remask
 from anyfill.samplers.drafts import Draft, NgramDraft
-from anyfill.samplers.draw import Draw, best_of, reshape_log_probs
+from anyfill.samplers.draw import Draw, Restricted, best_of, reshape_log_probs
 from anyfill.samplers.loop import Sample, sample, trace, watch
+from anyfill.samplers.parallel import EasyFirst, MaskPredict, RewriteAll, repeated
 from anyfill.samplers.policy import Answer, Follow, Gibbs, Policy, Sampler, State, Task
 from anyfill.samplers.speculative import Speculative
 
@@ -25,13 +27,17 @@ __all__ = [
     "Confidence",
     "Draft",
     "Draw",
+    "EasyFirst",
     "EntropyBounded",
     "Follow",
     "Gibbs",
+    "MaskPredict",
     "NgramDraft",
     "Policy",
     "Remask",
+    "Restricted",
     "Rewrite",
+    "RewriteAll",
     "Sample",
     "Sampler",
     "Speculative",
@@ -41,6 +47,7 @@ __all__ = [
     "beam_search",
     "best_of",
     "can_search",
+    "repeated",
     "reshape_log_probs",
     "sample",
     "trace",

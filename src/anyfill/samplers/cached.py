@@ -30,10 +30,10 @@ from anyfill.likelihoods.discrete import FiniteMarginals
 from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
-from anyfill.networks.network import Cached, Windowed
+from anyfill.networks.network import Branching, Cached, Windowed
 from anyfill.questions.question import Question, chain_rank
 from anyfill.questions.supported import completed
-from anyfill.samplers.policy import Ordered, State, Step, Task, as_values
+from anyfill.samplers.policy import Ordered, State, Step, Task, all_ended, as_values
 
 MIN_MASS = 1e-3
 """What a rule must leave of the mass to be kept."""
@@ -57,10 +57,17 @@ class CachedChain(Ordered):
         veto: a rule to keep (then the law is no longer the model's own).
         read_once: rows that are given the same are read once, not each by itself: d draws of l values beside s given
             ones are s + d l instead of d (s + l) values of work, and nothing else changes.
+        end: the code that ends a line: nothing more is drawn when every row has it, and what stands behind it means
+            nothing.
     """
 
     veto: Veto | None = None
     read_once: bool = False
+    end: int | None = None
+
+    def done(self, state: State, question: Question) -> bool:
+        """Only where a line may end before its last variable: when all have ended."""
+        return all_ended(state, question, self.end)
 
     def begin(self, task: Task) -> Step:
         model, network, rule = task.model, task.model.cached, self.veto
@@ -110,27 +117,44 @@ def vetoed(rule: Veto, marginals: Marginals, state: State, variable: Tensor) -> 
 
 
 def beam_search(
-    model: Model, x: Tensor, question: Question, *, width: int, allowed: Tensor | None = None
+    model: Model,
+    x: Tensor,
+    question: Question,
+    *,
+    width: int,
+    context: Tensor | None = None,
+    end: int | None = None,
+    length_penalty: float = 0.0,
+    allowed: Tensor | None = None,
 ) -> list[Tensor]:
     """For each of K questions about rows x (K, N) the likeliest rows found, (n, N), n up to ``width``, likeliest first.
 
-    ``allowed``, bool (N, codes), says which codes each variable may take: others are not looked for.
+    Args:
+        model: what answers.
+        x: values (K, N).
+        question: K questions.
+        width: how many beginnings go on.
+        context: optional side information (K, ...).
+        end: the code that ends a line; a beam that has it says nothing more, and is filled up with it.
+        allowed: bool (N, codes), which codes each variable may take: others are not looked for.
+        length_penalty: a; with an end, beams are ranked by log p / ((5 + length) / 6)^a (Wu et al. 2016).
 
-    ValueError unless the network can go on from the same place in several ways (``Windowed``), in an order that is not
+    ValueError unless the network can go on from the same place in several ways (``Branching``), in an order that is not
     random, with values that can be listed.
     """
     network = model.network
-    if not can_search(model) or not isinstance(network, Windowed):
+    if not can_search(model) or not isinstance(network, Branching):
         expected = "a network whose cache can be copied, and an order that is not random"
         raise refuse("beam search", expected=expected, got=f"a {type(network).__name__} in {model.order!r}")
     answered = completed(model.factorizations, question, model.order, order=model.order)
     rank = chain_rank(model.order, answered)
     sizes = question.asked.sum(1)
     found = [x[:0]] * len(x)
-    alive = torch.arange(len(x))  # (K,): questions that are not answered yet
-    rows, score = x.unsqueeze(1), torch.zeros(len(x), 1, dtype=torch.float64)  # (K, W, N), (K, W)
+    alive = torch.arange(len(x), device=x.device)  # (K,): questions that are not answered yet
+    rows, score = x.unsqueeze(1), torch.zeros(len(x), 1, dtype=torch.float64, device=x.device)  # (K, W, N), (K, W)
+    ended = torch.zeros_like(score, dtype=torch.bool)
     with model.evaluating():
-        params, cache = network.open(x, rank)
+        params, cache = network.open(x, rank, context)
         for step in range(int(sizes.max())):
             count, beams = score.shape
             due = (rank[alive] == step).unsqueeze(1)  # (K, 1, N)
@@ -138,7 +162,12 @@ def beam_search(
             marginals = marginals_at(model.likelihood, params.view(count, beams, -1), place)
             if not isinstance(marginals, FiniteMarginals):
                 raise refuse("beam search", expected="values that can be listed", got=type(marginals).__name__)
-            total = score.unsqueeze(2) + marginals.log_probs.double()  # (K, W, codes)
+            log_probs = marginals.log_probs.double()
+            if end is not None:  # an ended line goes on with its end, at no cost
+                still = torch.full_like(log_probs[:1, :1], -torch.inf)
+                still[..., end] = 0.0
+                log_probs = torch.where(ended.unsqueeze(2), still, log_probs)
+            total = score.unsqueeze(2) + log_probs  # (K, W, codes)
             if allowed is not None:
                 total = torch.where(allowed[place], total, -torch.inf)
             codes = total.shape[2]
@@ -147,16 +176,34 @@ def beam_search(
             rows = rows.gather(1, parent.unsqueeze(2).expand(-1, -1, rows.shape[2]))
             rows = torch.where(due, code.unsqueeze(2), rows)
             open_still = sizes[alive] > step + 1
+            if end is not None:
+                ended = ended.gather(1, parent) | (code == end)
+                open_still = open_still & ~ended.all(1)
             for at in (~open_still).nonzero().flatten().tolist():
-                found[int(alive[at])] = rows[at][~score[at].isneginf()]
+                kept = ~score[at].isneginf()
+                own = question.asked[alive[at]]
+                found[int(alive[at])] = _by_length(rows[at][kept], score[at][kept], own, end, length_penalty)
             if not bool(open_still.any()):
                 break
-            number = (torch.arange(count).unsqueeze(1) * beams + parent)[open_still].flatten()
+            number = (torch.arange(count, device=x.device).unsqueeze(1) * beams + parent)[open_still].flatten()
             params, cache = network.extend(code[open_still].flatten(), network.select(cache, number))
-            rows, score, alive = rows[open_still], score[open_still], alive[open_still]
+            rows, score, alive, ended = rows[open_still], score[open_still], alive[open_still], ended[open_still]
     return found
+
+
+def _by_length(rows: Tensor, score: Tensor, asked: Tensor, end: int | None, penalty: float) -> Tensor:
+    """Beams (W, N) with their log-probabilities (W,), best first, longer ones helped; asked (N,)."""
+    if end is None:
+        return rows
+    is_end = (rows == end) & asked
+    has_ended = is_end.any(1)
+    first = is_end.to(torch.uint8).argmax(1, keepdim=True)
+    behind = asked & has_ended.unsqueeze(1) & (torch.arange(rows.shape[1], device=rows.device) > first)
+    length = (asked & ~behind).sum(1)
+    order = (score / ((5.0 + length) / 6.0) ** penalty).argsort(descending=True, stable=True)
+    return torch.where(behind, end, rows)[order]
 
 
 def can_search(model: Model) -> bool:
     """Whether the network can go on from the same place in several ways, in an order that is not random."""
-    return isinstance(model.network, Windowed) and not model.order.random
+    return isinstance(model.network, Branching) and not model.order.random

@@ -85,6 +85,28 @@ class Draw:
         return reshape_log_probs(log_probs, self)
 
 
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Restricted(Draw):
+    """A draw among the values that are allowed: others have probability 0 and the rest is renormalised.
+
+    Args:
+        forbidden: bool, broadcasts to (B, N, K); where every value would be forbidden, none is.
+    """
+
+    forbidden: Tensor
+
+    def __call__(self, marginals: Marginals, *, generator: Generator) -> Tensor:
+        if not isinstance(marginals, DiscreteMarginals):
+            raise refuse("Restricted", expected="discrete marginals", got=type(marginals).__name__)
+        log_probs = marginals.log_probs
+        forbidden = self.forbidden.to(log_probs.device)
+        kept = torch.where(forbidden & ~forbidden.all(-1, keepdim=True), -torch.inf, log_probs)
+        kept = torch.where((kept == -torch.inf).all(-1, keepdim=True), log_probs, kept)
+        if self.temperature == 0.0:
+            return kept.argmax(-1)
+        return sample_codes(self.filtered(kept.log_softmax(-1)), generator=generator)
+
+
 def reshape_log_probs(log_probs: Tensor, draw: Draw) -> Tensor:
     """The log-probabilities ``draw`` draws from: (..., K) -> (..., K), normalised, float64, -inf where dropped."""
     log_probs = tempered(log_probs, draw.temperature)

@@ -230,6 +230,8 @@ class Policy(Sampler, Protocol):
 
     def begin(self, task: Task) -> Step:
         model, question, generator = task.model, task.question, task.generator
+        with model.evaluating():
+            context = model.read(task.context)  # once: passes reuse it
 
         def step(state: State) -> State:
             visible = self.visible(state, question, generator=generator) & state.known
@@ -238,13 +240,21 @@ class Policy(Sampler, Protocol):
                 state = _remasked(model, state, remasked & question.asked & ~visible, generator)
             with model.evaluating():
                 rank = _visible_rank(state, visible, question) if model.is_one_pass else None
-                marginals = model.likelihood(model.params(state.x, visible, rank=rank, context=task.context))
+                marginals = model.likelihood(model.params(state.x, visible, rank=rank, context=context))
                 value = as_values(task.draw(marginals, generator=generator), task.x)
                 answer = Answer(visible, marginals, value, marginals.log_prob(value).double())
                 where = self.commit(state, question, answer, generator=generator) & question.asked
             return state.committed(where, value, answer.score, (question.asked & ~visible).any(1))
 
         return step
+
+
+def all_ended(state: State, question: Question, end: int | None) -> bool:
+    """Whether every row with something asked has drawn the code that ends a line; False if there is no such code."""
+    if end is None or state.step == 0:
+        return False
+    ended = ((state.x == end) & question.asked & state.known).any(1)
+    return bool((ended | ~question.asked.any(1)).all())
 
 
 def most(members: Tensor) -> int:

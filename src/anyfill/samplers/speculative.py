@@ -49,7 +49,7 @@ from anyfill.questions.question import Question
 from anyfill.rank import NEVER, asked_in
 from anyfill.samplers.drafts import Draft
 from anyfill.samplers.draw import Draw, reshape_log_probs
-from anyfill.samplers.policy import Ordered, State, Step, Task, as_values, most
+from anyfill.samplers.policy import Ordered, State, Step, Task, all_ended, as_values, most
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,11 +294,13 @@ class Speculative(Ordered):
         price: what one more guess costs, beside a pass over one token per row; at least 0. As many are guessed as then
             bring the most answers for their price, by the share of guesses accepted so far. None = 0.05 on a GPU or for
             single rows, more for many rows on a processor that must work through them one after another.
+        end: the code that ends a line, as of ``CachedChain``.
     """
 
     draft: Draft | None = None
     window: int = 16
     price: float | None = None
+    end: int | None = None
 
     def __post_init__(self) -> None:
         require_count("window", self.window)
@@ -306,7 +308,7 @@ class Speculative(Ordered):
             raise refuse("price", expected="None, or a number of at least 0", got=repr(self.price))
 
     def done(self, state: State, question: Question) -> bool:
-        return state.complete(question)
+        return state.complete(question) or all_ended(state, question, self.end)
 
     def begin(self, task: Task) -> Step:
         _ = task.model.one_pass  # refuse before the first state is asked for

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from anyfill.checks import refuse
 from anyfill.objectives.objective import Objective
-from anyfill.rows import Rows, RowSource
+from anyfill.rows import Arranged, Rows, RowSource
 from anyfill.training.distributed import Processes
 from anyfill.training.options import FitOptions
 
@@ -71,10 +71,12 @@ class RowStream:
         batch: rows per step.
         seed: the run's seed.
         device: where the indices are wanted.
+        source: the rows; one that is ``Arranged`` has a say in each epoch's order.
     """
 
-    def __init__(self, length: int, batch: int, seed: int, device: torch.device) -> None:
+    def __init__(self, length: int, batch: int, seed: int, device: torch.device, source: object = None) -> None:
         self.length = length
+        self.source = source
         self.batch = batch
         self.seed = seed
         self.device = device
@@ -104,7 +106,10 @@ class RowStream:
         if epoch != self._epoch:
             # Drawn on the CPU, whatever the device: the order of the data is the same everywhere.
             generator = seeded(torch.device("cpu"), self.seed, "epoch", epoch)
-            self._permutation = torch.randperm(self.length, generator=generator).to(self.device)
+            order = torch.randperm(self.length, generator=generator)
+            if isinstance(self.source, Arranged):
+                order = self.source.arranged(order, self.batch)
+            self._permutation = order.to(self.device)
             self._epoch = epoch
         return self._permutation
 
@@ -149,7 +154,7 @@ class Batches:
         self.process = distributed.process
         self.micro = options.batch_size // (distributed.processes * options.accumulate)
         source = self.rows.take(torch.zeros(1, dtype=torch.int64)).x.device
-        self.stream = RowStream(len(rows), options.batch_size, options.seed, source)
+        self.stream = RowStream(len(rows), options.batch_size, options.seed, source, rows)
 
     def at(self, step: int) -> Iterator[tuple[Rows, Tensor]]:
         """(rows, rank) of each micro-batch of this process in the step that follows ``step`` finished ones."""
@@ -159,7 +164,9 @@ class Batches:
         start = self.process * self.options.accumulate * self.micro
         for first in range(start, start + self.options.accumulate * self.micro, self.micro):
             mine = slice(first, first + self.micro)
-            yield fitting(self.rows.take(index[mine]), self.device, self.dtype), rank[mine].to(self.device)
+            rows = fitting(self.rows.take(index[mine]), self.device, self.dtype)
+            # A source may cut rows behind the last value that any of them has (``Capabilities.takes_beginnings``).
+            yield rows, rank[mine, : rows.variables].to(self.device)
 
 
 _CELLS = 2**22

@@ -1,0 +1,342 @@
+"""Encoder and decoder: the source is read once, and every pass over the target reuses what was read.
+
+A row is the target; the context is the source, codes (B, S) with 0 behind its end. One table of vectors E serves both
+languages, the input and the output (logits h · E): codes 0, 1, 2 are kept for BLANK, START and END.
+
+The length is variable 0 of the row, and the words are variables 1 … N:
+
+    p(n, words | source) = p(n | source) · p(words | n, source)
+
+p(n | source) is read off the START token in front of the source: its encoding times a table of lengths 1 … N (PaDIR's
+[LENGTH] token, which the words never attend to). Whatever is known of the words does not enter, so variable 0 is
+answered in every pass, known or not. Where n is known, places behind it are not there: nobody attends to them.
+
+Blocks are pre-norm (RMS), without biases, ReLU, plain dot products: parts that CTranslate2 has, too. Positions are
+learnt vectors, one table for both sides. Positional attention (Gu et al. 2018) stands between self- and
+cross-attention: queries and keys are the places alone, values the words. It looks at where, never at what.
+
+    67 M   d 512, 6 + 6 layers, 32,128 codes: one tied table, positional attention in the decoder, 256 places, 128
+           lengths; the paper's number, which no other reading of its settings gives
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from anyfill.checks import refuse, require_count, require_counts, require_probability
+from anyfill.networks.embed import Discrete
+from anyfill.networks.network import Capabilities
+
+BLANK: Final = 0
+START: Final = 1
+END: Final = 2
+EPS: Final = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A source that was read.
+
+    Attributes:
+        keys, values: for each layer of the decoder (B, H, S, D), what cross-attention meets.
+        visible: bool (B, 1, 1, S), where the source is; None = everywhere.
+        lengths: (B, N), logits of the lengths 1 … N; None = the network has none.
+    """
+
+    keys: tuple[Tensor, ...]
+    values: tuple[Tensor, ...]
+    visible: Tensor | None
+    lengths: Tensor | None
+
+    def rows(self, index: Tensor) -> "Memory":
+        """Those of some rows (R,), in that order; a row may be taken several times."""
+        return Memory(
+            tuple(key[index] for key in self.keys),
+            tuple(value[index] for value in self.values),
+            None if self.visible is None else self.visible[index],
+            None if self.lengths is None else self.lengths[index],
+        )
+
+    def __getitem__(self, index: Tensor) -> "Memory":
+        return self.rows(index)
+
+
+class Attention(nn.Module):
+    """Multi-head attention with a norm in front of its queries; (B, L, width) in and out."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.RMSNorm(width, EPS)
+        self.query = nn.Linear(width, width, bias=False)
+        self.key = nn.Linear(width, width, bias=False)
+        self.value = nn.Linear(width, width, bias=False)
+        self.out = nn.Linear(width, width, bias=False)
+        for matrix in (self.query, self.key, self.value, self.out):
+            nn.init.xavier_uniform_(matrix.weight)
+
+    def split(self, h: Tensor) -> Tensor:
+        """(B, L, width) -> (B, H, L, D)."""
+        return h.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+    def stored(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values (B, H, L, D) of what is attended to, normed already."""
+        return self.split(self.key(h)), self.split(self.value(h))
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool = False) -> Tensor:
+        """(B, L, width) from queries (B, H, L, D)."""
+        seen = functional.scaled_dot_product_attention(query, key, value, attn_mask=visible, is_causal=causal)
+        return self.out(seen.transpose(1, 2).flatten(2))
+
+    def forward(self, h: Tensor, visible: Tensor | None = None, causal: bool = False) -> Tensor:
+        """Self-attention."""
+        h = self.norm(h)
+        return self.attend(self.split(self.query(h)), *self.stored(h), visible, causal)
+
+    def across(self, h: Tensor, key: Tensor, value: Tensor, visible: Tensor | None) -> Tensor:
+        """Attention of h to what was stored."""
+        return self.attend(self.split(self.query(self.norm(h))), key, value, visible)
+
+    def weights(self, h: Tensor, key: Tensor, visible: Tensor | None) -> Tensor:
+        """(B, H, L, S): how much each place of h attends to each key."""
+        query = self.split(self.query(self.norm(h)))
+        scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
+        return (scores if visible is None else scores.masked_fill(~visible, -torch.inf)).softmax(-1)
+
+
+class FeedForward(nn.Module):
+    """h -> down relu(up norm(h))."""
+
+    def __init__(self, width: int, inner: int) -> None:
+        super().__init__()
+        self.norm = nn.RMSNorm(width, EPS)
+        self.up = nn.Linear(width, inner, bias=False)
+        self.down = nn.Linear(inner, width, bias=False)
+        for matrix in (self.up, self.down):
+            nn.init.xavier_uniform_(matrix.weight)
+
+    def forward(self, h: Tensor) -> Tensor:
+        return self.down(functional.relu(self.up(self.norm(h))))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and feed-forward."""
+
+    def __init__(self, width: int, heads: int, inner: int, dropout: float) -> None:
+        super().__init__()
+        self.attention = Attention(width, heads)
+        self.feed = FeedForward(width, inner)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(self, h: Tensor, visible: Tensor | None) -> Tensor:
+        h = h + self.drop(self.attention(h, visible))
+        return h + self.drop(self.feed(h))
+
+
+class DecoderLayer(nn.Module):
+    """Self-attention, positional attention where it is wanted, cross-attention, feed-forward."""
+
+    def __init__(self, width: int, heads: int, inner: int, dropout: float, positional: bool) -> None:
+        super().__init__()
+        self.attention = Attention(width, heads)
+        self.positional = Attention(width, heads) if positional else None
+        self.cross = Attention(width, heads)
+        self.feed = FeedForward(width, inner)
+        self.drop = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        h: Tensor,
+        places: Tensor,
+        alive: Tensor | None,
+        memory: tuple[Tensor, Tensor, Tensor | None],
+        causal: bool = False,
+    ) -> Tensor:
+        """h (B, L, width) at places (1, L, width); ``alive`` bool (B, 1, 1, L) or None; memory: keys, values, seen."""
+        h = h + self.drop(self.attention(h, alive, causal))
+        return self.finish(self.placed(h, places, alive), memory)
+
+    def placed(self, h: Tensor, places: Tensor, alive: Tensor | None) -> Tensor:
+        """After positional attention."""
+        by = self.positional
+        if by is None:
+            return h
+        where = functional.rms_norm(places, (places.shape[-1],), eps=EPS)
+        query, key = by.split(by.query(where)), by.split(by.key(where))
+        value = by.split(by.value(by.norm(h)))
+        shape = (len(h), *query.shape[1:])
+        return h + by.attend(query.expand(shape), key.expand(shape), value, alive)
+
+    def finish(self, h: Tensor, memory: tuple[Tensor, Tensor, Tensor | None]) -> Tensor:
+        """After cross-attention and feed-forward."""
+        h = h + self.drop(self.cross.across(h, *memory))
+        return h + self.drop(self.feed(h))
+
+
+@dataclass(eq=False, repr=False)
+class SequenceToSequence(nn.Module, Capabilities):
+    """What all encoder-decoders share: options, the encoder, the table of codes.
+
+    Attributes:
+        codes: V, of the vocabulary both languages share.
+        length: N, the most words of a target.
+        width, depth, heads: of the encoder.
+        decoder_depth: layers of the decoder; None = as many.
+        places: the longest source plus one.
+        expansion: inner width of feed-forward layers, in widths.
+        dropout: rate after every sub-layer and on embeddings.
+    """
+
+    codes: int
+    length: int
+    width: int = 256
+    depth: int = 3
+    heads: int = 4
+    decoder_depth: int | None = None
+    places: int = 256
+    expansion: int = 4
+    dropout: float = 0.1
+
+    def _begin(self, *, positional: bool, lengths: bool) -> None:
+        require_counts(self, "length", "width", "depth", "heads", "expansion")
+        require_count("codes", self.codes, minimum=max(4, self.length + 1))
+        require_count("places", self.places, minimum=self.length + 2)
+        require_probability("dropout", self.dropout)
+        if self.decoder_depth is not None:
+            require_count("decoder_depth", self.decoder_depth)
+        if self.width % self.heads:
+            raise refuse("width", expected=f"a multiple of heads = {self.heads}", got=self.width)
+        super().__init__()
+        shape = (self.width, self.heads, self.expansion * self.width, self.dropout)
+        self.table = nn.Embedding(self.codes, self.width)
+        nn.init.normal_(self.table.weight, std=self.width**-0.5)
+        self.position = nn.Embedding(self.places, self.width)
+        nn.init.normal_(self.position.weight, std=1.0)
+        self.encoder = nn.ModuleList(EncoderLayer(*shape) for _ in range(self.depth))
+        self.encoder_norm = nn.RMSNorm(self.width, EPS)
+        depth = self.depth if self.decoder_depth is None else self.decoder_depth
+        self.decoder = nn.ModuleList(DecoderLayer(*shape, positional) for _ in range(depth))
+        self.decoder_norm = nn.RMSNorm(self.width, EPS)
+        self.projection: nn.Module | None = None  # an output apart from the table, where it was quantised
+        self.lengths = nn.Linear(self.width, self.length, bias=False) if lengths else None
+        if self.lengths is not None:
+            nn.init.normal_(self.lengths.weight, std=self.width**-0.5)
+
+    @property
+    def kind(self) -> Discrete:
+        """Codes."""
+        return Discrete(self.codes)
+
+    @property
+    def outputs(self) -> int:
+        """One logit for each code."""
+        return self.codes
+
+    @property
+    def variables(self) -> int:
+        """N + 1."""
+        return self.length + 1
+
+    @property
+    def takes_beginnings(self) -> bool:
+        """Rows may be cut behind their longest target."""
+        return True
+
+    def compile_parts(self) -> bool:
+        """Compile the layers; batches differ in length, so shapes are dynamic."""
+        for layer in (*self.encoder, *self.decoder):
+            layer.compile(dynamic=True)
+        return True
+
+    def embed(self, codes: Tensor, first: int = 0) -> Tensor:
+        """(B, L, width): codes (B, L) at the places from ``first`` on."""
+        place = self.position.weight[first : first + codes.shape[1]]
+        return self._drop(self.table(codes.long()) * math.sqrt(self.width) + place)
+
+    def read_context(self, context: Tensor | Memory | None) -> Memory:
+        """Encode sources (B, S): codes, with 0 behind the end. One that was read already stays as it is."""
+        if isinstance(context, Memory):
+            return context
+        if context is None or context.dim() != 2:
+            got = "none" if context is None else tuple(context.shape)
+            raise refuse("context", expected="a source, codes (B, S)", got=got)
+        if context.shape[1] >= self.places:
+            raise refuse("source", expected=f"at most {self.places - 1} codes", got=context.shape[1])
+        told = context != BLANK
+        # On an accelerator nobody looks whether there is padding: that would make the host wait.
+        padded = told.is_cuda or not bool(told.all())
+        source = context
+        if self.lengths is not None:
+            source = functional.pad(context, (1, 0), value=START)
+            told = functional.pad(told, (1, 0), value=True)
+        visible = told[:, None, None] if padded else None
+        h = self.embed(source)
+        for layer in self.encoder:
+            h = layer(h, visible)
+        h = self.encoder_norm(h)
+        lengths = None
+        if self.lengths is not None:
+            lengths, h = self.lengths(h[:, 0]), h[:, 1:]
+            visible = None if visible is None else visible[..., 1:]
+        stored = [layer.cross.stored(h) for layer in self._layers()]
+        return Memory(tuple(key for key, _ in stored), tuple(value for _, value in stored), visible, lengths)
+
+    def _layers(self) -> list[DecoderLayer]:
+        return [layer for layer in self.decoder if isinstance(layer, DecoderLayer)]
+
+    def _drop(self, h: Tensor) -> Tensor:
+        return functional.dropout(h, self.dropout, self.training)
+
+    def _logits(self, h: Tensor) -> Tensor:
+        """(B, L, V), from the decoder's last layer."""
+        h = self.decoder_norm(h)
+        return functional.linear(h, self.table.weight) if self.projection is None else self.projection(h)
+
+    def _with_length(self, words: Tensor, memory: Memory) -> Tensor:
+        """(B, L + 1, V): the parameters of the length in front of those of the words (B, L, V)."""
+        if memory.lengths is None:
+            raise refuse("network", expected="one with lengths", got=type(self).__name__)
+        behind = self.codes - self.length - 1
+        lengths = functional.pad(memory.lengths.to(words.dtype), (1, behind), value=-torch.inf)
+        return torch.cat([lengths.unsqueeze(1), words], 1)
+
+
+@dataclass(eq=False, repr=False)
+class EncoderDecoder(SequenceToSequence):
+    """(B, N + 1, V): the length and every word at once, given the source and the words that are known.
+
+    Unknown words are read as BLANK; a corruption that shows noise in their place says that they are known.
+
+    Attributes:
+        positional: positional attention in the decoder.
+    """
+
+    positional: bool = True
+
+    def __post_init__(self) -> None:
+        self._begin(positional=self.positional, lengths=True)
+
+    def forward(self, x: Tensor, known: Tensor, context: Tensor | Memory | None = None) -> Tensor:
+        memory = self.read_context(context)
+        h, places, alive = self.begin_words(x, known)
+        for number, layer in enumerate(self._layers()):
+            h = layer(h, places, alive, (memory.keys[number], memory.values[number], memory.visible))
+        return self._with_length(self._logits(h), memory)
+
+    def begin_words(self, x: Tensor, known: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The words' vectors (B, L, width), their places (1, L, width), and which of them are there (B, 1, 1, L)."""
+        words = torch.where(known[:, 1:], x[:, 1:], BLANK).long().clamp(0, self.codes - 1)
+        alive = alive_places(x, known)
+        here = None if not alive.is_cuda and bool(alive.all()) else alive[:, None, None]
+        return self.embed(words), self.position.weight[: words.shape[1]].unsqueeze(0), here
+
+
+def alive_places(x: Tensor, known: Tensor) -> Tensor:
+    """bool (B, L): which places of rows x (B, L + 1) are in the target; all, where its length is not known."""
+    most = x.shape[1] - 1
+    length = torch.where(known[:, :1] & (x[:, :1] > 0), x[:, :1], most)
+    return torch.arange(most, device=x.device) < length
