@@ -166,6 +166,7 @@ PLAIN = {
         "Discrete",
         "Real",
         "Mixed",
+        "Cycle",
         "Answer",
         "Task",
         "Draw",

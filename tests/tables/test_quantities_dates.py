@@ -45,7 +45,10 @@ def test_days_come_back_exactly_through_32_bits(days: list[dt.date]) -> None:
 def test_few_days_are_a_grid_of_days_and_many_are_not() -> None:
     column = infer_datetime("when", DAY * np.arange(18000, 18300))
     assert (column.number.step, column.number.warp, column.format) == (DAY, "none", None)
-    assert column.number.low < DAY * 18000  # 1970 is no natural zero
+    assert (column.number.low, column.number.high) == (DAY * 18000, DAY * 18299)  # nothing beyond what was seen
+    open_ended = infer_datetime("when", DAY * np.arange(18000, 18300), low=-np.inf, high=np.inf).number
+    assert 0 < open_ended.low < DAY * 18000  # 1970 is no natural zero
+    assert open_ended.high > DAY * 18299
     assert infer_datetime("when", DAY * np.arange(0, 30000, 100)).number.step == 0.0
 
 

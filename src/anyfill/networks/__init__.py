@@ -2,7 +2,7 @@
 
 from anyfill.networks.convolutions import AttentionalUNet, Coconet
 from anyfill.networks.decoders import CausalDecoder, DisentangledDecoder
-from anyfill.networks.embed import Discrete, Mixed, Real
+from anyfill.networks.embed import Cycle, Discrete, Mixed, Real
 from anyfill.networks.encoder_decoder import EncoderDecoder
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
 from anyfill.networks.latent import LatentVariable
@@ -18,6 +18,7 @@ __all__ = [
     "Cached",
     "CausalDecoder",
     "Coconet",
+    "Cycle",
     "Discrete",
     "DisentangledDecoder",
     "EncoderDecoder",

@@ -14,7 +14,7 @@ from typing import Unpack
 
 from anyfill.likelihoods.energy import EnergyMixture, EnergySizes
 from anyfill.model import Model, seeded
-from anyfill.networks.embed import Mixed, Real
+from anyfill.networks.embed import Cycle, Mixed, Real
 from anyfill.networks.mlp import ResidualMLP
 from anyfill.objectives.masked import SampledNormaliser
 from anyfill.questions.mac import MacEdges, TheRest
@@ -40,6 +40,7 @@ def objective_mac(
 def model(
     sizes: Sequence[int],
     *,
+    cycles: Sequence[Cycle] = (),
     width: int = 512,
     depth: int = 4,
     dropout: float = 0.0,
@@ -51,6 +52,7 @@ def model(
 
     Args:
         sizes: how many codes each variable has, 0 = a number.
+        cycles: of numbers that go round.
         width, depth: hidden units and residual blocks of the proposal network.
         dropout: rate in both networks.
         order: the protocol w.
@@ -58,7 +60,7 @@ def model(
         energy: sizes of the energy network and of the proposal's mixtures, see ``EnergyMixture``.
     """
     codes = tuple(sizes)
-    kind = Mixed(codes) if any(codes) else Real()
+    kind = Mixed(codes, tuple(cycles)) if any(codes) or cycles else Real()
     with seeded(seed):
         likelihood = EnergyMixture(len(codes), codes if any(codes) else (), dropout=dropout, **energy)
         network = ResidualMLP(kind, len(codes), likelihood.width, width=width, depth=depth, dropout=dropout)

@@ -17,7 +17,7 @@ from typing import Unpack
 from anyfill.likelihoods import Categorical, Gaussian, Likelihood
 from anyfill.likelihoods import Mixed as MixedColumns
 from anyfill.model import Model, seeded
-from anyfill.networks.embed import Mixed, Real
+from anyfill.networks.embed import Cycle, Mixed, Real
 from anyfill.networks.mlp import MLPSizes, PlainMLP, WithCounts, count_features
 from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.objective import Stepwise
@@ -44,6 +44,7 @@ def objective(variables: int, regions: Sequence[Region] = ()) -> MaskedLoss:
 def model(
     sizes: Sequence[int],
     *,
+    cycles: Sequence[Cycle] = (),
     regions: Sequence[Region] = (),
     likelihood: Likelihood | None = None,
     frequencies: int = 8,
@@ -54,6 +55,7 @@ def model(
 
     Args:
         sizes: how many codes each variable has, 0 = a number.
+        cycles: of numbers that go round.
         regions: those of the objective, so that the network sees how much of each is known.
         likelihood: by default a Gaussian for each number and a categorical for each code.
         frequencies: of the embedding of the step.
@@ -68,7 +70,7 @@ def model(
     masks = tuple(Staged(region).region for region in regions)
     with seeded(seed):
         network = PlainMLP(
-            Mixed(codes) if any(codes) else Real(),
+            Mixed(codes, tuple(cycles)) if any(codes) or cycles else Real(),
             len(codes),
             likelihood.width,
             context_width=count_features(len(masks), frequencies),

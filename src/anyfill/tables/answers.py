@@ -151,6 +151,8 @@ def decoded(
         whole: the column has whole numbers only, so a mean is rounded too.
     """
     number, column = table.number(j), table.columns[j]
+    if statistic is not None and number is not None and number.usual is not None:
+        z = np.full(np.shape(z), float(number.encode(np.array(number.usual))))
     is_whole = number is not None and (number.step > 0 or number.whole)
     if statistic != "mean" or not isinstance(column, Number) or number is None or (whole and is_whole):
         return table.decode_column(j, z)

@@ -52,6 +52,8 @@ class Category(Variable):
         cells: what the cells of the column are: text (any objects), number, or bool (0 and 1).
         rest_values: the levels in the rest, the most frequent first; empty = not known.
         rest_shares: of the rest that each of them holds, descending; what lacks to 1 is of all others together.
+        coded: the levels are whole numbers that were taken for codes (``anyfill.tables.coded``). Another number is none
+            of them, but no mistake either: where there is an order it counts as the nearest level, else as missing.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Category(Variable):
     cells: Literal["text", "number", "bool"] = "text"
     rest_values: tuple[Value, ...] = ()
     rest_shares: tuple[float, ...] = ()
+    coded: bool = False
 
     def __post_init__(self) -> None:
         for field in ("values", "rest_values", "rest_shares"):
@@ -105,7 +108,8 @@ class Category(Variable):
         """What is known of the column, for people."""
         levels = listed(self.values, str, " < " if self.ordered else ", ", 6)
         rest = "" if self.rest is None else ", the last for all rarer ones"
-        return f"{self.size} level{'' if self.size == 1 else 's'}{rest}: {levels}"
+        codes = "; codes, not a quantity" if self.coded else ""
+        return f"{self.size} level{'' if self.size == 1 else 's'}{rest}: {levels}{codes}"
 
     @property
     def dtype(self) -> Any:
@@ -128,6 +132,8 @@ class Category(Variable):
         if -1 in codes:
             otherwise = self._otherwise()
             codes = [otherwise(level) if number < 0 else number for level, number in zip(levels, codes)]
+        if self.coded and -1 in codes:
+            codes = [self._beside(level) if number < 0 else number for level, number in zip(levels, codes)]
         if unknown == "error" and -1 in codes:
             row = int((places == codes.index(-1)).argmax())
             got = repr(tidy(levels[codes.index(-1)]))
@@ -215,6 +221,14 @@ class Category(Variable):
             found[1 - code] = _opposite(str(word)) or str(self.values[1 - code])
         kept = cells.levels is not None
         return [found.get(code, value if kept else str(value)) for code, value in enumerate(self.values)]
+
+    def _beside(self, level: Any) -> int:
+        """The code of a number that is no level of a coded column: the nearest, or -2 = missing; -1 = no number."""
+        number = _number(level)
+        if number is None or isinstance(number, str):
+            return -1
+        away = [abs(float(number) - float(spelling(value))) for value in self.values]
+        return away.index(min(away)) if self.ordered else -2
 
     def _otherwise(self) -> Callable[[Any], int]:
         """The code of a level that is spelt otherwise than any value; -1 if there is none."""

@@ -38,6 +38,7 @@ from anyfill.checks import refuse
 from anyfill.likelihoods import Categorical, Mixed, Pooled, SpikedMixture
 from anyfill.likelihoods.marginals import Likelihood
 from anyfill.model import Model
+from anyfill.networks.embed import Cycle
 from anyfill.questions.mixture import Mixture
 from anyfill.questions.subsets import Bernoulli
 from anyfill.rows import Rows
@@ -79,9 +80,9 @@ class Shape(NamedTuple):
     shrink: float = 0.0
 
 
-def choose_shape(rows: Rows, sizes: Sequence[int], *, generator: Generator) -> Shape:
+def choose_shape(rows: Rows, sizes: Sequence[int], cycles: Sequence[Cycle] = (), *, generator: Generator) -> Shape:
     """The joints for a table: one and, if it is narrow, as many Gaussians as predict held-out cells best."""
-    expansion = Expansion(sizes)
+    expansion = Expansion(sizes, cycles)
     features = expansion.features
     if features > MAX_FACTORED or len(rows) > MAX_ROWS:
         return Shape((0,))
@@ -297,7 +298,12 @@ FAST = EnsembleOptions(joints=(0,), members=1, width=64, depth=1, dropout=0.0, b
 
 
 def ensemble_steps(
-    rows: Rows, likelihood: Mixed, options: EnsembleOptions | None = None, *, device: str = "cpu"
+    rows: Rows,
+    likelihood: Mixed,
+    options: EnsembleOptions | None = None,
+    *,
+    cycles: tuple[Cycle, ...] = (),
+    device: str = "cpu",
 ) -> Iterator[StepReport | Unseen | Model]:
     """Train; reports on the way, what is said of cells that were left out (if there are joints), and last the model.
 
@@ -305,11 +311,12 @@ def ensemble_steps(
         rows: the table; what is missing is neither given nor asked.
         likelihood: for each variable a ``SpikedMixture`` or a ``Categorical``.
         options: settings.
+        cycles: of variables that go round.
         device: "cpu", "cuda" or "auto".
     """
     options = EnsembleOptions() if options is None else options
     generator = torch.Generator().manual_seed(options.seed)
-    network, shape = _network(rows, likelihood, options, generator)
+    network, shape = _network(rows, likelihood, options, cycles, generator)
     held = tuple(range(network.each)) * len(network.joints)
     folds = torch.randint(FOLDS, rows.x.shape, generator=generator)
     stacks = [network.joint(0)]
@@ -336,13 +343,13 @@ def ensemble_steps(
 
 
 def _network(
-    rows: Rows, likelihood: Mixed, options: EnsembleOptions, generator: Generator
+    rows: Rows, likelihood: Mixed, options: EnsembleOptions, cycles: tuple[Cycle, ...], generator: Generator
 ) -> tuple[GaussianResidualEnsemble, Shape]:
     """An untrained network for these rows, and the joints that its members will start from."""
     columns = [_marginal(j, rows.x[rows.present[:, j], j], column) for j, column in enumerate(likelihood.columns)]
     sizes = tuple(column.size if isinstance(column, Categorical) else 0 for column in likelihood.columns)
     components = [column.components for column in likelihood.columns if isinstance(column, SpikedMixture)]
-    shape = choose_shape(rows, sizes, generator=generator) if options.joints is None else Shape(options.joints)
+    shape = choose_shape(rows, sizes, cycles, generator=generator) if options.joints is None else Shape(options.joints)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(options.seed)
         network = GaussianResidualEnsemble(
@@ -357,6 +364,7 @@ def _network(
             depth=options.depth,
             dropout=options.dropout,
             rank=shape.rank,
+            cycles=cycles,
         )
     network.set_bins(rows.x, rows.present)
     return network, shape

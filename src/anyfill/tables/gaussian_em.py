@@ -171,9 +171,11 @@ def fit_gaussian(
     return joint.set_moments(estimate.mean, estimate.covariance)
 
 
-def gaussian_em_model(rows: Rows, sizes: Sequence[int], *, ridge: float | None = None) -> Model:
-    """The joint Gaussian of rows as a model, see ``gaussian_model``."""
-    return gaussian_model(sizes, fit_gaussian(rows, embed.Mixed(tuple(sizes)), ridge=ridge))
+def gaussian_em_model(
+    rows: Rows, sizes: Sequence[int], *, cycles: Sequence[embed.Cycle] = (), ridge: float | None = None
+) -> Model:
+    """The joint Gaussian of rows as a model, see ``gaussian_model``; ``cycles`` of numbers that go round."""
+    return gaussian_model(sizes, fit_gaussian(rows, embed.Mixed(tuple(sizes), tuple(cycles)), ridge=ridge))
 
 
 def gaussian_model(sizes: Sequence[int], joint: GaussianJoint | None = None) -> Model:

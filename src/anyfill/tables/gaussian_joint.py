@@ -72,7 +72,7 @@ class GaussianJoint(nn.Module, Capabilities):
         if self.outputs < need:
             raise refuse("outputs", expected=f"at least {need}, as {self.kind} needs", got=self.outputs)
         super().__init__()
-        self.expansion = Expansion(sizes)
+        self.expansion = Expansion(sizes, self.kind.cycles if isinstance(self.kind, Mixed) else ())
         self.register_buffer("mean", torch.zeros(self.features, dtype=torch.float64))
         self.register_buffer("covariance", torch.eye(self.features, dtype=torch.float64))
 

@@ -1,6 +1,7 @@
 """Joint Gaussians over the features of a row, conditioned on any set of known features: where a table's network starts.
 
 **Features.** A row becomes D features (``Expansion``): a real variable is one, a variable with S codes S one-hot ones.
+Behind all of these come the harmonics of variables that go round (``networks.Cycle``), known where their variable is.
 
 **A mixture of K Gaussians** (``Joint``). With weights w_k, components N(mu_k, Sigma_k) and o the known features,
 
@@ -39,6 +40,8 @@ import torch
 from torch import Tensor, nn
 from torch.linalg import cholesky_ex, solve_triangular
 
+from anyfill.networks.embed import Cycle, cycle_features, cycle_owners
+
 _CHUNK = 2**22  # numbers in the matrices of all rows, or runs, that are conditioned together
 _BATCH = 2**18  # numbers in one batch of the matrices of runs: few enough that memory is not asked for each time
 _SMALL = 16  # features; below, finding runs costs more than it saves
@@ -51,7 +54,7 @@ class Expansion(nn.Module):
     Attributes:
         size: int64 (N,), the codes of each variable; 0 = a number.
         owner: int64 (D,), the variable that a feature belongs to.
-        code: int64 (D,), the code that a feature stands for; -1 = the number itself.
+        code: int64 (D,), the code that a feature stands for; -1 = the number itself, -2 = a harmonic of it.
         first: int64 (N,), the first feature of each variable.
         real: int64 (R,), the features that are numbers.
         number_index: int64 (R,), the variables that are numbers.
@@ -66,14 +69,17 @@ class Expansion(nn.Module):
     number_index: Tensor
     place: Tensor
 
-    def __init__(self, sizes: Sequence[int]) -> None:
+    def __init__(self, sizes: Sequence[int], cycles: Sequence[Cycle] = ()) -> None:
         super().__init__()
+        self.cycles = tuple(cycles)
         size = torch.tensor(list(sizes))
         width = size.clamp(min=1)
         owner = torch.arange(len(size)).repeat_interleave(width)
         first = width.cumsum(0) - width
         code = torch.where(size[owner] > 0, torch.arange(len(owner)) - first[owner], -1)
-        real, number_index = (code < 0).nonzero().squeeze(1), (size == 0).nonzero().squeeze(1)
+        turning = torch.tensor(cycle_owners(self.cycles), dtype=torch.int64)
+        owner, code = torch.cat([owner, turning]), torch.cat([code, torch.full_like(turning, -2)])
+        real, number_index = (code == -1).nonzero().squeeze(1), (size == 0).nonzero().squeeze(1)
         place = torch.where(size == 0, (size == 0).long().cumsum(0) - 1, 0)
         names = ("size", "owner", "code", "first", "real", "number_index", "place")
         for name, value in zip(names, (size, owner, code, first, real, number_index, place)):
@@ -85,6 +91,11 @@ class Expansion(nn.Module):
         return len(self.owner)
 
     @property
+    def is_plain(self) -> bool:
+        """True if the features are the variables themselves."""
+        return self.numbers == len(self.owner)
+
+    @property
     def numbers(self) -> int:
         """R, how many variables are numbers."""
         return len(self.number_index)
@@ -92,7 +103,11 @@ class Expansion(nn.Module):
     def expand(self, x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """(B, D): the features of values (B, N). NaN stays NaN in the feature of a number."""
         own = x[:, self.owner].to(dtype)
-        return torch.where(self.code < 0, own, (own == self.code).to(dtype))
+        features = torch.where(self.code < 0, own, (own == self.code).to(dtype))
+        if self.cycles:
+            waves = cycle_features(self.cycles, x).to(dtype)
+            features = torch.cat([features[:, : -waves.shape[1]], waves], 1)
+        return features
 
     def spread(self, known: Tensor) -> Tensor:
         """bool (B, D): the features of the known variables (B, N)."""

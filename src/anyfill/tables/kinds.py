@@ -17,13 +17,17 @@ A model gives densities of z. In own units p(x) = p(z) |dz/dx|, so
 On a grid (``step`` > 0, whole numbers) the model gives the probability of the cell [x - step/2, x + step/2] instead;
 spread over its cell, the density in own units is the log-probability - log step, whatever the scale.
 
+**Cyclic numbers** (``period`` > 0: hours, degrees) lie on a circle. It is cut where the values are sparsest, so that as
+few of them as possible are torn from their neighbours, and laid flat:  u = cut + (x - cut) mod period. What a model
+says beyond the cut goes on at the other end: every answer is ``low + (u - low) mod period``.
+
 Rows are 32 bits wide, so z is known to about 6e-8 |z|. ``decode`` undoes that: values fall back onto the grid or onto
 the ``anchors`` (values that repeat), and others are rounded to the decimals that 32 bits still carry.
 """
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -31,6 +35,24 @@ import pandas as pd
 
 from anyfill.checks import refuse
 from anyfill.tables.columns import Array, Column, Floats, Unknown, listed, present
+
+
+class Turn(NamedTuple):
+    """A way in which numbers go round.
+
+    Attributes:
+        name: what it is called: weekday, hour, year; or that of the column.
+        period: of one turn, in own units.
+        start: a value at which a turn begins.
+        steps: equal steps of a turn within which nothing changes; 0 = none.
+        harmonics: how finely it is shown.
+    """
+
+    name: str
+    period: float
+    start: float = 0.0
+    steps: int = 0
+    harmonics: int = 2
 
 
 class Variable:
@@ -58,6 +80,11 @@ class Variable:
     def dtype(self) -> Any:
         """A dtype of narwhals that can hold the answers where a column has none of its own."""
         return nw.String()
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The ways in which values go round, in own units: what a network is shown beside the value."""
+        return ()
 
     def encode_column(self, column: Column, *, unknown: Unknown = "error") -> Floats:
         """Standardised values or codes (B,) of a column's cells; NaN = missing.
@@ -148,6 +175,9 @@ class Number(Variable):
         text: the cells are text (as in a CSV file), and so are the answers.
         decimals: the fewest and the most decimals of the text, and so of the answers; None = as many as it takes.
         whole: values are whole numbers, on a grid or (too wide for one, or warped) not, and so are the answers.
+        period: above 0: values lie on a circle of this length that begins at ``low``; answers are below low + period.
+        cut: where the circle is cut open.
+        usual: what nearly all cells are, and what holes are filled with; None = there is no such value.
     """
 
     name: str
@@ -164,6 +194,9 @@ class Number(Variable):
     text: bool = False
     decimals: tuple[int, int] | None = None
     whole: bool = False
+    period: float = 0.0
+    cut: float = 0.0
+    usual: float | None = None
 
     def __post_init__(self) -> None:
         # Lists for tuples and text for infinite numbers, as JSON gives them, will do.
@@ -180,6 +213,9 @@ class Number(Variable):
             raise refuse(f"step {where}", expected="0, or above 0 without a warp", got=f"{self.step} ({self.warp})")
         if not self.low <= self.high:
             raise refuse(f"bounds {where}", expected="low not above high", got=f"[{self.low}, {self.high}]")
+        if not 0.0 <= self.period < math.inf or (self.period > 0 and (self.warp != "none" or self.low == -math.inf)):
+            expected = "0, or above 0 without a warp and with a beginning"
+            raise refuse(f"period {where}", expected=expected, got=f"{self.period} ({self.warp}, from {self.low})")
         ascending = all(a < b for a, b in zip(self.anchors, self.anchors[1:]))
         if len(self.anchors) > MAX_ANCHORS or not ascending:
             raise refuse(f"anchors {where}", expected=f"at most {MAX_ANCHORS}, ascending", got=self.anchors)
@@ -187,12 +223,16 @@ class Number(Variable):
     @property
     def label(self) -> str:
         """The kind of the column, for people."""
-        return "int" if self.step > 0 or self.whole else "number"
+        return "cyclic" if self.period else "int" if self.step > 0 or self.whole else "number"
 
     @property
     def details(self) -> str:
         """What is known of the column, for people."""
         words = [f"{self.low:.6g} to {self.high:.6g}"]
+        if self.period:
+            words = [f"goes round from {self.low:.6g} to below {self.low + self.period:.6g}"]
+        if self.usual is not None:
+            words.append(f"nearly always {self.usual:.6g}")
         if self.warp != "none":
             words.append(f"{self.warp} scale")
         if self.anchors:
@@ -217,6 +257,8 @@ class Number(Variable):
 
     def warped(self, values: Floats) -> Floats:
         """u, any shape: values in own units, bent but not yet standardised."""
+        if self.period:
+            return self.cut + np.mod(np.asarray(values, dtype=np.float64) - self.cut, self.period)
         if self.warp == "none":
             return np.asarray(values, dtype=np.float64)
         return (np.log if self.warp == "log" else np.arcsinh)((values - self.center) / self.spread)
@@ -245,7 +287,17 @@ class Number(Variable):
         if rounded:
             x = self._on_grid(x) if self.step > 0 else self._snapped(z, self._tidy(z, x))
             x = np.round(x) if self.whole else x
-        return np.clip(x, self.low, self.high)
+        return self._round_again(x) if self.period else np.clip(x, self.low, self.high)
+
+    def _round_again(self, x: Floats) -> Floats:
+        """x on the circle: low to below low + period."""
+        place = np.mod(x - self.low, self.period)
+        return self.low + np.where(self.low + place < self.low + self.period, place, 0.0)  # rounding may close the turn
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """Its own circle, if it is on one."""
+        return (Turn(self.name, self.period, self.low),) if self.period else ()
 
     def log_slope(self, values: Floats) -> Floats:
         """log |dz/dx| at values in own units, any shape: log p(x) = log p(z) + log_slope(x)."""
@@ -282,6 +334,7 @@ class Number(Variable):
             with np.errstate(over="ignore", invalid="ignore"):
                 short = np.round(flat, self.decimals[1]) + 0.0  # no minus zero
             flat = np.where(np.isfinite(short), short, flat)
+            flat = self._round_again(flat) if self.period else flat
         places, different = pd.factorize(flat)
         words = np.empty(len(different) + 1, dtype=object)
         words[:-1] = [_word(value, self.decimals) for value in different.tolist()]

@@ -125,7 +125,8 @@ def fit_linear(table: Table, rows: Rows, unseen: Unseen) -> Linear | None:
         unseen: what the model says of cells that it has not seen.
     """
     features = sum(size or 1 for size in table.sizes)
-    numbers = [j for j in range(len(table.columns)) if table.number(j) is not None]
+    found = {j: table.number(j) for j in range(len(table.columns))}
+    numbers = [j for j, number in found.items() if number is not None and not number.period]  # no line goes round
     if features > MAX_FEATURES or len(unseen.row) < MIN_CELLS or not numbers:
         return None
     units = _units(table, rows)

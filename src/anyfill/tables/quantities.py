@@ -26,7 +26,15 @@ twice for an ordinary column. The scale grows until no anchor (a sentinel such a
 than 20 scales out, and no value more than 10^5.
 
 **Bounds.** All values are anchors: [min, max]. Otherwise low = 0 if no value is negative, else min - range / 4;
-high = max + range / 4; outwards to whole steps on a grid.
+high = max + range / 4; outwards to whole steps on a grid. Numbers with decimals from 0 to 1 are taken for shares: no
+answer is above 1. Dates stay within those seen unless other bounds are declared.
+
+**Nearly constant** is a column of which one value holds at least 99 % of 100 cells or more: a mean would be a value
+that hardly ever occurs, so holes are filled with that value (draws still have the others).
+
+**Cycles.** Numbers from 0 to 24 in a column that is called an hour, and from 0 to 360 in one that is called an angle,
+a direction or the like, go round: see ``Number``. Of 48 equal parts of the
+circle the emptiest (with two neighbours on each side) is cut.
 
 **Dates** are seconds since 1970 (UTC). Text is a column of dates if one of FORMATS reads every value of it, or all are
 ISO 8601, mixed. Where both the month first and the day first would read every value, the month comes first (as in
@@ -46,8 +54,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from anyfill.checks import refuse
-from anyfill.tables.columns import Array, Column, Floats, Unknown
-from anyfill.tables.kinds import LARGEST, LOG_FLOOR, MAX_ANCHORS, SMALLEST, Number, Variable
+from anyfill.tables.columns import DAY, Array, Column, Floats, Unknown
+from anyfill.tables.kinds import LARGEST, LOG_FLOOR, MAX_ANCHORS, SMALLEST, Number, Turn, Variable
 
 MAX_GRID = 2000
 ANCHOR_SHARE, MIN_AT_ANCHOR = 0.015, 3
@@ -57,6 +65,14 @@ GAIN, GAIN_OVER_GRID = 0.15, 0.5
 FENCE = 6.0
 FAR_OUT = 1000.0
 MAX_SCALES, MAX_SCALES_TO_ANCHOR = 1e5, 20.0
+USUAL_SHARE, MIN_FOR_USUAL = 0.99, 100
+_PARTS = 48  # of a circle, of which the emptiest is cut
+_MIN_ON_CIRCLE = 20
+_CIRCLES = (
+    (re.compile(r"(?i:(^|[^a-z])(hour|hr|hod|hour_?of_?day|time_?of_?day)$)|[a-z]Hour$"), 24.0, 18.0),
+    (re.compile(r"(?i)degree|angle|azimuth|bearing|heading|direction|(^|[^a-z])(dir|deg)$"), 360.0, 270.0),
+)
+"""Names, the period, and what the greatest value has to be above."""
 _CONSTANT = 1e-12  # a range this small against the values themselves is rounding
 _EXACT = 2.0**52  # whole numbers beyond are not all there
 _PLAIN = Number("", 0.0, 1.0)
@@ -88,7 +104,41 @@ def infer_number(
         unit = 0.0  # so large or so small that whole numbers mean nothing
     found = _infer(np.ldexp(values, -shift), grid, unit, warps, from_zero)
     column = _shifted(replace(found, name=name), shift)
-    return replace(column, low=min(column.low, float(values.min())), high=max(column.high, float(values.max())))
+    values_seen, counts = np.unique(values, return_counts=True)
+    often = len(values) >= MIN_FOR_USUAL and counts.max() >= USUAL_SHARE * len(values)
+    usual = float(values_seen[counts.argmax()]) if often else None
+    low, high = min(column.low, float(values.min())), max(column.high, float(values.max()))
+    return replace(column, low=low, high=high, usual=usual)
+
+
+def infer_cyclic(name: str, values: Floats, period: float) -> Number:
+    """The column of values (n,), n >= 1, that go round with this period; ValueError if they are not of one turn.
+
+    A turn begins at 0; at 1 for whole numbers from 1 to the period (months); at - period / 2 if some are below 0.
+    """
+    least, most = float(values.min()), float(values.max())
+    whole = bool(np.all(values % 1 == 0)) and period % 1 == 0
+    start = 1.0 if whole and least >= 1 and most == period else 0.0 if least >= 0 else -period / 2
+    if least < start or most > start + period:
+        expected = f"numbers of one turn, {start:g} to {start + period:g}"
+        raise refuse(f"column {name!r}", expected=expected, got=f"{least:g} to {most:g}")
+    place = np.mod(values - start, period)
+    full = np.bincount((place / period * _PARTS).astype(np.int64) % _PARTS, minlength=_PARTS)
+    around = sum(np.roll(full, k) for k in range(-2, 3))
+    cut = start + (int(np.argmin(around)) + 0.5) * period / _PARTS
+    cut = math.floor(cut) + 0.5 if whole else cut  # between two whole numbers
+    flat = infer_number(name, cut + np.mod(values - cut, period), warps=False, from_zero=False)
+    anchors = sorted({start + (anchor - start) % period for anchor in flat.anchors})
+    return replace(flat, period=period, cut=cut, low=start, high=start + period, anchors=tuple(anchors), usual=None)
+
+
+def circle_of(name: str, values: Floats) -> float:
+    """The period that a column with this name and these values (n,) goes round by; 0 if it does not look like it."""
+    least, most = float(values.min()), float(values.max())
+    for pattern, period, needed in _CIRCLES:
+        if pattern.search(name) and least >= 0 and needed < most <= period and len(values) >= _MIN_ON_CIRCLE:
+            return period
+    return 0.0
 
 
 def _infer(values: Floats, grid: str, unit: float, warps: bool, from_zero: bool) -> Number:
@@ -117,6 +167,8 @@ def _infer(values: Floats, grid: str, unit: float, warps: bool, from_zero: bool)
     if warps and step == 0 and float(np.abs(column.encode(distinct)).max()) > FAR_OUT:
         column = _standardised(_asinh(distinct)[0], values, loose, anchors, step)
     low, high = _bounds(minimum, maximum, unit if whole else 0.0, from_zero) if len(loose) else (minimum, maximum)
+    if from_zero and not whole and minimum >= 0 and maximum <= 1:
+        high = min(high, 1.0)
     anchored = replace(column, anchors=tuple(anchors.tolist()), resolution=resolution)
     return replace(anchored, low=low, high=high, whole=whole and unit == 1)
 
@@ -232,6 +284,13 @@ _ZONED = ("%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S.%fZ", "%Y-%m-%dT%H:%M:%S%z", 
 FORMATS = (*(day + time for day in _DAYS for time in _TIMES), *_ZONED, "%Y-%m", "%b %d, %Y", "%B %d, %Y")
 UNITS = (86400.0, 3600.0, 60.0, 1.0)
 
+TURNS = (
+    Turn("weekday", 7 * DAY, 4 * DAY, steps=7, harmonics=3),  # 1970 began on a Thursday: Mondays are 4 days off
+    Turn("hour", DAY),
+    Turn("year", 365.2425 * DAY, harmonics=3),
+)
+"""What of a date goes round, in seconds since 1970."""
+_TURNS_SEEN = {"weekday": 2.0, "hour": 2.0, "year": 0.9}
 _LIKE_A_DATE = re.compile(r"\d[-/. ](\d|[A-Za-z]{3})|^[A-Za-z]{3,9} \d")
 _FIRST, _LAST = -62135596800.0, 253402214400.0  # the first day of the year 1, the last of 9999
 
@@ -245,14 +304,17 @@ class Datetime(Variable):
         number: the same column as seconds since 1970.
         unit: answers are whole multiples of so many seconds; 0 = any.
         format: the cells are text in this format, and so are the answers; None if they are dates.
+        parts: what else of a date a model is shown: weekday, hour, year (how far into it, and so the month).
     """
 
     name: str
     number: Number
     unit: float = 0.0
     format: str | None = None
+    parts: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
         if isinstance(self.number, dict):  # as JSON gives it
             object.__setattr__(self, "number", Number(**self.number))
 
@@ -260,7 +322,14 @@ class Datetime(Variable):
     def details(self) -> str:
         """What is known of the column, for people."""
         low, high = self.written(np.array([self.number.low, self.number.high]))
-        return f"{low} to {high}" + ("" if self.format is None else f", as {self.format}")
+        shown = f"; shows its {', '.join(self.parts)}" if self.parts else ""
+        return f"{low} to {high}" + ("" if self.format is None else f", as {self.format}") + shown
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """Its weekday, hour and year, as far as they are shown."""
+        # A whole number of units is known to half of one: rounding never makes a Monday of a Tuesday.
+        return tuple(turn._replace(start=turn.start - self.unit / 2) for turn in TURNS if turn.name in self.parts)
 
     @property
     def dtype(self) -> Any:
@@ -301,17 +370,37 @@ class Datetime(Variable):
         return words[places].reshape(seconds.shape)
 
 
-def infer_datetime(name: str, seconds: Floats, style: str | None = None) -> Datetime:
-    """The column of these times (n,), n >= 1; ``style`` as ``format_of`` gave it if they were text."""
+def infer_datetime(
+    name: str, seconds: Floats, style: str | None = None, low: float | None = None, high: float | None = None
+) -> Datetime:
+    """The column of these times.
+
+    Args:
+        name: of the column.
+        seconds: those that are present (n,), n >= 1.
+        style: as ``format_of`` gave it if they were text.
+        low, high: no answer is beyond; None = beyond what was seen, -inf and inf: a quarter of the range further.
+    """
     unit = next((unit for unit in UNITS if bool(np.all(seconds % unit == 0))), 0.0)
     number = infer_number(name, seconds, unit=unit, warps=False, from_zero=False)
+    first, last = float(seconds.min()), float(seconds.max())
+    low = first if low is None else max(low, number.low) if low == -math.inf else low
+    high = last if high is None else min(high, number.high) if high == math.inf else high
     # No answer is before the year 1 or after 9999, where calendars end.
-    low = max(number.low, min(_FIRST, float(seconds.min())))
-    high = min(number.high, max(_LAST, float(seconds.max())))
-    number = replace(number, low=low, high=high)
+    number = replace(number, low=max(low, min(_FIRST, first)), high=min(high, max(_LAST, last)))
     if style == "ISO8601":
         style = _iso(unit)
-    return Datetime(name, number, unit, style)
+    parts = [turn.name for turn in TURNS if _goes_round(turn, seconds, unit, last - first)]
+    return Datetime(name, number, unit, style, tuple(parts))
+
+
+def _goes_round(turn: Turn, seconds: Floats, unit: float, span: float) -> bool:
+    """True if times reach far enough for this turn to say something that the time itself does not, and differ in it."""
+    if span < _TURNS_SEEN[turn.name] * turn.period or (turn.name == "hour" and unit == DAY):
+        return False
+    place = np.mod(seconds - turn.start, turn.period) / turn.period
+    place = np.floor(place * turn.steps) if turn.steps else place
+    return bool(np.ptp(place) > 0)
 
 
 def parse_times(values: Array, style: str | None) -> Floats:

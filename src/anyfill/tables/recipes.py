@@ -140,7 +140,7 @@ class Task(NamedTuple):
     @property
     def kind(self) -> embed.Mixed:
         """What the values of each column are, for a network."""
-        return embed.Mixed(self.table.sizes)
+        return self.table.kind
 
 
 def likelihood_of(table: Table, *, components: int = 3, min_scale: float = 0.02) -> Mixed:
@@ -170,7 +170,7 @@ def likelihood_of(table: Table, *, components: int = 3, min_scale: float = 0.02)
 
 def mlp_model(table: Table, *, width: int = 64, components: int = 4, min_scale: float = 0.05, seed: int = 0) -> Model:
     """An untrained residual MLP, as small as suits a small table by default; ``seed`` is of its first weights."""
-    likelihood, kind = likelihood_of(table, components=components, min_scale=min_scale), embed.Mixed(table.sizes)
+    likelihood, kind = likelihood_of(table, components=components, min_scale=min_scale), table.kind
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = ResidualMLP(kind, len(table.columns), likelihood.width, width=width, depth=2, dropout=0.1)
@@ -214,7 +214,8 @@ def _split(rows: Rows, seed: int) -> tuple[Rows, Rows | None]:
 
 def _ensemble(task: Task, options: EnsembleOptions, components: int) -> Items:
     options = replace(options, steps=task.steps, seed=task.seed)
-    return ensemble_steps(task.rows, likelihood_of(task.table, components=components), options, device=task.device)
+    likelihood, cycles = likelihood_of(task.table, components=components), task.kind.cycles
+    return ensemble_steps(task.rows, likelihood, options, cycles=cycles, device=task.device)
 
 
 def _one_pass(task: Task) -> Items:
@@ -232,13 +233,15 @@ def _mlp(task: Task, objective: Objective) -> Items:
 
 
 def _sfarm(task: Task) -> Items:
-    model = recipes.sfarm.model(task.table.sizes, seed=task.seed)
+    model = recipes.sfarm.model(task.table.sizes, cycles=task.kind.cycles, seed=task.seed)
     return _trained(task, model, recipes.sfarm.objective(task.variables), 2e-3, 100)
 
 
 def _energies(task: Task, objective: Objective) -> Items:
     sizes: dict[str, Any] = {"width": 128, "depth": 2, "latent": 16, "units": 32, "blocks": 2, "dropout": 0.1}
-    model = recipes.ace.model(task.table.sizes, **sizes, points=16, min_scale=0.02, seed=task.seed)
+    model = recipes.ace.model(
+        task.table.sizes, cycles=task.kind.cycles, **sizes, points=16, min_scale=0.02, seed=task.seed
+    )
     return _trained(task, model, objective, 1e-3, 64)
 
 
@@ -257,7 +260,7 @@ def _latent(task: Task, made: Callable[..., Model], objective: Objective, **size
 RECIPES: dict[str, Callable[[Task], Items]] = {
     "auto": lambda task: _ensemble(task, EnsembleOptions(), 3),
     "fast": lambda task: _ensemble(task, FAST, 1),
-    "gaussian": lambda task: iter([gaussian_em_model(task.rows, task.table.sizes)]),
+    "gaussian": lambda task: iter([gaussian_em_model(task.rows, task.table.sizes, cycles=task.kind.cycles)]),
     "one-pass": _one_pass,
     "mlp-ardm": lambda task: _mlp(task, recipes.ardm.objective(task.variables)),
     "mlp-mac": lambda task: _mlp(task, recipes.mac.objective_inpainting(task.variables)),

@@ -55,8 +55,9 @@ def head_layout(
     shares: Sequence[Sequence[float]],
     components: int,
     outputs: int,
+    harmonics: int = 0,
 ) -> Layout:
-    """The layout for these variables, see ``GaussianResidualEnsemble``."""
+    """The layout for these variables, see ``GaussianResidualEnsemble``; so many ``harmonics`` lie behind the others."""
     shape = (len(sizes), outputs)
     role = torch.full(shape, UNUSED)
     value, log_start, floor = torch.zeros(shape), torch.zeros(shape), torch.zeros(shape)
@@ -87,6 +88,8 @@ def head_layout(
         centers.append(torch.zeros(1))
         variances.append(torch.ones(1))
         first += 1
+    centers.append(torch.zeros(harmonics))
+    variances.append(torch.full((harmonics,), 0.5))
     return Layout(role, value, log_start, floor, code_feature, torch.cat(centers), torch.cat(variances))
 
 

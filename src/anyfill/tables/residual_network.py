@@ -30,6 +30,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from anyfill.checks import refuse, require_count, require_probability
+from anyfill.networks.embed import Cycle, cycle_owners
 from anyfill.networks.network import Unspecified
 from anyfill.tables.gaussians import Expansion, Factors, Joint, condition
 from anyfill.tables.residual_head import Cells, Head, Start, head_layout, log_chances, read_center
@@ -54,6 +55,7 @@ class GaussianResidualEnsemble(nn.Module, Unspecified):
         bins: T.
         width, depth, dropout: of each member.
         rank: the first joint is one Gaussian by so many factors; 0 = with a full covariance, as the others.
+        cycles: of numbers that go round.
     """
 
     sizes: tuple[int, ...]
@@ -69,6 +71,7 @@ class GaussianResidualEnsemble(nn.Module, Unspecified):
     depth: int = 2
     dropout: float = 0.1
     rank: int = 0
+    cycles: tuple[Cycle, ...] = ()
 
     def __post_init__(self) -> None:
         self.sizes, self.joints = tuple(self.sizes), tuple(self.joints)
@@ -85,7 +88,7 @@ class GaussianResidualEnsemble(nn.Module, Unspecified):
         if self.rank and self.joints[:1] != (1,):
             raise refuse("joints", expected="1 first, where there are factors", got=self.joints)
         super().__init__()
-        self.expansion = Expansion(self.sizes)
+        self.expansion = Expansion(self.sizes, self.cycles)
         features, numbers = self.expansion.features, self.expansion.numbers
         for number, count in enumerate(self.joints):
             blank = Joint(torch.zeros(count), torch.zeros(count, features), torch.eye(features).repeat(count, 1, 1))
@@ -104,7 +107,14 @@ class GaussianResidualEnsemble(nn.Module, Unspecified):
         alike = not self.has_codes and len({len(some) for some in self.spikes}) == 1
         has_room = logits + other < self.member_outputs
         self._shared = [logits, self.components, self.components] if alike and not has_room else None
-        layout = head_layout(self.sizes, self.spikes, self.shares, self.components, self.member_outputs)
+        layout = head_layout(
+            self.sizes,
+            self.spikes,
+            self.shares,
+            self.components,
+            self.member_outputs,
+            len(cycle_owners(self.cycles)),
+        )
         for name, buffer in zip(layout._fields, layout):
             self.register_buffer(name, buffer, persistent=False)
         inputs = features + self.variables + numbers * self.bins
@@ -203,19 +213,21 @@ class GaussianResidualEnsemble(nn.Module, Unspecified):
         ``cells``: those whose log-chances (H, P) are wanted, instead of those of all codes.
         """
         features, spread = x.float(), known
-        if self.has_codes:
+        plain = self.expansion.is_plain
+        if not plain:
             features, spread = self.expansion.expand(x), self.expansion.spread(known)
         if self.has_joints:
             features, variance, log_share, _ = condition(joint, features, spread)
             center, share = features, log_share.exp()
         else:
             center, variance = (self.get_buffer(f"plain_{name}").expand(len(x), -1) for name in ("center", "variance"))
-            features = torch.where(spread, features, center) if self.has_codes else features
+            features = features if plain else torch.where(spread, features, center)
             share = features.new_zeros(len(x), 0)
         chances, own = None, center
-        if self.has_codes:
+        if not plain:
             real = self.expansion.real
             own, variance = center[:, real], variance[:, real]
+        if self.has_codes:
             layout = (self.get_buffer(name) for name in ("code_feature", "role", "floor"))
             chances = log_chances(center, *layout, cells=cells)
         return Start(own, variance.clamp(min=1e-4).sqrt(), chances, share, features, spread)
@@ -224,7 +236,7 @@ class GaussianResidualEnsemble(nn.Module, Unspecified):
         """(B, F): what the members see of values x (B, N), 0 where not known."""
         # x is 0 where it is not known, but a code of 0 is a feature of 1.
         nothing = torch.zeros_like(start.features)
-        values = torch.where(start.known, start.features, nothing) if self.has_codes else x.float()
+        values = x.float() if self.expansion.is_plain else torch.where(start.known, start.features, nothing)
         seen = [values, known.to(values.dtype)]
         is_known = known[:, self.expansion.number_index]
         if self.bins:

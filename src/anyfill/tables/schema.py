@@ -2,6 +2,9 @@
 
     cells of the column                      kind
     numbers, text that is all numbers        Number (probabilities of whole numbers, or a density)
+    few different whole numbers              Category, the numbers its levels (``anyfill.tables.coded``); not in an
+                                             array of floats, where nothing says that numbers are codes
+    hours, degrees by name and range         Number on a circle
     booleans                                 Category (False, True)
     dates, text that is all dates            Datetime
     categorical dtype                        Category, its levels in its order
@@ -17,7 +20,10 @@ the caller declares:
     bool                      two levels, false and true in any one spelling (true, yes, y, t, 1)
     category                  a level for each different value, of numbers too
     ordinal:low<mid<high      these levels in this order; "ordinal" alone where the order is known (numbers, categories)
-    datetime                  dates; numbers are seconds since 1970
+    cyclic[24]                numbers that go round with this period: hours, degrees, months
+    datetime                  dates; numbers are seconds since 1970. Answers lie within those that were seen
+    datetime[low,high]        the same within these dates; an end that is left out, [2020-01-01,], is open: answers may
+                              lie a quarter of the range further
     ignore                    passed through
 """
 
@@ -32,15 +38,29 @@ import pandas as pd
 
 from anyfill.checks import refuse
 from anyfill.tables.categories import Category, infer_category, spelling, truth
+from anyfill.tables.coded import is_coded
 from anyfill.tables.columns import Array, Column, Value, listed, tidy
 from anyfill.tables.kinds import Ignored, Number, Variable, parse_numbers, read_numbers
-from anyfill.tables.quantities import Datetime, format_of, infer_datetime, infer_number, parse_times, read_seconds
+from anyfill.tables.quantities import (
+    Datetime,
+    circle_of,
+    format_of,
+    infer_cyclic,
+    infer_datetime,
+    infer_number,
+    parse_times,
+    read_seconds,
+)
 
-DECLARATIONS = "number, number[low,high], int, int[low,high], bool, category, ordinal:low<mid<high, datetime or ignore"
+DECLARATIONS = (
+    "number, number[low,high], int, int[low,high], cyclic[period], bool, category, ordinal:low<mid<high, "
+    "datetime, datetime[low,high] or ignore"
+)
 _DECLARATION = re.compile(
-    r"(?P<number>number|int)(\[(?P<low>[^,]*),(?P<high>[^,]*)\])?"
+    r"(?P<number>number|int|datetime)(\[(?P<low>[^,]*),(?P<high>[^,]*)\])?"
+    r"|(?P<cyclic>cyclic)\[(?P<period>[^,]*)\]"
     r"|(?P<ordinal>ordinal)(:(?P<levels>.+))?"
-    r"|(?P<plain>bool|category|datetime|ignore)"
+    r"|(?P<plain>bool|category|ignore)"
 )
 _MIN_CELLS, _MIN_LEVELS = 30, 20
 _CODED = re.compile(r"^\s*[+-]?0\d|_", re.MULTILINE)
@@ -48,14 +68,14 @@ _CODED = re.compile(r"^\s*[+-]?0\d|_", re.MULTILINE)
 _KINDS: dict[str, Any] = {"number": Number, "category": Category, "datetime": Datetime, "ignored": Ignored}
 
 
-def infer(column: Column) -> Variable:
-    """What a column is, from its cells."""
+def infer(column: Column, *, codes: bool = True) -> Variable:
+    """What a column is, from its cells; ``codes``: whole numbers may be codes."""
     cells = column.values[column.present]
     if not len(cells):
         return Ignored(column.name, "no values")
     match column.kind:
         case "number":
-            return infer_number(column.name, cells)
+            return _quantity(column, codes)
         case "bool":
             return Category(column.name, (False, True), cells="bool")
         case "datetime":
@@ -75,13 +95,39 @@ def _text(column: Column, cells: Array) -> Variable:
     numbers, _ = parse_numbers(levels)
     written = "\n".join(level for level in levels if isinstance(level, str))
     if not np.isnan(numbers).any() and not any(booleans) and not _CODED.search(written):
-        return _number_of(column)
+        return _quantity(column, codes=True)
     style = format_of(levels)
     if style is not None:
         return infer_datetime(column.name, parse_times(cells, style), style)
     if len(cells) >= _MIN_CELLS and len(levels) > max(_MIN_LEVELS, len(cells) / 2):
         return Ignored(column.name, f"free text: {len(levels)} distinct values in {len(cells)} cells")
     return infer_category(column.name, cells)
+
+
+def _quantity(column: Column, codes: bool) -> Variable:
+    """The column, some of whose cells are present and all of them numbers, as codes, on a circle or plainly."""
+    values = read_numbers(column)
+    values = values[~np.isnan(values)]
+    if codes and is_coded(values):
+        return _coded(column)
+    period = circle_of(column.name, values)
+    return _on_circle(column, period) if period else _number_of(column)
+
+
+def _coded(column: Column) -> Variable:
+    """The column with the numbers seen for levels, ascending; a plain number where one of them has two spellings."""
+    cells = column.values[column.present]
+    levels = sorted((tidy(level) for level in pd.unique(cells)), key=float)
+    if len({float(level) for level in levels}) < len(levels):
+        return _number_of(column)
+    kind: Literal["number", "text"] = "number" if column.kind == "number" else "text"
+    return Category(column.name, tuple(levels), cells=kind, coded=True)
+
+
+def _on_circle(column: Column, period: float) -> Number:
+    values = read_numbers(column)
+    number = infer_cyclic(column.name, values[~np.isnan(values)], period)
+    return _as_written(column, number)
 
 
 def _number_of(column: Column, grid: Literal["auto", "always", "never"] = "auto") -> Number:
@@ -92,7 +138,11 @@ def _number_of(column: Column, grid: Literal["auto", "always", "never"] = "auto"
         grid: whether whole numbers are a grid; see ``infer_number``.
     """
     values = read_numbers(column)
-    number = infer_number(column.name, values[~np.isnan(values)], grid=grid)
+    return _as_written(column, infer_number(column.name, values[~np.isnan(values)], grid=grid))
+
+
+def _as_written(column: Column, number: Number) -> Number:
+    """The number as the cells of the column are written."""
     levels = pd.unique(column.values) if column.kind == "text" else ()
     written = [level for level in levels if isinstance(level, str)]
     if not written:
@@ -109,13 +159,17 @@ class Declaration:
     Attributes:
         kind: see the top of this file.
         levels: of an ordinal, in order, as text; empty = those of the column.
-        low, high: of a number.
+        low, high: of a number or, in seconds, of a date; infinite = open.
+        period: of what goes round.
+        bounded: bounds of a date were declared, open or not.
     """
 
-    kind: Literal["number", "int", "bool", "category", "ordinal", "datetime", "ignore"]
+    kind: Literal["number", "int", "cyclic", "bool", "category", "ordinal", "datetime", "ignore"]
     levels: tuple[str, ...] = ()
     low: float = -math.inf
     high: float = math.inf
+    period: float = 0.0
+    bounded: bool = False
 
     @classmethod
     def of(cls, name: str, text: str) -> "Declaration":
@@ -126,13 +180,39 @@ class Declaration:
         levels = tuple(level.strip() for level in said["levels"].split("<")) if said["levels"] else ()
         if levels and (len(levels) < 2 or "" in levels or len(set(levels)) < len(levels)):
             raise refuse(f"levels of column {name!r}", expected="two or more different ones, a<b<c", got=repr(text))
-        try:
-            low, high = float(said["low"] or -math.inf), float(said["high"] or math.inf)
-        except ValueError:
-            raise refuse(f"bounds of column {name!r}", expected="two numbers, [0,1]", got=repr(text)) from None
+        kind: Any = said["number"] or said["cyclic"] or said["ordinal"] or said["plain"]
+        low = _bound(name, kind, said["low"], -math.inf, text)
+        high = _bound(name, kind, said["high"], math.inf, text)
         if not low < high:
             raise refuse(f"bounds of column {name!r}", expected="low below high", got=repr(text))
-        return cls(cast(Any, said["number"] or said["ordinal"] or said["plain"]), levels, low, high)
+        period, bounded = _period(name, said["period"], text), kind == "datetime" and said["low"] is not None
+        return cls(kind, levels, low, high, period, bounded)
+
+
+def _bound(name: str, kind: str, word: str | None, empty: float, text: str) -> float:
+    """A bound as it was declared: a number or, of a date, seconds."""
+    if not (word or "").strip() or word is None:
+        return empty
+    if kind == "datetime":
+        seconds = parse_times(np.array([word.strip()], dtype=object), None)[0]
+        if np.isnan(seconds):
+            expected = "two dates, [2020-01-01,2024-12-31]"
+            raise refuse(f"bounds of column {name!r}", expected=expected, got=repr(text))
+        return float(seconds)
+    try:
+        return float(word)
+    except ValueError:
+        raise refuse(f"bounds of column {name!r}", expected="two numbers, [0,1]", got=repr(text)) from None
+
+
+def _period(name: str, word: str | None, text: str) -> float:
+    try:
+        period = 0.0 if word is None else float(word)
+    except ValueError:
+        period = math.nan
+    if word is not None and not 0 < period < math.inf:
+        raise refuse(f"period of column {name!r}", expected="a number above 0, cyclic[24]", got=repr(text))
+    return period
 
 
 def read_columns(columns: Sequence[str]) -> dict[str, str]:
@@ -166,7 +246,9 @@ def declared(column: Column, declaration: str) -> Variable:
         case "datetime":
             style = format_of(cells) if column.kind == "text" else None
             seconds = column.values if column.kind == "number" else read_seconds(column, style)
-            return infer_datetime(column.name, seconds[~np.isnan(seconds)], style)
+            return _dates(column, seconds, style, said)
+        case "cyclic":
+            return _on_circle(column, said.period)
         case "bool":
             return _boolean(column, cells)
         case "category" | "ordinal":
@@ -174,13 +256,24 @@ def declared(column: Column, declaration: str) -> Variable:
 
 
 def _number(column: Column, said: Declaration) -> Number:
-    values = read_numbers(column)
+    values, low, high = read_numbers(column), said.low, said.high
     if said.kind == "int":
         column.require(~(values % 1 > 0), "a whole number")
-    column.require(~((values < said.low) | (values > said.high)), f"a number in [{said.low:g}, {said.high:g}]")
+    column.require(~((values < low) | (values > high)), f"a number in [{low:g}, {high:g}]")
     number = _number_of(column, "always" if said.kind == "int" else "never")
-    low = said.low if said.low > -math.inf else number.low
-    return replace(number, low=low, high=said.high if said.high < math.inf else number.high)
+    return replace(number, low=low if low > -math.inf else number.low, high=high if high < math.inf else number.high)
+
+
+def _dates(column: Column, seconds: Array, style: str | None, said: Declaration) -> Datetime:
+    bounds = (said.low, said.high) if said.bounded else (None, None)
+    dates = infer_datetime(column.name, seconds[~np.isnan(seconds)], style, *bounds)
+    outside = (seconds < said.low) | (seconds > said.high)
+    if outside.any():
+        first, last = dates.written(np.array([dates.number.low, dates.number.high]))
+        row = int(outside.argmax())
+        got = repr(str(dates.written(seconds[row : row + 1])[0]))
+        raise refuse(f"column {column.name!r}, row {row}", expected=f"a date from {first} to {last}", got=got)
+    return dates
 
 
 def _boolean(column: Column, cells: Array) -> Category:

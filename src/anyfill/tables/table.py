@@ -8,9 +8,10 @@ Everything goes by whole columns; columns are matched by name, in any order. A m
 (probabilities on a grid); ``in_own_units`` turns them into densities per unit of the table.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import narwhals as nw
 import numpy as np
@@ -20,8 +21,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from anyfill.checks import refuse, require_shape
+from anyfill.networks import embed
 from anyfill.rows import Rows
 from anyfill.tables.categories import Category
+from anyfill.tables.coded import ordered_columns
 from anyfill.tables.columns import Unknown, Value, require_once
 from anyfill.tables.frames import Frame
 from anyfill.tables.kinds import Ignored, Number, Variable
@@ -66,8 +69,8 @@ class Table:
 
         Args:
             data: a Frame, or anything that Frame.of takes.
-            overrides: for names of columns, what they are whatever they look like: number, int, number[0,1], bool,
-                category, ordinal:low<mid<high, datetime, ignore.
+            overrides: for names of columns, what they are whatever they look like: number, int, number[0,1],
+                cyclic[24], bool, category, ordinal:low<mid<high, datetime, ignore.
         """
         frame = Frame.of(data)
         said = dict(overrides or {})
@@ -76,10 +79,12 @@ class Table:
                 raise refuse("overrides", expected=f"names of columns ({', '.join(frame.names)})", got=repr(name))
         if frame.rows == 0:
             raise refuse("table", expected="at least one row", got="none")
-        return cls(
-            tuple(declared(one, said[one.name]) if one.name in said else infer(one) for one in frame.columns),
-            tuple(1 - float(one.present.mean()) for one in frame.columns),
-        )
+        # An array of floats has one dtype for all: nothing says that its whole numbers are codes.
+        codes = not (isinstance(frame.native, np.ndarray) and frame.native.dtype.kind == "f")
+        found = [
+            declared(one, said[one.name]) if one.name in said else infer(one, codes=codes) for one in frame.columns
+        ]
+        return cls(_in_order(frame, found), tuple(1 - float(one.present.mean()) for one in frame.columns))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -90,6 +95,23 @@ class Table:
     def sizes(self) -> tuple[int, ...]:
         """For each column its number of codes, 0 for numbers and times: what networks and likelihoods need."""
         return tuple(column.size for column in self.columns)
+
+    @property
+    def kind(self) -> embed.Mixed:
+        """What the values of each column are, for a network, the ways in which they go round included.
+
+        Every recipe takes what its model is shown from here: one that reads columns by itself finds where in its turn a
+        value z is by ``Cycle.position``, and all harmonics by ``networks.embed.cycle_features``.
+        """
+        cycles: list[embed.Cycle] = []
+        for j, column in enumerate(self.columns):
+            number = self.number(j)
+            if number is None:
+                continue
+            for turn in column.turns:
+                origin, rate = math.fmod(number.location - turn.start, turn.period), number.scale / turn.period
+                cycles.append(embed.Cycle(j, rate, origin / turn.period, turn.steps, turn.harmonics))
+        return embed.Mixed(self.sizes, tuple(cycles))
 
     def index(self, name: str) -> int:
         """The number of the column with this name; ValueError if there is none."""
@@ -236,6 +258,17 @@ class Table:
         if extra:
             raise refuse("columns", expected=f"only {', '.join(self.names)}", got=f"also {', '.join(extra)}")
         return frame
+
+
+def _in_order(frame: Frame, columns: list[Variable]) -> tuple[Variable, ...]:
+    """The columns of a frame, those of codes with an order where it carries information."""
+    coded = [j for j, column in enumerate(columns) if isinstance(column, Category) and column.coded]
+    if coded:
+        pairs = enumerate(zip(columns, frame.columns))
+        cells = {j: column.encode_column(one) for j, (column, one) in pairs if not isinstance(column, Ignored)}
+        for j in ordered_columns(cells, [column.size for column in columns], coded):
+            columns[j] = replace(cast(Category, columns[j]), ordered=True)
+    return tuple(columns)
 
 
 def _untyped(frame: Frame, column: Variable) -> bool:
