@@ -70,6 +70,8 @@ def test_an_order_that_nothing_else_tells_of_is_none() -> None:
         (list(range(13)) * 20, False),  # too many different ones
         ([0.5, 1, 2] * 20, False),
         ([4] * 50, False),  # a constant
+        ([0] * 30 + [1] * 25 + [2] * 10 + [3] * 2, False),  # counts
+        ([1] * 30 + [2] * 25 + [3] * 10 + [4] * 2, True),
     ],
 )
 def test_few_whole_numbers_seen_often_are_codes(values: list[float], coded: bool) -> None:

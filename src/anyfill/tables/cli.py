@@ -44,8 +44,8 @@ class Training:
         list[str] | None,
         Option(
             metavar="NAME=KIND",
-            help="Say what a column is: number, number[0,1], int, bool, category, ordinal:low<mid<high, datetime, "
-            "ignore. May be repeated.",
+            help="Say what a column is: number, number[0,1], int, cyclic[24], bool, category, ordinal:low<mid<high, "
+            "datetime, ignore. May be repeated.",
         ),
     ] = None
     steps: Annotated[int | None, Option(min=1, help="Training steps; by default as the recipe sees fit.")] = None

@@ -2,7 +2,9 @@
 
 A mean of codes is a code that may exist nowhere, so such a column is a ``Category`` whose levels are the numbers that
 were seen. It is one if its numbers are whole, there are 2 to ``MAX_CODES`` different ones, and at least
-``CELLS_PER_CODE`` cells for each on average.
+``CELLS_PER_CODE`` cells for each on average. Counts (children: 0, 1, 2, 3 …) are quantities nevertheless: four or more
+different numbers from 0 up, or six from 1, the greatest of which is seen at most ``TAIL`` times as often as the most
+frequent one.
 
 **Order.** Whether 1 < 2 < 3 means something is decided on cells that were held out. With X the other columns (numbers
 standardised, levels one-hot, 0 where missing), Y the one-hot codes, R their ranks 0, 1, … and W(A, B) the ridge
@@ -26,6 +28,7 @@ from anyfill.tables.columns import Floats
 
 MAX_CODES = 12
 CELLS_PER_CODE = 5
+TAIL = 0.25
 KEPT = 0.9
 MAX_ROWS = 2000
 """Rows that are looked at for an order."""
@@ -35,9 +38,11 @@ _RIDGE = 3.0
 
 def is_coded(values: Floats) -> bool:
     """True if numbers (n,), none of them missing, look like codes."""
-    different = np.unique(values)
+    different, counts = np.unique(values, return_counts=True)
     few = 2 <= len(different) <= MAX_CODES and len(values) >= CELLS_PER_CODE * len(different)
-    return few and bool(np.all(different % 1 == 0)) and float(np.abs(different).max()) < 2.0**31
+    from_start = len(different) >= {0: 4, 1: 6}.get(int(different[0]), MAX_CODES + 1)
+    is_count = from_start and counts[-1] <= TAIL * counts.max()
+    return few and not is_count and bool(np.all(different % 1 == 0)) and float(np.abs(different).max()) < 2.0**31
 
 
 def ordered_columns(columns: Mapping[int, Floats], sizes: Sequence[int], candidates: Sequence[int]) -> tuple[int, ...]:
