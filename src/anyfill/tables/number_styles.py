@@ -6,12 +6,12 @@ A column of text is one of numbers in a ``NumberStyle`` if that reads every one 
 
 Prefix and suffix are a currency (symbol or code) or a percent sign, the same in all cells but for spaces; the digits
 may be grouped in threes; the decimal mark is a point or a comma; a negative number has a minus before or behind the
-prefix, or brackets around it. Cells that were there stay as they are, byte for byte. Answers are written in the style of the
-column: where all cells have as many decimals, ``style.write(style.read(cell)) == cell``.
+prefix, or brackets around it. Cells that were there stay as they are, byte for byte. Answers are written in the style
+of the column: where all cells have as many decimals, ``style.write(style.read(cell)) == cell``.
 
 **Which mark is which.** 1,234 alone may be a thousand and more or a little above one. The first of ``_MARKS`` that
-reads all cells counts: groups in threes come before the decimal comma, so a single cell such as 12,5 or 0,123 decides for
-the comma. What Python itself reads as a number (1.234) never comes here.
+reads all cells counts: groups in threes come before the decimal comma, so a single cell such as 12,5 or 0,123 decides
+for the comma. What Python itself reads as a number (1.234) never comes here.
 
 Digits in threes alone, equally many in every cell and seven or more, are a phone number or the like: no quantity.
 """
