@@ -16,8 +16,8 @@ def model():
 
 
 def test_fills_are_those_of_python(visitor, model):
-    found = visitor.done("/api/text/fill", {"text": "the l_st king of fr_nce", "n": 3, "seed": 5})
-    own = model.fill("the l_st king of fr_nce", n=3, seed=5)
+    found = visitor.done("/api/text/fill", {"text": "the l_st king", "n": 3, "seed": 5})
+    own = model.fill("the l_st king", n=3, seed=5)
     assert [one["text"] for one in found["fills"]] == [one.text for one in own]
     assert [one["share"] for one in found["fills"]] == pytest.approx([one.share for one in own], rel=1e-5)
     assert found["seed"] == 5

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 
 from anyfill.studio.jobs import Job, NoRoomError, Pool
 from anyfill.studio.models import Models
+from anyfill.studio.stores import Store
 
 _TAB = re.compile(r"[A-Za-z0-9_-]{1,64}")
 WAIT = 2
@@ -25,11 +26,12 @@ class Studio:
     Attributes:
         pool: where work is done.
         models: what answers.
+        tables: those that are open.
         folder: all that is written is written in here, under names of our own; it is removed at the end.
     """
 
     def __init__(self, models: Models) -> None:
-        self.pool, self.models = Pool(), models
+        self.pool, self.models, self.tables = Pool(), models, Store("table")
         self.folder = Path(tempfile.mkdtemp(prefix="anyfill-studio-"))
 
     def new_file(self, suffix: str) -> Path:

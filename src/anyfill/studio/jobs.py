@@ -225,6 +225,7 @@ class Pool:
         self._short.close()
 
     def _work(self) -> None:
+        _one_thread()
         while (job := self._long.take()) is not None:
             with self._lock:
                 self._busy += 1
@@ -235,14 +236,27 @@ class Pool:
                     self._busy -= 1
 
     def _answer(self) -> None:
+        _one_thread()
         while (one := self._short.take()) is not None:
             question, future = one
             if not future.set_running_or_notify_cancel():
                 continue  # whoever asked has gone
             try:
-                future.set_result(question())
+                with reported_to(_ignore):
+                    future.set_result(question())
             except BaseException as error:
                 future.set_exception(error)
+
+
+def _ignore(what: str, share: float, words: str) -> None:
+    """Of short questions nobody is told how far they are."""
+
+
+def _one_thread() -> None:
+    """Compute with one thread for each job: then answers are those of the command line, and jobs share the cores."""
+    import torch  # here, in a thread of the pool: pages are served meanwhile
+
+    torch.set_num_threads(1)
 
 
 def _run(job: Job) -> None:

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from anyfill.checks import refuse
 from anyfill.studio.passes import count_passes
-from anyfill.training import load_notes
 
 Room = Literal["text", "music", "table", "images", "translation"]
 
@@ -116,6 +115,8 @@ def entries_of(folder: Path) -> list[Entry]:
 
 def _room(folder: Path) -> Room:
     """What a model is of, by the notes that are kept with it."""
+    from anyfill.training import load_notes
+
     notes = load_notes(folder)
     if notes.get("made_by") == "anyfill.TableModel":
         return "table"

@@ -8,13 +8,14 @@ import threading
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import nn
+if TYPE_CHECKING:
+    from torch import nn
 
 _WAYS = ("forward", "chain", "at", "open", "extend", "advance", "peek")
 _own = threading.local()
-_counted: set[type[nn.Module]] = set()
+_counted: set[type] = set()
 
 
 @contextmanager
@@ -28,7 +29,7 @@ def counting() -> Generator[Callable[[], int]]:
         _own.count = before
 
 
-def count_passes(network: nn.Module) -> None:
+def count_passes(network: "nn.Module") -> None:
     """Make all networks of this kind count how often they are asked, from now on."""
     kind = type(network)
     if kind in _counted:

@@ -13,8 +13,8 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from anyfill.interface.threads import anyfill_version
-from anyfill.studio import job_routes, text_routes
+from anyfill import __version__
+from anyfill.studio import job_routes, table_routes, text_routes
 from anyfill.studio.context import AStudio, Studio, no_room
 from anyfill.studio.jobs import NoRoomError
 from anyfill.studio.models import Models
@@ -34,10 +34,6 @@ def make_app(models: Models, *, warm: bool = True) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
-        import torch
-
-        # One thread each: answers are then those of the command line to the last bit, and jobs do not wait for cores.
-        torch.set_num_threads(1)
         studio = app.state.studio = Studio(models)
         if warm:
             threading.Thread(target=_warm, args=(models,), daemon=True).start()
@@ -51,7 +47,7 @@ def make_app(models: Models, *, warm: bool = True) -> FastAPI:
     about = "What the pages of the studio ask; the same verbs as those of anyfill's Python packages and commands."
     app = FastAPI(
         title="anyfill studio",
-        version=anyfill_version(),
+        version=__version__,
         description=about,
         lifespan=lifespan,
         docs_url=None,
@@ -60,7 +56,7 @@ def make_app(models: Models, *, warm: bool = True) -> FastAPI:
     )
     app.add_exception_handler(ValueError, _refused)
     app.add_exception_handler(NoRoomError, _full)
-    for routes in (job_routes.routes, text_routes.routes):
+    for routes in (job_routes.routes, table_routes.routes, text_routes.routes):
         app.include_router(routes)
 
     @app.get("/api/models", tags=["models"], summary="The models that can be chosen")

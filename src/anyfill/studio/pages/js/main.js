@@ -3,6 +3,7 @@ import { h, show } from "./dom.js";
 import { startTheme } from "./theme.js";
 
 const PAGES = [
+  ["table", "Table", () => import("./table/page.js")],
   ["text", "Text", () => import("./text/page.js")],
 ];
 let leave = null;
