@@ -32,19 +32,52 @@ Bits = np.ndarray[Any, np.dtype[np.float64]]
 """(H, W)."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Frame:
-    """How far the alternatives have come.
+    """How far the alternatives have come; pictures are put together when they are looked at.
 
     Attributes:
-        pixels: uint8 (n, H, W, C); what is not known yet stands as it was erased.
-        known: bool (H, W): given or drawn by now.
+        filling: the work.
         share: of the erased pixels, how much is drawn, 0 to 1.
+        codes: uint8 (n, H, W, c) before this window; never written to.
+        before: bool (H, W): what was known before it.
+        window: where the model is at work; None before the first.
+        x, drawn: (n, N), bool (N,): the window's variables, and which of them are drawn by now.
     """
 
-    pixels: Pixels
-    known: Places
+    filling: "Filling"
     share: float
+    codes: Tensor
+    before: Places
+    window: Window | None = None
+    x: Tensor | None = None
+    drawn: Tensor | None = None
+
+    @property
+    def pixels(self) -> Pixels:
+        """uint8 (n, H, W, C); what is not known yet stands as it was erased."""
+        return self.filling.shown(self.after())
+
+    @property
+    def known(self) -> Places:
+        """bool (H, W): given or drawn by now."""
+        known = self.before.copy()
+        if self.window is not None and self.drawn is not None:
+            size = (known.shape[0], known.shape[1])
+            drawn = self.drawn.reshape(self.filling.shape).all(2).numpy()
+            known[self.window.inside(size)] |= drawn[self.window.own(size)]
+        return known
+
+    def after(self) -> Tensor:
+        """The codes with what is drawn in the window."""
+        if self.window is None or self.x is None:
+            return self.codes
+        size = (self.codes.shape[1], self.codes.shape[2])
+        rows, own = self.window.inside(size), self.window.own(size)
+        codes = self.codes.clone()
+        seen = self.x.reshape(len(codes), *self.filling.shape)[:, own[0], own[1]]
+        codes[:, rows[0], rows[1]] = seen.to(torch.uint8)
+        return codes
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -129,35 +162,28 @@ class Filling:
         picture = self.picture
         size = (picture.height, picture.width)
         seen = picture.with_channels(self.shape[2]).pixels
-        codes = codes_of(255 - seen if self.inverted else seen, self.levels).expand(self.n, -1, -1, -1).clone()
+        codes = codes_of(255 - seen if self.inverted else seen, self.levels).to(torch.uint8).expand(self.n, -1, -1, -1)
         known, total = picture.known, max(1, int((~picture.known).sum()))
         source = torch.Generator().manual_seed(self.seed)
-        yield Frame(self._shown(codes), known.copy(), 1 - int((~known).sum()) / total)
+        frame = Frame(self, 0.0 if picture.erased is not None else 1.0, codes, known)
+        yield frame
         for window in self.plan:
             rows, own = window.inside(size), window.own(size)
-            there = np.zeros((window.height, window.width), dtype=bool)
-            there[own] = True
-            given = np.zeros_like(there)
-            given[own] = known[rows]
+            there, given = (np.zeros((window.height, window.width), dtype=bool) for _ in range(2))
+            there[own], given[own] = True, known[rows]
             x = torch.zeros(self.n, *self.shape, dtype=torch.int64)
-            x[:, own[0], own[1]] = codes[:, rows[0], rows[1]]
+            x[:, own[0], own[1]] = codes[:, rows[0], rows[1]].long()
             question = Question(self._variables(given), self._variables(there & ~given))
             if uncertainty is not None:
-                asked = ~known[rows]
-                bits = self._entropy(x, question)[own]
-                uncertainty[rows] = np.where(asked, bits, uncertainty[rows])
-            before = int((~known).sum())
-            done = int((there & ~given).sum()) * self.shape[2]
+                uncertainty[rows] = np.where(known[rows], uncertainty[rows], self._entropy(x, question)[own])
+            done, asked = 1 - int((~known).sum()) / total, question.asked[0]
+            part = int((there & ~given).sum()) / total / max(1, int(asked.sum()))
             options: dict[str, Any] = {"draw": self.draw, "generator": source}
             for state in trace(self.model, x.flatten(1), question, self.sampler, **options):
-                codes[:, rows[0], rows[1]] = state.x.reshape(x.shape)[:, own[0], own[1]]
-                drawn = (state.known & question.asked)[0].reshape(self.shape).all(2).numpy()
-                now = known.copy()
-                now[rows] |= drawn[own]
-                left = (before - done / self.shape[2]) / total
-                share = int((state.known & question.asked)[0].sum()) / done if done else 1.0
-                yield Frame(self._shown(codes), now, 1 - left - (before / total - left) * (1 - share))
-            known = known.copy()
+                drawn = state.known[0] & asked
+                frame = Frame(self, done + part * int(drawn.sum()), codes, known, window, state.x, drawn)
+                yield frame
+            codes, known = frame.after(), known.copy()
             known[rows] = True
 
     def fills(self, frames: Iterator[Frame], uncertainty: Bits) -> Fills:
@@ -181,7 +207,7 @@ class Filling:
         nats = torch.where(question.asked[:count], marginals.entropy().double(), 0.0)
         return nats.mean(0).reshape(self.shape).sum(2).numpy() / math.log(2)
 
-    def _shown(self, codes: Tensor) -> Pixels:
+    def shown(self, codes: Tensor) -> Pixels:
         """uint8 (n, H, W, C): the picture as it came, with what is drawn laid in."""
         drawn = bytes_of(codes, self.levels)
         drawn = 255 - drawn if self.inverted else drawn

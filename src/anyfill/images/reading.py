@@ -278,6 +278,8 @@ def codes_of(pixels: Pixels, levels: int) -> Tensor:
 
 def bytes_of(codes: Tensor, levels: int) -> Pixels:
     """uint8, same shape: codes as bytes; the ends are 0 and 255."""
+    if levels == 256:
+        return codes.clamp(0, 255).to(torch.uint8).numpy()
     return torch.round(codes.clamp(0, levels - 1).double() * 255 / (levels - 1)).to(torch.uint8).numpy()
 
 
