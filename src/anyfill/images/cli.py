@@ -248,7 +248,8 @@ def show(
         pictures, said, remarks = [one], repr(one), one.remarks
     else:
         many = read_pictures(source)
-        numbers = range(0, len(many), max(1, -(-len(many) // n)))
+        count = min(n, len(many))
+        numbers = [place * len(many) // count for place in range(count)]
         pictures, said, remarks = [many[number] for number in numbers], repr(many), many.remarks
     _remark(remarks)
     typer.echo(said)
