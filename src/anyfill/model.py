@@ -8,6 +8,7 @@ A model also carries the decomposition protocol w it was trained under (``order`
 factorizations of log p(asked | given) it was trained for; evaluation uses no other silently.
 """
 
+import copy
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
@@ -171,6 +172,15 @@ class Model(nn.Module):
         """
         self.check_context(context)
         return self.likelihood(self.one_pass.chain(x, rank, context, strict=strict))
+
+    def for_means(self) -> "Model":
+        """What to ask where only means are wanted (``Capabilities.for_means``): itself, or its network otherwise."""
+        network = self.capabilities.for_means()
+        if network is self.network:
+            return self
+        other = copy.copy(self)
+        other._modules = {**self._modules, "network": network}
+        return other
 
     def given(self, x: Tensor, known: Tensor | None = None, context: Tensor | None = None) -> "Conditional":
         """Condition on values: ``model.given(x, known).sample(5)``.

@@ -50,6 +50,10 @@ class Capabilities(Protocol):
         """Compile the parts that repeat; False = it has none, compile the whole."""
         return False
 
+    def for_means(self) -> Any:
+        """The network to be asked where only means are wanted; itself, unless another errs less."""
+        return self
+
     def centers_at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> Tensor | None:
         """(H,): the means of the variables ``variable`` (H,) of the rows ``row`` (H,) alone; None = all or nothing."""
         return None

@@ -28,6 +28,7 @@ from anyfill.recipes import (
     sfarm,
     sundae,
     sunmask,
+    trees,
     vae,
 )
 
@@ -45,6 +46,7 @@ __all__ = [
     "sfarm",
     "sundae",
     "sunmask",
+    "trees",
     "vae",
 ]
 

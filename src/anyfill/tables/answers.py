@@ -73,7 +73,7 @@ def summary(
 
     asked = open_cells(table, known)
     if statistic == "mean":
-        found = read_cells(model, table, x, known, asked, mean_of_part, is_mean=True)[0]
+        found = read_cells(model.for_means(), table, x, known, asked, mean_of_part, is_mean=True)[0]
         return found if linear is None else linear.blend(table, x, known, asked, found)
 
     def read(part: Part, marginals: Marginals) -> Tensor:

@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -23,6 +23,7 @@ MAX_NEXT_ROWS = 100
 """Rows that ``anyfill next`` takes at a time."""
 
 
+Effort = StrEnum("Effort", {"low": "low", "medium": "medium", "high": "high"})
 Statistic = StrEnum("Statistic", {"mean": "mean", "median": "median", "mode": "mode"})
 EngineName = StrEnum("EngineName", {"processes": "processes", "dask": "dask", "ray": "ray", "none": "none"})
 Unknown = StrEnum("Unknown", {"error": "error", "missing": "missing"})
@@ -48,9 +49,17 @@ class Training:
             "datetime, ignore. May be repeated.",
         ),
     ] = None
+    effort: Annotated[
+        Effort, Option(help="How long auto may learn: low is a third of medium, high several times it.")
+    ] = Effort.medium
     steps: Annotated[int | None, Option(min=1, help="Training steps; by default as the recipe sees fit.")] = None
     rows: Annotated[int, Option(min=1, help="Most rows to train on; longer files are sampled.")] = 200_000
     missing: Missing = None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of the ``TableModel``."""
+        return {"recipe": self.recipe, "effort": self.effort.value, "steps": self.steps}
 
     def stated(self) -> str | None:
         """The first option that is only for training and has been stated."""
@@ -70,7 +79,7 @@ class Training:
         return TrainingRows.of(data, columns, rows=self.rows, missing=self.missing or (), seed=seed)
 
 
-_ONLY_TRAINING = ("recipe", "column", "steps", "rows")
+_ONLY_TRAINING = ("recipe", "column", "effort", "steps", "rows")
 
 
 @command("Train a model of a table.")
@@ -97,7 +106,7 @@ def fit(
     require_place(output)
     read = training.read(data, seed)
     _describe(read, err=False)
-    settings = {"recipe": training.recipe, "steps": training.steps, "random_state": seed, "unknown": unknown.value}
+    settings = {**training.settings, "random_state": seed, "unknown": unknown.value}
     read.fit(**settings, reference_rows=reference_rows).save(output)
     count = f"{reference_rows} rows" if reference_rows != 1 else "1 row"
     kept = f", with up to {count} of the table (--reference-rows 0: none)" if reference_rows else ""
@@ -140,7 +149,7 @@ def fill(
     drawn jointly; the lines whose column draw is 3, say, are one complete table. Files longer than memory are
     filled in parts.
 
-    --recipe, --column, --steps and --rows are for training, when no MODEL is given.
+    --recipe, --column, --effort, --steps and --rows are for training, when no MODEL is given.
     """
     from anyfill.checks import refuse
     from anyfill.tables.filling import PartFiller, fill_file, numbers_with_holes, require_engine
@@ -164,7 +173,7 @@ def fill(
         filler.require_free(read.table.names, numbers_with_holes(read.table))
         _describe(read, err=True)
         # Rare values that the sample for training did not hold are missing.
-        settings = {"recipe": training.recipe, "steps": training.steps, "random_state": seed, "unknown": "missing"}
+        settings = {**training.settings, "random_state": seed, "unknown": "missing"}
         filler = replace(filler, model=read.fit(**settings))
     count, cells = fill_file(filler, data, output, engine=engine.value, workers=workers, chunk=chunk, address=address)
     what = f"{cells:,} cells of {count:,} rows filled" + (f", {draws} times" if draws else "")

@@ -80,8 +80,13 @@ class Shape(NamedTuple):
     shrink: float = 0.0
 
 
-def choose_shape(rows: Rows, sizes: Sequence[int], cycles: Sequence[Cycle] = (), *, generator: Generator) -> Shape:
-    """The joints for a table: one and, if it is narrow, as many Gaussians as predict held-out cells best."""
+def choose_shape(
+    rows: Rows, sizes: Sequence[int], cycles: Sequence[Cycle] = (), *, simple: bool = False, generator: Generator
+) -> Shape:
+    """The joints for a table: one and, if it is narrow, as many Gaussians as predict held-out cells best.
+
+    ``simple``: one alone.
+    """
     expansion = Expansion(sizes, cycles)
     features = expansion.features
     if features > MAX_FACTORED or len(rows) > MAX_ROWS:
@@ -93,7 +98,7 @@ def choose_shape(rows: Rows, sizes: Sequence[int], cycles: Sequence[Cycle] = (),
     rank = choose_rank(x, known, [rank for rank in RANKS if rank < features], generator=generator)
     maximum = min(len(rows) // 30, max(2, 150 // features))
     counts = [count for count in (2, 3, 5, 9) if count <= maximum]
-    if not counts:
+    if not counts or simple:
         return Shape((1,), rank)
     kinds = 2 if rows.x.numel() <= FEW_CELLS else 1
     own = torch.Generator().manual_seed(generator.initial_seed())
@@ -316,7 +321,8 @@ def ensemble_steps(
     """
     options = EnsembleOptions() if options is None else options
     generator = torch.Generator().manual_seed(options.seed)
-    network, shape = _network(rows, likelihood, options, cycles, generator)
+    shape = _shape(rows, likelihood, options, cycles, generator)
+    network = untrained(rows, likelihood, options, shape, cycles)
     held = tuple(range(network.each)) * len(network.joints)
     folds = torch.randint(FOLDS, rows.x.shape, generator=generator)
     stacks = [network.joint(0)]
@@ -342,14 +348,21 @@ def ensemble_steps(
     yield Model(network, pooled, factorizations=student.factorizations).eval()
 
 
-def _network(
+def _shape(
     rows: Rows, likelihood: Mixed, options: EnsembleOptions, cycles: tuple[Cycle, ...], generator: Generator
-) -> tuple[GaussianResidualEnsemble, Shape]:
-    """An untrained network for these rows, and the joints that its members will start from."""
+) -> Shape:
+    """The joints that members will start from."""
+    sizes = tuple(column.size if isinstance(column, Categorical) else 0 for column in likelihood.columns)
+    return choose_shape(rows, sizes, cycles, generator=generator) if options.joints is None else Shape(options.joints)
+
+
+def untrained(
+    rows: Rows, likelihood: Mixed, options: EnsembleOptions, shape: Shape, cycles: tuple[Cycle, ...] = ()
+) -> GaussianResidualEnsemble:
+    """An untrained network for these rows, with joints of this shape that are not set yet."""
     columns = [_marginal(j, rows.x[rows.present[:, j], j], column) for j, column in enumerate(likelihood.columns)]
     sizes = tuple(column.size if isinstance(column, Categorical) else 0 for column in likelihood.columns)
     components = [column.components for column in likelihood.columns if isinstance(column, SpikedMixture)]
-    shape = choose_shape(rows, sizes, cycles, generator=generator) if options.joints is None else Shape(options.joints)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(options.seed)
         network = GaussianResidualEnsemble(
@@ -367,7 +380,7 @@ def _network(
             cycles=cycles,
         )
     network.set_bins(rows.x, rows.present)
-    return network, shape
+    return network
 
 
 def _marginal(j: int, values: Tensor, column: Likelihood) -> tuple[tuple[float, ...], tuple[float, ...], float]:

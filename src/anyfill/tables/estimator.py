@@ -151,8 +151,8 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     weight  int       20.0%  0 to 92
 
     Args:
-        recipe: how to model it: auto, fast, gaussian, one-pass, mlp-ardm, mlp-mac, sfarm, ace, ace-mac, vae or miwae
-            (see ``anyfill.tables.recipes``).
+        recipe: how to model it: auto, trees, fast, gaussian, ensemble, one-pass, mlp-ardm, mlp-mac, sfarm, ace,
+            ace-mac, vae or miwae (see ``anyfill.tables.recipes``).
         columns: for names of columns what they are, whatever they look like: number, int, number[0,1], bool, category,
             ordinal:low<mid<high, datetime, ignore. The columns of an array are called x0, x1, …
         statistic: what ``transform`` puts into holes of numbers: "mean", "median" or "mode". Categories always get
@@ -160,7 +160,8 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             frame by its values); an array of floats keeps it as it is.
         unknown: what a level that ``fit`` has not seen, or text where there should be a number, comes to in later
             tables: "error", or "missing" (the model does not see the cell, and it stays as it is).
-        steps: the most optimizer steps; None = by the size of the table.
+        steps: the most optimizer steps, and the most trees of a model; None = by the size of the table.
+        effort: how much work auto and trees put into learning: "low", "medium" or "high" (``anyfill.tables.auto``).
         random_state: of training and of draws.
         reference_rows: the most training rows that the model keeps, and saves, for ``next_feature``; 0 = none, else
             at least 30.
@@ -191,6 +192,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         statistic: Statistic = "mean",
         unknown: Literal["error", "missing"] = "error",
         steps: int | None = None,
+        effort: Literal["low", "medium", "high"] = "medium",
         random_state: Any = None,
         reference_rows: int = ROWS,
         device: str = "cpu",
@@ -202,6 +204,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.statistic: Statistic = statistic
         self.unknown: Literal["error", "missing"] = unknown
         self.steps = steps
+        self.effort: Literal["low", "medium", "high"] = effort
         self.random_state = random_state
         self.reference_rows = reference_rows
         self.device = device
@@ -209,7 +212,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({"reference_rows": 0, **state})  # one pickled before there were such rows has none
+        super().__setstate__({"reference_rows": 0, "effort": "medium", **state})  # one pickled before has none of these
 
     def fit(self, X: Any, y: Any = None) -> "TableModel":
         """Learn the table X, holes and all; ``y`` is not used (a target to predict is one more column of X)."""

@@ -133,7 +133,7 @@ class Factors(NamedTuple):
 _Gaussians = TypeVar("_Gaussians", bound=Joint | Factors)
 
 
-def take(joint: _Gaussians, which: Tensor | slice) -> _Gaussians:
+def take(joint: _Gaussians, which: Tensor | slice | int) -> _Gaussians:
     """Those at ``which`` of a stack of joints, or of factors."""
     return type(joint)(*(part[which] for part in joint))
 

@@ -26,6 +26,7 @@ from sklearn.utils.validation import validate_data
 
 from anyfill.checks import refuse, require_count
 from anyfill.rows import Rows
+from anyfill.tables.auto import EFFORTS
 from anyfill.tables.calibrated import MIN_REFERENCE
 from anyfill.tables.frames import Frame
 from anyfill.tables.linear import Linear
@@ -36,6 +37,7 @@ from anyfill.training.checkpoint import describe_model, load_notes, make_config,
 
 CHOICES = {
     "recipe": NAMES,
+    "effort": tuple(EFFORTS),
     "statistic": ("mean", "median", "mode"),
     "unknown": ("error", "missing"),
     "device": ("cpu", "cuda", "auto"),
@@ -149,7 +151,7 @@ def read_file(path: str | Path) -> Any:
 
 _MADE_BY = "anyfill.TableModel"
 _REFERENCE = "reference"
-_SETTINGS = ("recipe", "columns", "statistic", "unknown", "steps", "random_state", "reference_rows")
+_SETTINGS = ("recipe", "columns", "statistic", "unknown", "steps", "effort", "random_state", "reference_rows")
 
 
 def save_estimator(model: Any, folder: Path | str) -> None:

@@ -1,6 +1,8 @@
 """Recipes for tables, by name: what the columns are to a network, which likelihood each gets, and how it is trained.
 
-    auto       the default: an ensemble that starts from joint Gaussians (``ensemble``)
+    auto       the default: joint Gaussians, trees and networks, blended for every column (``auto``)
+    trees      any-order trees alone: boosted trees of every column given every subset of the others
+    ensemble   networks that start from joint Gaussians: auto without trees, and longer
     fast       one small network: worse answers than auto, many times as many of them in a second
     gaussian   one joint Gaussian by EM: no training, linear relations
     one-pass   a causal transformer over the columns: the fastest to score (one pass for a whole row)
@@ -38,8 +40,9 @@ from anyfill.objectives.objective import Objective
 from anyfill.questions.mac import InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import Mixture
 from anyfill.rows import Rows
+from anyfill.tables.auto import EFFORTS, Level, blend_steps
 from anyfill.tables.cross_fit import Unseen
-from anyfill.tables.ensemble import FAST, EnsembleOptions, ensemble_steps
+from anyfill.tables.ensemble import FAST, EnsembleOptions, Shape, ensemble_steps
 from anyfill.tables.gaussian_em import gaussian_em_model
 from anyfill.tables.linear import Linear, fit_linear
 from anyfill.tables.table import Table
@@ -64,7 +67,7 @@ def train(settings: Any, table: Table, rows: Rows, *, seed: int) -> Trained:
     """Fit the recipe of a ``TableModel`` to these rows.
 
     Args:
-        settings: the ``TableModel``: its recipe, steps, device, on_report and verbose (show a progress bar) are read.
+        settings: the ``TableModel``: its recipe, steps, effort, device, on_report and verbose (a bar) are read.
         table: the columns.
         rows: their values.
         seed: of everything random.
@@ -73,7 +76,8 @@ def train(settings: Any, table: Table, rows: Rows, *, seed: int) -> Trained:
     lines: list[Linear | None] = [None]
 
     def reports() -> Iterator[StepReport]:
-        items = fit_recipe(settings.recipe, table, rows, seed=seed, steps=settings.steps, device=settings.device)
+        own = {"steps": settings.steps, "device": settings.device, "effort": settings.effort}
+        items = fit_recipe(settings.recipe, table, rows, seed=seed, **own)
         for item in items:
             if isinstance(item, StepReport):
                 yield item
@@ -99,7 +103,14 @@ def device_of(name: str) -> torch.device:
 
 
 def fit_recipe(
-    name: str, table: Table, rows: Rows, *, seed: int, steps: int | None = None, device: str = "cpu"
+    name: str,
+    table: Table,
+    rows: Rows,
+    *,
+    seed: int,
+    steps: int | None = None,
+    device: str = "cpu",
+    effort: Level = "medium",
 ) -> Items:
     """Fit the recipe of this name: reports on the way, what some say of cells they left out, and last the model.
 
@@ -110,11 +121,12 @@ def fit_recipe(
         seed: of everything random.
         steps: the most optimizer steps; by default by the number of rows.
         device: "cpu", "cuda" or "auto".
+        effort: how much work auto and trees do, see ``auto``.
     """
     require_recipe(name)
     if steps is not None:
         require_count("steps", steps)
-    return RECIPES[name](Task(table, rows, seed, steps, device))
+    return RECIPES[name](Task(table, rows, seed, steps, device, effort))
 
 
 def require_recipe(name: str, said: str = "recipe") -> None:
@@ -131,6 +143,7 @@ class Task(NamedTuple):
     seed: int
     steps: int | None
     device: str
+    effort: Level = "medium"
 
     @property
     def variables(self) -> int:
@@ -218,6 +231,14 @@ def _ensemble(task: Task, options: EnsembleOptions, components: int) -> Items:
     return ensemble_steps(task.rows, likelihood, options, cycles=cycles, device=task.device)
 
 
+def _blend(task: Task, effort: Level, shape: Shape | None = None) -> Items:
+    rows, likelihood, work = task.rows, likelihood_of(task.table), EFFORTS[effort]
+    if shape is not None:
+        work = replace(work, folds=EFFORTS[task.effort].folds, rounds=EFFORTS[task.effort].rounds)
+    options: dict[str, Any] = {"seed": task.seed, "steps": task.steps, "device": task.device, "shape": shape}
+    return blend_steps(rows, likelihood, task.table, work, cycles=task.kind.cycles, **options)
+
+
 def _one_pass(task: Task) -> Items:
     likelihood = likelihood_of(task.table)
     sizes: dict[str, Any] = {"width": 64, "depth": 2, "heads": 4, "positions": "learned", "dropout": 0.1}
@@ -258,9 +279,11 @@ def _latent(task: Task, made: Callable[..., Model], objective: Objective, **size
 
 
 RECIPES: dict[str, Callable[[Task], Items]] = {
-    "auto": lambda task: _ensemble(task, EnsembleOptions(), 3),
+    "auto": lambda task: _blend(task, task.effort),
+    "trees": lambda task: _blend(task, "low", Shape((0,))),
     "fast": lambda task: _ensemble(task, FAST, 1),
     "gaussian": lambda task: iter([gaussian_em_model(task.rows, task.table.sizes, cycles=task.kind.cycles)]),
+    "ensemble": lambda task: _ensemble(task, EnsembleOptions(), 3),
     "one-pass": _one_pass,
     "mlp-ardm": lambda task: _mlp(task, recipes.ardm.objective(task.variables)),
     "mlp-mac": lambda task: _mlp(task, recipes.mac.objective_inpainting(task.variables)),

@@ -37,6 +37,7 @@ from anyfill.tables.residual_head import Cells, Head, Start, head_layout, log_ch
 
 _ENOUGH = 100_000  # values that quantiles are taken of, at least if there are that many
 _NEVER = 1e6  # beyond the greatest value
+_EVERY = slice(None)
 
 
 @dataclass(eq=False, repr=False)
@@ -51,7 +52,7 @@ class GaussianResidualEnsemble(nn.Module, Unspecified):
         components: K Gaussians of each number.
         member_outputs: P, the width of the ``Mixed`` that reads one member.
         joints: for each joint its number of Gaussians; 0 = the marginals only, for tables too large for one.
-        members: M, spread evenly over the joints.
+        members: M, spread evenly over the joints; 0 = the joints alone.
         bins: T.
         width, depth, dropout: of each member.
         rank: the first joint is one Gaussian by so many factors; 0 = with a full covariance, as the others.
@@ -76,9 +77,9 @@ class GaussianResidualEnsemble(nn.Module, Unspecified):
     def __post_init__(self) -> None:
         self.sizes, self.joints = tuple(self.sizes), tuple(self.joints)
         self.spikes, self.shares = (tuple(map(tuple, part)) for part in (self.spikes, self.shares))
-        for name in ("components", "member_outputs", "members", "width", "depth"):
+        for name in ("components", "member_outputs", "width", "depth"):
             require_count(name, getattr(self, name))
-        for name in ("bins", "rank"):
+        for name in ("members", "bins", "rank"):
             require_count(name, getattr(self, name), minimum=0)
         require_probability("dropout", self.dropout)
         if not self.joints or self.members % len(self.joints):
@@ -148,8 +149,8 @@ class GaussianResidualEnsemble(nn.Module, Unspecified):
 
     @property
     def candidates(self) -> int:
-        """How many answers are pooled: M + J, or M without joints."""
-        return self.members + (len(self.joints) if self.has_joints else 0)
+        """How many answers are pooled: M + J, or M without joints; of neither, the marginals alone."""
+        return self.members + (len(self.joints) if self.has_joints or not self.members else 0)
 
     @property
     def outputs(self) -> int:
@@ -187,21 +188,32 @@ class GaussianResidualEnsemble(nn.Module, Unspecified):
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
         """(B, N, outputs): every variable given the known ones (B, N)."""
-        members = self._answers(*self._begun(x, known)).movedim(0, 2).flatten(2)
+        members = self.answers(*self.begun(x, known)).movedim(0, 2).flatten(2)
         return torch.cat([members, self.get_buffer("pool").expand(len(x), -1, -1)], -1)
 
     def at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> Tensor:
         """(H, outputs): what ``forward`` says of the variables ``variable`` (H,) of the rows ``row`` (H,) alone."""
-        starts, learned = self._begun(x, known, (row, variable))
-        wanted = learned.flatten(1, 2).index_select(1, row * self.variables + variable)  # (M, H, P)
-        members = self._answers(starts, wanted, (row, variable)).movedim(0, 1).flatten(1)
+        members = self.answers_at(x, known, row, variable)[1].movedim(0, 1).flatten(1)
         return torch.cat([members, self.get_buffer("pool").index_select(0, variable)], -1)
+
+    def answers_at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> tuple[list[Start], Tensor]:
+        """Each joint's start, and (M + J, H, P): of ``at`` the answers of members and joints, without their weights."""
+        starts, learned = self.begun(x, known, (row, variable))
+        wanted = learned.flatten(1, 2).index_select(1, row * self.variables + variable)  # (M, H, P)
+        return starts, self.answers(starts, wanted, (row, variable))
+
+    def at_start(self, starts: list[Start], row: Tensor, variable: Tensor) -> Tensor:
+        """(J, H, P): what starts (made for these cells) say by themselves."""
+        head = self._head().at(variable)
+        cells = row, variable
+        begun = [(*start.numbers(self.expansion.place, cells), start.log_chances) for start in starts]
+        return torch.stack([head.read(*one, None) for one in begun])
 
     def centers_at(self, x: Tensor, known: Tensor, row: Tensor, variable: Tensor) -> Tensor | None:
         """(H,): of ``at`` the center of each cell without the rest, bit for bit; None where there are several."""
         if self._shared != [1, 1, 1] or self.members > 1 or self.has_joints or self._has_spikes:
             return None
-        _, learned = self._begun(x, known)
+        _, learned = self.begun(x, known)
         mean = learned.flatten().index_select(0, (row * self.variables + variable) * self.member_outputs + 1)
         center = self.get_buffer("plain_center").index_select(0, variable)
         variance = self.get_buffer("plain_variance").index_select(0, variable)
@@ -248,32 +260,35 @@ class GaussianResidualEnsemble(nn.Module, Unspecified):
             seen.append(functional.pad(start.share, (0, max(self.joints) - start.share.shape[1])))
         return torch.cat(seen, -1)
 
-    def learned(self, inputs: Tensor) -> Tensor:
-        """(M, b, N, P): what each member adds, from inputs (M, b, F)."""
-        h = self.enter(inputs)
+    def learned(self, inputs: Tensor, members: slice = _EVERY) -> Tensor:
+        """(M, b, N, P): what each member, or each of some, adds, from inputs (M, b, F)."""
+        h = self.enter(inputs, members)
         for up, down in zip(self.up, self.down):
-            inner = functional.silu(up(functional.rms_norm(h, (self.width,))))
-            h = h + down(functional.dropout(inner, self.dropout, self.training))
+            inner = functional.silu(up(functional.rms_norm(h, (self.width,)), members))
+            h = h + down(functional.dropout(inner, self.dropout, self.training), members)
         h = functional.dropout(functional.rms_norm(h, (self.width,)), self.dropout, self.training)
-        return self.leave(h).unflatten(-1, (self.variables, self.member_outputs))
+        return self.leave(h, members).unflatten(-1, (self.variables, self.member_outputs))
 
     def read(self, start: Start, learned: Tensor | None) -> Tensor:
         """(..., b, N, P): parameters for the likelihood, from a start and what was learned beyond it (..., b, N, P)."""
         return self._head().read(*start.numbers(self.expansion.place), start.log_chances, learned)
 
-    def _begun(self, x: Tensor, known: Tensor, cells: Cells | None = None) -> tuple[list[Start], Tensor]:
+    def begun(self, x: Tensor, known: Tensor, cells: Cells | None = None) -> tuple[list[Start], Tensor]:
         """Each joint's start (see ``start``), and what each member adds, (M, B, N, P)."""
         x = torch.where(known, x, torch.zeros_like(x))
         starts = [self.start(x, known, self.joint(number), cells) for number in range(len(self.joints))]
+        if not self.members:
+            return starts, x.new_zeros(0, *x.shape, self.member_outputs, dtype=torch.float32)
         inputs = torch.stack([self.inputs(x, known, start) for start in starts])
         return starts, self.learned(inputs if self.each == 1 else inputs.repeat_interleave(self.each, 0))
 
-    def _answers(self, starts: list[Start], learned: Tensor, cells: Cells | None = None) -> Tensor:
+    def answers(self, starts: list[Start], learned: Tensor, cells: Cells | None = None) -> Tensor:
         """(M + J, ..., P): the parameters of all members, then of the joints by themselves."""
         head = self._head() if cells is None else self._head().at(cells[1])
         begun = [(*start.numbers(self.expansion.place, cells), start.log_chances) for start in starts]
-        answers = [head.read(*one, part) for one, part in zip(begun, learned.split(self.each))]
-        if self.has_joints:
+        parts = learned.split(self.each) if self.members else ()
+        answers = [head.read(*one, part) for one, part in zip(begun, parts)]
+        if self.has_joints or not self.members:
             answers += [head.read(*one, None).unsqueeze(0) for one in begun]
         return torch.cat(answers)
 
@@ -297,8 +312,9 @@ class Batched(nn.Module):
         self.weight = nn.Parameter(weight if zero else nn.init.normal_(weight, std=1 / math.sqrt(inputs)))
         self.bias = nn.Parameter(torch.zeros(members, 1, outputs))
 
-    def forward(self, h: Tensor) -> Tensor:
-        return torch.baddbmm(self.bias, h, self.weight)
+    def forward(self, h: Tensor, members: slice = _EVERY) -> Tensor:
+        """That of all maps, or of some on as many parts."""
+        return torch.baddbmm(self.bias[members], h, self.weight[members])
 
 
 def quantile_bins(x: Tensor, present: Tensor, bins: int) -> tuple[Tensor, Tensor]:

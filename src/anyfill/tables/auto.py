@@ -1,0 +1,342 @@
+"""The default for tables: joint Gaussians, trees and networks, blended for every column by cells none of them has seen.
+
+    1  every present cell gets one of ``FOLDS`` folds; the first G of them are left out in turn
+    2  joint Gaussians, fitted without each of these folds and with all cells (``ensemble``)
+    3  trees of every column, grown without each of these folds from where the joint without it stands (``growing``)
+    4  networks that start from the joints, one without each fold (``cross_fit``), where the effort allows for them
+    5  weights of all of these for every column, by questions about the left-out cells (``stacking``)
+    6  the final answer starts from the joints of all cells (``blend``)
+
+**Effort** says how long this may take. In CPU seconds, about: low a third of medium, high four times as much.
+
+    low      trees and joints, two folds
+    medium   three folds, fewer where there are many cells, and networks of tables up to ``Effort.network_cells`` cells
+    high     as many folds as there are, and networks as long as they learn
+
+**Large tables.** Trees and joints learn from a sample of the rows, evenly spaced (``Effort.rows``), and are judged by
+others; networks, where there are any, from all.
+"""
+
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from anyfill.likelihoods import Mixed, Pooled, SpikedMixture
+from anyfill.model import Model
+from anyfill.questions.question import Factorization
+from anyfill.recipes import trees as any_order
+from anyfill.rows import Rows
+from anyfill.tables.blend import Blend
+from anyfill.tables.boosting import trees_of
+from anyfill.tables.cross_fit import CrossFitLoss, EnsembleTrainer, HeldOutLoss, Unseen, deal, weigh
+from anyfill.tables.ensemble import FOLDS, EnsembleOptions, Shape, choose_shape, fit_starts, untrained
+from anyfill.tables.gaussians import Factors, Joint, take
+from anyfill.tables.growing import Asked, Column, Fold, Grower
+from anyfill.tables.residual_network import GaussianResidualEnsemble
+from anyfill.tables.stacking import Judged, density_weights, judge, judged_questions, mean_weights
+from anyfill.tables.table import Table
+from anyfill.tables.trees import AnyOrderTrees, pack
+from anyfill.training import StepReport, fit_steps
+
+Level = Literal["low", "medium", "high"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How much work is done.
+
+    Attributes:
+        folds: G, at most.
+        copies: masked cells that each column's trees learn from, about.
+        rounds: the most trees of a model.
+        rows: the most rows that trees learn from.
+        judged: the most cells that are judged.
+        steps: the most optimizer steps of the networks; 0 = no networks.
+        patience: judgements of the networks in a row without a new best, after which they stop.
+        network_cells: the most cells of a table with networks.
+        joints: let several Gaussians be tried as joints.
+    """
+
+    folds: int
+    copies: int
+    rounds: int
+    rows: int
+    judged: int
+    steps: int
+    patience: int
+    network_cells: float
+    joints: bool = True
+
+    def folds_for(self, cells: int) -> int:
+        """Fewer where there are many cells: each then says enough."""
+        return max(1, min(self.folds, round(self.folds * (60_000 / max(cells, 1)) ** 0.5)))
+
+    def copies_for(self, rows: int) -> int:
+        """How often each row is asked."""
+        return min(max(2, round(self.copies / rows)), 12)
+
+
+EFFORTS: dict[Level, Effort] = {
+    "low": Effort(
+        folds=2, copies=4000, rounds=100, rows=10_000, judged=15_000, steps=0, patience=0, network_cells=0, joints=False
+    ),
+    "medium": Effort(
+        folds=3, copies=6000, rounds=150, rows=20_000, judged=30_000, steps=400, patience=4, network_cells=60_000
+    ),
+    "high": Effort(
+        folds=FOLDS,
+        copies=12_000,
+        rounds=300,
+        rows=50_000,
+        judged=60_000,
+        steps=1800,
+        patience=8,
+        network_cells=math.inf,
+    ),
+}
+
+
+def blend_steps(
+    rows: Rows,
+    likelihood: Mixed,
+    table: Table,
+    effort: Effort,
+    *,
+    seed: int,
+    steps: int | None = None,
+    device: str = "cpu",
+    shape: Shape | None = None,
+) -> Iterator[StepReport | Unseen | Model]:
+    """Fit; reports on the way, what is said of cells that were left out, and last the model.
+
+    Args:
+        rows: the table; what is missing is neither given nor asked.
+        likelihood: for each variable a ``SpikedMixture`` or a ``Categorical``.
+        table: the columns.
+        effort: how much work.
+        seed: of everything random.
+        steps: the most optimizer steps of networks, and the most trees of a model; by default the effort's.
+        device: where networks are trained.
+        shape: the joints; by default those that predict best.
+    """
+    clock = _Clock()
+    generator = torch.Generator().manual_seed(seed)
+    count = effort.folds_for(rows.x.numel())
+    has_networks = effort.steps > 0 and rows.x.numel() <= effort.network_cells
+    used = rows if len(rows) <= effort.rows else rows.take(torch.arange(effort.rows) * len(rows) // effort.rows)
+    if shape is None:
+        shape = choose_shape(rows, _sizes(likelihood), simple=not effort.joints, generator=generator)
+    options = EnsembleOptions(
+        seed=seed,
+        members=count * len(shape.joints) if has_networks else 0,
+        joints=shape.joints,
+        steps=min(effort.steps, steps or effort.steps),
+        patience=effort.patience,
+    )
+    network = untrained(rows, likelihood, options, shape)
+    folds = torch.randint(FOLDS, used.x.shape, generator=generator)
+    stacks: list[Joint | Factors] = [network.joint(0)]
+    if network.has_joints:
+        starts = fit_starts(used, folds, count, shape, network.expansion, generator=generator)
+        for number, (every, _) in enumerate(starts):
+            network.set_joint(number, every)
+        stacks = [stack for _, stack in starts]
+    work = _Work(len(likelihood.columns) * count, options.steps or 0 if has_networks else 0)
+    rounds = min(effort.rounds, steps or effort.rounds)
+    parts = _folds(network, stacks[-1], used, folds, count, effort, generator=generator)
+    columns: dict[int, Column] = {}
+    most = 1
+    for j, column in enumerate(likelihood.columns):
+        grower = Grower(j, column, likelihood.width, parts, _codes(likelihood), rounds, seed)
+        found = grower.grow()
+        if found is not None:
+            columns[j] = found
+            most = max(most, trees_of(found.trees.mean) // count)
+        yield clock.report(most, work.trees((j + 1) * count))
+    if has_networks:
+        yield from _networks(network, stacks, used, folds, likelihood, options, clock, work, device, generator)
+    judged = judge(network, stacks, [part.kept for part in parts], columns)
+    model, unseen = _blended(network, columns, likelihood, table, judged, parts, folds)
+    if unseen is not None and used is rows:
+        yield unseen
+    yield model
+
+
+def _sizes(likelihood: Mixed) -> tuple[int, ...]:
+    return tuple(0 if isinstance(column, SpikedMixture) else column.width for column in likelihood.columns)
+
+
+def _codes(likelihood: Mixed) -> list[int]:
+    return [j for j, size in enumerate(_sizes(likelihood)) if size]
+
+
+def _folds(
+    network: GaussianResidualEnsemble,
+    stack: Joint | Factors,
+    rows: Rows,
+    folds: Tensor,
+    count: int,
+    effort: Effort,
+    *,
+    generator: Generator,
+) -> list[Fold]:
+    """For each fold masked copies without it, and questions about it, as the joint without it sees them."""
+    missing = 1.0 - float(rows.present.float().mean())
+    questions = any_order.questions(rows.variables, missing)
+    kinds = 3 if rows.x.numel() <= 100_000 else 2
+    most = max(200, effort.judged * FOLDS // (kinds * count * rows.variables))
+    found: list[Fold] = []
+    for fold in range(count):
+        joint = take(stack, fold) if network.has_joints else stack
+        seen = Rows(rows.x, rows.present & (folds != fold))
+        many, known = any_order.masked_copies(seen, questions, effort.copies_for(len(rows)), generator=generator)
+        index = torch.arange(len(rows)).repeat(len(many) // len(rows))
+        train = Asked.of(network, joint, many.x, known, many.present & ~known, index)
+        which, known, asked = judged_questions(rows, folds, fold, kinds, most, generator=generator)
+        found.append(Fold(train, Asked.of(network, joint, rows.x[which], known, asked, which)))
+    return found
+
+
+def _networks(
+    network: GaussianResidualEnsemble,
+    stacks: list[Joint | Factors],
+    rows: Rows,
+    folds: Tensor,
+    likelihood: Mixed,
+    options: EnsembleOptions,
+    clock: "_Clock",
+    work: "_Work",
+    device: str,
+    generator: Generator,
+) -> Iterator[StepReport]:
+    """Train the members, each without its fold, and set the factors on their scales."""
+    held = tuple(range(network.each)) * len(network.joints)
+    trainer = EnsembleTrainer(network, stacks, torch.tensor(held))
+    student, train = Model(trainer, likelihood), Rows(rows.x, rows.present, folds)
+    judged = deal(train, network.members, 500, generator=generator)
+    missing = 1.0 - float(rows.present.float().mean())
+    loss = CrossFitLoss(any_order.questions(rows.variables, missing), held)
+    settings = options.fit_options(len(rows), network.members, device)
+    judges = HeldOutLoss(rows.variables, held)
+    for report in fit_steps(student, train, loss, settings, validation=judged, validation_objective=judges):
+        yield clock.passed(report, work.steps(report.progress))
+    network.cpu()
+    weigh(trainer, likelihood, deal(train, network.members, 1000, generator=generator), held)
+
+
+def _blended(
+    network: GaussianResidualEnsemble,
+    columns: dict[int, Column],
+    likelihood: Mixed,
+    table: Table,
+    judged: Judged,
+    parts: list[Fold],
+    folds: Tensor,
+) -> tuple[Model, Unseen | None]:
+    """The blend of all candidates, and what it says of the cells that were judged given all others."""
+    sizes = network.sizes
+    weights = density_weights(judged.log_probs(likelihood), judged, sizes)
+    means, truth = _own_units(judged, judged.means(likelihood, table), table)
+    stacked = mean_weights(means, truth, judged, sizes)
+    coded = torch.tensor([size > 0 for size in sizes])
+    stacked = torch.where(coded[:, None], weights, stacked)
+    used = torch.maximum(weights, stacked).amax(0)
+    kept = {
+        j: column.trees if bool(used[j, -1] > 0) else replace(column.trees, cells=None)
+        for j, column in columns.items()
+        if bool((used[j, -2:] > 0).any())
+    }
+    spikes = tuple(len(some) for some in network.spikes)
+    components = [column.components for column in likelihood.columns if isinstance(column, SpikedMixture)]
+    trees = AnyOrderTrees(
+        sizes, spikes, network.min_scales, components[-1] if components else 1, likelihood.width, pack(kept)
+    )
+    blend = Blend(network, trees)
+    blend.set_weights(weights, stacked)
+    pooled = Pooled(likelihood, blend.members, weighted=True)
+    model = Model(blend, pooled, factorizations=[Factorization.ANY_ORDER]).eval()
+    return model, _unseen(judged, stacked, likelihood, parts, folds) if network.has_joints else None
+
+
+def _own_units(judged: Judged, means: Tensor, table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """Means (Q, H) and values (H,) in own units over the column's deviation; 0 for codes."""
+    out, truth = np.zeros(means.shape), np.zeros(means.shape[1])
+    variable = judged.variable.numpy()
+    for j in range(len(table.columns)):
+        number, own = table.number(j), np.flatnonzero(variable == j)
+        if number is None or not len(own):
+            continue
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = number.decode(judged.x[own].double().numpy(), rounded=False)
+            deviation = float(np.std(values)) or 1.0
+            said = number.decode(means[:, own].double().numpy().ravel(), rounded=False).reshape(len(means), -1)
+            out[:, own], truth[own] = said / deviation, values / deviation
+    return out, truth
+
+
+def _unseen(judged: Judged, weights: Tensor, likelihood: Mixed, parts: list[Fold], folds: Tensor) -> Unseen:
+    """The cells that were judged given all others, with the parameters of a pool weighted as means are."""
+    kept = [part.kept for part in parts]
+    first = torch.cat([torch.arange(len(one.row)) < len(one.row) // _kinds(one) for one in kept])
+    new = first.cumsum(0) - 1
+    chosen = first[judged.place]
+    own = weights[judged.share, judged.variable][chosen].log().clamp(min=-80.0)
+    inner = judged.inner[chosen]
+    log_weights = torch.cat([own[:, :-1], own[:, -1:] + inner], 1).float()
+    params = torch.cat([judged.params[chosen].flatten(1), log_weights], 1)
+    x = torch.cat([torch.from_numpy(one.truth).float() for one in kept])[first]
+    given = torch.cat([~torch.from_numpy(one.values).isnan() for one in kept])[first]
+    fold = torch.cat([torch.full((len(one.row),), number) for number, one in enumerate(kept)])[first]
+    members = judged.params.shape[1]
+    pooled = Pooled(likelihood, members, weighted=True)
+    return Unseen(folds, x, given, fold, new[judged.place[chosen]], judged.variable[chosen], params, pooled)
+
+
+def _kinds(asked: Asked) -> int:
+    """How many questions there are of each row."""
+    return max(1, int((asked.row == asked.row[0]).sum())) if len(asked.row) else 1
+
+
+class _Work:
+    """Shares of the work: a column's trees without one fold count as much as so many optimizer steps."""
+
+    PER_COLUMN = 4.0
+
+    def __init__(self, columns: int, steps: int) -> None:
+        self.total = self.PER_COLUMN * columns + steps
+        self.of_trees = self.PER_COLUMN * columns
+
+    def trees(self, columns: int) -> float:
+        """The share that is done when so many are grown."""
+        return self.PER_COLUMN * columns / self.total
+
+    def steps(self, progress: float) -> float:
+        """The share that is done when so much of the networks' training is."""
+        return (self.of_trees + (self.total - self.of_trees) * progress) / self.total
+
+
+class _Clock:
+    """Reports of the whole from those of its parts."""
+
+    def __init__(self) -> None:
+        self.begun = time.monotonic()
+
+    def _left(self, share: float) -> tuple[float, float]:
+        seconds = time.monotonic() - self.begun
+        return seconds, seconds * (1 - share) / max(share, 1e-9)
+
+    def report(self, step: int, share: float) -> StepReport:
+        """One of the trees."""
+        seconds, eta = self._left(share)
+        return StepReport(step, math.nan, 0.0, 0.0, None, seconds, 0.0, eta, min(share, 0.999))
+
+    def passed(self, report: StepReport, share: float) -> StepReport:
+        """One of the networks."""
+        seconds, eta = self._left(share)
+        return replace(report, seconds=seconds, eta=eta, progress=min(share, 1.0))

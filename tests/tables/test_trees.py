@@ -1,0 +1,180 @@
+"""Any-order trees: laws of their chains, densities, draws; what unknown values cannot do; folders."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from anyfill import TableModel
+from anyfill.evaluation import log_prob
+from anyfill.questions.question import Question
+from anyfill.tables.boosting import Growth, Sample, averaged, grow, scores_of, slim
+from anyfill.tables.trees import AnyOrderTrees, ColumnTrees, pack, unpack
+
+
+def coded(rows=400, seed=0):
+    """a and b by a coin, c their exclusive or, three times in four."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.integers(0, 2, rows), rng.integers(0, 3, rows)
+    c = np.where(rng.random(rows) < 0.9, (a + b) % 2, rng.integers(0, 2, rows))
+    frame = pd.DataFrame({"a": a, "b": b, "c": c}).astype(str).apply(lambda column: column.map(lambda cell: f"l{cell}"))
+    return frame.mask(rng.random(frame.shape) < 0.1)
+
+
+def curved(rows=500, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=rows)
+    frame = pd.DataFrame({"x": x, "y": x**2 + 0.1 * rng.normal(size=rows)})
+    return frame.mask(rng.random(frame.shape) < 0.1)
+
+
+@pytest.fixture(scope="module")
+def codes():
+    return TableModel(recipe="trees", random_state=0, steps=120).fit(coded())
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    return TableModel(recipe="auto", effort="low", random_state=0, steps=60).fit(curved())
+
+
+def every_code(sizes):
+    return torch.tensor(list(itertools.product(*map(range, sizes))), dtype=torch.float32)
+
+
+def test_the_chain_of_trees_equals_enumeration_of_its_own_conditionals(codes):
+    model, sizes = codes.model_, codes.table_.sizes
+    x = every_code(sizes)
+    nothing = torch.zeros(x.shape, dtype=torch.bool)
+    value = log_prob(model, x, Question(nothing, ~nothing)).value
+    expected = torch.zeros(len(x), dtype=torch.float64)
+    known = nothing.clone()
+    for j in range(len(sizes)):  # by index, as the model's order is
+        expected += model.marginals(x, known).log_prob(x)[:, j].double()
+        known[:, j] = True
+    torch.testing.assert_close(value, expected, atol=1e-5, rtol=0)
+    assert value.exp().sum().item() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_every_conditional_of_trees_sums_to_one(codes):
+    model, sizes = codes.model_, codes.table_.sizes
+    x = every_code(sizes)
+    for pattern in itertools.product([False, True], repeat=len(sizes)):
+        known = torch.tensor(pattern).expand(len(x), -1)
+        logs = model.marginals(x, known).log_prob(x)
+        for j in range(len(sizes)):
+            if not pattern[j]:
+                total = torch.zeros(len(x), dtype=torch.float64)
+                for code in range(sizes[j]):
+                    own = x.clone()
+                    own[:, j] = code
+                    total += model.marginals(own, known).log_prob(own)[:, j].double().exp()
+                torch.testing.assert_close(total, torch.ones_like(total), atol=1e-5, rtol=0)
+    assert logs.isfinite().all()
+
+
+def test_trees_learn_an_exclusive_or(codes):
+    said = codes.ask({"a": "l0", "b": "l1"}, "c")
+    lines = str(said)
+    assert "l1" in lines
+    x = torch.tensor([[0.0, 0, 0], [0, 1, 0], [1, 0, 0], [1, 1, 0]])
+    known = torch.tensor([True, True, False]).expand(4, -1)
+    chance = codes.model_.marginals(x, known).column(2).log_probs[:, 0, 1].exp()
+    assert chance[0] < 0.25
+    assert chance[3] < 0.25
+    assert chance[1] > 0.75
+    assert chance[2] > 0.75
+
+
+def test_draws_follow_the_chain_of_trees(codes):
+    model, sizes = codes.model_, codes.table_.sizes
+    frame = pd.DataFrame({"a": [None] * 3000, "b": None, "c": None}, dtype=object)
+    drawn = codes.table_.encode(codes.sample(frame, 1, seed=1)[0]).x
+    x = every_code(sizes)
+    nothing = torch.zeros(x.shape, dtype=torch.bool)
+    expected = 3000 * log_prob(model, x, Question(nothing, ~nothing)).value.exp()
+    count = torch.stack([(drawn == one).all(1).sum() for one in x]).double()
+    # chi-square with 11 degrees of freedom: 31.3 is passed once in a thousand seeds
+    assert float(((count - expected) ** 2 / expected).sum()) < 31.3
+
+
+@pytest.mark.parametrize("given", [{}, {"x": 1.0}, {"y": 1.0}])
+def test_densities_of_a_blend_integrate_to_one_in_own_units(numbers, given):
+    name = "y" if "x" in given else "x"
+    low, high = {"x": (-8.0, 8.0), "y": (-8.0, 20.0)}[name]
+    grid = np.linspace(low, high, 8001)
+    frame = pd.DataFrame({"x": np.nan, "y": np.nan}, index=range(len(grid)))
+    frame[name] = grid
+    for other, value in given.items():
+        frame[other] = value
+    density = np.exp(numbers.log_prob(frame, asked=name, given=list(given)).value.numpy())
+    assert np.trapezoid(density, grid) == pytest.approx(1.0, abs=5e-3)
+
+
+def test_two_modes_stay_apart(numbers):
+    frame = pd.DataFrame({"x": [np.nan] * 400, "y": [1.0] * 400})
+    x = numbers.sample(frame, 1, seed=0)[0]["x"].to_numpy()
+    assert 0.2 < (x > 0).mean() < 0.8
+    assert np.mean(np.abs(x) < 0.5) < 0.15
+
+
+def test_what_is_not_known_is_not_read(numbers):
+    model = numbers.model_
+    x = torch.tensor([[1.0, 0.5], [1.0, 0.5]])
+    known = torch.tensor([[True, False], [False, True]])
+    blanked = torch.where(known, x, torch.nan)
+    torch.testing.assert_close(model.params(blanked, known), model.params(x, known), rtol=0, atol=0)
+
+
+def test_answers_to_some_cells_are_those_to_all(numbers):
+    network = numbers.model_.network
+    x = torch.randn(20, 2, generator=torch.Generator().manual_seed(0))
+    known = torch.rand(20, 2, generator=torch.Generator().manual_seed(1)) < 0.5
+    row, variable = (~known).nonzero().unbind(1)
+    whole = network(torch.where(known, x, 0.0), known)[row, variable]
+    torch.testing.assert_close(network.at(x, known, row, variable), whole)
+
+
+def test_a_folder_answers_bit_for_bit_and_so_does_a_pickle(numbers, tmp_path):
+    import pickle
+
+    numbers.save(tmp_path)
+    frame = curved(30, seed=5)
+    for again in (TableModel.load(tmp_path), pickle.loads(pickle.dumps(numbers))):
+        pd.testing.assert_frame_equal(again.transform(frame), numbers.transform(frame), check_exact=True)
+        assert (again.score_samples(frame) == numbers.score_samples(frame)).all()
+
+
+def test_a_damaged_folder_is_refused(numbers):
+    with pytest.raises(ValueError, match="kept trees"):
+        unpack(torch.arange(20, dtype=torch.uint8))
+    with pytest.raises(ValueError, match="trees"):
+        from anyfill.tables.blend import Blend
+
+        kept = pack({})
+        Blend(numbers.model_.network.base, AnyOrderTrees((0,), (0,), (0.02,), 3, 9, kept))
+
+
+@pytest.mark.parametrize("linear", [False, True])
+@pytest.mark.parametrize("classes", [1, 2, 3])
+def test_the_mean_of_models_is_one_model(linear, classes):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(300, 3))
+    x[rng.random(x.shape) < 0.2] = np.nan
+    x[:, 2] = rng.integers(0, 4, 300)
+    y = np.nan_to_num(x[:, 0]) ** 2 + (x[:, 2] == 1) if classes == 1 else rng.integers(0, classes, 300).astype(float)
+    found = [
+        grow(Sample(x[:200], y[:200]), Sample(x[200:], y[200:]), growth, classes=classes, categorical=[2])
+        for growth in (Growth(rounds=9, linear=linear, seed=seed) for seed in (0, 1, 2))
+    ]
+    texts = [one.text for one in found]
+    mean = np.mean([scores_of(text, x) for text in texts], 0)
+    np.testing.assert_allclose(scores_of(averaged(texts), x), mean, atol=1e-7)
+    assert slim(texts[0]) == texts[0]
+
+
+def test_packed_models_come_back_as_they_were():
+    columns = {3: ColumnTrees(0, "text", "", -1.0, 2.0, ((0.5, 1.0), (0.5, 2.0)))}
+    assert unpack(pack(columns)) == columns
