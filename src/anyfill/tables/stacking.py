@@ -8,11 +8,11 @@ to be filled, and again given some of these, any number (``judged_questions``), 
     max_W sum_i log sum_q W_q p_q(x_i),        by EM,
 
 drawn towards those of the column, and these towards those of all columns of its kind, as if ``PRIOR`` more cells had
-said so. **Means**: the weights on the simplex whose mean errs least,
+said so (a row's cell that is asked three times counts three times). **Means**: the weights on the simplex whose mean errs least,
 
     min_V sum_i (x_i - sum_q V_q m_qi)^2,      a least-squares problem,
 
-in own units, with the same priors (a weight that is off by 1 costs as much as so many cells). What weighs less than
+in own units, with such priors too (a weight that is off by 1 costs as much as ``MEAN_PRIOR`` cells). What weighs less than
 ``LEAST`` everywhere is left out.
 """
 
@@ -38,8 +38,10 @@ from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.table import Table
 from anyfill.tables.trees import GROUPS
 
-PRIOR = 12.0
+PRIOR = 30.0
 """So many cells count what a column says about one share of known cells, and what all columns say about it."""
+MEAN_PRIOR = 150.0
+"""The same for means: which of several errs less by a little is hard to say."""
 LEAST = 0.01
 """Weights below this are no candidate's."""
 
@@ -231,7 +233,7 @@ def _by_least_squares(apart: Floats, has: NDArray[np.bool_], prior: Floats) -> F
         return prior
     # A candidate that is not there is as good as the joint beside it, and gets no weight in the end.
     error = np.where(has, apart, apart[-3])
-    pull = PRIOR * max(float(np.square(error).mean()), 1e-12)  # so many cells' worth
+    pull = MEAN_PRIOR * max(float(np.square(error).mean()), 1e-12)  # so many cells' worth
     half = np.linalg.cholesky(error @ error.T + 1e-9 * pull * np.eye(len(prior))).T
     sure = 1e3 * np.sqrt(pull + np.square(error).sum())  # the weights add up to 1
     left = np.concatenate([half, np.sqrt(pull) * np.eye(len(prior)), np.full((1, len(prior)), sure)])
