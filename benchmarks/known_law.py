@@ -3,15 +3,15 @@
     python -m benchmarks.known_law [--recipes auto,ensemble] [--rows 300,2000,20000] [--seeds 0] [--laws …]
                                    [--lines results/logs/known_law.jsonl]
 
-Each law (``LAWS``) draws rows and knows log p(asked | given) of every row exactly. A ``TableModel`` is fitted to so many
-rows and asked about 2,000 others:
+Each law (``LAWS``) draws rows and knows log p(asked | given) of every row exactly. A ``TableModel`` is fitted to so
+many rows and asked about 2,000 others:
 
     nats lost = mean of log p(asked | given) - log q(asked | given),      0 = the law itself
 
 beside the nats to be had, what ignoring ``given`` would lose. Draws of ``asked`` are held against what is possible.
 
     xor        c is the exclusive or of a and b, but for 4 % of rows
-    parabola   y = x^2 + noise of 0.2; x given y has two modes: their spread in draws given y = 1, where the law has 0.10
+    parabola   y = x^2 + noise of 0.2; x given y has two modes: their spread in draws given y = 1 (of the law: 0.10)
     weekday    a shop is open on weekdays with 95 %, on weekends with 15 %, from the date alone
     hour       temperature is a wave of the hour; hours are drawn given a temperature
     threshold  a class that is age by decades, and one that is BMI cut at 18.5, 25 and 30: the share filled rightly

@@ -10,6 +10,7 @@ import torch
 from anyfill import TableModel
 from anyfill.evaluation import log_prob
 from anyfill.questions.question import Question
+from anyfill.tables.blend import Blend
 from anyfill.tables.boosting import Growth, Sample, averaged, grow, scores_of, slim
 from anyfill.tables.trees import AnyOrderTrees, ColumnTrees, pack, unpack
 
@@ -150,11 +151,9 @@ def test_a_folder_answers_bit_for_bit_and_so_does_a_pickle(numbers, tmp_path):
 def test_a_damaged_folder_is_refused(numbers):
     with pytest.raises(ValueError, match="kept trees"):
         unpack(torch.arange(20, dtype=torch.uint8))
+    others = AnyOrderTrees((0,), (0,), (0.02,), 3, 9, pack({}))
     with pytest.raises(ValueError, match="trees"):
-        from anyfill.tables.blend import Blend
-
-        kept = pack({})
-        Blend(numbers.model_.network.base, AnyOrderTrees((0,), (0,), (0.02,), 3, 9, kept))
+        Blend(numbers.model_.network.base, others)
 
 
 @pytest.mark.parametrize("linear", [False, True])

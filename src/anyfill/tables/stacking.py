@@ -8,12 +8,13 @@ to be filled, and again given some of these, any number (``judged_questions``), 
     max_W sum_i log sum_q W_q p_q(x_i),        by EM,
 
 drawn towards those of the column, and these towards those of all columns of its kind, as if ``PRIOR`` more cells had
-said so (a row's cell that is asked three times counts three times). **Means**: the weights on the simplex whose mean errs least,
+said so (a row's cell that is asked three times counts three times). **Means**: the weights on the simplex whose mean
+errs least,
 
     min_V sum_i (x_i - sum_q V_q m_qi)^2,      a least-squares problem,
 
-in own units, with such priors too (a weight that is off by 1 costs as much as ``MEAN_PRIOR`` cells). What weighs less than
-``LEAST`` everywhere is left out.
+in own units, with such priors too (a weight that is off by 1 costs as much as ``MEAN_PRIOR`` cells). What weighs less
+than ``LEAST`` everywhere is left out.
 """
 
 from collections.abc import Callable, Sequence
