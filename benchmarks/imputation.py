@@ -7,6 +7,8 @@ Every combination of table, holes, mode, seed and method is a job of its own, do
 each. Its scores are a line of the file ``--lines``; what is there already is not done again, so a run that was stopped
 goes on where it was. Then the means over seeds, ranks and a picture are made of all lines that belong to the run.
 
+``--name`` says what results are called: several runs of some tables each need not overwrite one another.
+
 Tables: ``tables/sets.py``. Holes: ``tables/holes.py``. Modes: ``tables/jobs.py``. Peers: ``tables/peers.py``, and two
 baselines that come with anyfill (*): ``em``, a joint Gaussian by EM on plainly standardised columns, and ``gaussian``,
 the same behind TableModel, with its warped columns. Scores: ``tables/scores.py``; ``ours`` is ``TableModel()``.
@@ -30,7 +32,7 @@ from benchmarks.common import RESULTS, ROOT, commit, write_result
 from benchmarks.tables import jobs, report, sets
 from benchmarks.tables.holes import WAYS
 
-DEFAULT_METHODS = ("mean", "knn", "ridge", "posterior", "trees", "miceforest", "em", "gaussian", "ours")
+DEFAULT_METHODS = ("mean", "knn", "ridge", "trees", "lightgbm", "em", "gaussian", "ours")
 QUICK = {"tables": "wine,penguins", "methods": "mean,knn,ridge,em,ours", "holes": "mcar", "modes": "in", "seeds": "0"}
 # The longest first, so that no worker is left with one of them at the end.
 _SLOW = ("posterior", "missforest", "trees", "ours")
@@ -71,7 +73,7 @@ def main() -> None:
         "means": found,
         **result,
     }
-    name = "imputation_quick" if arguments.quick else "imputation"
+    name = "imputation_quick" if arguments.quick else arguments.name
     print(f"\nwrote {write_result(name, payload)}")
     report.draw(found, RESULTS / f"{name}.png")
     print(f"wrote {RESULTS / f'{name}.png'}")
@@ -82,6 +84,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--data", default=os.environ.get("ANYFILL_DATA", str(ROOT.parent / "shared" / "data")))
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--lines", help="JSON lines, one a job (default: beside the result)")
+    parser.add_argument("--name", default="imputation", help="of the results: results/NAME.json")
     parser.add_argument("--tables", help=f"of {', '.join(sets.NAMES)}; or numeric, mixed")
     parser.add_argument("--methods", help=f"of {', '.join(jobs.METHODS)}, gaussian, ours, recipe:NAME")
     parser.add_argument("--holes", help=f"of {', '.join(WAYS)}")
@@ -115,12 +118,6 @@ def _jobs(arguments: argparse.Namespace, folder: Path, notes: list[str]) -> list
             notes.append(f"{table} is left out: {error.filename} is not there")
             tables.remove(table)
     methods = _list(arguments.methods, DEFAULT_METHODS)
-    if "miceforest" in methods:
-        try:
-            importlib.import_module("miceforest")
-        except Exception as error:  # its own imports may fail in any way
-            notes.append(f"miceforest is left out: {type(error).__name__}: {error}")
-            methods = [method for method in methods if method != "miceforest"]
     seeds = [int(seed) for seed in _list(arguments.seeds, ("0", "1", "2"))]
     found: list[jobs.Job] = []
     for table, method in itertools.product(tables, methods):

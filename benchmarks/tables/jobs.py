@@ -33,7 +33,10 @@ METHODS: dict[str, Callable[[Task], Answers]] = {
     "posterior": peers.posterior,
     "trees": peers.trees,
     "missforest": peers.missforest,
-    "miceforest": peers.miceforest,
+    "lightgbm": peers.lightgbm,
+    "utrees": peers.apart("utrees"),
+    "forestdiffusion": peers.apart("forestdiffusion"),
+    "miceforest": peers.apart("miceforest"),
     "em": ours.gaussian_em,
 }
 COSTLY = {("posterior", "adult"), ("posterior", "soybean"), ("missforest", "adult"), ("missforest", "hypothyroid")}

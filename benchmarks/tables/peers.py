@@ -7,14 +7,20 @@
     trees       IterativeImputer, ExtraTreesRegressor(100), max_iter 10 (codes)
     missforest  random forests of 100 trees in turn over the columns, classifiers for categories, until the change
                 between rounds grows, at most 10 rounds: MissForest's rule (codes for the columns that predict)
-    miceforest  20 data sets, their mean and the draws, where the package imports and works
+    lightgbm    for every column one LightGBM of 100 rounds, on 5 copies of the rows with inputs hidden at random (each
+                copy's rate is uniform), categories native: point answers, and chances of levels
+    utrees, forestdiffusion, miceforest   20 data sets, their mean and the draws (``imputation_peers``), here or under
+                the interpreter that ANYFILL_PEERS names
 
 Codes and one-hot columns: see ``encoding``. Point methods have no distribution, so no NLL and no coverage. The Gaussian
 behind the NLL of draws has their mean and standard deviation (n - 1).
 """
 
 import importlib
+import os
 import warnings
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,6 +29,8 @@ from sklearn.ensemble import ExtraTreesRegressor, RandomForestClassifier, Random
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
+
+from benchmarks.peers_apart import find_peers
 
 from .answers import Answers, Clock, Task
 from .encoding import Encoding
@@ -125,29 +133,69 @@ def _start(column: Floats, coded: bool) -> float:
     return float(np.bincount(seen.astype(np.int64)).argmax()) if coded else float(seen.mean())
 
 
-def miceforest(task: Task) -> Answers:
+def lightgbm(task: Task) -> Answers:
+    lgb = importlib.import_module("lightgbm")
     clock = Clock()
-    mf = importlib.import_module("miceforest")
-
-    def typed(frame: pd.DataFrame) -> pd.DataFrame:
-        names = {f"c{j}": frame[name] for j, name in enumerate(frame.columns)}
-        levels = {f"c{j}": sorted(set(task.train[n].dropna())) for j, n in enumerate(frame.columns)}
-        texts = [f"c{j}" for j, name in enumerate(frame.columns) if name in task.categories]
-        plain = pd.DataFrame(names).reset_index(drop=True)
-        return plain.assign(**{name: pd.Categorical(plain[name], levels[name]) for name in texts})
-
-    kernel = mf.ImputationKernel(typed(task.train), num_datasets=20, random_state=task.seed)
-    kernel.mice(5, num_threads=1)
-    done = kernel if task.test is task.train else kernel.impute_new_data(typed(task.test))
-    tables = [done.complete_data(k) for k in range(20)]
-    point, draws = {}, {}
-    for j, name in enumerate(task.test.columns):
-        kind = np.float64 if name in task.numbers else object
-        cells = np.stack([table[f"c{j}"].to_numpy(kind) for table in tables])
-        draws[name] = cells
-        point[name] = cells.mean(0) if kind is np.float64 else pd.DataFrame(cells).mode().iloc[0].to_numpy(object)
+    code = Encoding.of(task.train, task.numbers, task.categories, standard_codes=False)
+    train, test = code.encode(task.train), code.encode(task.test)
+    coded = [j for j, name in enumerate(code.columns) if name in code.levels]
+    rng = np.random.default_rng(task.seed)
+    copies = np.tile(train, (5, 1))
+    masked = np.where(rng.random(copies.shape) < rng.random((len(copies), 1)), np.nan, copies)
+    filled, chances = test.copy(), {}
+    fixed = {"verbosity": -1, "num_threads": 1, "seed": task.seed, "min_data_in_leaf": 10, "learning_rate": 0.1}
+    for j, name in enumerate(code.columns):
+        own, holes = ~np.isnan(copies[:, j]), np.isnan(test[:, j])
+        others = [k for k in range(len(code.columns)) if k != j]
+        target, levels = copies[own, j], len(code.levels.get(name, ()))
+        if levels == 1 or len(np.unique(target)) < 2:
+            filled[holes, j] = target[0] if len(target) else 0.0
+            continue
+        kind = {"objective": "regression"} if not levels else {"objective": "multiclass", "num_class": levels}
+        codes = [place for place, k in enumerate(others) if k in coded]
+        data = lgb.Dataset(masked[own][:, others], target, categorical_feature=codes, params={"verbosity": -1})
+        said = lgb.train({**fixed, **kind, "num_leaves": 15}, data, 100 if not levels else 40).predict(test[:, others])
+        filled[holes, j] = said[holes] if not levels else said[holes].argmax(1)
+        if levels:
+            chances[name] = (list(code.levels[name]), np.asarray(said, dtype=np.float64))
+    point = code.decode(filled, task.test)
     clock.lap("fill")
-    return Answers(point, draws, seconds=clock.seconds)
+    return Answers(point, chances=chances, seconds=clock.seconds)
+
+
+def apart(name: str) -> Callable[[Task], Answers]:
+    """A package in a process of its own."""
+
+    def method(task: Task) -> Answers:
+        script = Path(__file__).parents[1] / "imputation_peers.py"
+        python = os.environ.get("ANYFILL_PEERS")
+        found, missing = find_peers(script, [name], python)
+        if name in missing:
+            raise RuntimeError(f"{name}: {missing[name]}")
+        code = Encoding.of(task.train, task.numbers, task.categories, standard_codes=False)
+        coded = [j for j, one in enumerate(code.columns) if one in code.levels]
+        tables = [_plain(code.encode(task.train)), None if task.test is task.train else _plain(code.encode(task.test))]
+        said = found[name].ask(train=tables[0], test=tables[1], codes=coded, seed=task.seed, draws=POSTERIOR_DRAWS)
+        found[name].close()
+        if "error" in said:
+            raise RuntimeError(said["error"])
+        arrays = np.array(said["draws"], dtype=np.float64)
+        frames = [code.decode(array, task.test) for array in arrays]
+        draws = {column: np.stack([frame[column] for frame in frames]) for column in code.columns}
+        point = {
+            column: cells.astype(np.float64).mean(0)
+            if column in task.numbers
+            else pd.DataFrame(cells).mode().iloc[0].to_numpy(object)
+            for column, cells in draws.items()
+        }
+        return Answers(point, draws, seconds={"fill": said["seconds"]}, notes={"version": found[name].version})
+
+    return method
+
+
+def _plain(array: Floats) -> list[list[float | None]]:
+    """Rows for JSON: null = missing."""
+    return [[None if np.isnan(cell) else float(cell) for cell in row] for row in array]
 
 
 def _imputed(task: Task, imputer: Any, *, one_hot: bool) -> Answers:

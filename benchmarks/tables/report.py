@@ -27,7 +27,10 @@ METRICS = {
 }
 _KEPT = (*METRICS, "rmse_returned", "width")
 _RANKED = ("rmse", "accuracy", "crps", "crps_codes", "energy", "nll", "nll_codes")
-_ORDER = ("mean", "knn", "ridge", "posterior", "trees", "missforest", "miceforest", "em", "gaussian", "ours")
+_ORDER = (
+    *("mean", "knn", "ridge", "posterior", "trees", "missforest", "lightgbm", "utrees", "forestdiffusion"),
+    *("miceforest", "em", "gaussian", "ours"),
+)
 _GROUPS = {"error": ("rmse", "accuracy"), "crps": ("crps", "crps_codes"), "nll": ("nll", "nll_codes")}
 Means = dict[str, dict[str, dict[str, dict[str, float]]]]
 """setting -> table -> method -> metric -> mean over seeds; setting = "mode holes"."""

@@ -29,6 +29,7 @@ from torch import Generator, Tensor
 
 from anyfill.likelihoods import Mixed, Pooled, SpikedMixture
 from anyfill.model import Model
+from anyfill.networks.embed import Cycle
 from anyfill.questions.question import Factorization
 from anyfill.recipes import trees as any_order
 from anyfill.rows import Rows
@@ -112,6 +113,7 @@ def blend_steps(
     steps: int | None = None,
     device: str = "cpu",
     shape: Shape | None = None,
+    cycles: tuple[Cycle, ...] = (),
 ) -> Iterator[StepReport | Unseen | Model]:
     """Fit; reports on the way, what is said of cells that were left out, and last the model.
 
@@ -124,6 +126,7 @@ def blend_steps(
         steps: the most optimizer steps of networks, and the most trees of a model; by default the effort's.
         device: where networks are trained.
         shape: the joints; by default those that predict best.
+        cycles: of variables that go round.
     """
     clock = _Clock()
     generator = torch.Generator().manual_seed(seed)
@@ -131,7 +134,7 @@ def blend_steps(
     has_networks = effort.steps > 0 and rows.x.numel() <= effort.network_cells
     used = rows if len(rows) <= effort.rows else rows.take(torch.arange(effort.rows) * len(rows) // effort.rows)
     if shape is None:
-        shape = choose_shape(rows, _sizes(likelihood), simple=not effort.joints, generator=generator)
+        shape = choose_shape(rows, _sizes(likelihood), cycles, simple=not effort.joints, generator=generator)
     options = EnsembleOptions(
         seed=seed,
         members=count * len(shape.joints) if has_networks else 0,
@@ -139,7 +142,7 @@ def blend_steps(
         steps=min(effort.steps, steps or effort.steps),
         patience=effort.patience,
     )
-    network = untrained(rows, likelihood, options, shape)
+    network = untrained(rows, likelihood, options, shape, cycles)
     folds = torch.randint(FOLDS, used.x.shape, generator=generator)
     stacks: list[Joint | Factors] = [network.joint(0)]
     if network.has_joints:
@@ -291,7 +294,7 @@ def _unseen(judged: Judged, weights: Tensor, likelihood: Mixed, parts: list[Fold
     log_weights = torch.cat([own[:, :-1], own[:, -1:] + inner], 1).float()
     params = torch.cat([judged.params[chosen].flatten(1), log_weights], 1)
     x = torch.cat([torch.from_numpy(one.truth).float() for one in kept])[first]
-    given = torch.cat([~torch.from_numpy(one.values).isnan() for one in kept])[first]
+    given = torch.cat([torch.from_numpy(one.known) for one in kept])[first]
     fold = torch.cat([torch.full((len(one.row),), number) for number, one in enumerate(kept)])[first]
     members = judged.params.shape[1]
     pooled = Pooled(likelihood, members, weighted=True)

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from anyfill.checks import refuse
 from anyfill.networks.network import Unspecified
 from anyfill.tables.residual_network import GaussianResidualEnsemble
-from anyfill.tables.trees import GROUPS, NOTHING, AnyOrderTrees, ColumnTrees, without_cells
+from anyfill.tables.trees import GROUPS, NOTHING, AnyOrderTrees, ColumnTrees, tree_values, without_cells
 
 SHARES = 3
 """Up to a third, up to two thirds, and more of the other columns known: each has its own weights."""
@@ -134,7 +134,7 @@ class Blend(nn.Module, Unspecified):
         chances: Tensor,
     ) -> tuple[Tensor, Tensor]:
         """The trees' answers (H, 1 + GROUPS, P) and the log-weights (H, 1 + GROUPS) among those by cells."""
-        values = torch.where(known, x, torch.nan).cpu().numpy()[row.cpu().numpy()]
+        values = tree_values(x, known, self.base.cycles)[row.cpu().numpy()]
         parts = (part.double().cpu().numpy() for part in (center, scale, chances))
         said = self.trees.answer(values, variable.cpu().numpy(), *parts, columns=self._used())
         return said[0].to(x.device), said[1].to(x.device)

@@ -28,7 +28,7 @@ from anyfill.tables.columns import Floats
 from anyfill.tables.gaussians import Factors, Joint
 from anyfill.tables.residual_head import log_chances
 from anyfill.tables.residual_network import GaussianResidualEnsemble
-from anyfill.tables.trees import GROUPS, Cells, ColumnTrees, Inputs, Reader, begin_of, inside_of, with_cell
+from anyfill.tables.trees import GROUPS, Cells, ColumnTrees, Inputs, Reader, begin_of, inside_of, tree_values, with_cell
 
 MIN_GAIN = 0.01
 """Nats that the answer by cells must add to be kept."""
@@ -44,8 +44,9 @@ class Asked:
     """Rows of which some cells are asked for, and where a joint says that they are.
 
     Attributes:
-        values: (n, N), NaN = not known.
+        values: (n, N + C), see ``tree_values``.
         truth: (n, N), read where asked.
+        known: bool (n, N).
         asked: bool (n, N).
         row: (n,), which row of the table each is.
         center, scale: (n, R) of the numbers.
@@ -55,6 +56,7 @@ class Asked:
 
     values: NDArray[Any]
     truth: NDArray[Any]
+    known: NDArray[np.bool_]
     asked: NDArray[np.bool_]
     row: NDArray[Any]
     center: NDArray[Any]
@@ -75,9 +77,10 @@ class Asked:
     ) -> "Asked":
         """Rows x (n, N) of which ``known`` is known, as a joint sees them."""
         start = network.start(torch.where(known, x, torch.zeros_like(x)), known, joint)
-        values = torch.where(known, x, torch.nan).double().numpy()
+        values = tree_values(x, known, network.cycles).astype(np.float64)
         center, scale = start.center.double().numpy(), start.scale.double().numpy()
-        return cls(values, x.double().numpy(), asked.numpy(), row.numpy(), center, scale, start.features, network)
+        given = x.double().numpy(), known.numpy(), asked.numpy(), row.numpy()
+        return cls(values, *given, center, scale, start.features, network)
 
     def inputs(self, j: int, which: NDArray[Any]) -> Inputs:
         """What models of column j are given in the rows ``which``."""

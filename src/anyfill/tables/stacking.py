@@ -139,7 +139,7 @@ def judge(
     for fold, part in enumerate(kept):
         asked = torch.from_numpy(part.asked)
         row, variable = asked.nonzero().unbind(1)
-        x, known = torch.from_numpy(part.truth).float(), ~torch.from_numpy(part.values).isnan()
+        x, known = torch.from_numpy(part.truth).float(), torch.from_numpy(part.known)
         zeroed = torch.where(known, x, torch.zeros_like(x))
         starts = [network.start(zeroed, known, take(stack, fold) if network.has_joints else stack) for stack in stacks]
         answers: list[Tensor] = []

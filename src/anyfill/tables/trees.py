@@ -1,8 +1,9 @@
 """Any-order trees as distributions: what boosted models of each column say of some cells, given what is known.
 
-Inputs of every model of column j are the known values of the row (missing where not known) and where a joint Gaussian,
-if there is one, says that column j is: center c and log-spread log s of a number, log-chances of codes. A model begins
-there, so trees learn what the joint does not know.
+Inputs of every model of column j are the known values of the row (missing where not known), where in their turns those
+that go round stand (the weekday of a date, say), and where a joint Gaussian, if there is one, says that column j is:
+center c and log-spread log s of a number, log-chances of codes. A model begins there, so trees learn what the joint
+does not know.
 
     codes     logits  log chances of the joint + f(inputs)
     numbers   two answers, of which a blend may take either:
@@ -29,6 +30,7 @@ from torch import Tensor, nn
 
 from anyfill.checks import refuse
 from anyfill.likelihoods.continuous import raw_of, spread
+from anyfill.networks.embed import Cycle
 from anyfill.tables.boosting import log_softmax, scores_of
 from anyfill.tables.columns import Floats
 
@@ -38,11 +40,21 @@ NOTHING = -80.0
 """The log-weight of what has none: e^-80 is nothing beside 1, and a finite number."""
 
 
+def tree_values(x: Tensor, known: Tensor, cycles: Sequence[Cycle]) -> NDArray[Any]:
+    """(B, N + C): known values of x (B, N), and where in each of their C turns (weekday, hour, month) they stand; NaN =
+    not known."""
+    values = [torch.where(known, x, torch.nan)]
+    for cycle in cycles:
+        place = cycle.position(x[:, cycle.variable]).to(x)
+        values.append(torch.where(known[:, cycle.variable], place, torch.nan).unsqueeze(1))
+    return torch.cat(values, 1).cpu().numpy()
+
+
 class Inputs(NamedTuple):
     """What models of one column are given, for n cells.
 
     Attributes:
-        values: (n, N), NaN = not known.
+        values: (n, N + C), see ``tree_values``.
         center, scale: (n,), where the joint says that a number is.
         log_chances: (n, S), what it says of codes.
     """
@@ -235,7 +247,7 @@ class AnyOrderTrees(nn.Module):
         A column without models gets answers that mean nothing, and one without cells too: they must weigh nothing.
 
         Args:
-            values: (H, N), of the row of each cell; NaN = not known.
+            values: (H, N + C), of the row of each cell, see ``tree_values``.
             variable: (H,).
             center, scale: (H,), where the joint says that a number is.
             log_chances: (H, P), what it says of codes.

@@ -1,0 +1,84 @@
+"""Peers of the imputation benchmark that may need another interpreter: asked by lines of JSON (``peers_apart``).
+
+    python benchmarks/imputation_peers.py NAME          utrees, forestdiffusion or miceforest
+
+A request holds the training table and the table to fill as rows of numbers (codes 0, 1, … for categories, null =
+missing), which columns are codes, the seed and the number of draws; the answer the draws (m, B, N) and CPU seconds.
+
+    utrees           UnmaskingTrees, its defaults (continuous columns quantised, codes as they are), m imputations
+    forestdiffusion  VP-diffusion of XGBoost trees, n_t 20 and duplicate_K 20 (its defaults of 50 and 100 take hours
+                     here), m imputations; it can fill its training table only
+    miceforest       m data sets, 5 iterations
+"""
+
+import json
+import sys
+import time
+import warnings
+from importlib.metadata import version
+
+import numpy as np
+
+
+def utrees(train, test, codes, seed, draws):
+    from utrees import UnmaskingTrees
+
+    kinds = ["categorical" if j in codes else "continuous" for j in range(train.shape[1])]
+    model = UnmaskingTrees(random_state=seed, xgboost_kwargs={"n_jobs": 1}).fit(train, quantize_cols=kinds)
+    return model.impute(n_impute=draws, X=None if test is None else test)
+
+
+def forestdiffusion(train, test, codes, seed, draws):
+    from ForestDiffusion import ForestDiffusionModel
+
+    if test is not None:
+        raise ValueError("fills its training table only")
+    two = [j for j in codes if np.nanmax(train[:, j]) <= 1]
+    many = [j for j in codes if j not in two]
+    sizes = {"n_t": 20, "duplicate_K": 20, "n_jobs": 1, "diffusion_type": "vp"}
+    model = ForestDiffusionModel(train, bin_indexes=two, cat_indexes=many, seed=seed, **sizes)
+    filled = model.impute(k=draws)
+    return np.asarray(filled).reshape(draws, *train.shape)
+
+
+def miceforest(train, test, codes, seed, draws):
+    import miceforest as mf
+    import pandas as pd
+
+    def typed(rows):
+        frame = pd.DataFrame(rows, columns=[f"c{j}" for j in range(rows.shape[1])])
+        levels = {j: sorted(set(train[~np.isnan(train[:, j]), j])) for j in codes}
+        return frame.assign(**{f"c{j}": pd.Categorical(frame[f"c{j}"], levels[j]) for j in codes})
+
+    kernel = mf.ImputationKernel(typed(train), num_datasets=draws, random_state=seed)
+    kernel.mice(5, num_threads=1)
+    done = kernel if test is None else kernel.impute_new_data(typed(test))
+    return np.stack([done.complete_data(k).to_numpy(np.float64) for k in range(draws)])
+
+
+PACKAGES = {"utrees": utrees, "forestdiffusion": forestdiffusion, "miceforest": miceforest}
+DISTRIBUTIONS = {"forestdiffusion": "ForestDiffusion"}
+
+
+def main():
+    name = sys.argv[1]
+    warnings.filterwarnings("ignore")
+    out = sys.stdout
+    sys.stdout = sys.stderr  # packages print
+    print(json.dumps({"version": version(DISTRIBUTIONS.get(name, name))}), file=out, flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        tables = [
+            None if rows is None else np.array(rows, dtype=np.float64) for rows in (request["train"], request["test"])
+        ]
+        begun = time.process_time()
+        try:
+            filled = PACKAGES[name](*tables, request["codes"], request["seed"], request["draws"])
+            answer = {"draws": np.asarray(filled, dtype=np.float64).tolist(), "seconds": time.process_time() - begun}
+        except Exception as error:  # whatever a package may throw is an answer
+            answer = {"error": f"{type(error).__name__}: {error}"[:400]}
+        print(json.dumps(answer), file=out, flush=True)
+
+
+if __name__ == "__main__":
+    main()
