@@ -13,7 +13,7 @@ from anyfill.lazy import lazily
 from anyfill.moved import install, with_old_names
 
 if TYPE_CHECKING:
-    from anyfill import images, ising, music, text
+    from anyfill import images, ising, music, text, translation
     from anyfill.conditional import Conditional
     from anyfill.evaluation import LogProb, consistency, log_prob
     from anyfill.model import Model
@@ -46,6 +46,7 @@ __all__ = [
     "sample",
     "save_model",
     "text",
+    "translation",
 ]
 
 _HOME = {
@@ -68,6 +69,7 @@ _HOME = {
     "sample": "samplers",
     "save_model": "training",
     "text": "text",
+    "translation": "translation",
 }
 
 _load, __dir__ = lazily(__name__, _HOME)

@@ -26,6 +26,7 @@ from anyfill.music import cli as music_commands
 from anyfill.studio import cli as studio_commands
 from anyfill.tables import cli as table_commands
 from anyfill.text import cli as text_commands
+from anyfill.translation import cli as translation_commands
 
 DEBUG = "ANYFILL_DEBUG"
 FAULT, REFUSED, INTERRUPTED = 1, 2, 130
@@ -88,6 +89,7 @@ table_commands.register(app)
 lab_commands.register(app)
 music_commands.register(app)
 text_commands.register(app)
+translation_commands.register(app)
 image_commands.register(app)
 
 

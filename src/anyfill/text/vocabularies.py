@@ -25,20 +25,18 @@ user's own text is what is shown. Any other vocabulary takes the text as it is, 
 
 import base64
 import binascii
-import importlib
-import io
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import chain, pairwise
 from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
 
-from anyfill.checks import refuse, require_count, require_member
+from anyfill.checks import refuse, require_count
+from anyfill.pieces import processor, trained_model
 from anyfill.text.bpe import Bpe
 from anyfill.text.vocabulary import (
     Characters,
@@ -202,12 +200,12 @@ class Pieces(Vocabulary):
     model: bytes
 
     def __post_init__(self) -> None:
-        _processor(self.model)
+        processor(self.model)
 
     @property
     def size(self) -> int:
         """The number of pieces."""
-        return int(_processor(self.model).get_piece_size())
+        return int(processor(self.model).get_piece_size())
 
     @property
     def units(self) -> str:
@@ -219,12 +217,12 @@ class Pieces(Vocabulary):
         found = _WORD.findall(text)
         words = [word[start : start + MAX_WORD] for word in found for start in range(0, len(word), MAX_WORD)]
         each = list(dict.fromkeys(words))
-        codes = dict(zip(each, _processor(self.model).encode(each, out_type=int, num_threads=1)))
+        codes = dict(zip(each, processor(self.model).encode(each, out_type=int, num_threads=1)))
         return torch.tensor(list(chain.from_iterable(map(codes.__getitem__, words))), dtype=torch.int64)
 
     def decode(self, codes: Tensor) -> str:
         """The text of codes (L,)."""
-        return str(_processor(self.model).decode(codes_of(codes, self.size).tolist()))
+        return str(processor(self.model).decode(codes_of(codes, self.size).tolist()))
 
     def cut(self, text: str) -> int:
         """Before the last spaces or behind the last end of a line, which is between two words."""
@@ -242,37 +240,8 @@ def train_pieces(texts: Iterable[str], size: int, *, kind: Literal["unigram", "b
 
     256 of them are bytes, and one is never used.
     """
-    require_count("size", size, minimum=300)
-    require_member("kind", kind, ("unigram", "bpe"))
-    sentencepiece = _sentencepiece()
-    sentencepiece.set_random_generator_seed(0)
-    lines = (line for line in _lines(texts) if line.strip())
-    first = next(lines, None)
-    if first is None:
-        raise refuse("text", expected="at least one word", got="none")
-    content = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=chain([first], lines),
-            model_writer=content,
-            vocab_size=size,
-            model_type=kind,
-            hard_vocab_limit=False,
-            character_coverage=0.9995,
-            byte_fallback=True,
-            normalization_rule_name="identity",
-            remove_extra_whitespaces=False,
-            allow_whitespace_only_pieces=True,
-            add_dummy_prefix=False,
-            bos_id=-1,
-            eos_id=-1,
-            input_sentence_size=_LINES,
-            shuffle_input_sentence=True,
-            minloglevel=2,
-        )
-    except (RuntimeError, OSError) as error:
-        raise refuse("text", expected=f"enough of it for {size} pieces", got=" ".join(str(error).split())) from None
-    return Pieces(content.getvalue())
+    options = {"allow_whitespace_only_pieces": True, "input_sentence_size": _LINES}
+    return Pieces(trained_model(_lines(texts), size, kind=kind, **options))
 
 
 def _lines(texts: Iterable[str]) -> Iterator[str]:
@@ -295,26 +264,6 @@ def _short(line: str) -> Iterator[str]:
         yield line[start:place]
         start = place
     yield line[start:]
-
-
-@lru_cache(maxsize=4)
-def _processor(model: bytes) -> Any:
-    processor = _sentencepiece().SentencePieceProcessor()
-    try:
-        loaded = bool(model) and bool(processor.LoadFromSerializedProto(model))
-    except (RuntimeError, OSError):
-        loaded = False
-    if not loaded:
-        raise refuse("vocabulary", expected="a sentencepiece model", got=f"{len(model)} bytes that are none")
-    return processor
-
-
-def _sentencepiece() -> Any:
-    try:
-        return importlib.import_module("sentencepiece")
-    except ModuleNotFoundError:
-        expected = 'sentencepiece to be installed (pip install "anyfill[text]")'
-        raise refuse("vocabulary of pieces", expected=expected, got="an installation without it") from None
 
 
 def vocabulary_from_json(description: object) -> Vocabulary:

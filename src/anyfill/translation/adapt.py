@@ -1,0 +1,86 @@
+"""Post-editing: some words of a draft are changed and held, and everything else is looked at again.
+
+A model that rewrites (PaDIR, SUNDAE) starts from the draft instead of noise. One that masks (CMLM, DisCo) first asks
+how probable each word of the draft is given all others, the new ones included, and begins where mask-predict would be
+after its first pass: the least probable are masked. The number of places stays that of the changed draft.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from anyfill.checks import refuse
+from anyfill.model import Model
+from anyfill.questions.question import Question, chain_rank
+from anyfill.samplers import Draw, MaskPredict, State, Task
+from anyfill.samplers.loop import run
+from anyfill.translation.constraints import Fixed
+from anyfill.translation.decode import Decoder, Decoding, Hypothesis, padded
+from anyfill.translation.recipes import layout_of, sampler_of
+from anyfill.translation.vocabulary import plain
+
+
+def adapted(
+    decoder: Decoder, source: Sequence[int], draft: str, change: Mapping[str, str], how: Decoding
+) -> Hypothesis:
+    """The draft with its changed words held and the others adapted to them."""
+    if layout_of(decoder.recipe) != "length":
+        raise refuse(
+            "adapt", expected="a model with a length (padir, cmlm, disco, sundae)", got=f"a {decoder.recipe} model"
+        )
+    codes, held = _changed(decoder, draft, change)
+    if not 1 <= len(codes) <= decoder.length:
+        raise refuse("draft", expected=f"1 to {decoder.length} pieces", got=len(codes))
+    x, told, asked = decoder.rows([Fixed(len(codes), {i + 1: codes[i] for i in held}, frozenset())])
+    x[0, 1:] = torch.tensor(codes)
+    question = Question(told, asked)
+    model: Model = decoder.model
+    policy, draw = sampler_of(decoder.recipe, how.passes, stutter=how.stutter)
+    masks = decoder.recipe in ("cmlm", "disco")
+    policy = MaskPredict(max(how.passes, 2)) if masks else policy
+    generator = torch.Generator(decoder.device).manual_seed(how.seed)
+    with model.evaluating():
+        memory: Any = model.read(padded([source], decoder.device))
+    task = Task(model, x, question, Draw(temperature=draw.temperature), memory, generator)
+    first = State.first(x, torch.where(told, chain_rank(model.fixed_order, Question(told, asked & ~asked)), 0))
+    if masks:
+        first = replace(first, score=_given_all_others(model, x, asked, memory), step=1)
+    *_, last = run(policy.along(model.order), task, first)
+    total = float(torch.where(asked, last.score, 0.0).sum())
+    mean = total / max(int(asked.sum()), 1)
+    return Hypothesis(tuple(last.x[0, 1:].tolist()), mean, total, False, last.passes)
+
+
+def _changed(decoder: Decoder, draft: str, change: Mapping[str, str]) -> tuple[list[int], set[int]]:
+    """The codes of the changed draft, and which of them were put in."""
+    words, new = plain(draft).split(), dict[int, str]()
+    for old, wanted in change.items():
+        places = [i for i, word in enumerate(words) if word.strip(".,;:!?\"'()") == old]
+        if not places:
+            raise refuse("change", expected=f"a word of the draft {draft!r}", got=repr(old))
+        for place in places:
+            new[place] = words[place].replace(old, plain(wanted))
+    codes, held = list[int](), set[int]()
+    for number, word in enumerate(words):
+        own = decoder.vocabulary.encode(new.get(number, word))
+        if number in new:
+            held |= set(range(len(codes), len(codes) + len(own)))
+        codes += own
+    return codes, held
+
+
+def _given_all_others(model: Model, x: Tensor, asked: Tensor, memory: Any) -> Tensor:
+    """float64 (1, L + 1): log p(word | all the others) of every asked word."""
+    place = asked[0].nonzero().flatten()
+    score = torch.zeros(x.shape, dtype=torch.float64, device=x.device)
+    if len(place):
+        rows = x.expand(len(place), -1)
+        known = torch.arange(x.shape[1], device=x.device) != place.unsqueeze(1)
+        index = torch.zeros(len(place), dtype=torch.long, device=x.device)
+        with model.evaluating():
+            found = model.marginals(rows, known, memory.rows(index)).log_prob(rows).double()
+        score[0, place] = found[torch.arange(len(place)), place]
+    return score

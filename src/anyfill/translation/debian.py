@@ -1,0 +1,201 @@
+"""Parallel text out of Debian packages: translation catalogues and LibreOffice's help, with licences listed.
+
+Nothing is installed and nothing of it belongs to anyfill: packages are downloaded (``apt-get download``), unpacked
+(``dpkg-deb -x``) into a folder that goes away, and read. What comes of it is a folder:
+
+    pairs.tsv      English, the other language, package; cleaned, each pair once
+    licences.tsv   package, version, pairs, sha256 of its copyright file, the licences that file names
+
+LibreOffice's help is HTML; paragraphs belong together by the name of their file and their id, in both languages.
+Catalogues (.mo) are English in their msgid. Text of user interfaces is another domain than sentences: the third column
+tells them apart, and nobody should test on it.
+"""
+
+import hashlib
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+
+from anyfill.checks import refuse
+from anyfill.disk import whole_folder
+from anyfill.translation.cleaning import Counts, Rules, cleaned
+from anyfill.translation.reading import Pair, read_mo
+
+DEFAULT = ("libreoffice-help-LANG", "libreoffice-help-en-us", "libreoffice-l10n-LANG", "gcc-12-locales")
+"""LANG is the language beside English."""
+_LICENCE = re.compile(r"^License:\s*(\S[^\n]*)", re.MULTILINE)
+_SAFE = re.compile(r"[a-z0-9][a-z0-9+.-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What was built: where, and what became of the pairs."""
+
+    folder: Path
+    packages: int
+    counts: Counts
+
+    def __str__(self) -> str:
+        return f"{self.folder / 'pairs.tsv'}: {self.counts}, from {self.packages} packages"
+
+
+class _Paragraphs(HTMLParser):
+    """Texts of paragraphs and headings by their id."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.found: dict[str, str] = {}
+        self._key: str | None = None
+        self._text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("p", "h1", "h2", "h3"):
+            self._close()
+            self._key = dict(attrs).get("id")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in ("p", "h1", "h2", "h3"):
+            self._close()
+
+    def handle_data(self, data: str) -> None:
+        if self._key:
+            self._text.append(data)
+
+    def _close(self) -> None:
+        text = " ".join("".join(self._text).split())
+        if self._key and text:
+            self.found.setdefault(self._key, text)
+        self._key, self._text = None, []
+
+
+def paragraphs(html: str) -> dict[str, str]:
+    """The paragraphs of a page by id."""
+    reader = _Paragraphs()
+    reader.feed(html)
+    reader.close()
+    return reader.found
+
+
+def help_pairs(root: Path, language: str) -> Iterator[Pair]:
+    """Paragraphs of LibreOffice's help in English and another language, under an unpacked tree."""
+    pages = {page.as_posix().partition(f"/{language}/")[2]: page for page in root.rglob(f"{language}/**/*.html")}
+    for english in sorted(root.rglob("en-US/**/*.html")):
+        other = pages.get(english.as_posix().partition("/en-US/")[2])
+        if other is not None:
+            ours, theirs = (paragraphs(page.read_text("utf-8", errors="replace")) for page in (english, other))
+            yield from ((text, theirs[key]) for key, text in ours.items() if key in theirs)
+
+
+def catalogue_pairs(root: Path, language: str) -> Iterator[Pair]:
+    """Entries of all catalogues of a language under an unpacked tree; those that cannot be read are passed over."""
+    for path in sorted(root.rglob("*.mo")):
+        if language not in (part.partition("_")[0].partition("@")[0] for part in path.parts):
+            continue
+        try:
+            yield from list(read_mo(path))
+        except ValueError:  # another encoding, or damaged: one catalogue of many
+            continue
+
+
+def build(
+    folder: Path,
+    language: str,
+    packages: Sequence[str],
+    *,
+    catalogues: int = 0,
+    root: Path | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Built:
+    """Make the folder of pairs.
+
+    Args:
+        folder: a new one.
+        language: beside English, as "de".
+        packages: names; LANG in them is the language.
+        catalogues: how many more packages with a catalogue of the language to look for (needs apt-file's index).
+        root: a tree that is unpacked already, one folder for each package; nothing is downloaded.
+        say: is called with what goes on.
+    """
+    tell = say or _silent
+    if folder.exists():
+        raise refuse(f"{folder}", expected="a new folder", got="one that is there")
+    if not _SAFE.fullmatch(language) and not re.fullmatch(r"[a-z]{2,3}", language):
+        raise refuse("--language", expected="a language, as de", got=repr(language))
+    counts, lines = Counts(), list[str]()
+    with tempfile.TemporaryDirectory() as work, whole_folder(folder) as fresh:
+        if root is None:
+            names = [name.replace("LANG", language) for name in packages]
+            names += _with_catalogues(language, catalogues, tell) if catalogues else []
+            trees = list(_unpacked(names, Path(work), tell))
+        else:
+            trees = [(one.name, one) for one in sorted(root.iterdir()) if one.is_dir()]
+        if not trees:
+            raise refuse("packages", expected="at least one that could be had", got="none")
+        everything = Path(work) if root is None else root
+        with (fresh / "pairs.tsv").open("w", encoding="utf-8") as file:
+            for name, tree in trees:
+                # The help of one language is in one package, English in another: it is looked for in all of them.
+                own = help_pairs(everything, language) if name.startswith(f"libreoffice-help-{language}") else iter(())
+                before = counts.kept
+                for english, other in cleaned(
+                    (pair for part in (own, catalogue_pairs(tree, language)) for pair in part),
+                    Rules(interface=True, min_words=2),
+                    counts,
+                ):
+                    file.write(f"{english}\t{other}\t{name}\n")
+                lines.append(_licence(name, tree, counts.kept - before))
+                tell(f"{name}: {counts.kept - before:,} pairs")
+        (fresh / "licences.tsv").write_text("".join(lines), encoding="utf-8")
+    return Built(folder, len(trees), counts)
+
+
+def _silent(line: str) -> None:
+    """Say nothing."""
+
+
+def _licence(name: str, tree: Path, pairs: int) -> str:
+    """A line of licences.tsv."""
+    found = sorted(tree.glob("usr/share/doc/*/copyright"))
+    text = found[0].read_bytes() if found else b""
+    named = dict.fromkeys(_LICENCE.findall(text.decode("utf-8", "replace")))
+    mark = hashlib.sha256(text).hexdigest()[:16] if text else "none"
+    return f"{name}\t{pairs}\t{mark}\t{'; '.join(named) or 'see its copyright file'}\n"
+
+
+def _unpacked(names: Sequence[str], work: Path, tell: Callable[[str], None]) -> Iterator[tuple[str, Path]]:
+    """Download and unpack packages; those that cannot be had are passed over, and it is said."""
+    for tool in ("apt-get", "dpkg-deb"):
+        if shutil.which(tool) is None:
+            raise refuse("corpus", expected=f"{tool} (Debian or its kin), or --root", got="a system without it")
+    for name in names:
+        if not _SAFE.fullmatch(name):
+            raise refuse("--package", expected="the name of a Debian package", got=repr(name))
+        place, tree = work / f"{name}.deb.d", work / name
+        place.mkdir()
+        got = subprocess.run(["apt-get", "download", name], cwd=place, capture_output=True, text=True, check=False)
+        archive = next(place.glob("*.deb"), None)
+        if got.returncode or archive is None:
+            tell(f"{name}: could not be had ({' '.join(got.stderr.split())[:120]})")
+            continue
+        subprocess.run(["dpkg-deb", "-x", str(archive), str(tree)], capture_output=True, check=True)
+        archive.unlink()
+        yield name, tree
+
+
+def _with_catalogues(language: str, count: int, tell: Callable[[str], None]) -> list[str]:
+    """Packages that carry catalogues of the language, by apt-file's index."""
+    if shutil.which("apt-file") is None:
+        tell("catalogues: apt-file is not installed, so only the named packages are taken")
+        return []
+    found = subprocess.run(
+        ["apt-file", "-x", "-l", "search", f"/{language}/LC_MESSAGES/.*\\.mo$"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return [name for name in found.stdout.split() if _SAFE.fullmatch(name)][:count]

@@ -1,0 +1,411 @@
+"""A model that translates, and what can be asked of it: translate, alternatives, fill, adapt, score.
+
+A text is cut into sentences where it is longer than the model's rows, and those into parts where need be: whatever
+comes in, every word of it is seen. Empty text stays empty. Placeholders are protected: the model sees symbols in their
+place, and each comes out once, as it went in; one that the model forgot is kept by force, at the place it likes best
+(models from left to right: at the end).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from anyfill.checks import refuse, require_count
+from anyfill.evaluation import log_prob
+from anyfill.interface.options import chosen_seed
+from anyfill.interface.progress import metered
+from anyfill.interface.threads import free_threads, threads
+from anyfill.networks.encoder_decoder import END
+from anyfill.questions.order import HeadFirst, Increasing
+from anyfill.questions.question import Question
+from anyfill.training import load_model, load_notes
+from anyfill.translation.constraints import Fixed, Keep, parse_keep, parse_template, placements
+from anyfill.translation.decode import MOST, Decoder, Decoding, Hypothesis, Ways, likeliest_lengths
+from anyfill.translation.recipes import layout_of
+from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint, placeholders, plain, protected, restored
+
+MADE_BY = "anyfill translate train"
+NOTES = "translation"
+_SENTENCE = re.compile(r"(?<=[.!?…。！？])[\"'»”)\]]*\s+")
+_BATCH = 64
+_FOREIGN = 0.3
+"""More bytes of unseen characters than this, and the text is in another script."""
+_ODDS = -0.7
+"""Mean log-odds of pieces, below which a text looks like the language it should be translated to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """What came out.
+
+    Attributes:
+        source: the text that was translated.
+        text: its translation.
+        score: mean log-probability of a piece, nats; by the passes that wrote them, or exact (see the model's recipe).
+        passes: of the network, the most over sentences.
+        history: the pieces after each pass, of a single sentence, if they were asked for.
+        remarks: what a reader should know.
+    """
+
+    source: str
+    text: str
+    score: float
+    passes: int
+    history: tuple[tuple[str, ...], ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """The exact log-probability of a translation.
+
+    Attributes:
+        nats: log p(target | source), its length or end included.
+        pieces: of the target.
+        passes: of the network.
+    """
+
+    nats: float
+    pieces: int
+    passes: int
+
+    @property
+    def per_piece(self) -> float:
+        """Nats of a piece, END or length counted as one."""
+        return self.nats / (self.pieces + 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Translator:
+    """A trained model, its vocabulary and its languages; made by ``load``.
+
+    Attributes:
+        decoder: the model.
+        languages: (source, target).
+        name: what to call it.
+        odds: for each code, log-odds that a piece is of the source language; empty = not known.
+    """
+
+    decoder: Decoder
+    languages: tuple[str, str]
+    name: str
+    odds: tuple[float, ...] = ()
+
+    def __repr__(self) -> str:
+        weights = sum(one.numel() for one in self.decoder.model.parameters())
+        source, target = self.languages
+        return f"Translator({self.name}: {source} to {target}, {self.decoder.recipe}, {weights:,} weights)"
+
+    @property
+    def vocabulary(self) -> Joint:
+        """Of both languages."""
+        return self.decoder.vocabulary
+
+    @property
+    def recipe(self) -> str:
+        """How it was trained and decodes."""
+        return self.decoder.recipe
+
+    def translate(
+        self,
+        text: str | Sequence[str],
+        *,
+        passes: int = 4,
+        lengths: int = 3,
+        beam: int = 4,
+        keep: Sequence[str] = (),
+        protect: bool = True,
+        seed: int = 0,
+        history: bool = False,
+        speculative: bool = False,
+        progress: bool = False,
+    ) -> Any:
+        """Translate a text, or each of several; a ``Translation``, or a list of them.
+
+        Args:
+            text: one, or several.
+            passes: of models that decode in parallel: fewer are faster, 4 are mostly enough.
+            lengths: how many lengths of the translation are tried side by side.
+            beam: beams of autoregressive models.
+            keep: "WORDS" or "WORDS@PLACE" that must stand in the translation of a single sentence.
+            protect: placeholders such as %s and <b> come out as they went in.
+            seed: of the noise that some models start from.
+            history: keep what stood after each pass.
+            speculative: one-pass models guess several words at a time, with the same result.
+            progress: show on stderr how far it is.
+        """
+        how = Decoding(passes=passes, lengths=lengths, beam=beam, seed=seed, speculative=speculative)
+        one = isinstance(text, str)
+        texts: list[str] = [text] if isinstance(text, str) else list(text)
+        keeps = [parse_keep(phrase) for phrase in keep]
+        if keeps and len(texts) != 1:
+            raise refuse("--keep", expected="one sentence", got=f"{len(texts):,} texts")
+        work = self._in_batches(texts, how, keeps, protect, history)
+        with threads(free_threads()):
+            made = [
+                some for part in (metered(work, "translating") if progress else (p for p, _ in work)) for some in part
+            ]
+        return made[0] if one else made
+
+    def _in_batches(
+        self, texts: Sequence[str], how: Decoding, keeps: Sequence[Keep], protect: bool, history: bool
+    ) -> Any:
+        """Translations of some texts at a time, and the share that is done."""
+        for start in range(0, len(texts), _BATCH):
+            some = texts[start : start + _BATCH]
+            yield self._translated(some, how, keeps, protect, history), min(1.0, (start + _BATCH) / len(texts))
+
+    def _translated(
+        self, texts: Sequence[str], how: Decoding, keeps: Sequence[Keep], protect: bool, history: bool
+    ) -> list[Translation]:
+        kept = [placeholders(text)[:MAX_PLACEHOLDERS] if protect else [] for text in texts]
+        parts = [self.segments(protected(plain(text), own)) for text, own in zip(texts, kept)]
+        if keeps and len(parts[0]) != 1:
+            raise refuse("--keep", expected="one sentence that fits the model", got=f"{len(parts[0])} parts")
+        sources = [codes for some in parts for codes in some]
+        ways = self._keeping(keeps, how) if keeps else None
+        order = sorted(range(len(sources)), key=lambda i: len(sources[i]))  # like lengths together
+        found: list[Hypothesis | None] = [None] * len(sources)
+        for some in (order[i : i + _BATCH] for i in range(0, len(order), _BATCH)):
+            best = self.decoder.decode([sources[i] for i in some], how, ways=ways, history=history)
+            for place, hypotheses in zip(some, best):
+                found[place] = self._with_symbols(sources[place], hypotheses[0], how, keeps)
+        made = iter([one for one in found if one is not None])
+        return [
+            self._joined(text, own, [next(made) for _ in some], some) for text, own, some in zip(texts, kept, parts)
+        ]
+
+    def _joined(
+        self, text: str, kept: Sequence[str], found: Sequence[Hypothesis], parts: Sequence[Sequence[int]]
+    ) -> Translation:
+        written = " ".join(self.vocabulary.decode(one.codes) for one in found)
+        history = ()
+        if len(found) == 1:
+            history = tuple(tuple(self.vocabulary.piece(code) for code in row) for row in found[0].history)
+        words = sum(len(one.codes) for one in found)
+        score = sum(one.score * len(one.codes) for one in found) / max(words, 1)
+        codes = [code for part in parts for code in part]
+        remarks = self._remarks(codes, len(parts))
+        return Translation(
+            text, restored(written, kept), score, max((one.passes for one in found), default=0), history, remarks
+        )
+
+    def _remarks(self, codes: Sequence[int], parts: int) -> tuple[str, ...]:
+        remarks: list[str] = []
+        if len(codes) >= 4 and sum(self.vocabulary.is_byte[code] for code in codes) > _FOREIGN * len(codes):
+            remarks.append(f"this is hardly {self.languages[0]}: most of its characters were never seen in training")
+        elif self.odds and len(codes) >= 4 and sum(self.odds[code] for code in codes) < _ODDS * len(codes):
+            remarks.append(f"this looks like {self.languages[1]}, but is translated as {self.languages[0]}")
+        if parts > 1:
+            remarks.append(f"translated in {parts} parts")
+        return tuple(remarks)
+
+    def segments(self, text: str) -> list[list[int]]:
+        """The codes of a plain text, in parts that fit the model: whole if it does, else sentences, else words."""
+        whole = self.vocabulary.encode(text)
+        limit = self.decoder.length
+        if not whole:
+            return []
+        if len(whole) <= limit:
+            return [whole]
+        found: list[list[int]] = []
+        for sentence in _SENTENCE.split(text):
+            codes = self.vocabulary.encode(sentence)
+            while len(codes) > limit:
+                cut = max((i for i in range(1, limit + 1) if self.vocabulary.begins_word[codes[i]]), default=limit)
+                found.append(codes[:cut])
+                codes = codes[cut:]
+            if codes:
+                found.append(codes)
+        return found
+
+    def _keeping(self, keeps: Sequence[Keep], how: Decoding) -> Ways:
+        """The ways to keep phrases: the likeliest lengths that have room for them, and in those all places."""
+        if layout_of(self.recipe) != "length":
+            raise refuse(
+                "--keep", expected="a model with a length (padir, cmlm, disco, sundae)", got=f"a {self.recipe} model"
+            )
+
+        def ways(log_lengths: Tensor) -> list[Fixed]:
+            found: list[Fixed] = []
+            tried = 0
+            for one in likeliest_lengths(log_lengths, len(log_lengths)):
+                room = placements(keeps, one.length, self.vocabulary)
+                found += room
+                tried += bool(room)
+                if tried == how.lengths or len(found) >= MOST:
+                    break
+            return found
+
+        return ways
+
+    def _with_symbols(
+        self, source: Sequence[int], best: Hypothesis, how: Decoding, keeps: Sequence[Keep]
+    ) -> Hypothesis:
+        """The hypothesis with every placeholder of the source in it, once."""
+        wanted = [code for code in dict.fromkeys(source) if FIRST <= code < FIRST + MAX_PLACEHOLDERS]
+        missing = [code for code in wanted if code not in best.codes]
+        if missing and layout_of(self.recipe) == "length":
+            symbols = [Keep(self.vocabulary.piece(code)) for code in wanted]
+            best = self.decoder.decode([source], how, ways=self._keeping([*keeps, *symbols], how))[0][0]
+        elif missing:
+            best = replace(best, codes=(*best.codes, *missing))
+        seen = set[int]()
+        codes: list[int] = []
+        for code in best.codes:
+            if FIRST <= code < FIRST + MAX_PLACEHOLDERS:
+                if code in seen:
+                    continue
+                seen.add(code)
+            codes.append(code)
+        return replace(best, codes=tuple(codes))
+
+    def alternatives(self, text: str, n: int = 5, *, passes: int = 4, seed: int | None = None) -> list[Translation]:
+        """Up to ``n`` different translations of a sentence, best first: other lengths, other beams, other noise."""
+        require_count("n", n, maximum=100)
+        source, kept = self._one_sentence(text)
+        first = chosen_seed(seed)
+        draws = range(first, first + (4 if self.recipe in ("padir", "sundae") else 1))
+        beam = min(max(n, 4), 64)
+        found: dict[str, Hypothesis] = {}
+        for draw in draws:
+            how = Decoding(passes=passes, lengths=min(max(n, 5), self.decoder.length), beam=beam, seed=draw)
+            for one in self.decoder.decode([source], how)[0]:
+                one = self._with_symbols(source, one, how, ()) if kept else one
+                written = restored(self.vocabulary.decode(one.codes), kept)
+                if written not in found or found[written].score < one.score:
+                    found[written] = one
+        best = sorted(found.items(), key=lambda item: -item[1].score)[:n]
+        return [Translation(text, written, one.score, one.passes) for written, one in best]
+
+    def fill(self, text: str, template: str, n: int = 1, *, passes: int = 4, seed: int = 0) -> list[Translation]:
+        """Up to ``n`` translations of a sentence that fill a template, best first.
+
+        Args:
+            text: the sentence.
+            template: its translation with blanks: ___ of any length, [2] of two pieces; the rest stays as it is.
+            n: how many.
+            passes, seed: as in ``translate``.
+        """
+        require_count("n", n, maximum=100)
+        source, kept = self._one_sentence(text)
+        blanks = parse_template(protected(template, kept), self.vocabulary)
+        if layout_of(self.recipe) == "end":
+            raise refuse("template", expected="a model that takes words at any place", got=f"a {self.recipe} model")
+
+        def ways(log_lengths: Tensor) -> list[Fixed]:
+            fits = blanks.fixed(self.decoder.length)
+            return sorted(fits, key=lambda one: -float(log_lengths[one.length - 1]))
+
+        found = self.decoder.decode([source], Decoding(passes=passes, seed=seed), ways=ways)[0]
+        texts: dict[str, Hypothesis] = {}
+        for one in found:
+            texts.setdefault(restored(self.vocabulary.decode(one.codes), kept), one)
+        return [Translation(text, written, one.score, one.passes) for written, one in list(texts.items())[:n]]
+
+    def adapt(self, text: str, draft: str, change: Mapping[str, str], *, passes: int = 4, seed: int = 0) -> Translation:
+        """Post-edit: put other words into a draft and let the rest adapt to them; what was put in stays.
+
+        Args:
+            text: the sentence that the draft translates.
+            draft: a translation.
+            change: words of the draft, and what shall stand there.
+            passes, seed: as in ``translate``.
+        """
+        from anyfill.translation.adapt import adapted
+
+        source, kept = self._one_sentence(text)
+        drafted = protected(plain(draft), kept)
+        best = adapted(self.decoder, source, drafted, change, Decoding(passes=passes, seed=seed))
+        return Translation(text, restored(self.vocabulary.decode(best.codes), kept), best.score, best.passes)
+
+    def score(self, text: str, translation: str) -> Score:
+        """The exact log-probability of a translation of a sentence.
+
+        Raises:
+            ValueError: the model has no likelihood: PaDIR and SUNDAE predict every word from noise, no joint of them.
+        """
+        source, kept = self._one_sentence(text)
+        target = self.vocabulary.encode(protected(plain(translation), kept))
+        decoder, n = self.decoder, len(target)
+        if not 1 <= n <= decoder.length:
+            raise refuse("translation", expected=f"1 to {decoder.length} pieces", got=n)
+        if self.recipe in ("padir", "sundae"):
+            raise refuse(
+                "score", expected="a model with a likelihood (cmlm, disco, autoregressive, one_pass)", got=self.recipe
+            )
+        layout, device = layout_of(self.recipe), decoder.device
+        x = torch.zeros(1, decoder.model.variables, dtype=torch.long)
+        asked, told = torch.zeros_like(x, dtype=torch.bool), torch.zeros_like(x, dtype=torch.bool)
+        context, order = torch.tensor([source], device=device), None
+        if layout == "joined":
+            half = decoder.length + 1
+            x[0, : len(source) + 1], told[0, : len(source) + 1] = torch.tensor([*source, END]), True
+            x[0, half : half + n + 1], asked[0, half : half + n + 1] = torch.tensor([*target, END]), True
+            context = None
+        else:
+            ends = layout == "end"
+            x[0, : n + 1], asked[0, : n + 1] = torch.tensor([*target, END] if ends else [n, *target]), True
+            order = None if ends else HeadFirst(Increasing())
+        question = Question(told.to(device), asked.to(device))
+        found = log_prob(decoder.model, x.to(device), question, order=order, context=context)
+        return Score(float(found.value), n, found.passes)
+
+    def _one_sentence(self, text: str) -> tuple[list[int], list[str]]:
+        kept = placeholders(text)[:MAX_PLACEHOLDERS]
+        parts = self.segments(protected(plain(text), kept))
+        if len(parts) != 1:
+            limit = self.decoder.length
+            raise refuse("text", expected=f"a sentence of 1 to {limit} pieces", got=f"{sum(map(len, parts))} pieces")
+        return parts[0], kept
+
+
+def load(folder: str | Path | None = None, *, to: str | None = None, device: str = "cpu") -> Translator:
+    """A translator, ready to be asked.
+
+    Args:
+        folder: made by ``anyfill translate train``; None = the one that ships with anyfill for this language.
+        to: the language it must translate to; None = any.
+        device: "cpu" or "cuda".
+
+    Raises:
+        ValueError: there is no model, it is none that translates, or to another language.
+    """
+    if folder is None:
+        root = resources.files("anyfill").joinpath("models")
+        shipped = (
+            sorted(one.name for one in root.iterdir() if one.name.startswith("translation-")) if root.is_dir() else []
+        )
+        for name in shipped:
+            if to is None or name.endswith(f"-{to}"):
+                with resources.as_file(root.joinpath(name)) as path:
+                    return _load(path, name, device)
+        how = "anyfill translate train PAIRS.tsv -o FOLDER --from de --to en makes one, then --model FOLDER"
+        raise refuse("model", expected=f"the folder of one, as none ships with this anyfill ({how})", got="none")
+    made = _load(Path(folder), str(folder), device)
+    if to is not None and made.languages[1] != to:
+        raise refuse("--to", expected=f"{made.languages[1]}, as {folder} translates to", got=to)
+    return made
+
+
+def _load(folder: Path, name: str, device: str) -> Translator:
+    notes = load_notes(folder)
+    about: Any = notes.get(NOTES)
+    if not isinstance(about, Mapping) or "vocabulary" not in about:
+        raise refuse(name, expected=f"a model that translates ({MADE_BY})", got="a model of something else")
+    vocabulary = Joint.from_json(about["vocabulary"])
+    model = load_model(folder).float().to(device)
+    if not model.factorizations:
+        raise refuse(name, expected="a trained model", got="one that was never trained")
+    odds = tuple(number / 10 for number in about.get("odds") or ())
+    source, target = (str(one) for one in about["languages"])
+    return Translator(Decoder(model, str(about["recipe"]), vocabulary), (source, target), name, odds)

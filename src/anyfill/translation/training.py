@@ -1,0 +1,366 @@
+"""Train a model that translates, from files of pairs to a folder; and distil a teacher.
+
+The pairs are read twice: once to learn the joint vocabulary, once to be encoded into FOLDER/corpus, from which rows are
+read as they are needed. It stays there as long as the run may have to be resumed. Ctrl-C leaves a checkpoint.
+
+**Distillation** (sequence level): every target is replaced by the teacher's own translation of the source. A parallel
+decoder cannot say one of several translations, each place without knowing of the others; a teacher says one. What comes
+out is a file of pairs, to be trained on like any other.
+
+The notes of the model: made_by, and translation = recipe, languages, length, vocabulary, odds, settings.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from rich.console import Console
+
+from anyfill.checks import refuse, require_count, require_member, require_probability
+from anyfill.disk import whole_file
+from anyfill.interface.output import require_new
+from anyfill.interface.progress import clock, metered, watch
+from anyfill.interface.threads import compute_device
+from anyfill.model import Model
+from anyfill.rows import Rows
+from anyfill.training import FitOptions, fit_steps, load_notes
+from anyfill.training.checkpoint import CONFIG
+from anyfill.translation.cleaning import Counts, Rules, cleaned
+from anyfill.translation.corpus import Corpus, encode_pairs
+from anyfill.translation.model import MADE_BY, NOTES, Translator, load
+from anyfill.translation.reading import Pair, Source, read_pairs, sources_of
+from anyfill.translation.recipes import Options, Recipe, Size, layout_of, make_model, make_objective
+from anyfill.translation.vocabulary import Joint, learn
+
+CORPUS = "corpus"
+_VALID = 512
+"""Rows of what is held out that training looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to train; what is not said is chosen by the device.
+
+    Attributes:
+        recipe, size: see ``anyfill.translation.recipes``.
+        vocabulary_size: the most codes; a small corpus has fewer.
+        pieces: how words are cut.
+        length: the most pieces of a side; longer pairs are left out.
+        steps, seconds: when to stop, whichever comes first; neither said = 20,000 steps (2,000 without a GPU).
+        batch: pairs of a step; None = 512 (64 without a GPU).
+        learning_rate, dropout, seed: of training.
+        valid_share: of the source sentences, held out.
+        interface: the pairs are of user interfaces, accelerators are stripped.
+    """
+
+    recipe: Recipe = "padir"
+    size: Size = "tiny"
+    vocabulary_size: int = 8000
+    pieces: Literal["unigram", "bpe"] = "unigram"
+    length: int = 64
+    steps: int | None = None
+    seconds: float | None = None
+    batch: int | None = None
+    learning_rate: float = 2e-3
+    dropout: float = 0.1
+    seed: int = 0
+    valid_share: float = 0.01
+    interface: bool = False
+
+    def __post_init__(self) -> None:
+        require_member("--recipe", self.recipe, get_args(Recipe))
+        require_member("--size", self.size, get_args(Size))
+        require_count("--length", self.length, minimum=4, maximum=254)
+        require_probability("--valid-share", self.valid_share)
+        for name, value in (("--steps", self.steps), ("--batch", self.batch)):
+            if value is not None:
+                require_count(name, value)
+
+    def options(self, device: Literal["cpu", "cuda"]) -> FitOptions:
+        """All settings of the run."""
+        cuda = device == "cuda"
+        steps = self.steps
+        if steps is None:
+            steps = 10_000_000 if self.seconds is not None else 20_000 if cuda else 2_000
+        often = 500 if cuda else 100
+        return FitOptions(
+            steps=steps,
+            seconds=self.seconds,
+            batch_size=self.batch or (512 if cuda else 64),
+            learning_rate=self.learning_rate,
+            warmup_steps=min(400 if cuda else 50, max(steps // 10, 1)),
+            betas=(0.9, 0.98),
+            weight_decay=0.01,
+            ema=0.998 if cuda else 0.98,
+            precision="bf16-mixed" if cuda else "32-true",
+            compile=cuda,
+            report_every=20 if cuda else 1,
+            validate_every=often,
+            save_every=often,
+            seed=self.seed,
+            device=device,
+        )
+
+
+def _silent(line: str) -> None:
+    """Say nothing."""
+
+
+def clean_pairs(sources: Sequence[Source], source: str, rules: Rules, counts: Counts) -> Iterator[Pair]:
+    """(source, target) of all files, worth training on."""
+    return cleaned(read_pairs(sources, source), rules, counts)
+
+
+def prepare(
+    sources: Sequence[Source],
+    languages: tuple[str, str],
+    settings: Settings,
+    folder: Path,
+    *,
+    vocabulary: Joint | None = None,
+    say: Callable[[str], None] | None = None,
+) -> tuple[Joint, Corpus]:
+    """Learn the vocabulary, unless it is given, and encode the corpus into a folder."""
+    tell = say or _silent
+    rules = Rules(interface=settings.interface)
+    if vocabulary is None:
+        counts = Counts()
+        texts = (side for pair in clean_pairs(sources, languages[0], rules, counts) for side in pair)
+        vocabulary = learn(texts, settings.vocabulary_size, kind=settings.pieces)
+        tell(f"corpus    {counts}; {vocabulary.size:,} pieces for both languages")
+    counts = Counts()
+    pairs = clean_pairs(sources, languages[0], rules, counts)
+    for _ in encode_pairs(
+        pairs,
+        folder,
+        vocabulary,
+        length=settings.length,
+        languages=languages,
+        valid_share=settings.valid_share,
+    ):
+        pass
+    corpus = Corpus.open(folder, vocabulary)
+    held, longer = corpus.about["pairs"]["valid"], corpus.about["longer"]
+    cut = f", {longer:,} longer than {settings.length} pieces left out" if longer else ""
+    tell(f"          {corpus.about['pairs']['train']:,} pairs to train on, {held:,} held out by their source{cut}")
+    return vocabulary, corpus
+
+
+def odds_of(corpus: Corpus, codes: int) -> list[int]:
+    """For each code, ten times the log-odds that a piece is of the source language, by counts in the training part."""
+    counts = [
+        np.bincount(corpus.side("train", side).codes[:2_000_000], minlength=codes) for side in ("source", "target")
+    ]
+    shares = [(one + 1.0) / (one.sum() + codes) for one in counts]
+    return [round(10 * float(value)) for value in np.clip(np.log(shares[0] / shares[1]), -5, 5)]
+
+
+def notes_of(corpus: Corpus, vocabulary: Joint, settings: Settings, languages: tuple[str, str]) -> dict[str, Any]:
+    """What is kept with the model."""
+    about = {
+        "recipe": settings.recipe,
+        "languages": list(languages),
+        "length": settings.length,
+        "vocabulary": vocabulary.to_json(),
+        "odds": odds_of(corpus, vocabulary.size),
+        "settings": asdict(settings),
+        "pairs": corpus.about["pairs"],
+    }
+    return {"made_by": MADE_BY, NOTES: about}
+
+
+def fit_pairs(
+    corpus: Corpus,
+    vocabulary: Joint,
+    settings: Settings,
+    *,
+    device: Literal["cpu", "cuda"],
+    languages: tuple[str, str],
+    folder: Path | None = None,
+    resume: bool = False,
+    options: Options | None = None,
+    console: Console | None = None,
+) -> tuple[Model, dict[str, Any]]:
+    """Train on an encoded corpus; the model, and steps, seconds and losses of the run."""
+    layout = layout_of(settings.recipe)
+    rows = corpus.rows("train", layout, settings.length)
+    held = corpus.rows("valid", layout, settings.length)
+    valid: Rows | None = held.whole(torch.arange(min(len(held), _VALID))) if len(held) else None
+    model = make_model(
+        settings.recipe,
+        vocabulary.size,
+        settings.length,
+        settings.size,
+        dropout=settings.dropout,
+        seed=settings.seed,
+        options=options,
+    )
+    objective, how = make_objective(settings.recipe, settings.length, options), settings.options(device)
+    keep: dict[str, Any] = {}
+    if folder is not None:
+        keep = {"folder": folder, "resume": resume, "notes": notes_of(corpus, vocabulary, settings, languages)}
+    reports = fit_steps(model, rows, objective, how, validation=valid, **keep)
+    total = None if settings.seconds is not None and settings.steps is None else how.steps
+    last = None
+    with closing(watch(reports, total, f"training {settings.recipe}", console=console)) as watched:
+        for report in watched:
+            last = report
+    found = {"steps": 0, "seconds": 0.0} if last is None else {"steps": last.step, "seconds": last.seconds}
+    if last is not None:
+        found |= {"loss": last.loss, "valid_loss": last.validation_loss}
+    return model, found
+
+
+def train(
+    files: Path | str | Sequence[Path | str],
+    output: Path | str,
+    *,
+    source: str,
+    target: str,
+    columns: tuple[str, str] | None = None,
+    vocabulary: Path | str | None = None,
+    device: str = "auto",
+    resume: bool = False,
+    say: Callable[[str], None] | None = None,
+    **settings: Any,
+) -> Translator:
+    """Train a model on files of pairs, with progress on stderr, and load it.
+
+    Args:
+        files: TSV, two files of lines (X.de X.en), .po, .mo or TMX, plain or .gz; see ``anyfill.translation.reading``.
+        output: folder for the model; a new one, or that of the run to be resumed.
+        source, target: languages, as "de" and "en".
+        columns: the languages of the columns of TSV files; None = (source, target).
+        vocabulary: folder of a model whose vocabulary shall be used.
+        device: "cpu", "cuda", or "auto" for CUDA if it is there.
+        resume: go on with the run in the folder; the settings are its own.
+        say: is called with lines about what was chosen.
+        settings: see ``Settings``.
+    """
+    tell, folder = say or _silent, Path(output)
+    place = compute_device(device)
+    if source == target:
+        raise refuse("--to", expected="another language than --from", got=target)
+    if resume and (folder / CONFIG).is_file():
+        return _resumed(folder, place, tell, settings)
+    wanted = Settings(**settings)
+    if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
+        raise refuse(
+            f"{folder}", expected="a new or empty folder (--resume goes on with a run)", got="one with things in it"
+        )
+    paths = [Path(one) for one in ([files] if isinstance(files, str | Path) else files)]
+    sources = sources_of(paths, source, target, columns)
+    given = None if vocabulary is None else load(vocabulary).vocabulary
+    is_there = folder.exists()
+    try:
+        known, corpus = prepare(sources, (source, target), wanted, folder / CORPUS, vocabulary=given, say=tell)
+        _run(folder, corpus, known, wanted, place, (source, target), tell, resume=False)
+    except BaseException:
+        if not (folder / CONFIG).is_file():  # nothing was learnt: leave no trace
+            shutil.rmtree(folder / CORPUS, ignore_errors=True)
+            if not is_there and folder.is_dir() and not any(folder.iterdir()):
+                folder.rmdir()
+        raise
+    return load(folder)
+
+
+def _run(
+    folder: Path,
+    corpus: Corpus,
+    vocabulary: Joint,
+    settings: Settings,
+    place: Literal["cpu", "cuda"],
+    languages: tuple[str, str],
+    tell: Callable[[str], None],
+    *,
+    resume: bool,
+) -> None:
+    model, found = fit_pairs(
+        corpus, vocabulary, settings, device=place, languages=languages, folder=folder, resume=resume
+    )
+    weights = sum(one.numel() for one in model.parameters())
+    about = f"{settings.recipe}, size {settings.size} ({weights:,} weights)"
+    tell(f"model     {about}, {found['steps']:,} steps in {clock(found['seconds'])} on {place}")
+    shutil.rmtree(folder / CORPUS, ignore_errors=True)  # the run has ended: nobody resumes it
+
+
+def _resumed(
+    folder: Path, place: Literal["cpu", "cuda"], tell: Callable[[str], None], said: dict[str, Any]
+) -> Translator:
+    notes: Any = load_notes(folder).get(NOTES) or {}
+    if "settings" not in notes:
+        raise refuse(f"{folder}", expected=f"a run of {MADE_BY}", got="a model that was made in another way")
+    own = Settings(**notes["settings"])
+    for name, value in said.items():
+        if value != getattr(Settings(), name) and value != getattr(own, name):
+            raise refuse(f"--{name.replace('_', '-')}", expected=f"{getattr(own, name)}, as the run has", got=value)
+    if not (folder / CORPUS).is_dir():
+        tell(f"the run in {folder} has ended: there is nothing to resume")
+        return load(folder)
+    vocabulary = Joint.from_json(notes["vocabulary"])
+    corpus = Corpus.open(folder / CORPUS, vocabulary)
+    source, target = notes["languages"]
+    _run(folder, corpus, vocabulary, own, place, (source, target), tell, resume=True)
+    return load(folder)
+
+
+def distill(
+    teacher: Translator,
+    files: Path | str | Sequence[Path | str],
+    output: Path | str,
+    *,
+    columns: tuple[str, str] | None = None,
+    beam: int = 4,
+    force: bool = False,
+    progress: bool = False,
+    most: int | None = None,
+) -> int:
+    """Write pairs whose targets are the teacher's translations, as TSV (source, target); how many.
+
+    Args:
+        teacher: what translates, usually an autoregressive model with a beam.
+        files, columns: as in ``train``; their targets are not read, but what is left out there is left out here.
+        output: a new file.
+        beam: beams of the teacher.
+        force: replace a file that is there.
+        progress: show on stderr how far it is.
+        most: so many pairs at most.
+    """
+    path = Path(output)
+    require_new(path, force=force)
+    paths = [Path(one) for one in ([files] if isinstance(files, str | Path) else files)]
+    sources = sources_of(paths, *teacher.languages, columns)
+    wanted = dict.fromkeys(pair[0] for pair in clean_pairs(sources, teacher.languages[0], Rules(), Counts()))
+    texts = list(wanted)[:most]
+    if not texts:
+        raise refuse("pairs", expected="at least one that is worth training on", got="none")
+    count = 0
+    with whole_file(path) as file:
+        work = _distilled(teacher, texts, beam)
+        for some in metered(work, "distilling") if progress else (one for one, _ in work):
+            for source, target in some:
+                file.write(f"{source}\t{target}\n".encode())
+                count += 1
+    return count
+
+
+def _distilled(teacher: Translator, texts: Sequence[str], beam: int) -> Iterator[tuple[list[Pair], float]]:
+    """Pairs, some at a time; sources of like length are translated together. Symbols stay symbols on both sides."""
+    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    at_once = 64
+    for start in range(0, len(order), at_once):
+        some = [texts[i] for i in order[start : start + at_once]]
+        codes = [teacher.vocabulary.encode(text) for text in some]
+        fits = [(text, own) for text, own in zip(some, codes) if 0 < len(own) <= teacher.decoder.length]
+        made: list[Pair] = []
+        if fits:
+            from anyfill.translation.decode import Decoding
+
+            best = teacher.decoder.decode([own for _, own in fits], Decoding(beam=beam))
+            made = [(text, teacher.vocabulary.decode(one[0].codes)) for (text, _), one in zip(fits, best)]
+        yield [pair for pair in made if pair[1]], min(1.0, (start + at_once) / len(order))

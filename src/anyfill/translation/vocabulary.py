@@ -1,0 +1,152 @@
+"""One vocabulary for both languages: pieces of words, learnt jointly, and places for what must not be translated.
+
+Codes 0, 1 and 2 are those of the networks (blank, start, end) and stand in no text; 3 … 12 stand for placeholders.
+Text is taken as it is but for white space, which is one space between words: no lower case, no splitting of marks.
+A word begins with its space ("▁word"), so that a piece says by itself whether it begins a word. Characters that were
+never seen become bytes: nothing is unknown.
+
+Placeholders (``%s``, ``%1$d``, ``%(name)s``, ``{name}``, ``<b>``, ``&amp;``) are replaced by symbols ⟦0⟧ … ⟦9⟧ before
+encoding, numbered as they come in the source, and put back afterwards: a network cannot misspell what it never sees.
+"""
+
+import base64
+import binascii
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from anyfill.checks import refuse
+from anyfill.networks.encoder_decoder import BLANK, END, START
+from anyfill.pieces import processor, trained_model
+
+MAX_PLACEHOLDERS = 10
+FIRST = 3
+"""The code of the first placeholder."""
+_SYMBOL = re.compile("⟦([0-9])⟧")
+_PLACEHOLDER = re.compile(
+    r"%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z)?[sdiufxXcgeEp@]"
+    r"|%\(\w+\)[sdifr]"
+    r"|\$?\{\w*\}|\{\{\w+\}\}"
+    r"|</?[A-Za-z][^<>]{0,80}>"
+    r"|&(?:[A-Za-z]{2,8}|#\d{1,5});"
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u2028\u2029\ufeff\ufff9-\ufffb]+")
+
+
+def plain(text: str) -> str:
+    """The text with one space for every run of white space and control characters, and none of our own symbols."""
+    return " ".join(_CONTROL.sub(" ", text.replace("▁", " ").replace("⟦", "[").replace("⟧", "]")).split())
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The vocabulary of two languages.
+
+    Attributes:
+        model: the content of a sentencepiece model file.
+    """
+
+    model: bytes
+
+    def __post_init__(self) -> None:
+        first = [self._processor.id_to_piece(code) for code in range(FIRST + 1)]
+        if first != ["<unk>", "<s>", "</s>", "⟦0⟧"]:
+            raise refuse(
+                "vocabulary", expected="a joint one (anyfill.translation)", got=f"one that begins with {first}"
+            )
+
+    @property
+    def _processor(self) -> Any:
+        return processor(self.model)
+
+    @property
+    def size(self) -> int:
+        """V."""
+        return int(self._processor.get_piece_size())
+
+    def encode(self, text: str, *, begins: bool = True) -> list[int]:
+        """The codes of a plain text; ``begins`` = its first word begins one."""
+        words = " ".join(text.split())
+        return list(self._processor.encode(" " + words if begins and words else words))
+
+    def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
+        """The codes of many plain texts."""
+        return [list(codes) for codes in self._processor.encode([" " + text if text else "" for text in texts])]
+
+    def decode(self, codes: Iterable[int]) -> str:
+        """The text of codes; blanks, starts and ends say nothing."""
+        written = [int(code) for code in codes if int(code) >= FIRST]
+        return " ".join(str(self._processor.decode(written)).split())
+
+    def piece(self, code: int) -> str:
+        """A piece as it is written, "▁" for a space."""
+        return {BLANK: "_", START: "<s>", END: "</s>"}.get(code) or str(self._processor.id_to_piece(code))
+
+    @cached_property
+    def begins_word(self) -> tuple[bool, ...]:
+        """For each code, whether it begins a word."""
+        return tuple(self.piece(code).startswith("▁") for code in range(self.size))
+
+    @cached_property
+    def is_mark(self) -> tuple[bool, ...]:
+        """For each code, whether it is marks alone, which may stand right behind a word."""
+        return tuple(
+            not any(c.isalnum() or c == "▁" or c == "<" for c in self.piece(code)) for code in range(self.size)
+        )
+
+    @cached_property
+    def is_byte(self) -> tuple[bool, ...]:
+        """For each code, whether it is a byte of a character that was never seen."""
+        return tuple(bool(self._processor.is_byte(code)) for code in range(self.size))
+
+    def to_json(self) -> str:
+        """The model in base64."""
+        return base64.b64encode(self.model).decode("ascii")
+
+    @classmethod
+    def from_json(cls, text: object) -> "Joint":
+        """What ``to_json`` wrote; ValueError for anything else."""
+        try:
+            return cls(base64.b64decode(str(text), validate=True))
+        except binascii.Error:
+            raise refuse("vocabulary", expected="a sentencepiece model in base64", got=repr(text)[:40]) from None
+
+
+def learn(texts: Iterable[str], size: int, *, kind: str = "unigram", sentences: int = 200_000) -> Joint:
+    """The vocabulary of these plain texts, of both languages, with at most ``size`` codes."""
+    symbols = [f"⟦{number}⟧" for number in range(MAX_PLACEHOLDERS)]
+    content = trained_model(
+        (" " + text for text in texts),
+        size,
+        kind=kind,
+        bos_id=START,
+        eos_id=END,
+        user_defined_symbols=symbols,
+        input_sentence_size=sentences,
+    )
+    return Joint(content)
+
+
+def placeholders(text: str) -> list[str]:
+    """The placeholders of a text, each once, as they come."""
+    return list(dict.fromkeys(_PLACEHOLDER.findall(text)))
+
+
+def same_placeholders(source: str, target: str) -> bool:
+    """Whether both sides have the same ones, as often."""
+    return Counter(_PLACEHOLDER.findall(source)) == Counter(_PLACEHOLDER.findall(target))
+
+
+def protected(text: str, kept: Sequence[str]) -> str:
+    """The text with the placeholders of this list as symbols, the others as they are."""
+    number = {one: f"⟦{i}⟧" for i, one in enumerate(kept[:MAX_PLACEHOLDERS])}
+    return _PLACEHOLDER.sub(lambda found: number.get(found[0], found[0]), text)
+
+
+def restored(text: str, kept: Sequence[str]) -> str:
+    """The text with its symbols as the placeholders they stand for; symbols that stand for none are dropped."""
+    written = _SYMBOL.sub(lambda found: kept[int(found[1])] if int(found[1]) < len(kept) else "", text)
+    return " ".join(written.split())

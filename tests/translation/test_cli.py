@@ -1,0 +1,152 @@
+"""The commands: a text, a file, blanks, passes; and one sentence for whatever cannot be done."""
+
+import json
+
+import pytest
+
+from anyfill.cli.main import run
+from anyfill.training import save_model
+from anyfill.translation.model import MADE_BY, NOTES
+
+
+@pytest.fixture(scope="module")
+def folders(translators, vocabulary, tmp_path_factory):
+    """A function: the folder of an untrained model of a recipe."""
+    root = tmp_path_factory.mktemp("models")
+
+    def of(recipe):
+        folder = root / recipe
+        if not folder.exists():
+            about = {"recipe": recipe, "languages": ["de", "en"], "vocabulary": vocabulary.to_json(), "odds": []}
+            notes = {"made_by": MADE_BY, NOTES: about}
+            save_model(translators(recipe).decoder.model, folder, notes=notes)
+        return str(folder)
+
+    return of
+
+
+def said(capsys, *arguments):
+    """Exit code, stdout, stderr."""
+    code = run(["translate", *map(str, arguments)])
+    out = capsys.readouterr()
+    return code, out.out, out.err
+
+
+def test_a_text_is_a_command_of_its_own(folders, translators, capsys):
+    code, out, _ = said(capsys, "Guten Morgen", "--to", "en", "--model", folders("padir"))
+    assert code == 0
+    assert out == translators("padir").translate("Guten Morgen").text + "\n"
+    again = said(capsys, "text", "Guten Morgen", "--model", folders("padir"))
+    assert again[1] == out
+    assert said(capsys, "--model", folders("padir"), "Guten Morgen")[1] == out
+
+
+def test_passes_are_shown_and_json_has_them(folders, capsys):
+    code, out, err = said(capsys, "Guten Morgen", "--show-passes", "--json", "--passes", 3, "--model", folders("cmlm"))
+    assert code == 0
+    assert [line.split()[:2] for line in err.splitlines() if line.startswith("pass")] == [
+        ["pass", "1"],
+        ["pass", "2"],
+        ["pass", "3"],
+    ]
+    assert len(json.loads(out)[0]["history"]) == 4
+
+
+def test_a_file_goes_line_by_line_and_empty_lines_stay(folders, capsys, tmp_path):
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("Guten Morgen\n\nDatei %s nicht gefunden\n", "utf-8")
+    code, _, err = said(capsys, "--file", source, "-o", target, "--model", folders("padir"), "--passes", 1)
+    lines = target.read_text("utf-8").split("\n")
+    assert code == 0
+    assert len(lines) == 4
+    assert lines[1] == ""
+    assert "%s" in lines[2]
+    assert "wrote" in err
+    assert said(capsys, "--file", source, "-o", target, "--model", folders("padir"))[0] == 2
+    assert said(capsys, "--file", source, "-o", target, "--force", "--model", folders("padir"))[0] == 0
+
+
+def test_blanks_edits_and_scores(folders, capsys):
+    code, out, _ = said(capsys, "fill", "Guten Morgen", "Good [2]", "-n", 2, "--model", folders("disco"))
+    assert code == 0
+    assert all(line.startswith("Good") for line in out.splitlines())
+    code, out, _ = said(
+        capsys, "edit", "Ich wohne in Wien.", "I live in Berlin.", "Berlin=Vienna", "--model", folders("padir")
+    )
+    assert code == 0
+    assert "Vienna" in out
+    code, out, _ = said(capsys, "score", "Guten Morgen", "Good morning", "--json", "--model", folders("autoregressive"))
+    assert code == 0
+    assert json.loads(out)["nats"] < 0
+
+
+def test_a_model_is_evaluated_on_pairs(folders, capsys, pairs_tsv):
+    pytest.importorskip("sacrebleu")
+    code, out, _ = said(capsys, "evaluate", pairs_tsv, "--model", folders("padir"), "--json", "--limit", 4)
+    assert code == 0
+    assert json.loads(out)["sentences"] == 4
+    code, out, _ = said(capsys, "evaluate", pairs_tsv, "--model", folders("padir"), "--passes", 1)
+    assert "13a" in out
+
+
+def test_training_from_the_command_line(capsys, pairs_tsv, tmp_path):
+    options = [
+        "--size",
+        "toy",
+        "--vocabulary-size",
+        340,
+        "--length",
+        24,
+        "--batch",
+        4,
+        "--steps",
+        2,
+        "--valid-share",
+        0,
+    ]
+    folder = tmp_path / "m"
+    code, out, err = said(
+        capsys, "train", pairs_tsv, "-o", folder, "--from", "de", "--to", "en", "--device", "cpu", *options
+    )
+    assert code == 0, err
+    assert "anyfill translate" in out
+    assert said(capsys, "Guten Morgen", "--model", folder)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["Guten Morgen"], "anyfill translate train"),
+        (["Guten Morgen", "--model", "nowhere"], "not a model folder"),
+        (["Guten Morgen", "--to", "fr", "--model", "PADIR"], "expected en"),
+        (["--model", "PADIR"], "a TEXT or --file"),
+        (["Guten Morgen", "--file", "x.txt", "--model", "PADIR"], "both"),
+        (["--file", "nowhere.txt", "--model", "PADIR"], "nowhere.txt"),
+        (["--file", "BROKEN", "--model", "PADIR"], "line 2: expected text in UTF-8"),
+        (["Guten Morgen", "--keep", "Berlin@99", "--model", "PADIR"], "words that fit"),
+        (["Guten Morgen", "--keep", "Berlin", "--model", "AR"], "a model with a length"),
+        (["fill", "Guten Morgen", "nothing to fill", "--model", "PADIR"], "a blank in it"),
+        (["edit", "a b", "a b", "oops", "--model", "PADIR"], "OLD=NEW"),
+        (["score", "Guten Morgen", "Good morning", "--model", "PADIR"], "a model with a likelihood"),
+        (["train", "BROKEN", "-o", "m", "--from", "de", "--to", "en"], "two columns"),
+        (["train", "nowhere.tsv", "-o", "m", "--from", "de", "--to", "en"], "nowhere.tsv"),
+        (["train", "PAIRS", "-o", "m", "--from", "de", "--to", "de"], "another language"),
+        (["train", "PAIRS", "-o", "m", "--from", "de", "--to", "en", "--columns", "en"], "two languages"),
+        (["evaluate", "nowhere.tsv", "--model", "PADIR"], "nowhere.tsv"),
+        (["distill", "PAIRS", "-o", "PAIRS", "--model", "AR"], "--force"),
+        (["corpus", "-o", "new", "--package", "../evil"], "Debian"),
+        (["Guten Morgen", "--passes", "0", "--model", "PADIR"], "passes"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(
+    folders, capsys, tmp_path, pairs_tsv, arguments, message, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    broken = tmp_path / "broken.txt"
+    broken.write_bytes(b"gut\n\xff\xfe\n")
+    names = {"PADIR": folders("padir"), "AR": folders("autoregressive"), "BROKEN": broken, "PAIRS": pairs_tsv}
+    code, _, err = said(capsys, *(names.get(one, one) for one in arguments))
+    assert code == 2
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+    assert "Traceback" not in err

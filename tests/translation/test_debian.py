@@ -1,0 +1,40 @@
+"""The corpus builder, on an unpacked tree made here: catalogues, help pages, licences."""
+
+import pytest
+
+from anyfill.translation.debian import build, paragraphs
+
+from .test_reading import write_mo
+
+
+def test_a_tree_becomes_pairs_and_licences(tmp_path):
+    tree = tmp_path / "root"
+    catalogue = tree / "tool" / "usr/share/locale/de/LC_MESSAGES"
+    catalogue.mkdir(parents=True)
+    write_mo(catalogue / "tool.mo", {"Open the _file": "Die _Datei öffnen", "same": "same", "%s is bad": "schlecht"})
+    (tree / "tool/usr/share/locale/fr/LC_MESSAGES").mkdir(parents=True)
+    write_mo(tree / "tool/usr/share/locale/fr/LC_MESSAGES/tool.mo", {"Open the _file": "Ouvrir le fichier"})
+    (catalogue / "broken.mo").write_bytes(b"rubbish")
+    legal = tree / "tool/usr/share/doc/tool"
+    legal.mkdir(parents=True)
+    (legal / "copyright").write_text("Files: *\nLicense: GPL-3+\n\nLicense: MPL-2.0\n text\n", "utf-8")
+    for name, language, text in (
+        ("libreoffice-help-en-us", "en-US", "The red house"),
+        ("libreoffice-help-de", "de", "Das rote Haus"),
+    ):
+        page = tree / name / f"usr/share/help/{language}/text/a.html"
+        page.parent.mkdir(parents=True)
+        page.write_text(f'<html><p id="par1">{text} <b>here</b></p><p>no id</p><h1 id="h">x</h1></html>', "utf-8")
+    made = build(tmp_path / "out", "de", (), root=tree)
+    lines = [line.split("\t") for line in (tmp_path / "out/pairs.tsv").read_text("utf-8").splitlines()]
+    assert ["Open the file", "Die Datei öffnen", "tool"] in lines
+    assert ["The red house here", "Das rote Haus here", "libreoffice-help-de"] in lines
+    assert len(lines) == made.counts.kept == 2
+    licences = (tmp_path / "out/licences.tsv").read_text("utf-8")
+    assert "GPL-3+; MPL-2.0" in licences
+    with pytest.raises(ValueError, match="a new folder"):
+        build(tmp_path / "out", "de", (), root=tree)
+
+
+def test_paragraphs_are_those_with_an_id():
+    assert paragraphs('<p id="a">x <i>y</i></p><p>z</p><h2 id="b"> t </h2>') == {"a": "x y", "b": "t"}

@@ -1,0 +1,211 @@
+"""What can be asked of a translator: kept words stay, templates stay, placeholders survive, scores are exact."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from anyfill.translation import load
+from anyfill.translation.constraints import Keep, parse_keep, parse_template, placements
+from anyfill.translation.decode import Decoding, likeliest_lengths
+from anyfill.translation.recipes import RECIPES
+
+PARALLEL = ("padir", "cmlm", "disco", "sundae")
+SOURCE = "Ich wohne in Berlin."
+WORDS = ("Berlin", "Vienna", "house", "the dog", "Good")
+slow_but_few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_recipe_translates_and_says_how(translators, recipe):
+    model = translators(recipe)
+    one = model.translate(SOURCE, passes=2, beam=2)
+    assert isinstance(one.text, str)
+    assert one.passes >= 1
+    assert one.score <= 0.0
+    assert model.translate(SOURCE, passes=2, beam=2) == one  # the same seed, the same translation
+    several = model.translate([SOURCE, "", "Guten Morgen"], passes=2, beam=2)
+    assert several[1].text == ""
+    if recipe != "sundae":  # which draws as it goes on
+        assert several[0].text == one.text
+    assert recipe in repr(model)
+
+
+@slow_but_few
+@given(recipe=st.sampled_from(PARALLEL), word=st.sampled_from(WORDS), place=st.integers(1, 6), passes=st.integers(1, 4))
+def test_a_kept_word_is_always_kept_where_it_was_put(translators, recipe, word, place, passes):
+    model = translators(recipe)
+    found = model.translate(SOURCE, keep=[f"{word}@{place}"], passes=passes, history=True)
+    codes = [model.vocabulary.piece(code) for code in model.vocabulary.encode(word)]
+    for row in found.history:
+        assert list(row[place - 1 : place - 1 + len(codes)]) == codes
+    assert f" {word}" in f" {found.text}"
+    behind = f" {found.text} ".partition(f" {word}")[2]
+    assert not behind[0].isalnum()  # it is not part of a longer word
+
+
+@slow_but_few
+@given(recipe=st.sampled_from(PARALLEL), words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=2, unique=True))
+def test_words_without_a_place_stand_somewhere_in_their_order(translators, recipe, words):
+    text = translators(recipe).translate(SOURCE, keep=words, passes=2).text
+    places = [text.find(word) for word in words]
+    assert min(places) >= 0
+    assert places == sorted(places)
+
+
+@slow_but_few
+@given(
+    recipe=st.sampled_from((*PARALLEL, "one_pass")),
+    template=st.sampled_from(["I [2] in Berlin.", "___ Berlin", "the dog ___.", "[1] in [2] Vienna", "Good [3]"]),
+)
+def test_given_words_of_a_template_never_change(translators, recipe, template):
+    import re
+
+    for one in translators(recipe).fill(SOURCE, template, 3, passes=2):
+        pattern = ".*".join(re.escape(part.strip()) for part in re.split(r"_{2,}|\[\d+\]", template))
+        assert re.fullmatch(f".*{pattern}.*", one.text), (template, one.text)
+        for word in re.findall(r"[A-Za-z]+", template):
+            assert word in one.text
+
+
+def test_left_to_right_models_take_no_template_and_say_so(translators):
+    model = translators("autoregressive")
+    with pytest.raises(ValueError, match="any place"):
+        model.fill(SOURCE, "I ___ Berlin")
+    with pytest.raises(ValueError, match="a model with a length"):
+        model.translate(SOURCE, keep=["Berlin"])
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("text", ["Datei %s nicht gefunden", "<b>%d</b> von {total} Dateien", "%(name)s: 100 %"])
+def test_placeholders_survive_each_as_often_as_it_came(translators, recipe, text):
+    from anyfill.translation.vocabulary import placeholders
+
+    found = translators(recipe).translate(text, passes=2, beam=2).text
+    for one in placeholders(text):
+        assert found.count(one) == 1, found
+
+
+@pytest.mark.parametrize("recipe", PARALLEL)
+def test_a_changed_word_stays_and_the_length_is_that_of_the_changed_draft(translators, recipe):
+    model = translators(recipe)
+    found = model.adapt("Ich wohne in Wien.", "I live in Berlin.", {"Berlin": "Vienna"}, passes=3)
+    assert "Vienna" in found.text
+    assert "Berlin" not in found.text or model.vocabulary.encode("Berlin") != model.vocabulary.encode("Vienna")
+    with pytest.raises(ValueError, match="a word of the draft"):
+        model.adapt("Ich wohne in Wien.", "I live in Berlin.", {"Paris": "Vienna"})
+
+
+def test_scores_are_exact_where_there_is_a_likelihood(translators):
+    """log p(n) + sum log p(words), by the definition, of a model with a length; and refused where there is none."""
+    model = translators("cmlm")
+    found = model.score("Guten Morgen", "Good morning")
+    core, source = model.decoder.model, torch.tensor([model.vocabulary.encode("Guten Morgen")])
+    target = model.vocabulary.encode("Good morning")
+    x = torch.tensor([[len(target), *target]])
+    total = 0.0
+    for place in range(x.shape[1]):
+        known = torch.arange(x.shape[1]).unsqueeze(0) < place
+        total += core.marginals(torch.where(known, x, 0), known, source).log_prob(x)[0, place].item()
+    assert found.nats == pytest.approx(total, abs=1e-3)
+    assert found.pieces == len(target)
+    assert found.per_piece == pytest.approx(found.nats / (len(target) + 1))
+    for recipe in ("disco", "autoregressive", "one_pass"):
+        one = translators(recipe).score("Guten Morgen", "Good morning")
+        assert math.isfinite(one.nats)
+        assert one.passes == 1
+    with pytest.raises(ValueError, match="a model with a likelihood"):
+        translators("padir").score("Guten Morgen", "Good morning")
+
+
+def test_speculation_changes_nothing_but_the_passes(translators):
+    model = translators("one_pass")
+    plain = model.translate(SOURCE)
+    quick = model.translate(SOURCE, speculative=True)
+    assert quick.text == plain.text
+    assert quick.score == pytest.approx(plain.score, abs=1e-4)
+
+
+def test_alternatives_differ_and_come_best_first(translators):
+    for recipe in ("cmlm", "padir", "autoregressive"):
+        found = translators(recipe).alternatives(SOURCE, 3, passes=2, seed=1)
+        assert 1 <= len(found) <= 3
+        assert len({one.text for one in found}) == len(found)
+        if recipe != "autoregressive":
+            assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+
+
+def test_long_texts_are_cut_and_every_word_is_seen(translators):
+    model = translators("padir")
+    text = "Ich wohne in Berlin. " * 30 + "Haus" * 100
+    parts = model.segments(text)
+    assert max(map(len, parts)) <= model.decoder.length
+    assert "".join(model.vocabulary.decode(part) for part in parts).replace(" ", "") == text.replace(" ", "")
+    assert any("parts" in remark for remark in model.translate(text, passes=1, lengths=1).remarks)
+    many = model.translate("Wort " * 10_000, passes=1, lengths=1)
+    assert many.text.count(" ") > 100
+
+
+def test_foreign_scripts_and_control_characters_are_noticed(translators):
+    model = translators("padir")
+    assert any("hardly de" in remark for remark in model.translate("これは日本語の文です", passes=1).remarks)
+    assert model.translate("\x00\x07 \t ", passes=1).text == ""
+    assert model.translate("Guten\x00Morgen", passes=1).text == model.translate("Guten Morgen", passes=1).text
+
+
+def test_the_likeliest_lengths_are_those_of_the_posterior():
+    log_lengths = torch.tensor([0.1, 0.4, 0.2, 0.3]).log()
+    assert [one.length for one in likeliest_lengths(log_lengths, 3)] == [2, 4, 3]
+    assert [one.length for one in likeliest_lengths(log_lengths, 9, least=3)] == [4, 3]
+
+
+def test_several_lengths_are_decoded_side_by_side_and_ranked(translators):
+    model = translators("padir")
+    source = model.vocabulary.encode(SOURCE)
+    found = model.decoder.decode([source, source[:3]], Decoding(passes=2, lengths=4))
+    assert [len(one) for one in found] == [4, 4]
+    for some in found:
+        assert [one.score for one in some] == sorted((one.score for one in some), reverse=True)
+    joint = model.decoder.decode([source], Decoding(passes=2, lengths=4, rank="joint"))[0]
+    assert joint[0].log_prob == max(one.log_prob for one in joint)
+
+
+def test_phrases_take_places_that_do_not_overlap(vocabulary):
+    size = len(vocabulary.encode("Berlin"))
+    fixed = placements([Keep("Berlin"), Keep("Berlin")], 2 * size + 1, vocabulary)
+    assert len(fixed) == 3
+    assert all(len(one.codes) == 2 * size for one in fixed)
+    assert placements([Keep("Berlin", 2)], size, vocabulary) == []
+    assert parse_keep("New York@3") == Keep("New York", 3)
+    assert parse_keep("me@home") == Keep("me@home")
+    lengths = sorted(one.length for one in parse_template("I [2] ___", vocabulary).fixed(40))
+    begin = len(vocabulary.encode("I")) + 2
+    assert lengths == [begin + i for i in range(1, 9)]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: m.translate(SOURCE, passes=0), "passes"),
+        (lambda m: m.translate(SOURCE, keep=["Berlin@0"]), "a place from 1"),
+        (lambda m: m.translate(SOURCE, keep=["Berlin@99"]), "words that fit"),
+        (lambda m: m.translate([SOURCE, SOURCE], keep=["Berlin"]), "one sentence"),
+        (lambda m: m.fill(SOURCE, "no blank"), "a blank in it"),
+        (lambda m: m.fill(SOURCE, "___ a ___ b ___ c ___"), "at most 3 blanks"),
+        (lambda m: m.fill("", "___"), "a sentence of 1 to"),
+        (lambda m: m.score(SOURCE, ""), "pieces"),
+    ],
+)
+def test_bad_requests_are_refused_in_one_sentence(translators, call, message):
+    with pytest.raises(ValueError, match=message) as error:
+        call(translators("padir"))
+    assert "\n" not in str(error.value)
+
+
+def test_without_a_model_it_says_how_to_make_one(tmp_path):
+    with pytest.raises(ValueError, match="anyfill translate train"):
+        load()
+    with pytest.raises(ValueError, match="not a model folder"):
+        load(tmp_path)

@@ -1,0 +1,186 @@
+"""Readers of pairs: what each format says, and one sentence for what is broken."""
+
+import gettext
+import gzip
+import struct
+
+import pytest
+
+from anyfill.translation.cleaning import Counts, Rules, cleaned, complaint, is_held_out
+from anyfill.translation.reading import read_mo, read_pairs, read_po, read_tmx, sources_of
+from anyfill.translation.vocabulary import placeholders, plain, protected, restored
+
+PO = r"""
+# header
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\n"
+"Language: de\n"
+
+msgid "Open %s"
+msgstr "%s öffnen"
+
+#, c-format
+msgctxt "menu"
+msgid "One "
+"file"
+msgid_plural "%d files"
+msgstr[0] "Eine Datei"
+msgstr[1] "%d Dateien"
+
+#, fuzzy
+msgid "Wrong"
+msgstr "Falsch geraten"
+
+msgid "A \"quoted\" \\ word\n"
+msgstr "Ein \"zitiertes\" \\ Wort\n"
+
+msgid "Untranslated"
+msgstr ""
+
+#~ msgid "Old"
+#~ msgstr "Alt"
+"""
+WANTED = [
+    ("Open %s", "%s öffnen"),
+    ("One file", "Eine Datei"),
+    ("%d files", "%d Dateien"),
+    ('A "quoted" \\ word\n', 'Ein "zitiertes" \\ Wort\n'),
+]
+
+
+def write_mo(path, entries):
+    """A compiled catalogue, as msgfmt writes it; Python's own gettext reads it back below."""
+    entries = sorted({"": "Content-Type: text/plain; charset=UTF-8\n", **entries}.items())
+    ids, strings = b"", b""
+    offsets = []
+    for key, value in entries:
+        a, b = key.encode(), value.encode()
+        offsets.append((len(a), len(ids), len(b), len(strings)))
+        ids, strings = ids + a + b"\0", strings + b + b"\0"
+    first, second = 28, 28 + 8 * len(entries)
+    start = second + 8 * len(entries)
+    head = struct.pack("<7I", 0x950412DE, 0, len(entries), first, second, 0, 0)
+    tables = b"".join(struct.pack("<2I", size, start + at) for size, at, _, _ in offsets)
+    tables += b"".join(struct.pack("<2I", size, start + len(ids) + at) for _, _, size, at in offsets)
+    path.write_bytes(head + tables + ids + strings)
+
+
+def test_a_catalogue_gives_its_entries_plural_forms_and_escapes(tmp_path):
+    path = tmp_path / "de.po"
+    path.write_text(PO, "utf-8")
+    assert list(read_po(path)) == WANTED
+
+
+def test_a_compiled_catalogue_gives_what_gettext_reads(tmp_path):
+    path = tmp_path / "de.mo"
+    write_mo(path, {"Open %s": "%s öffnen", "menu\x04One file\0%d files": "Eine Datei\0%d Dateien"})
+    with path.open("rb") as file:
+        assert gettext.GNUTranslations(file).gettext("Open %s") == "%s öffnen"
+    assert sorted(read_mo(path)) == sorted(WANTED[:3])
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(ValueError, match="cut off"):
+        list(read_mo(path))
+    path.write_bytes(b"no catalogue at all")
+    with pytest.raises(ValueError, match=r"a \.mo catalogue"):
+        list(read_mo(path))
+
+
+def test_tmx_gives_units_in_both_languages_without_their_markup(tmp_path):
+    path = tmp_path / "memory.tmx"
+    path.write_text(
+        '<?xml version="1.0"?><tmx version="1.4"><body>'
+        '<tu><tuv xml:lang="en-US"><seg>A <bpt i="1">&lt;b&gt;</bpt>red<ept i="1">x</ept> <hi>house</hi></seg></tuv>'
+        '<tuv xml:lang="DE"><seg>Ein rotes Haus</seg></tuv></tu>'
+        '<tu><tuv xml:lang="fr"><seg>Maison</seg></tuv><tuv xml:lang="en"><seg>House</seg></tuv></tu>'
+        "</body></tmx>",
+        "utf-8",
+    )
+    assert list(read_tmx(path, "de", "en")) == [("Ein rotes Haus", "A red house")]
+    path.write_text("<tmx><body><tu>", "utf-8")
+    with pytest.raises(ValueError, match="XML that is whole"):
+        list(read_tmx(path, "de", "en"))
+
+
+def test_files_in_two_languages_belong_together_by_name_and_line(tmp_path):
+    with gzip.open(tmp_path / "train.de.gz", "wt", encoding="utf-8") as file:
+        file.write("Guten Morgen\nGuten Abend\n")
+    (tmp_path / "train.en").write_text("Good morning\nGood evening\n", "utf-8")
+    paths = [tmp_path / "train.en", tmp_path / "train.de.gz"]
+    assert list(read_pairs(sources_of(paths, "de", "en"), "de"))[1] == ("Guten Abend", "Good evening")
+    assert list(read_pairs(sources_of(paths, "en", "de"), "en"))[1] == ("Good evening", "Guten Abend")
+    (tmp_path / "train.en").write_text("Good morning\n", "utf-8")
+    with pytest.raises(ValueError, match=r"as many lines as train\.de\.gz"):
+        list(read_pairs(sources_of(paths, "de", "en"), "de"))
+    with pytest.raises(ValueError, match=r"train\.de beside it"):
+        sources_of([tmp_path / "train.en"], "de", "en")
+
+
+def test_columns_may_stand_the_other_way_round(tmp_path):
+    path = tmp_path / "x.tsv"
+    path.write_text("Good morning\tGuten Morgen\tsource: me\n\n", "utf-8")
+    sources = sources_of([path], "de", "en", ("en", "de"))
+    assert list(read_pairs(sources, "de")) == [("Guten Morgen", "Good morning")]
+    with pytest.raises(ValueError, match="a file of de and en"):
+        sources_of([path], "de", "en", ("en", "fr"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"no tab here\n", "two columns"), (b"a\tb\nbad \xff\tx\n", "line 2: expected text in UTF-8")],
+)
+def test_a_broken_line_is_named(tmp_path, content, message):
+    path = tmp_path / "x.tsv"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        list(read_pairs(sources_of([path], "de", "en"), "de"))
+
+
+def test_cleaning_says_why(tmp_path):
+    pairs = [
+        ("Guten  Morgen\x07", "Good morning"),
+        ("Guten Morgen", "Good morning"),
+        ("", "nothing"),
+        ("OK", "ok"),
+        ("Datei %s", "File"),
+        ("<b>Halt</b>", "<b>Stop</b>"),
+        ("ja " * 2, "yes " * 30),
+    ]
+    counts = Counts()
+    assert list(cleaned(pairs, Rules(), counts)) == [("Guten Morgen", "Good morning"), ("⟦0⟧Halt⟦1⟧", "⟦0⟧Stop⟦1⟧")]
+    assert counts.read == 7
+    assert counts.dropped == {
+        "seen before": 1,
+        "with an empty side": 1,
+        "with equal sides": 1,
+        "with markup or placeholders that do not match": 1,
+        "of too different length": 1,
+    }
+    assert list(cleaned([("_File", "_Datei"), ("&Open", "Ö&ffnen")], Rules(interface=True), Counts())) == [
+        ("File", "Datei"),
+        ("Open", "Öffnen"),
+    ]
+
+
+def test_languages_without_spaces_may_have_few_words():
+    assert complaint("これは とても 長い 文 です", "This is a rather long sentence, " * 2, Rules()) is None
+
+
+def test_a_source_sentence_is_held_out_with_all_its_translations_or_not_at_all():
+    kept = {text: is_held_out(text, 0.3) for text in (f"Satz {i}" for i in range(2000))}
+    assert 0.25 < sum(kept.values()) / 2000 < 0.35
+    for text, value in list(kept.items())[:50]:
+        assert is_held_out(f"  {text.upper()}!", 0.3) == value
+    assert not is_held_out("x", 0.0)
+    assert is_held_out("x", 1.0)
+
+
+def test_placeholders_go_and_come_back():
+    text = "<b>%1$s</b> of {count} %(name)s &amp; 100%"
+    found = placeholders(text)
+    assert found == ["<b>", "%1$s", "</b>", "{count}", "%(name)s", "&amp;"]
+    hidden = protected(text, found)
+    assert hidden == "⟦0⟧⟦1⟧⟦2⟧ of ⟦3⟧ ⟦4⟧ ⟦5⟧ 100%"
+    assert restored(hidden, found) == text
+    assert restored("⟦0⟧ ⟦7⟧", ["%s"]) == "%s"
+    assert plain("a\x00b \u200b ⟦0⟧ ▁x\n") == "a b [0] x"

@@ -1,0 +1,116 @@
+"""From files to a folder: train, resume, distil; the same folder gives the same translations."""
+
+import pytest
+
+from anyfill.translation import distill, load, train
+from anyfill.translation.decode import Decoding
+from anyfill.translation.recipes import RECIPES, SIZES, layout_of, make_model, make_objective
+from anyfill.translation.training import Settings
+
+QUICK = {"size": "toy", "vocabulary_size": 340, "length": 24, "batch": 4, "valid_share": 0.0}
+
+
+@pytest.mark.parametrize("recipe", ["padir", "autoregressive", "one_pass"])
+def test_a_model_is_trained_saved_and_loaded(pairs_tsv, tmp_path, recipe):
+    said = []
+    model = train(
+        pairs_tsv,
+        tmp_path / "m",
+        source="de",
+        target="en",
+        recipe=recipe,
+        steps=2,
+        device="cpu",
+        say=said.append,
+        **QUICK,
+    )
+    again = load(tmp_path / "m", to="en")
+    assert again.recipe == recipe
+    assert again.languages == ("de", "en")
+    text = "Datei %s nicht gefunden"
+    assert again.translate(text, passes=2, beam=2).text == model.translate(text, passes=2, beam=2).text
+    assert any("9 pairs read, 9 kept" in line for line in said)
+    assert not (tmp_path / "m" / "corpus").exists()
+    with pytest.raises(ValueError, match="expected en"):
+        load(tmp_path / "m", to="fr")
+    with pytest.raises(ValueError, match="a new or empty folder"):
+        train(pairs_tsv, tmp_path / "m", source="de", target="en", **QUICK)
+
+
+def test_a_run_that_was_cut_off_goes_on_where_it_was(pairs_tsv, tmp_path, monkeypatch):
+    from anyfill.translation import training
+
+    whole = train(pairs_tsv, tmp_path / "a", source="de", target="en", steps=4, device="cpu", **QUICK)
+    steps = training.fit_steps
+
+    def cut(*args, **options):
+        for number, report in enumerate(steps(*args, **options)):
+            yield report
+            if number == 1:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "fit_steps", cut)
+    with pytest.raises(KeyboardInterrupt):
+        train(pairs_tsv, tmp_path / "b", source="de", target="en", steps=4, device="cpu", **QUICK)
+    monkeypatch.setattr(training, "fit_steps", steps)
+    resumed = train(pairs_tsv, tmp_path / "b", source="de", target="en", resume=True, device="cpu")
+    ours, theirs = whole.decoder.model.state_dict(), resumed.decoder.model.state_dict()
+    assert all((ours[name] == theirs[name]).all() for name in ours)
+
+
+def test_a_teachers_translations_become_pairs(pairs_tsv, tmp_path):
+    teacher = train(
+        pairs_tsv, tmp_path / "t", source="de", target="en", recipe="autoregressive", steps=2, device="cpu", **QUICK
+    )
+    count = distill(teacher, pairs_tsv, tmp_path / "d.tsv", beam=2)
+    lines = [line.split("\t") for line in (tmp_path / "d.tsv").read_text("utf-8").splitlines()]
+    assert count == len(lines) <= 9
+    texts = sorted((line.split("\t")[0] for line in pairs_tsv.read_text("utf-8").splitlines()), key=len)
+    texts = ["Datei ⟦0⟧ nicht gefunden" if "%s" in text else text for text in texts]
+    texts.sort(key=len)
+    best = teacher.decoder.decode([teacher.vocabulary.encode(text) for text in texts], Decoding(beam=2))
+    expected = {text: teacher.vocabulary.decode(one[0].codes) for text, one in zip(texts, best)}
+    assert dict(lines) == {text: written for text, written in expected.items() if written}
+    with pytest.raises(ValueError, match="--force"):
+        distill(teacher, pairs_tsv, tmp_path / "d.tsv")
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_recipe_has_a_model_and_an_objective_that_fit(recipe):
+    model = make_model(recipe, 400, 16, "toy")
+    objective = make_objective(recipe, 16)
+    assert objective.sample_rank(2, generator=__import__("torch").Generator()).shape[1] == model.variables
+    assert layout_of(recipe) in ("length", "end", "joined")
+
+
+def test_sizes_go_from_a_few_million_to_the_papers():
+    def count(size, codes):
+        return sum(one.numel() for one in make_model("padir", codes, 128, size).parameters())
+
+    assert count("base", 32_128) == 66_997_248
+    assert 2e6 < count("tiny", 8000) < 4e6
+    assert list(SIZES) == ["toy", "tiny", "small", "medium", "base"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"recipe": "magic"}, "--recipe"),
+        ({"length": 2}, "--length"),
+        ({"steps": 0}, "--steps"),
+        ({"valid_share": 2.0}, "--valid-share"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    with pytest.raises(ValueError, match=message):
+        Settings(**settings)
+
+
+def test_nothing_is_left_behind_when_training_cannot_begin(tmp_path):
+    path = tmp_path / "x.tsv"
+    path.write_text("gleich\tgleich\n", "utf-8")
+    with pytest.raises(ValueError, match="at least one word"):
+        train(path, tmp_path / "m", source="de", target="en")
+    with pytest.raises(ValueError, match="another language"):
+        train(path, tmp_path / "m", source="de", target="de")
+    assert not (tmp_path / "m").exists()
