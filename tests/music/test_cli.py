@@ -65,10 +65,11 @@ def refused(answer: tuple[int, str, str], words: str) -> None:
     assert re.search(words, err), err
 
 
-def test_generate_writes_three_files_each_and_lists_them(run) -> None:
-    code, out, _ = run("generate", "--bars", "2", "-n", "2", "--seed", "3", "-M")
+def test_generate_writes_three_files_each_and_a_page_and_lists_them(run) -> None:
+    code, out, _ = run("generate", "--bars", "2", "-n", "2", "--seed", "3", "--ending", "open", "-M")
     assert code == 0
     names = [f"out/chorale-3-{n}.{kind}" for n in (1, 2) for kind in ("mid", "musicxml", "png")]
+    names.append("out/chorale-3.html")
     assert out.splitlines() == ["seed 3", *(f"wrote {name}" for name in names)]
     assert read_chorale("out/chorale-3-1.mid").steps == 32
     assert (read_chorale("out/chorale-3-2.mid").pitch == read_chorale("out/chorale-3-2.musicxml").pitch).all()
@@ -105,8 +106,9 @@ def test_a_key_is_the_key_that_is_found(run) -> None:
 
 
 def test_best_says_so_and_keeps_the_best_of_all_that_were_drawn(run) -> None:
-    run("generate", "--bars", "2", "-n", "8", "--seed", "5", "--only", "midi", "-o", "all", "-M")
-    code, out, _ = run("generate", "--bars", "2", "-n", "2", "--seed", "5", "--only", "midi", "--best", "4", "-M")
+    given = ("--bars", "2", "--seed", "5", "--only", "midi", "--ending", "open", "-M")
+    run("generate", "-n", "8", "-o", "all", *given)
+    code, out, _ = run("generate", "-n", "2", "--best", "4", *given)
     assert code == 0
 
     def grades(*paths: Path) -> list[float]:
@@ -170,8 +172,11 @@ def test_fill_without_ask_writes_the_absent_voices(run) -> None:
 
 
 def test_bad_requests_get_one_sentence(run, tmp_path: Path) -> None:
-    refused(run("fill", "piece.musicxml", "--ask", "alto 9", "-M"), r"bars 0 to 3 \(0 is the pickup\).*got bar 9")
-    refused(run("fill", "piece.musicxml", "--ask", "oboe 1", "-M"), r"expected voices .*got 'oboe 1'")
+    refused(
+        run("fill", "piece.musicxml", "--ask", "alto 9", "-M"),
+        r"got bar 9 at character 6; .*bars 0 to 3 \(0 is the pickup\)",
+    )
+    refused(run("fill", "piece.musicxml", "--ask", "oboe 1", "-M"), r"expected a voice, got 'oboe' at character 1")
     refused(run("generate", "--key", "H major", "-M"), "--key: expected a key")
     refused(run("generate", "--nucleus", "1.5", "-M"), "nucleus")
     refused(run("generate", "--bars", "0", "-M"), "bars")
@@ -262,7 +267,9 @@ def test_an_interrupt_keeps_the_pieces_that_are_done_and_the_seed_is_said_first(
         whole(self, path)
 
     monkeypatch.setattr(Piece, "save", interrupted)
-    code, out, _ = run("generate", "--bars", "1", "-n", "3", "--seed", "3", "--only", "midi", "-M")
+    code, out, _ = run(
+        "generate", "--bars", "1", "-n", "3", "--seed", "3", "--only", "midi", "--ending", "open", "-M"
+    )  # fmt: skip
     assert code == cli.INTERRUPTED
     assert out.splitlines() == ["seed 3", "wrote out/chorale-3-1.mid", "wrote out/chorale-3-2.mid"]
     assert sorted(path.name for path in Path("out").iterdir()) == ["chorale-3-1.mid", "chorale-3-2.mid"]
@@ -293,7 +300,7 @@ def test_generate_draws_again_where_a_piece_is_still_unless_as_drawn(run, monkey
 
     verdicts = iter([True, False, False])
     monkeypatch.setattr(sample, "is_still", lambda _: next(verdicts))
-    arguments = ("generate", "--bars", "1", "-n", "2", "--seed", "3", "--only", "midi", "-M")
+    arguments = ("generate", "--bars", "1", "-n", "2", "--seed", "3", "--only", "midi", "--ending", "open", "-M")
     code, out, _ = run(*arguments)
     assert code == 0
     wrote = ["wrote out/chorale-3-1.mid", "wrote out/chorale-3-2.mid"]

@@ -13,8 +13,8 @@ from scipy.stats import wasserstein_distance
 from written_scores import pieces, score, transposed
 
 from anyfill.music.chorale import REST, Chorale
-from anyfill.music.cli import AS_WRITTEN, grade_document, grade_tables
 from anyfill.music.features import FEATURES, spell
+from anyfill.music.grade_tables import AS_WRITTEN, grade_document, grade_tables
 from anyfill.music.grades import (
     bach_reference,
     grade,

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from midi_bytes import file, meta, midi_bytes
 
 from anyfill.music.midi import MAX_BYTES, read_midi
+from anyfill.music.midi_document import VELOCITY
 from anyfill.music.score import Note, Score
-from anyfill.music.writing import VELOCITY, write_midi
+from anyfill.music.writing import write_midi
 
 F = Fraction
 
@@ -49,7 +50,7 @@ def test_running_status_goes_on_behind_meta_and_system_exclusive_events(between:
 def test_meta_events_that_say_nothing_are_read_past_and_their_time_counts(event: bytes) -> None:
     read = read_midi(file(b"\x60" + event + bytes.fromhex("00 90 3c 40  60 80 3c 00")))
     assert [(note.start, note.end) for note in read.score.sounding()] == [(F(1), F(2))]
-    assert (read.score.tempo, read.score.bar) == (80.0, None)
+    assert (read.score.tempo, read.score.bar) == (120.0, None)
 
 
 def test_a_time_signature_may_lack_its_last_two_numbers() -> None:
@@ -257,9 +258,8 @@ def test_the_first_tempo_in_time_is_kept_and_changes_are_said() -> None:
     late, early = [(96, tempo(60)), (192, tempo(60)), (288, tempo(100))], [(0, tempo(100))]
     read = read_midi(midi_bytes(96, [late, early, notes]))
     assert read.score.tempo == 100.0
-    assert read.remarks == (
-        "the tempo changes 2 times: the first one, 100 quarter notes a minute, is kept for the whole piece",
-    )
+    assert read.score.signs.tempos == ((F(0), 100.0), (F(1), 60.0), (F(2), 60.0), (F(3), 100.0))
+    assert read.remarks == ()
     assert read_midi(midi_bytes(96, [early, early, notes])).remarks == ()
 
 

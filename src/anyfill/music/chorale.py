@@ -4,8 +4,10 @@
     onset[v, t]   True where a note (or a silence) begins; without it two equal notes in a row would become one
 
 A model's code is 0 for a rest and pitch - LOWEST + 1 otherwise, so P + 1 = 58 codes hold every transposition of the
-chorales by -6 … +5 semitones. A row of data is the grid read step by step, soprano first: variable 4 t + v, so that the
-increasing order of variables is the order of time. Onsets are not modelled: where a model writes, a new pitch begins.
+chorales by -6 … +5 semitones. With *onsets* a cell also says whether its note begins there: the same codes for a note
+that begins, P more for one that goes on, 2 P + 1 = 115 in all. What goes on from another pitch begins, whatever its
+code says. A row of data is the grid read step by step, soprano first: variable 4 t + v, so that the increasing order of
+variables is the order of time. Without onsets a new note is where the pitch changes.
 """
 
 from collections.abc import Iterator
@@ -23,6 +25,8 @@ from anyfill.music.score import VOICES, Note, Score
 REST = -1
 LOWEST, HIGHEST = 30, 86
 CODES = HIGHEST - LOWEST + 2
+ONSET_CODES = 2 * CODES - 1
+"""Codes of a grid, and of one with onsets."""
 STEP = Fraction(1, 4)
 """A step in quarter notes: a sixteenth."""
 BAR = 16
@@ -84,21 +88,28 @@ class Chorale:
         place = step - self.pickup + self.bar
         return place // self.bar, 1 + place % self.bar / 4
 
-    def codes(self) -> Tensor:
+    def codes(self, *, onsets: bool = False) -> Tensor:
         """int64 (4 T,): the row a model sees."""
-        values = np.where(self.pitch == REST, 0, self.pitch - LOWEST + 1)
-        return torch.from_numpy(values.T.reshape(-1).astype(np.int64))
+        values = np.where(self.pitch == REST, 0, self.pitch - LOWEST + 1).astype(np.int64)
+        if onsets:
+            values = np.where((values > 0) & ~self.onset, values + CODES - 1, values)
+        return torch.from_numpy(values.T.reshape(-1).copy())
 
-    def with_codes(self, codes: Tensor, written: Tensor) -> "Chorale":
+    def with_codes(self, codes: Tensor, written: Tensor, *, onsets: bool = False) -> "Chorale":
         """The same piece with the cells ``written`` (4 T,) taken from codes (4 T,); all other cells stay as they are.
 
-        A note begins in a written cell where the pitch changes, and in the cell behind a written one likewise; onsets
-        elsewhere are kept.
+        A note begins in a written cell where its code says so, where the pitch changes and where the cell before was
+        not written, so no note that is kept grows longer; in the cell behind a written one, where the pitch changes.
+        Onsets elsewhere are kept.
         """
         pitch = pitches_of(codes)
         fresh = written.cpu().numpy().reshape(-1, len(VOICES)).T
         pitch = np.where(fresh, pitch, self.pitch).astype(np.int16)
-        return replace(self, pitch=pitch, onset=np.where(fresh, False, self.onset))
+        begins = np.zeros_like(fresh)
+        if onsets:
+            begins = codes.cpu().numpy().reshape(-1, len(VOICES)).T < CODES
+        begins[:, 1:] |= ~fresh[:, :-1]
+        return replace(self, pitch=pitch, onset=np.where(fresh, begins & (pitch != REST), self.onset))
 
     def transposed(self, semitones: int) -> "Chorale":
         """Every note so much higher."""
@@ -133,6 +144,11 @@ class Chorale:
 
 
 def pitches_of(codes: Tensor) -> NDArray[np.int16]:
-    """int16 (4, T) from a row of codes (4 T,)."""
-    values = codes.detach().cpu().numpy().reshape(-1, len(VOICES)).T.astype(np.int16)
+    """int16 (4, T) from a row of codes (4 T,), with onsets or without."""
+    values = plain(codes).detach().cpu().numpy().reshape(-1, len(VOICES)).T.astype(np.int16)
     return np.where(values == 0, REST, values + LOWEST - 1).astype(np.int16)
+
+
+def plain(codes: Tensor) -> Tensor:
+    """Codes without onsets: what goes on as what begins."""
+    return torch.where(codes >= CODES, codes - (CODES - 1), codes)

@@ -1,17 +1,17 @@
-"""The commands ``anyfill music``: generate, harmonise, fill, score, grade, show and train.
+"""The commands ``anyfill music``: generate, harmonise, fill, continue, vary, score, grade, show and train.
 
 Thin: each reads its options, calls what does the work, and says in a few words what came of it. Results go to stdout,
 progress and remarks to stderr. Everything is imported when a command runs.
 
-Pieces are written as OUTPUT/NAME-SEED-1.mid, .musicxml and .png, and so on. Whether the names are free is asked before
-anything is drawn, and again when a file is written.
+Pieces are written as OUTPUT/NAME-SEED-1.mid, .musicxml and .png, and so on, and a page that plays them all. Whether the
+names are free is asked before anything is drawn, and again when a file is written.
 """
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -29,17 +29,11 @@ from anyfill.interface.options import (
 )
 
 if TYPE_CHECKING:
-    from anyfill.music.grades import GradedPiece
     from anyfill.music.request import Request
 
 FORMATS = "MIDI or MusicXML (.mid .musicxml .mxl)"
-_MAX_WIDTH = 120
 
-
-AS_WRITTEN = "overall, names as written"
 Voice = Literal["soprano", "alto", "tenor", "bass"]
-Table = tuple[str, list[str], list[list[str]]]
-"""Title, columns and rows."""
 SOURCES = f"{FORMATS}, a piece of a JSB file (jsb.json:valid:3), or a name of music21's corpus (bwv66.6)."
 MusicFile = Annotated[Path, typer.Argument(metavar="FILE", help=SOURCES)]
 MusicFiles = Annotated[list[Path], typer.Argument(metavar="FILE...", help=SOURCES)]
@@ -55,6 +49,21 @@ class Kind(StrEnum):
     midi = "midi"
     musicxml = "musicxml"
     png = "png"
+    html = "html"
+    wav = "wav"
+    svg = "svg"
+    pdf = "pdf"
+
+
+USUAL = (Kind.midi, Kind.musicxml, Kind.png, Kind.html)
+KeyName = Annotated[
+    str | None,
+    typer.Option("--key", help='The key, as "D minor", in place of the one the file states.', show_default=False),
+]
+EndingName = Annotated[
+    Literal["tonic", "half", "open"] | None,
+    typer.Option("--ending", help="How it ends: tonic, half (on the dominant) or open.", show_default=False),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +78,16 @@ class Drawing:
     ] = 1
     only: Annotated[
         list[Kind] | None,
-        typer.Option(help="Write this kind of file only; may be repeated.", show_default="all three"),
+        typer.Option(help="Write this kind of file only; may be repeated.", show_default="midi musicxml png html"),
     ] = None
+    wav: Annotated[bool, typer.Option("--wav", help="Write the sound, too.")] = False
     force: Force = False
     parallels: Annotated[bool, typer.Option("--parallels", help="Allow parallel fifths and octaves.")] = False
     temperature: Temperature = 1.0
     nucleus: Annotated[float, typer.Option(help="Draw from the likeliest pitches of this mass; 1 = from all.")] = 0.95
+    held: Annotated[bool, typer.Option("--held", help="Leave notes held where a model without onsets holds them.")] = (
+        False
+    )
     model: ModelFolder = None
 
 
@@ -83,37 +96,66 @@ def generate(
     *,
     bars: Annotated[int, typer.Option(min=1, max=512, help="Length in bars of 4/4.")] = 8,
     key: Annotated[str | None, typer.Option(help='A key, as "D minor"; by default the nearest common one.')] = None,
+    ending: EndingName = None,
     how: Drawing,
     as_drawn: Annotated[
-        bool, typer.Option("--as-drawn", help="Keep pieces that hardly move, or are like another one.")
+        bool, typer.Option("--as-drawn", help="Keep pieces that hardly move, do not end, or are like another one.")
     ] = False,
 ) -> None:
-    """Write new chorales: OUTPUT/chorale-SEED-1.mid, .musicxml and .png, and so on.
+    """Write new chorales: OUTPUT/chorale-SEED-1.mid, .musicxml and .png, and so on; chorale-SEED.html plays them.
 
     Up to 8 bars are one draw from the model; longer pieces go on four bars at a time, given the four before. With --key
     pieces are drawn until enough are in its mode, and transposed. A piece is drawn again if some voice changes
-    its pitch less often than there are bars; how often that was is said.
+    its pitch less often than there are bars, or if it does not end on its tonic (--ending half: on its dominant); how
+    often that was is said.
     """
     from anyfill.music.request import Request
 
-    _write(Request.generate(bars, key), "chorale", how, as_drawn=as_drawn)
+    _write(Request.generate(bars, key, ending), "chorale", how, as_drawn=as_drawn)
 
 
 @command("Put a tune in four parts.")
 def harmonise(
     *,
-    tune: MusicFile,
+    file: MusicFile,
     voice: Annotated[Voice, typer.Option(help="Which voice the tune is.")] = "soprano",
+    tune: Annotated[
+        str | None,
+        typer.Option(
+            help='Which part of FILE is the tune: top (the highest notes), "track 2", "channel 1", "part 3" or a name. '
+            "Needed only where it is unclear: then what is in the file is listed.",
+            show_default=False,
+        ),
+    ] = None,
+    key: KeyName = None,
+    ending: EndingName = None,
+    others: Annotated[
+        Literal["drop", "keep"], typer.Option(help="Leave the other parts of FILE out of the result, or keep them.")
+    ] = "drop",
+    style: Annotated[
+        Path | None,
+        typer.Option(help="In the style of a model that was trained on a folder of music.", show_default=False),
+    ] = None,
     how: Drawing,
 ) -> None:
     """Put a tune in four parts, in several ways: OUTPUT/NAME-harmonised-SEED-1.mid and so on.
 
-    The tune itself is never changed; rests, repeated notes, tempo and title are kept. One that does not lie in the
-    range of its voice is moved into it for the model (by octaves if that helps), and everything is moved back.
+    The new parts are put into the file of the tune, which is otherwise kept as it is: words, fermatas, dynamics, slurs,
+    chord symbols, signatures, tempos. A tune that does not lie in the range of its voice is moved into it for the model
+    (by octaves if that helps), and everything is moved back.
     """
+    from anyfill.checks import refuse
     from anyfill.music.request import Request
 
-    _write(Request.harmonise(tune, voice), f"{_stem(tune)}-harmonised", how)
+    if style is not None:
+        if how.model is not None:
+            raise refuse("--style", expected="a folder here or as --model", got="both")
+        if style.is_dir() and not (style / "config.json").is_file():
+            got = "a folder without one (anyfill music train FOLDER -o MODEL makes one of a folder of music)"
+            raise refuse(f"--style {style}", expected="the folder of a model", got=got)
+        how = replace(how, model=style)
+    request = Request.harmonise(file, voice, choose=tune, key=key, ending=ending, others=others)
+    _write(request, f"{_stem(file)}-harmonised", how)
 
 
 @command("Write some voices and bars of a piece anew.")
@@ -127,16 +169,56 @@ def fill(
             "all its bars. By default the voices that the file does not have."
         ),
     ] = None,
+    key: KeyName = None,
+    ending: EndingName = None,
     how: Drawing,
 ) -> None:
     """Write some voices and bars of a piece anew, in several ways: OUTPUT/NAME-filled-SEED-1.mid and so on.
 
-    What is not asked is locked: it is given to the model and never changed. A piece out of the model's range is moved
+    What is not asked is locked: it is given to the model, and its notes keep onset and length; one that goes on into a
+    written bar is kept as a whole. The result is the file itself with the new notes. A piece out of the range is moved
     into it as a whole (by octaves if that helps), and moved back.
     """
     from anyfill.music.request import Request
 
-    _write(Request.fill(piece, ask), f"{_stem(piece)}-filled", how)
+    _write(Request.fill(piece, ask, key=key, ending=ending), f"{_stem(piece)}-filled", how)
+
+
+@command("Go on behind the end of a piece.")
+def continue_(
+    *,
+    piece: MusicFile,
+    bars: Annotated[int, typer.Option(min=1, max=512, help="How many bars more.")] = 4,
+    key: KeyName = None,
+    ending: EndingName = None,
+    how: Drawing,
+) -> None:
+    """Go on behind the end of a piece, in several ways: OUTPUT/NAME-continued-SEED-1.mid and so on.
+
+    All four voices go on; what was there is not changed. By default it ends on the tonic.
+    """
+    from anyfill.music.request import Request
+
+    _write(Request.go_on(piece, bars, key=key, ending=ending), f"{_stem(piece)}-continued", how)
+
+
+@command("Variations of a piece.")
+def vary(
+    *,
+    piece: MusicFile,
+    amount: Annotated[float, typer.Option(min=0.0, max=1.0, help="0 changes nothing, 1 may change everything.")] = 0.3,
+    ask: Annotated[str | None, typer.Option(help="Vary these voices and bars only.", show_default=False)] = None,
+    key: KeyName = None,
+    how: Drawing,
+) -> None:
+    """Variations of a piece: OUTPUT/NAME-varied-SEED-1.mid and so on.
+
+    SUNMASK's chain, begun with the piece: again and again a random part is trusted, all else is predicted anew and some
+    predictions are taken. --amount is the share of the chain that is run. The rule against parallels does not apply.
+    """
+    from anyfill.music.request import Request
+
+    _write(Request.vary(piece, amount, ask, key=key), f"{_stem(piece)}-varied", how)
 
 
 @command("How likely a piece is, and where it surprises.")
@@ -187,67 +269,13 @@ def grade(files: MusicFiles, as_json: AsJson = False) -> None:
     which depends on the key a piece is in; protocol key-aware does not. Names of notes in MusicXML count only in the
     line that says so: a piece has the same grade in every format. Several files: median ± standard deviation.
     """
-    from anyfill.music import grades
+    from anyfill.music import grade_tables, grades
 
     graded = [grades.grade(file) for file in files]
     if as_json:
-        _print_json(grade_document(graded))
+        _print_json(grade_tables.grade_document(graded))
     else:
-        _print_tables(grade_tables(graded))
-
-
-def grade_document(graded: "Sequence[GradedPiece]") -> dict[str, Any]:
-    """Everything, for JSON."""
-    from anyfill.music.features import PROTOCOLS
-    from anyfill.music.grades import real_bach, summary
-
-    summaries = {protocol: summary([one.grades[protocol] for one in graded]) for protocol in PROTOCOLS}
-    return {
-        "files": [
-            {
-                "file": one.name,
-                "key": str(one.key),
-                **{protocol: {"overall": found.overall, **found.features} for protocol, found in one.grades.items()},
-                "paper_names_as_written": None if one.as_written is None else one.as_written.overall,
-            }
-            for one in graded
-        ],
-        "median": {protocol: dict(found.median) for protocol, found in summaries.items()},
-        "deviation": {protocol: dict(found.deviation) for protocol, found in summaries.items()},
-        "real_bach": real_bach(),
-    }
-
-
-def grade_tables(graded: "Sequence[GradedPiece]") -> list[Table]:
-    """For each protocol the nine features and their sum, beside real Bach; then several files, best first."""
-    from anyfill.music.features import PROTOCOLS
-    from anyfill.music.grades import in_figures, real_bach, summary
-
-    def both(median: float, deviation: float) -> str:
-        return f"{in_figures(median)} ± {in_figures(deviation)}"
-
-    sets, many, shown = real_bach(), len(graded) > 1, list[Table]()
-    own = f"these {len(graded)} files" if many else "this file"
-    what = "median ± standard deviation" if many else "its grade; Bach's: median ± standard deviation"
-    for protocol in PROTOCOLS:
-        found = summary([one.grades[protocol] for one in graded])
-        named = {"notated": ", with its names"} if protocol == "paper" else {}
-        columns = [protocol, own, *(f"Bach: {sets[name]['about']}{named.get(name, '')}" for name in sets)]
-        rows: list[list[str]] = []
-        for row, median in found.median.items():
-            mine = both(median, found.deviation[row]) if many else in_figures(median)
-            real = (held[protocol] for held in sets.values())
-            rows.append([row.replace("_", " "), mine, *(both(o["median"][row], o["deviation"][row]) for o in real)])
-        written = [one.as_written for one in graded if one.as_written is not None]
-        if protocol == "paper" and len(written) == len(graded):
-            mine = in_figures(summary(written).median["overall"])
-            rows.append([AS_WRITTEN, mine, *(rows[0][2 + n] if s == "notated" else "" for n, s in enumerate(sets))])
-        shown.append((f"Protocol {protocol}: distance from Bach, lower is nearer ({what})", columns, rows))
-    if many:
-        best = sorted(graded, key=lambda one: one.overall)
-        each = [[one.name, str(one.key), *(in_figures(one.grades[p].overall) for p in PROTOCOLS)] for one in best]
-        shown.append(("Overall", ["file", "key", *PROTOCOLS], each))
-    return shown
+        grade_tables.print_tables(grade_tables.grade_tables(graded))
 
 
 @command("Draw a piece as a piano roll.")
@@ -308,19 +336,25 @@ def train(
 def _write(request: "Request", name: str, how: Drawing, *, as_drawn: bool = False) -> None:
     """Say the seed, write each piece when it is done and say where, and at the end what was drawn again."""
     from anyfill.checks import refuse
+    from anyfill.disk import write_bytes
     from anyfill.interface.output import require_new
     from anyfill.interface.progress import metered
     from anyfill.music.model import load
+    from anyfill.music.piece import ONLY_COMMON, Piece
+    from anyfill.music.player import page_of
     from anyfill.music.sample import SamplingOptions
 
     seed = chosen_seed(how.seed)
-    options = SamplingOptions(how.n, seed, how.best, how.temperature, how.nucleus, how.parallels, as_drawn)
-    _remark(request.piece.remarks)
+    options = SamplingOptions(
+        how.n, seed, how.best, how.temperature, how.nucleus, how.parallels, as_drawn, how.held
+    )  # fmt: skip
+    kinds = [*dict.fromkeys([*(how.only or USUAL), *([Kind.wav] if how.wav else [])])]
+    page = how.output / f"{name}-{seed}.html" if Kind.html in kinds else None
 
     def targets(number: int) -> list[Path]:
         """Where the files of a piece go; refused where something is in the way."""
-        kinds = dict.fromkeys(how.only or Kind)
-        paths = [how.output / f"{name}-{seed}-{number}.{kind.replace('midi', 'mid')}" for kind in kinds]
+        own = [kind for kind in kinds if kind is not Kind.html]
+        paths = [how.output / f"{name}-{seed}-{number}.{kind.replace('midi', 'mid')}" for kind in own]
         for path in paths:
             require_new(path, force=how.force, way="another --seed or -o leaves it alone")
         return paths
@@ -329,12 +363,21 @@ def _write(request: "Request", name: str, how: Drawing, *, as_drawn: bool = Fals
         raise refuse(f"{how.output}", expected="a folder for the result", got="a file")
     for number in range(1, options.n + 1):
         targets(number)
-    search = load(how.model).search(request, options, progress=metered)
+    if page is not None:
+        require_new(page, force=how.force, way="another --seed or -o leaves it alone")
+    loaded = load(how.model)
+    _remark([one for one in request.piece.remarks if not (loaded.onsets and one.endswith(ONLY_COMMON))])
+    search = loaded.search(request, options, progress=metered)
     typer.echo(f"seed {seed}")
+    made: list[Piece] = []
     for number, piece in enumerate(search.pieces(), 1):
+        made.append(piece)
         for path in targets(number):
             piece.save(path)
             typer.echo(f"wrote {path}")
+    if page is not None and made:
+        write_bytes(page_of(made).encode("utf-8"), page)
+        typer.echo(f"wrote {page}")
     for line in search.tally.lines(options):
         typer.echo(line)
 
@@ -368,23 +411,7 @@ def _print_json(value: object) -> None:
     typer.echo(json.dumps(jsonable(value), indent=2, allow_nan=False))
 
 
-def _print_tables(tables: Sequence[Table]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as Shown
-
-    width = None if Console().is_terminal else _MAX_WIDTH
-    console = Console(highlight=False, markup=False, width=width)
-    for title, columns, rows in tables:
-        shown = Shown(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, title_style="bold")
-        for place, name in enumerate(columns):
-            shown.add_column(name, justify="left" if place == 0 else "right", overflow="fold")
-        for row in rows:
-            shown.add_row(*row)
-        console.print(shown)
-
-
 def register(app: typer.Typer) -> None:
     """Add ``music`` and its commands to the application."""
-    own = add_commands(new_group(), generate, harmonise, fill, score, grade, show, train)
+    own = add_commands(new_group(), generate, harmonise, fill, continue_, vary, score, grade, show, train)
     app.add_typer(own, name="music", help="Four-part music in the manner of Bach's chorales.")

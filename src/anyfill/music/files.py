@@ -24,8 +24,9 @@ import numpy as np
 
 from anyfill.checks import refuse
 from anyfill.music.chorale import BAR, REST, Chorale
+from anyfill.music.markup import MAX_BYTES
 from anyfill.music.midi import read_midi
-from anyfill.music.musicxml import MAX_BYTES, read_musicxml
+from anyfill.music.musicxml import read_musicxml
 from anyfill.music.piece import Piece, quantise, whole_of
 from anyfill.music.score import VOICES, ParsedScore, Score
 from anyfill.music.writing import SUFFIXES

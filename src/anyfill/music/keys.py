@@ -134,6 +134,25 @@ class KeySignature:
         last = score.last_pitch
         return cls(fifths, last is not None and last % 12 == 7 * (fifths + 3) % 12)
 
+    @classmethod
+    def stated(cls, score: Score, fifths: int, minor: bool | None) -> "KeySignature":
+        """The one of so many sharps; where its mode is not said, minor is what ends on the minor tonic."""
+        if minor is None:
+            last = score.last_pitch
+            minor = last is not None and last % 12 == 7 * (fifths + 3) % 12
+        return cls(fifths, minor)
+
+    @classmethod
+    def in_key(cls, key: Key) -> "KeySignature":
+        """That of a key; one of more than seven accidentals is written as the other key that sounds like it."""
+        fifths = key.place - 3 * (key.mode == "minor")
+        return cls(fifths if abs(fifths) <= 7 else fifths - 12 * (1 if fifths > 0 else -1), key.mode == "minor")
+
+    @property
+    def key(self) -> Key:
+        """The key it is of."""
+        return Key(self.tonic, "minor" if self.minor else "major", self.fifths + 3 * self.minor)
+
     @property
     def tonic(self) -> str:
         """Its name, as "B-"."""

@@ -11,42 +11,47 @@ Formats 0 and 1 are read, in ticks of a quarter note, whatever the tempo. A part
 What a note-off ends is the oldest note of its pitch and channel that still sounds, so a note struck again before it
 ends is two notes. MIDI knows no pickups; the usual way to write one is a time signature of its length before the real
 one, and so it is read. MIDI cannot say either that silence follows the last note: a marker "end" says so here.
-Percussion (channel 10) is left out.
+Percussion (channel 10) is left out. Where no tempo is stated it is 120 quarters a minute, as the standard has it.
+
+A score keeps its file (``MidiDocument``), by which it is written again with other notes and is otherwise the same.
 """
 
-import io
 import struct
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
 from mido import Message
-from mido.messages.specs import SPEC_BY_STATUS
 from mido.midifiles.meta import build_meta_message
 
 from anyfill.checks import refuse
+from anyfill.music.midi_document import DRUMS, MidiDocument, content_of, walk
 from anyfill.music.score import (
     COMMON,
     MAX_NOTES,
     MAX_QUARTERS,
     Note,
+    Origin,
     ParsedScore,
     Part,
     Score,
+    Signs,
     assemble,
     require_length,
     times,
     without_overlaps,
 )
-from anyfill.music.writing import DRUMS
 
 MAX_BYTES = 4 * 2**20
 """Room for ten times the notes that are allowed."""
 _OVERLAP = Fraction(1, 8)
 """Quarters: notes of one part that overlap by less were played so, not meant so."""
 _MAX_UNIT = 64
-_NAME, _MARKER, _END, _TEMPO, _TIME = 0x03, 0x06, 0x2F, 0x51, 0x58
+_Heard = tuple[int, int, int, Origin]
+_NAME, _MARKER, _TEMPO, _TIME, _KEY = 0x03, 0x06, 0x51, 0x58, 0x59
+STANDARD_TEMPO = 120.0
+"""Quarters a minute where a file does not say."""
 
 
 def read_midi(data: bytes, source: str = "MIDI file") -> ParsedScore:
@@ -61,9 +66,9 @@ def read_midi(data: bytes, source: str = "MIDI file") -> ParsedScore:
         parts[0] = Part(parts[0].name, (*parts[0].notes, Note(last, stated - last, None)))
         end = stated
     bars, bar, metres = file.bars(end)
-    tempos = [round(60e6 / tempo, 3) for _, tempo in sorted(file.tempos, key=lambda tempo: tempo[0])]
-    about = Score((), bars, title=file.title, bar=bar)
-    return assemble(parts, about, source, metres=metres, tempos=tempos, remarks=file.remarks())
+    document = MidiDocument(data)
+    about = Score((), bars, (), STANDARD_TEMPO, file.title, bar, file.signs(), document)
+    return assemble(parts, about, source, metres=metres, remarks=file.remarks())
 
 
 def _tracks(data: bytes, source: str) -> tuple[int, list[bytes]]:
@@ -93,50 +98,16 @@ def _tracks(data: bytes, source: str) -> tuple[int, list[bytes]]:
     return division, tracks
 
 
-def _events(track: bytes, source: str) -> Iterator[tuple[int, Any]]:
-    """(tick, message) of what is looked at in a track, and at last (tick, None) where it ends."""
-    stream, tick, status = io.BytesIO(track), 0, 0
-
-    def take(count: int) -> bytes:
-        taken = stream.read(count)
-        if len(taken) < count:
-            raise refuse(source, expected="whole events", got="one that is cut off")
-        return taken
-
-    def number() -> int:
-        value = 0
-        for _ in range(4):
-            (byte,) = take(1)
-            value = value << 7 | byte & 0x7F
-            if byte < 0x80:
-                return value
-        raise refuse(source, expected="numbers of four bytes at most", got="a longer one")
-
-    while stream.tell() < len(track):
-        tick += number()
-        (first,) = take(1)
-        if first == 0xFF:
-            (kind,), content = take(1), take(number())
-            if kind == _END:
-                break
-            if kind in (_NAME, _MARKER) or (kind == _TEMPO and len(content) == 3):
-                yield tick, build_meta_message(kind, content)
-            elif kind == _TIME and len(content) >= 2:
-                yield tick, build_meta_message(kind, content + bytes(2))  # often without its last two numbers
-        elif first in (0xF0, 0xF7):
-            take(number())
-        else:
-            status = first if first >= 0x80 else status
-            if not 0x80 <= status < 0xF0:
-                got = f"status {status:#04x}" if status else f"byte {first:#04x} with no status before it"
-                raise refuse(source, expected="an event of a file", got=got)
-            stream.seek(-(first < 0x80), io.SEEK_CUR)
-            values = take(SPEC_BY_STATUS[status]["length"] - 1)
-            if max(values) > 0x7F:
-                raise refuse(source, expected="data bytes up to 127", got=max(values))
-            if status < 0xA0:
-                yield tick, Message.from_bytes([status, *values])
-    yield tick, None
+def _message(event: bytes) -> Any:
+    """The event as mido has it, if it is one that is looked at; None otherwise."""
+    if event[:1] != b"\xff":
+        return Message.from_bytes(event) if 0x80 <= event[0] < 0xA0 else None
+    kind, content = event[1], content_of(event)
+    if kind in (_NAME, _MARKER) or (kind == _TEMPO and len(content) == 3):
+        return build_meta_message(kind, content)
+    if kind == _TIME and len(content) >= 2:
+        return build_meta_message(kind, content + bytes(2))  # often without its last two numbers
+    return None
 
 
 class _Contents:
@@ -147,6 +118,7 @@ class _Contents:
         parts: with a note at least, without percussion.
         tempos: (tick, microseconds a quarter note) of every tempo.
         metres: quarters from the beginning -> quarters in a bar, of every time signature.
+        times, keys: quarters from the beginning -> (beats, unit), (sharps, minor) of every signature.
         title: the name of the first track, if that has no notes.
         end: the tick of a marker "end"; None where there is none.
         notes, drums, empty, unended: how many notes there are, and how many of them are of percussion, have no length,
@@ -158,56 +130,61 @@ class _Contents:
         self.parts: list[Part] = []
         self.tempos: list[tuple[int, int]] = []
         self.metres: dict[Fraction, Fraction] = {}
+        self.times: dict[Fraction, tuple[int, int]] = {}
+        self.keys: dict[Fraction, tuple[int, bool]] = {}
         self.title, self.end = "", None
         self.notes = self.drums = self.empty = self.unended = 0
         for number, track in enumerate(tracks):
-            name, channels = self._read(track, source)
+            name, channels = self._read(track, number, source)
             self.title = name if number == 0 and not channels else self.title
             self.drums += len(channels.pop(DRUMS, ()))
             for channel, found in sorted(channels.items()):
                 called = name if len(channels) == 1 else f"{name} channel {channel + 1}".strip()
                 notes = [
-                    Note(self._quarters(start), self._quarters(end - start), pitch)
-                    for start, end, pitch in sorted(found, key=lambda note: (note[0], -note[2]))
+                    Note(self._quarters(start), self._quarters(end - start), pitch, origin=origin)
+                    for start, end, pitch, origin in sorted(found, key=lambda note: (note[0], -note[2]))
                     if end > start
                 ]
                 self.empty += len(found) - len(notes)
                 if notes:
-                    self.parts.append(Part(called, tuple(without_overlaps(notes, _OVERLAP))))
+                    label = f"track {number + 1}, channel {channel + 1}"
+                    self.parts.append(Part(called, tuple(without_overlaps(notes, _OVERLAP)), label))
 
     def _quarters(self, ticks: int) -> Fraction:
         return Fraction(ticks, self.division)
 
-    def _read(self, track: bytes, source: str) -> tuple[str, dict[int, list[tuple[int, int, int]]]]:
-        """The name of a track, and (start, end, pitch) in ticks of the notes of each of its channels."""
+    def _read(self, track: bytes, number: int, source: str) -> tuple[str, dict[int, list[_Heard]]]:
+        """The name of a track, and (start, end, pitch, origin) in ticks of the notes of each of its channels."""
         name, tick = "", 0
-        channels: defaultdict[int, list[tuple[int, int, int]]] = defaultdict(list)
-        sounding: defaultdict[tuple[int, int], list[int]] = defaultdict(list)  # since when, oldest first
-        ended: dict[tuple[int, int], int] = {}  # where a note ended that did not sound
+        channels: defaultdict[int, list[_Heard]] = defaultdict(list)
+        sounding: defaultdict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)  # since when, oldest first
+        ended: dict[tuple[int, int], tuple[int, int]] = {}  # where a note ended that did not sound
 
-        def end(key: tuple[int, int], tick: int) -> None:
-            channels[key[0]].append((sounding[key].pop(0), tick, key[1]))
+        def end(key: tuple[int, int], tick: int, place: int) -> None:
+            start, on = sounding[key].pop(0)
+            channels[key[0]].append((start, tick, key[1], Origin((number, key[0]), ((on, place),))))
 
         def drop_empty(key: tuple[int, int]) -> None:
             """End a note of no length whose end was written before its beginning, as music21 does with grace notes."""
-            if sounding[key] and ended.get(key) == sounding[key][0]:
-                end(key, ended[key])
+            if sounding[key] and key in ended and ended[key][0] == sounding[key][0][0]:
+                end(key, *ended[key])
 
-        for tick, event in _events(track, source):
+        for place, (tick, content) in enumerate(walk(track, source)):
+            event: Any = _message(content) if content else None
             match event and event.type:
                 case "note_on" if event.velocity:
                     key = (event.channel, event.note)
                     drop_empty(key)
-                    sounding[key].append(tick)
+                    sounding[key].append((tick, place))
                     self.notes += 1
                     if self.notes > MAX_NOTES:
                         raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
                 case "note_on" | "note_off":
                     key = (event.channel, event.note)
                     if sounding[key]:
-                        end(key, tick)
+                        end(key, tick, place)
                     else:
-                        ended[key] = tick
+                        ended[key] = (tick, place)
                 case "track_name":
                     name = name or _text(event.name)
                 case "marker" if event.text == "end":
@@ -219,12 +196,18 @@ class _Contents:
                     if beats == 0 or unit > _MAX_UNIT:
                         raise refuse(source, expected="a time signature in halves to 64ths", got=f"{beats} over {unit}")
                     self.metres[self._quarters(tick)] = Fraction(4 * beats, unit)
+                    self.times[self._quarters(tick)] = (beats, unit)
+                case _ if content[:2] == bytes((0xFF, _KEY)) and len(content_of(content)) == 2:
+                    sharps, minor = struct.unpack("bB", content_of(content))
+                    if abs(sharps) <= 7 and minor <= 1:
+                        self.keys[self._quarters(tick)] = (sharps, bool(minor))
                 case _:
                     pass
         for key, starts in sounding.items():
             drop_empty(key)
             self.unended += len(starts)
-            channels[key[0]] += [(start, tick, key[1]) for start in starts]
+            for _ in range(len(starts)):
+                end(key, tick, -1)
         return name, {channel: notes for channel, notes in channels.items() if notes}
 
     def bars(self, end: Fraction) -> tuple[tuple[Fraction, ...], Fraction | None, list[Fraction]]:
@@ -243,6 +226,15 @@ class _Contents:
             lasting[length] += 0 if pickup else stop - start
         bar = max(lasting, key=lambda length: (lasting[length], length)) if self.metres else None
         return tuple(bars), bar, [length for length, time in lasting.items() if time]
+
+    def signs(self) -> Signs:
+        """Signatures and tempos."""
+        tempos = sorted({self._quarters(tick): tempo for tick, tempo in self.tempos}.items())
+        return Signs(
+            tuple((start, *time) for start, time in sorted(self.times.items())),
+            tuple((start, *key) for start, key in sorted(self.keys.items())),
+            tuple((start, round(60e6 / tempo, 3)) for start, tempo in tempos),
+        )
 
     def remarks(self) -> list[str]:
         """What was left out."""

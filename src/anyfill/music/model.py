@@ -1,8 +1,14 @@
 """Our one-pass model of chorales, and the verbs by which it is asked: the one that ships, or one of your own.
 
-Variables are read step by step, soprano first (``anyfill.music.chorale``). Cells know their voice and their place in
-the bar (``periods``), and how far they lie from each other in time (rotary positions), but not where in the piece they
-are: the same weights serve any length. Questions are random subsets, and the rectangles that people ask for.
+Variables are read step by step, soprano first (``anyfill.music.chorale``). Questions are random subsets, and the
+rectangles that people ask for. There are two kinds:
+
+    grid     58 codes, pitches only. Cells know their voice, their place in a bar of 4/4 (``periods``) and how far they
+             lie from each other in time (rotary positions), but not where in the piece they are. Windows of 8 bars.
+    onsets   115 codes: a cell says pitch, and whether the note begins. The metre, fermatas, the key and the distance to
+             the end are told beside the notes (``anyfill.music.form``). Windows of 24 bars.
+
+The same weights serve any length.
 """
 
 from importlib import resources
@@ -16,10 +22,11 @@ from anyfill.interface.options import chosen_seed
 from anyfill.interface.threads import threads
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
-from anyfill.music.chorale import BAR, CODES
+from anyfill.music.chorale import BAR, CODES, ONSET_CODES
 from anyfill.music.files import Music, read
+from anyfill.music.form import FEATURES
 from anyfill.music.piece import Piece
-from anyfill.music.request import Request
+from anyfill.music.request import LONG_WINDOW, Request, has_onsets
 from anyfill.music.sample import Options, Progress, SamplingOptions, Search
 from anyfill.music.score import VOICES
 from anyfill.music.scoring import Scored, score_piece
@@ -55,6 +62,26 @@ def one_pass_chorale_model(
     return Model(network, Categorical(CODES), order=Increasing())
 
 
+def onset_chorale_model(
+    steps: int = LONG_WINDOW, *, width: int = 256, depth: int = 8, heads: int = 8, dropout: float = 0.3, seed: int = 0
+) -> Model:
+    """An untrained model of (4, steps) with onsets that is told the form of a piece; about 6.4 M parameters."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = OnePassTransformer(
+            Discrete(ONSET_CODES),
+            (steps, len(VOICES)),
+            ONSET_CODES,
+            width=width,
+            depth=depth,
+            heads=heads,
+            dropout=dropout,
+            context_width=FEATURES,
+            periods=(1, len(VOICES)),  # the place in the bar is told
+        )
+    return Model(network, Categorical(ONSET_CODES), order=Increasing())
+
+
 def one_pass_chorale(steps: int = 128, *, joint_share: float = 0.4) -> OnePassLoss:
     """Random subsets and rectangles in equal parts; ``joint_share`` of the rows are read from first to last."""
     voices = len(VOICES)
@@ -74,7 +101,11 @@ class ChoraleModel:
         temperature   below 1 is safer, above 1 bolder
         nucleus       draw from the likeliest pitches of this mass; 1 = from all
         parallels     allow parallel fifths and octaves
-        as_drawn      keep pieces that hardly move (``generate`` draws them again), or are like another one
+        as_drawn      keep pieces that hardly move or do not end (``generate`` draws them again) or are like another
+        held          leave notes as long as a model without onsets holds them (``anyfill.music.strikes``)
+
+    Options of several verbs: ``key``, as "D minor", in place of the one that the file states (all alternatives share
+    one key); ``ending``, "tonic", "half" or "open", by default as the given notes allow.
 
     Fewer than ``n`` pieces come only where the model's answers are so often the same that no more were found.
 
@@ -88,46 +119,91 @@ class ChoraleModel:
 
     def __repr__(self) -> str:
         weights = sum(one.numel() for one in self.model.parameters()) / 1e6
-        return f"<ChoraleModel: {self.name}, {weights:.1f} million weights; generate, harmonise, fill, score>"
+        verbs = "generate, harmonise, fill, continue_, vary, score"
+        return f"<ChoraleModel: {self.name}, {weights:.1f} million weights; {verbs}>"
+
+    @property
+    def onsets(self) -> bool:
+        """Whether it knows where notes begin."""
+        return has_onsets(self.model)
 
     def generate(
-        self, *, bars: int = 8, key: str | None = None, seed: int | None = None, **options: Unpack[Options]
-    ) -> list[Piece]:
+        self, *, bars: int = 8, key: str | None = None, ending: str | None = None, seed: int | None = None,
+        **options: Unpack[Options],
+    ) -> list[Piece]:  # fmt: skip
         """New chorales.
 
         Args:
             bars: their length, in 4/4. Up to 8 bars are one draw; longer ones go on four bars at a time.
             key: as "D minor": pieces are drawn until enough are in its mode, and transposed; by default each is moved
                 to the nearest common key.
+            ending: "tonic" by default; "half" or "open".
             seed, options: see the class.
         """
-        return self._draw(Request.generate(bars, key), seed, options)
+        return self._draw(Request.generate(bars, key, ending), seed, options)
 
     def harmonise(
-        self, tune: Music, *, voice: str = "soprano", seed: int | None = None, **options: Unpack[Options]
-    ) -> list[Piece]:
+        self, music: Music, *, voice: str = "soprano", tune: str | None = None, key: str | None = None,
+        ending: str | None = None, others: str = "drop", seed: int | None = None, **options: Unpack[Options],
+    ) -> list[Piece]:  # fmt: skip
         """A tune in four parts, in several ways; the tune itself is never changed.
 
         Args:
-            tune: music with one part, or with a part for the voice. Out of the range of its voice it is moved into it
-                for the model, and everything is moved back.
+            music: with a tune in it. Out of the range of its voice it is moved into it for the model, and everything is
+                moved back.
             voice: which one the tune is.
+            tune: which part of the music it is: "top", "track 2", "channel 1", "part 3", or a name; None = there is one
+                part only, or one for the voice.
+            key, ending: see the class.
+            others: "drop" leaves the other parts of a file out of the result, "keep" keeps them beside the harmony.
             seed, options: see the class.
         """
-        return self._draw(Request.harmonise(tune, voice), seed, options)
+        request = Request.harmonise(music, voice, choose=tune, key=key, ending=ending, others=others)
+        return self._draw(request, seed, options)
 
     def fill(
-        self, piece: Music, *, ask: str | None = None, seed: int | None = None, **options: Unpack[Options]
-    ) -> list[Piece]:
+        self, piece: Music, *, ask: str | None = None, key: str | None = None, ending: str | None = None,
+        seed: int | None = None, **options: Unpack[Options],
+    ) -> list[Piece]:  # fmt: skip
         """A piece with some voices and bars written anew, in several ways; all else is locked.
 
         Args:
             piece: what is kept of it is given to the model and never changed.
             ask: what to write, as "alto 3-6, tenor 5" or "all 3-4": bars from 1, a pickup is 0, a voice alone means
                 all its bars. By default the voices that the piece does not have.
+            key, ending: see the class; by default an ending is left as it comes.
             seed, options: see the class.
         """
-        return self._draw(Request.fill(piece, ask), seed, options)
+        return self._draw(Request.fill(piece, ask, key=key, ending=ending), seed, options)
+
+    def continue_(
+        self, piece: Music, *, bars: int = 4, key: str | None = None, ending: str | None = None,
+        seed: int | None = None, **options: Unpack[Options],
+    ) -> list[Piece]:  # fmt: skip
+        """A piece with so many bars more behind its end, in several ways; what was there is never changed.
+
+        Args:
+            piece: of any number of voices; all four go on.
+            bars: how many more; an unfinished last bar is finished first.
+            key, ending: see the class.
+            seed, options: see the class.
+        """
+        return self._draw(Request.go_on(piece, bars, key=key, ending=ending), seed, options)
+
+    def vary(
+        self, piece: Music, *, amount: float = 0.3, ask: str | None = None, key: str | None = None,
+        seed: int | None = None, **options: Unpack[Options],
+    ) -> list[Piece]:  # fmt: skip
+        """Variations of a piece: SUNMASK's chain, begun with the piece.
+
+        Args:
+            piece: what is varied.
+            amount: 0 changes nothing, 1 may change all.
+            ask: vary these voices and bars only (see ``fill``).
+            key: see the class.
+            seed, options: see the class.
+        """
+        return self._draw(Request.vary(piece, amount, ask, key=key), seed, options)
 
     def _draw(self, request: Request, seed: int | None, options: Options) -> list[Piece]:
         return [*self.search(request, SamplingOptions(seed=chosen_seed(seed), **options)).pieces()]

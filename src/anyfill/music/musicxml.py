@@ -5,40 +5,36 @@ Inside a measure a cursor moves on with every note, stays for the notes of a cho
 nothing in it is as long as the time signature says. Tied notes are merged. A part for an instrument that transposes is
 read as it sounds. Grace notes, cues and unpitched notes are left out, and repeats are read once.
 
-XML comes from strangers: it is parsed without entities, without depth and within a size. A file can define words that
-stand for other words, and so grow without end, or name files of the reader's machine; none of that is needed for music,
-and a file that does it is refused. A document type that only names a public DTD is read past and never fetched. A zip
-file is opened only as far as its members keep within the size.
+A score keeps its file (``MusicXmlDocument``), by which it is written again with other notes and is otherwise the same.
 """
 
-import io
 import re
-import zipfile
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
-from xml.etree.ElementTree import Element, TreeBuilder
-from xml.parsers import expat
+from typing import Any
+from xml.etree.ElementTree import Element
 
 from anyfill.checks import refuse
 from anyfill.music.keys import named, sounding, with_octave
+from anyfill.music.markup import members_of, parse_markup
+from anyfill.music.musicxml_document import MusicXmlDocument
 from anyfill.music.score import (
     COMMON,
     MAX_NOTES,
     MAX_QUARTERS,
     Note,
+    Origin,
     ParsedScore,
     Part,
     Score,
+    Signs,
     assemble,
     require_length,
     times,
 )
 
-MAX_BYTES = 32 * 2**20
-_MAX_DEPTH = 64
-_MAX_MEMBERS = 1_000
 _MAX_MEASURES = 100_000
 _LETTERS = "CDEFGAB"
 _NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,9})?")
@@ -46,13 +42,14 @@ _NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,9})?")
 
 def read_musicxml(data: bytes, source: str = "MusicXML file") -> ParsedScore:
     """The score in a MusicXML file (zipped or not); ValueError, in a sentence that begins with ``source``, if none."""
+    whole = data
     if data[:2] == b"PK":
-        data = _unzipped(data, source)
+        data = members_of(data, source)[1]
     root = parse_markup(data, source, limits={"note": 2 * MAX_NOTES, "measure": _MAX_MEASURES})
     if root.tag != "score-partwise":
         raise refuse(source, expected="MusicXML with the root score-partwise", got=f"the root {root.tag}")
     left_out = Counter[str]()
-    parts = [_Part(part, source, left_out) for part in root.findall("part")]
+    parts = [_Part(number, part, source, left_out) for number, part in enumerate(root.findall("part"))]
     lengths = _lengths(parts)
     starts = [*accumulate(lengths, initial=Fraction(0))]
     require_length(source, starts[-1])
@@ -61,24 +58,31 @@ def read_musicxml(data: bytes, source: str = "MusicXML file") -> ParsedScore:
     for number, part in enumerate(parts, 1):
         name, streams = " ".join(listed.get(part.key, f"Part {number}").split()), part.streams(starts)
         many = len(streams) > 1
-        found += [Part(f"{name} voice {n}" if many else name, tuple(notes)) for n, notes in enumerate(streams, 1)]
+        label = f"part {number}"
+        found += [
+            Part(f"{name} voice {n}" if many else name, tuple(notes), f"{label}, voice {n}" if many else label)
+            for n, notes in enumerate(streams, 1)
+        ]
     if sum(note.pitch is not None for part in found for note in part.notes) > MAX_NOTES:
         raise refuse(source, expected=f"at most {MAX_NOTES:,} notes", got="more")
     bars = tuple(start for start, length in zip(starts, lengths) if length > 0) or (Fraction(0),)
     bar, metres = _metres(parts[0].nominal if parts else [], lengths)
     title = root.findtext("work/work-title") or root.findtext("movement-title") or ""
-    about = Score((), bars, title=" ".join(title.split()), bar=bar)
+    signs = _signs(parts, starts, _tempos(root))
+    document = MusicXmlDocument(whole, tuple(starts))
+    about = Score((), bars, title=" ".join(title.split()), bar=bar, signs=signs, document=document)
     remarks = [times(count, f"{what} left out", f"{what}s left out") for what, count in left_out.items() if count]
     if root.find(".//repeat[@direction='backward']") is not None:
         remarks.append("repeats are read once")
-    return assemble(found, about, source, metres=metres, tempos=_tempos(root), remarks=remarks)
+    return assemble(found, about, source, metres=metres, remarks=remarks)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A note, with its start in quarters into its measure; its staff and voice; and the kinds of its ties."""
+    """A note, with its start in quarters into its measure; its place; its staff and voice; the kinds of its ties."""
 
     measure: int
+    item: int
     note: Note
     stream: tuple[str, str]
     ties: set[str | None]
@@ -92,9 +96,14 @@ class _Part:
         notes: that were found.
         reach: how far each measure goes, in quarters.
         nominal: quarters in a bar after the time signature that holds in each measure.
+        times, keys, fermatas: (measure, quarters into it, what is stated there).
     """
 
-    def __init__(self, part: Element, source: str, left_out: Counter[str]) -> None:
+    def __init__(self, place: int, part: Element, source: str, left_out: Counter[str]) -> None:
+        self.place = place
+        self.times = list[tuple[int, Fraction, tuple[int, int]]]()
+        self.keys = list[tuple[int, Fraction, tuple[int, bool | None]]]()
+        self.fermatas = list[tuple[int, Fraction]]()
         self.key, self.notes = part.get("id", ""), list[_Found]()
         self.reach, self.nominal = list[Fraction](), list[Fraction | None]()
         self._left_out = left_out
@@ -111,11 +120,16 @@ class _Part:
         tied: dict[tuple[tuple[str, str], int | None], int] = {}
         for one in sorted(self.notes, key=lambda one: (one.measure, one.note.start)):
             line = streams.setdefault(one.stream, [])
-            note = replace(one.note, start=starts[one.measure] + one.note.start)
+            where = ((one.measure, one.item),)
+            note = replace(
+                one.note, start=starts[one.measure] + one.note.start, origin=Origin((self.place, *one.stream), where)
+            )
             key = (one.stream, note.pitch)
             before = tied.pop(key, None) if "stop" in one.ties else None
             if before is not None and line[before].end == note.start:
-                line[before] = replace(line[before], length=line[before].length + note.length)
+                first = line[before].origin
+                origin = None if first is None else Origin(first.stream, (*first.places, *where))
+                line[before] = replace(line[before], length=line[before].length + note.length, origin=origin)
             else:
                 before = len(line)
                 line.append(note)
@@ -125,10 +139,10 @@ class _Part:
 
     def _measure(self, number: int, measure: Element) -> None:
         at = reach = last = Fraction(0)
-        for item in measure:
+        for place, item in enumerate(measure):
             match item.tag:
                 case "attributes":
-                    self._attributes(item)
+                    self._attributes(item, number, at)
                 case "backup":
                     at = max(at - self._duration(item), Fraction(0))
                 case "forward":
@@ -139,31 +153,43 @@ class _Part:
                     length = self._duration(item)
                     if item.find("chord") is None:
                         last, at = at, at + length
-                    self._note(number, last, length, item)
+                    self._note(number, place, last, length, item)
                 case _:
                     pass
             reach = max(reach, at)
         self.reach.append(reach)
         self.nominal.append(self._time)
 
-    def _attributes(self, item: Element) -> None:
+    def _attributes(self, item: Element, number: int, at: Fraction) -> None:
         if item.find("divisions") is not None:
             self._divisions = self._number(item, "divisions")
             if self._divisions <= 0:
                 raise refuse(self._where, expected="divisions above 0", got=self._divisions)
-        time = item.find("time")
-        if time is not None and time.find("beats") is not None:
-            beats, unit = (time.findtext("beats") or "").strip(), self._number(time, "beat-type")
-            if not re.fullmatch(r"\d{1,3}(\s*\+\s*\d{1,3}){0,9}", beats) or unit <= 0:
-                raise refuse(self._where, expected="a time signature as 3/4 or 3+2/8", got=f"{beats}/{unit}")
-            self._time = sum(map(int, beats.split("+"))) * 4 / unit or None
         transpose = item.find("transpose")
         if transpose is not None:
             octaves = int(self._number(transpose, "octave-change", "0"))
             steps = int(self._number(transpose, "diatonic", "0"))
             self._shift = (int(self._number(transpose, "chromatic", "0")) + 12 * octaves, steps + 7 * octaves)
+        time = item.find("time")
+        if time is not None and time.find("beats") is not None:
+            beats, unit = (time.findtext("beats") or "").strip(), self._number(time, "beat-type")
+            if not re.fullmatch(r"\d{1,3}(\s*\+\s*\d{1,3}){0,9}", beats) or unit <= 0:
+                raise refuse(self._where, expected="a time signature as 3/4 or 3+2/8", got=f"{beats}/{unit}")
+            count = sum(map(int, beats.split("+")))
+            self._time = count * 4 / unit or None
+            if count and unit.denominator == 1:
+                self.times.append((number, at, (count, int(unit))))
+        key = item.find("key")
+        if key is not None and re.fullmatch(r"[+-]?[0-7]", (key.findtext("fifths") or "").strip()):
+            mode = (key.findtext("mode") or "").strip().lower()
+            minor = {"major": False, "minor": True}.get(mode)
+            # Written for an instrument that transposes, a signature is not that of what sounds.
+            turned = (int(key.findtext("fifths") or "0") + 7 * self._shift[0] + 6) % 12 - 6
+            self.keys.append(
+                (number, at, (int(key.findtext("fifths") or "0") if not self._shift[0] else turned, minor))
+            )
 
-    def _note(self, number: int, at: Fraction, length: Fraction, item: Element) -> None:
+    def _note(self, number: int, place: int, at: Fraction, length: Fraction, item: Element) -> None:
         pitch, rest = item.find("pitch"), item.find("rest") is not None
         unwanted = next((tag for tag in ("cue", "unpitched") if item.find(tag) is not None), None)
         if unwanted:
@@ -176,7 +202,9 @@ class _Part:
             note = Note(at, length, None) if pitch is None else self._pitched(pitch, at, length)
             stream = (item.findtext("staff", "1"), item.findtext("voice", "1"))
             tied = [*item.findall("tie"), *item.findall("notations/tied")] if pitch is not None else []
-            self.notes.append(_Found(number, note, stream, {tie.get("type") for tie in tied}))
+            self.notes.append(_Found(number, place, note, stream, {tie.get("type") for tie in tied}))
+            if item.find("notations/fermata") is not None:
+                self.fermatas.append((number, at))
 
     def _pitched(self, pitch: Element, at: Fraction, length: Fraction) -> Note:
         letter = (pitch.findtext("step") or "").strip()
@@ -210,21 +238,6 @@ class _Part:
         return Fraction(text.strip())
 
 
-def _unzipped(data: bytes, source: str) -> bytes:
-    members = unzip(data, source)
-    container = members.get("META-INF/container.xml")
-    if container is not None:
-        listed = parse_markup(container, source).iter()
-        named_there = [item.get("full-path", "") for item in listed if item.tag.rpartition("}")[2] == "rootfile"]
-    else:
-        named_there = sorted(name for name in members if "/" not in name)
-    found = next((members[name] for name in named_there if name in members), None)
-    if found is None:
-        got = f"one with {', '.join(sorted(members)) or 'none'}"
-        raise refuse(source, expected="a zip file with MusicXML in it", got=got)
-    return found
-
-
 def _lengths(parts: list[_Part]) -> list[Fraction]:
     """Quarters in each measure."""
     lengths: list[Fraction] = []
@@ -246,8 +259,8 @@ def _metres(stated: list[Fraction | None], lengths: list[Fraction]) -> tuple[Fra
     return bar, [nominal for nominal in stated[pickup:] if nominal is not None]
 
 
-def _tempos(root: Element) -> list[float]:
-    """Quarters a minute in order of time; what several parts say in one measure is said once."""
+def _tempos(root: Element) -> list[tuple[int, float]]:
+    """(measure, quarters a minute) in order of time; what several parts say in one measure is said once."""
     found: dict[int, dict[float, None]] = {}
     for part in root.findall("part"):
         for number, measure in enumerate(part.findall("measure")):
@@ -255,74 +268,19 @@ def _tempos(root: Element) -> list[float]:
                 text = sound.get("tempo", "").strip()
                 if _NUMBER.fullmatch(text) and float(text) > 0:
                     found.setdefault(number, {})[float(text)] = None
-    return [tempo for number in sorted(found) for tempo in found[number]]
+    return [(number, tempo) for number in sorted(found) for tempo in found[number]]
 
 
-def parse_markup(data: bytes, source: str, *, limits: dict[str, int] | None = None) -> Element:
-    """The root of a document; ValueError, in a sentence that begins with ``source``, if it is none.
+def _signs(parts: list[_Part], starts: list[Fraction], tempos: list[tuple[int, float]]) -> Signs:
+    """What the file states: signatures of the first part that has any, tempos, fermatas of all parts."""
 
-    Args:
-        data: the document.
-        source: what an error calls it.
-        limits: how many elements of a name there may be.
-    """
-    if len(data) > MAX_BYTES:
-        raise refuse(source, expected=f"at most {MAX_BYTES // 2**20} MiB of XML", got=f"{len(data) / 2**20:.1f} MiB")
-    builder, depth, left = TreeBuilder(), 0, dict(limits or {})
+    def first(name: str) -> list[tuple[int, Fraction, Any]]:
+        return next((found for part in parts if (found := getattr(part, name))), [])
 
-    def start(name: str, attributes: dict[str, str]) -> None:
-        nonlocal depth
-        depth += 1
-        if depth > _MAX_DEPTH:
-            raise refuse(source, expected=f"elements at most {_MAX_DEPTH} deep", got="deeper ones")
-        if name in left:
-            left[name] -= 1
-            if left[name] < 0:
-                raise refuse(source, expected=f"at most {(limits or {})[name]:,} elements {name}", got="more")
-        builder.start(name, attributes)
-
-    def end(name: str) -> None:
-        nonlocal depth
-        depth -= 1
-        builder.end(name)
-
-    def entity(*_: object) -> None:
-        raise refuse(source, expected="XML without entities of its own", got="a definition of one")
-
-    parser = expat.ParserCreate()
-    parser.buffer_text = True
-    parser.StartElementHandler = start
-    parser.EndElementHandler = end
-    parser.CharacterDataHandler = builder.data
-    parser.EntityDeclHandler = entity
-    try:
-        parser.Parse(data, True)
-        return builder.close()
-    except expat.ExpatError as error:
-        raise refuse(source, expected="XML", got=str(error)) from None
-    except (LookupError, UnicodeError) as error:  # an encoding that nobody knows
-        raise refuse(source, expected="XML in a known encoding", got=str(error)) from None
-
-
-def unzip(data: bytes, source: str) -> dict[str, bytes]:
-    """The members of a zip file by name, those of XML only; refused if they are damaged or too large."""
-    members: dict[str, bytes] = {}
-    room, many = MAX_BYTES, 0
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            listed = archive.infolist()
-            many = len(listed)
-            for info in listed if many <= _MAX_MEMBERS else ():
-                if info.filename.lower().endswith((".xml", ".musicxml")) and room >= 0:
-                    with archive.open(info) as file:
-                        content = file.read(room + 1)  # what the zip says of the size is not believed
-                    room -= len(content)
-                    members[info.filename] = content
-    except Exception as error:  # a damaged zip file fails in many ways, and one with a password in another
-        got = f"a damaged or locked one ({' '.join(str(error).split())})"
-        raise refuse(source, expected="a zip file with MusicXML", got=got) from None
-    if many > _MAX_MEMBERS:
-        raise refuse(source, expected=f"at most {_MAX_MEMBERS:,} files in the zip", got=f"{many:,}")
-    if room < 0:
-        raise refuse(source, expected=f"at most {MAX_BYTES // 2**20} MiB unpacked", got="more")
-    return members
+    fermatas = {starts[number] + at for part in parts for number, at in part.fermatas}
+    return Signs(
+        tuple((starts[number] + at, *time) for number, at, time in first("times")),
+        tuple((starts[number] + at, *key) for number, at, key in first("keys")),
+        tuple((starts[number], tempo) for number, tempo in tempos),
+        tuple(sorted(fermatas)),
+    )

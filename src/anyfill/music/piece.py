@@ -2,12 +2,17 @@
 
 Every beginning and every end goes to the nearest sixteenth (the later one of two as near), so a note that fits stays as
 it is, and one that was played a little early is put right. A note that would vanish lasts one step if the step is free
-and is left out otherwise. Triplets, runs in 32nds and the like do not fit: a few are moved, with a remark; a piece in
-which more than a third of the notes begin further than a quarter of a step from the grid is refused.
+and is left out otherwise. Triplets, runs in 32nds and the like do not fit: the grid is only what a model sees of them.
+What is kept of a file keeps its own times (``Piece.score``). Where a model is to learn a piece, one in which more than
+a third of the notes begin further than a quarter of a step from the grid is refused.
 
 Which part is which voice: see ``score.seats``. More than four parts of which never more than four notes sound at once
-are thrown together and split anew. A voice that has no note in the file is *absent*: its cells are rests in the chorale
-and False in ``present``, for a model to fill.
+are thrown together and split anew; of more notes at once the highest and the lowest are taken for soprano and bass. A
+voice that has no note in the file is *absent*: its cells are rests in the chorale and False in ``present``, for a model
+to fill.
+
+**Written pieces.** A note of the file is kept if no cell of it was written, with its own onset and length. New notes
+begin and end with steps, less where a kept note off the grid is in their way.
 
 Music that lies elsewhere is put into the range of the model, or of a voice, and put back afterwards. Ranges are
 those of the JSB chorales as they are written. Octaves are tried first, the nearest first; then semitones, the fewest
@@ -27,14 +32,27 @@ from numpy.typing import NDArray
 
 from anyfill.checks import refuse
 from anyfill.music.chorale import BAR, HIGHEST, LOWEST, REST, STEP, Chorale
-from anyfill.music.keys import Key, find_key
-from anyfill.music.score import VOICES, Note, ParsedScore, Score, most_at_once, require_length, seats, split, times
+from anyfill.music.keys import Key, KeySignature, find_key
+from anyfill.music.score import (
+    VOICES,
+    Note,
+    ParsedScore,
+    Score,
+    most_at_once,
+    require_length,
+    seats,
+    split,
+    times,
+    top_line,
+)
 
 if TYPE_CHECKING:
     from anyfill.music.piano_roll import Panel
 
 RANGES = ((60, 81), (52, 74), (46, 69), (36, 66))
 """Lowest and highest MIDI number of soprano, alto, tenor and bass."""
+ONLY_COMMON = "the model has learnt 4/4, and its strong beats fall elsewhere"
+"""What is said of other metres, unless the model is told the metre."""
 _MIDI = 127
 """The highest note that a file can have."""
 _SHIFTS = sorted(range(-127, 128), key=lambda shift: (abs(shift), -shift))
@@ -51,44 +69,102 @@ class Piece:
         chorale: the grid, as a model sees it; rests where a voice is absent.
         present: bool (4, T), False in voices that are absent.
         shift: semitones by which the grid is higher than the music, which lay out of range.
-        source: the notes that it was read from; what is kept of them keeps its names.
+        source: the score that it was read from.
+        lines: of the four voices, the notes of the source; none where a voice is absent, or there is no source.
         written: bool (4, T), what a model wrote into a piece; None where nothing was given, or nothing written.
         remarks: one sentence for each thing that was changed on the way here.
         title: above a picture; the chorale's by default.
         seed: what it was drawn with.
+        signature: the key signature, stated by the file or its reader; None = the one that fits the notes.
+        alone: only its tune was read, and it is one voice of four.
+        drops: the other parts of the file are left out where it is written, if only the tune was read.
+        new_key: the signature takes the place of those in the file.
     """
 
     chorale: Chorale
     present: NDArray[np.bool_]
     shift: int = 0
     source: Score | None = None
+    lines: tuple[tuple[Note, ...], ...] = ()
     written: NDArray[np.bool_] | None = None
     remarks: tuple[str, ...] = ()
     title: str = ""
     seed: int | None = None
+    signature: KeySignature | None = None
+    alone: bool = False
+    drops: bool = True
+    new_key: bool = False
 
     @property
     def score(self) -> Score:
-        """Its notes where they sound. What was read is as it was read, and what was kept of it has its names."""
+        """Its notes where they sound. What was read is as it was read, and what was kept of it is as it was."""
         if self.written is None and self.source is not None:
-            return self.source
-        score = self.chorale.score().transposed(-self.shift)
-        return score if self.source is None else _named_after(score, self.source)
+            return self._signed(self.source)
+        if self.written is None or self.source is None:
+            return self._signed(self.chorale.score().transposed(-self.shift))
+        voices = tuple(
+            tuple(sorted((*self.kept(voice), *self.added(voice)), key=lambda note: note.start))
+            for voice in range(len(VOICES))
+        )
+        later = self.chorale.score()
+        bars = (
+            *self.source.bars,
+            *(bar for bar in later.bars if bar >= self.source.length and bar not in self.source.bars),
+        )
+        return self._signed(
+            replace(self.source, voices=voices, names=VOICES, bars=bars if len(bars) > 1 else later.bars)
+        )
+
+    def _signed(self, score: Score) -> Score:
+        """The score with the signature of the piece, where it states none or another one."""
+        if self.signature is None or (score.signs.keys and not self.new_key):
+            return score
+        key = (Fraction(0), self.signature.fifths, self.signature.minor)
+        return replace(score, signs=replace(score.signs, keys=(key,)))
+
+    def kept(self, voice: int) -> tuple[Note, ...]:
+        """The notes (and rests) of the source in a voice of which nothing was written anew."""
+        line = self.lines[voice] if self.lines else ()
+        if self.written is None:
+            return line
+        own = self.written[voice]
+        return tuple(note for note in line if not own[cells_of_note(note, self.chorale.steps)].any())
+
+    def added(self, voice: int) -> tuple[Note, ...]:
+        """The notes that a model wrote into a voice, in the gaps between those that are kept; no rests."""
+        if self.written is None or not self.written[voice].any():
+            return ()
+        own, chorale = self.written[voice], self.chorale
+        kept = sorted((note for note in self.kept(voice) if note.pitch is not None), key=lambda note: note.start)
+        cuts = chorale.onset[voice].copy()
+        cuts[1:] |= own[1:] != own[:-1]
+        starts = np.flatnonzero(cuts).tolist()
+        found: list[Note] = []
+        for first, end in zip(starts, [*starts[1:], chorale.steps]):
+            pitch = int(chorale.pitch[voice, first])
+            if not own[first] or pitch == REST:
+                continue
+            start, stop = first * STEP, end * STEP
+            for note in kept:
+                if note.start < stop and note.end > start:  # off the grid, by less than half a step
+                    start, stop = (note.end, stop) if note.start <= start else (start, note.start)
+            if stop > start:
+                found.append(Note(start, stop - start, pitch - self.shift))
+        return tuple(found)
 
     @property
     def key(self) -> Key | None:
-        """The key it seems to be in; None where nothing sounds."""
-        return key_or_none(self.score)
+        """The key it is in, as stated or else as it seems; None where nothing sounds."""
+        return key_or_none(self.score) if self.signature is None else self.signature.key
 
     def save(self, path: str | Path) -> None:
-        """Write MIDI, MusicXML or a picture, as the name says: .mid, .musicxml, .mxl, .png."""
-        from anyfill.music.piano_roll import draw_piano_roll
-        from anyfill.music.writing import write_score
+        """Write what the name says: .mid, .musicxml, .mxl, .png, .wav, .html; .svg or .pdf where Verovio is installed.
 
-        if str(path).lower().endswith(".png"):
-            draw_piano_roll(self.panel(), path)
-        else:
-            write_score(self.score, path)
+        MIDI and MusicXML are the file that the piece was read from, if it is of that kind, with the new notes in it.
+        """
+        from anyfill.music.saving import save_piece
+
+        save_piece(self, path)
 
     def panel(self) -> "Panel":
         """What a picture shows. Music beyond the range of a chorale is drawn as the model saw it, and says so."""
@@ -126,13 +202,30 @@ def key_or_none(score: Score) -> Key | None:
     return None if score.last_pitch is None else find_key(score)
 
 
-def quantise(parsed: ParsedScore | Score, *, transpose: int = 0, source: str = "score") -> Piece:
+def folded(pitch: int) -> int:
+    """A pitch moved by octaves to where the model has codes."""
+    return LOWEST + (pitch - LOWEST) % 12 if pitch < LOWEST else HIGHEST - (HIGHEST - pitch) % 12
+
+
+def signature_or_none(score: Score) -> KeySignature | None:
+    """The key signature that a score states first; None where it states none."""
+    return KeySignature.stated(score, *score.signs.keys[0][1:]) if score.signs.keys else None
+
+
+def cells_of_note(note: Note, steps: int) -> slice:
+    """The steps of a note on the grid, one at least."""
+    start = min(_nearest(note.start), steps - 1)
+    return slice(start, min(max(_nearest(note.end), start + 1), steps))
+
+
+def quantise(parsed: ParsedScore | Score, *, transpose: int = 0, source: str = "score", strict: bool = True) -> Piece:
     """The grid of a score; ValueError, in a sentence that begins with ``source``, if it has none.
 
     Args:
         parsed: what was read, or a score.
         transpose: semitones by which every note is put higher on the way.
         source: what an error calls it.
+        strict: refuse music most of which does not fit the grid.
     """
     if isinstance(parsed, Score):
         parsed = ParsedScore(parsed)
@@ -143,8 +236,14 @@ def quantise(parsed: ParsedScore | Score, *, transpose: int = 0, source: str = "
     require_length(source, score.length)
     names, voices = [name for name, _ in lines], [voice for _, voice in lines]
     if len(lines) > len(VOICES):
-        voices, names = _split_anew(voices, source), list[str]()
-        remarks.append(f"{len(lines)} parts were split anew into {len(voices)} voices")
+        notes = [note for voice in voices for note in voice if note.pitch is not None]
+        count, _ = most_at_once(notes)
+        if count > len(VOICES):
+            voices, names = [top_line(notes), top_line(notes, lowest=True)], [VOICES[0], VOICES[-1]]
+            remarks.append(f"{len(lines)} voices, up to {count} at once: the outer ones are read, as soprano and bass")
+        else:
+            voices, names = split(notes, source), list[str]()
+            remarks.append(f"{len(lines)} parts were split anew into {len(voices)} voices")
     chosen = seats(voices, names)
     if len(chosen) < len(VOICES):
         said = " and ".join(VOICES[seat] for seat in chosen)
@@ -156,22 +255,34 @@ def quantise(parsed: ParsedScore | Score, *, transpose: int = 0, source: str = "
     pitch = np.full((len(VOICES), steps), REST, dtype=np.int16)
     onset = np.zeros(pitch.shape, dtype=np.bool_)
     present = np.zeros(pitch.shape, dtype=np.bool_)
+    placed: list[tuple[Note, ...]] = [()] * len(VOICES)
     for seat, voice in zip(chosen, voices):
-        present[seat] = True
+        present[seat], placed[seat] = True, tuple(voice)
         for start, end, note in _on_grid(voice, steps, count):
             number = (note.pitch or 0) + transpose
+            if not strict and not LOWEST <= number <= HIGHEST:
+                number = folded(number)
+                count["folded"] += 1
             if not LOWEST <= number <= HIGHEST:
                 where = f"{source}, {VOICES[seat]}, quarter note {float(note.start) + 1:g}"
                 raise refuse(where, expected=f"MIDI pitches from {LOWEST} to {HIGHEST}", got=number)
             pitch[seat, start:end] = number
             onset[seat, start] = True
-    remarks += _remarks(count, source)
+    remarks += _remarks(count, source, strict)
     chorale = Chorale(pitch, onset, bar, pickup, score.tempo, score.title)
-    return Piece(chorale, present, transpose, score, remarks=tuple(remarks))
+    signature = signature_or_none(score)
+    return Piece(chorale, present, transpose, score, tuple(placed), remarks=tuple(remarks), signature=signature)
 
 
-def _remarks(count: Counter[str], source: str) -> list[str]:
+def _remarks(count: Counter[str], source: str, strict: bool) -> list[str]:
     """What the grid did to notes, in words; refused if most of the piece does not fit."""
+    if not strict:
+        moved = count["moved"] + count["dropped"]
+        said = f"{times(moved, 'note lies', 'notes lie')} off the grid of sixteenths: the model sees the nearest one"
+        high = (
+            f"{times(count['folded'], 'note lies', 'notes lie')} beyond the codes of the model: it sees another octave"
+        )
+        return [*([said] if moved else []), *([high] if count["folded"] else [])]
     if count["off"] > _MAX_OFF * count["notes"]:
         got = f"{count['off']:,} of {count['notes']:,} notes that begin between them"
         raise refuse(source, expected="music in sixteenths of a steady beat", got=got)
@@ -187,15 +298,6 @@ def sounding_lines(score: Score) -> list[tuple[str, tuple[Note, ...]]]:
     """Names ("" where there are none) and notes of the voices of a score in which something sounds."""
     names = [*score.names, *[""] * (len(score.voices) - len(score.names))]
     return [(name, voice) for name, voice in zip(names, score.voices) if any(n.pitch is not None for n in voice)]
-
-
-def _split_anew(voices: Sequence[Sequence[Note]], source: str) -> list[tuple[Note, ...]]:
-    notes = [note for voice in voices for note in voice if note.pitch is not None]
-    count, when = most_at_once(notes)
-    if count > len(VOICES):
-        got = f"{len(voices)}, {count} of them sounding at quarter note {float(when) + 1:g}"
-        raise refuse(source, expected=f"at most {len(VOICES)} voices", got=got)
-    return split(notes, source)
 
 
 def _metre(score: Score, source: str, remarks: list[str]) -> tuple[int, int]:
@@ -244,21 +346,19 @@ def _nearest(time: Fraction) -> int:
     return int((time / STEP + Fraction(1, 2)) // 1)
 
 
-def _named_after(score: Score, source: Score) -> Score:
-    """The score with the names of those of the source's notes that are in it, whichever voice they were in."""
-    known = {(one.start, one.length, one.pitch): one for voice in source.voices for one in voice if one.name}
-    voices = (tuple(known.get((note.start, note.length, note.pitch), note) for note in voice) for voice in score.voices)
-    return replace(score, voices=tuple(voices))
+def shift_into(pitches: Sequence[int], voice: int, *, fold: bool = False) -> int:
+    """Semitones by which to move these pitches into the range of a voice; 0 where they lie in it.
 
-
-def shift_into(pitches: Sequence[int], voice: int) -> int:
-    """Semitones by which to move these pitches into the range of a voice; 0 where they lie in it."""
+    Where they are wider than the codes of the model, they are refused, or with ``fold`` moved so that most lie inside.
+    """
     low, high = RANGES[voice]
     lowest, highest = min(pitches), max(pitches)
     shift = _best_shift(low - lowest, high - highest)
     if shift is not None:
         return shift
     possible = [shift for shift in _SHIFTS if lowest + shift >= LOWEST and highest + shift <= HIGHEST]
+    if not possible and fold:
+        possible = _OCTAVES
     if not possible:
         raise _too_wide(f"tune for the {VOICES[voice]}", highest - lowest)
     return min(possible, key=lambda shift: sum(not low <= pitch + shift <= high for pitch in pitches))
@@ -276,7 +376,7 @@ def shift_whole(pitches: Sequence[int], source: str) -> int:
     for low, high in ((RANGES[-1][0], RANGES[0][1]), (LOWEST, HIGHEST)):
         shift = _best_shift(low - lowest, high - highest)
         if shift is not None:
-            return _require_near(shift, f"a piece nearer to MIDI {LOWEST} to {HIGHEST}", source)
+            return require_near(shift, f"a piece nearer to MIDI {LOWEST} to {HIGHEST}", source)
     raise _too_wide(source, highest - lowest)
 
 
@@ -290,7 +390,7 @@ def _best_shift(low: int, high: int) -> int | None:
     return next((shift for shift in (*_OCTAVES, *_SHIFTS) if low <= shift <= high), None)
 
 
-def _require_near(shift: int, expected: str, source: str) -> int:
+def require_near(shift: int, expected: str, source: str) -> int:
     """The shift; refused where what the model writes, put back, might be no MIDI notes."""
     if not HIGHEST - _MIDI <= shift <= LOWEST:
         raise refuse(source, expected=expected, got=f"one {in_words(-shift)}")
@@ -307,52 +407,20 @@ def in_words(semitones: int) -> str:
     return f"{size} {'up' if semitones > 0 else 'down'}"
 
 
-def whole_of(parsed: ParsedScore, *, source: str = "score") -> Piece:
+def whole_of(parsed: ParsedScore, *, source: str = "score", strict: bool = False) -> Piece:
     """All voices of what was read, as they are put to the model; a ValueError begins with ``source``."""
     pitches = [note.pitch or 0 for note in parsed.score.sounding()]
     shift = shift_whole(pitches, source) if pitches else 0
-    piece = quantise(parsed, transpose=shift, source=source)
+    piece = quantise(parsed, transpose=shift, source=source, strict=strict)
     moved = (
         f"the piece does not lie in the range of the model: put {in_words(shift)} for it, and "
         f"{in_words(-shift)} afterwards"
     )
-    return _remarked(piece, [*piece.remarks, *([moved] if shift else [])])
+    return remarked(piece, [*piece.remarks, *([moved] if shift else [])])
 
 
-def tune_of(parsed: ParsedScore, voice: int = 0, *, source: str = "score") -> Piece:
-    """The tune in what was read, its only part or else the part that is this voice; the other voices are absent."""
-    score, remarks = parsed.score, list(parsed.remarks)
-    lines = sounding_lines(score)
-    if not lines:
-        raise refuse(source, expected="a tune", got="no notes")
-    line = lines[0][1]
-    if len(lines) > 1:
-        if len(lines) > len(VOICES):
-            raise refuse(source, expected="a tune, or at most four voices", got=f"{len(lines)} parts")
-        chosen = seats([notes for _, notes in lines], [name for name, _ in lines])
-        if voice not in chosen:
-            there = " and ".join(VOICES[seat] for seat in chosen)
-            raise refuse(source, expected=f"a tune alone, or a part for the {VOICES[voice]}", got=there)
-        line = lines[chosen.index(voice)][1]
-        remarks.append(
-            f"the {VOICES[voice]} of the file is the tune and its other voices are not used "
-            "(anyfill music fill keeps them)"
-        )
-    shift = shift_into([note.pitch for note in line if note.pitch is not None], voice)
-    _require_near(shift, f"a tune nearer to the range of the {VOICES[voice]}", source)
-    alone = replace(score, voices=(line,), names=(VOICES[voice],))
-    piece = quantise(ParsedScore(alone, tuple(remarks)), transpose=shift, source=source)
-    remarks = [one for one in piece.remarks if not one.endswith("absent")]
-    if shift:
-        remarks.append(
-            f"the tune does not lie in the range of the {VOICES[voice]}: put {in_words(shift)} for the model, and all "
-            f"voices {in_words(-shift)} afterwards"
-        )
-    return _remarked(replace(piece, source=score), remarks)
-
-
-def _remarked(piece: Piece, remarks: Sequence[str]) -> Piece:
+def remarked(piece: Piece, remarks: Sequence[str]) -> Piece:
     """With a remark on bars that the model has not learnt."""
     bar = piece.chorale.bar
-    odd = f"bars of {bar / 4:g} quarter notes: the model has learnt 4/4, and its strong beats fall elsewhere"
+    odd = f"bars of {bar / 4:g} quarter notes: {ONLY_COMMON}"
     return replace(piece, remarks=(*remarks, *([odd] if bar != BAR else [])))

@@ -1,14 +1,14 @@
 """What is asked of a model: some cells of a piece, given others.
 
-``--ask`` names cells, as in ``alto 3-6, tenor 5``: voices by name or first letter, several joined by +, or all; then
-bars, counted from 1 (a pickup is bar 0), single or as a range; no bars at all stand for the whole piece. After a comma
-a voice may be left out: the one before is meant.
+**Locks.** A note of which any part is locked is locked as a whole, with its onset and its length: what is tied over the
+border of a written bar is kept, and the cells it needs are not asked. No locked note ever grows either: what is written
+behind it is struck anew.
 
-**Windows.** The model was trained on 8 bars of 4/4 (128 steps) that begin with a bar. What fits into one window is
-answered exactly as asked, from p(asked | given). A longer piece is answered from left to right. With a the bar of the
-first step that is still asked, the next window
+**Windows.** A model was trained on windows that begin with a bar: 8 bars of 4/4 (128 steps) for one without onsets, 24
+bars for one with them. What fits into one window is answered exactly as asked, from p(asked | given). A longer piece is
+answered from left to right. With a the bar of the first step that is still asked, the next window
 
-    begins     4 bars before a (as far as there are any; earlier, if fewer than 8 bars would be left to the end)
+    begins     4 (16) bars before a (as far as there are any; earlier, if less than a window would be left to the end)
     is given   all that is known in it: given, or drawn by an earlier window
     answers    what is asked in it; less its last 2 bars where something is given there, so that what is written next to
                them has seen what comes (a tune, say)
@@ -16,9 +16,12 @@ first step that is still asked, the next window
 So a piece that is written from nothing is p(bars 1-8), then p(4 bars | the 4 before) again and again, and its score is
 the exact log-probability of being written in this way by the model's own law. A piece with a pickup begins late in its
 first bar: the steps before it are neither given nor asked.
+
+**Endings.** With an ``Ending`` the chord of the last step is drawn first, from p(last chord | given) less what does not
+belong to the chord that is wanted, and is held from where the last given note begins; all the rest is then drawn given
+it. A model that answers any question needs nothing else for that.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -28,21 +31,26 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, require_count, require_member
 from anyfill.model import Model
-from anyfill.music.chorale import BAR, HIGHEST, LOWEST, REST, Chorale
+from anyfill.music.ask import cells_of
+from anyfill.music.chorale import BAR, HIGHEST, LOWEST, ONSET_CODES, REST, Chorale
+from anyfill.music.endings import Ending, ends_on, require_ending
 from anyfill.music.files import Music, parse, read
-from anyfill.music.keys import Key, find_key, parse_key
-from anyfill.music.piece import RANGES, Piece, key_or_none, tune_of
-from anyfill.music.score import VOICES, voice_called
+from anyfill.music.form import FEATURES, Form, per_cell
+from anyfill.music.keys import Key, KeySignature, find_key, parse_key
+from anyfill.music.keys import named as named_note
+from anyfill.music.piece import RANGES, Piece, cells_of_note, key_or_none
+from anyfill.music.score import VOICES
+from anyfill.music.tunes import tune_of
 from anyfill.questions.question import Question
 
 WINDOW, BACK, AHEAD = 8 * BAR, 4 * BAR, 2 * BAR
 MAX_BARS = 512
 COMMON_KEYS = {"major": (0, 7, 2, 5), "minor": (2, 7, 9)}
 """Pitch classes of the tonics of common keys: C, G, D and F major, D, G and A minor."""
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
-_EVERYBODY = ("all", "satb")
+LONG_WINDOW, LONG_BACK = 24 * BAR, 16 * BAR
+"""Of models with onsets: they remember 16 bars at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +73,27 @@ class Window:
         return asked & (step >= self.first) & (step < self.until)
 
 
-def windows(asked: NDArray[np.bool_], given: NDArray[np.bool_]) -> Iterator[Window]:
+def windows(
+    asked: NDArray[np.bool_], given: NDArray[np.bool_], *, size: int = WINDOW, back: int = BACK, bar: int = BAR
+) -> Iterator[Window]:
     """The windows, from left to right, that answer a question about T steps.
 
     Args:
         asked: bool (4, T), what is wanted; step 0 begins a bar.
         given: bool (4, T), what the model is given.
+        size: steps of a window.
+        back: steps of it before what it answers, at least.
+        bar: steps in a bar; windows begin with one.
     """
     any_asked: NDArray[np.bool_] = np.logical_or.reduce(asked, axis=0)
     any_given: NDArray[np.bool_] = np.logical_or.reduce(given, axis=0)
     steps, done = asked.shape[1], 0
     while bool(any_asked[done:].any()):
         first = done + int(any_asked[done:].argmax())
-        start = max(0, first // BAR * BAR - BACK)
-        if steps - start < WINDOW:
-            start = -(-max(0, steps - WINDOW) // BAR) * BAR
-        stop = min(steps, start + WINDOW)
+        start = max(0, first // bar * bar - back)
+        if steps - start < size:
+            start = -(-max(0, steps - size) // bar) * bar
+        stop = min(steps, start + size)
         comes = stop < steps and bool(any_given[stop - AHEAD : stop].any())
         done = stop - AHEAD if comes else stop
         yield Window(start, stop, first, done)
@@ -110,6 +123,10 @@ class Request:
         fits: an answer for which this is not True is drawn again.
         moving: draw again where an answer hardly moves.
         finish: makes a piece of an answer, its number and the seed.
+        ending: the last chord; None = whatever comes.
+        prefers: an answer for which this is not True is drawn again, some times.
+        amount: how much of what is asked may change, where it is a variation of what stands there; None = all is new.
+        ends: whether the piece ends with its last step, as far as the model is told.
     """
 
     piece: Piece
@@ -119,15 +136,21 @@ class Request:
     fits: Callable[[Chorale], bool] | None = None
     moving: bool = False
     finish: Callable[[Chorale, int, int], Piece] | None = None
+    ending: Ending | None = None
+    prefers: Callable[[Chorale], bool] | None = None
+    amount: float | None = None
+    ends: bool = True
 
     @classmethod
-    def generate(cls, bars: int = 8, key: str | None = None) -> "Request":
+    def generate(cls, bars: int = 8, key: str | None = None, ending: str | None = None) -> "Request":
         """A new chorale of so many bars of 4/4.
 
         A key is found after the fact: pieces are drawn until enough are in its mode, and transposed. Without one they
-        are moved to the nearest common key (``COMMON_KEYS``).
+        are moved to the nearest common key (``COMMON_KEYS``). Unless the ending is open, the last chord is a triad in
+        root position, and pieces of whose key it is not the tonic (the dominant, for "half") are drawn again.
         """
         require_count("--bars", bars, maximum=MAX_BARS)
+        require_ending(ending)
         named = None if key is None else parse_key(key)
         blank = Chorale.of(np.full((len(VOICES), bars * BAR), REST, dtype=np.int16))
         everything = np.ones(blank.pitch.shape, dtype=np.bool_)
@@ -146,44 +169,103 @@ class Request:
         def fits(chorale: Chorale) -> bool:
             return shift(chorale) is not None
 
-        wanted = fits if named else None
-        return cls(Piece(blank, ~everything), ~everything, everything, "writing", wanted, moving=True, finish=finish)
+        def ends(chorale: Chorale) -> bool:
+            found = key_or_none(chorale.score())
+            return found is not None and ends_on(chorale, found, ending or "tonic")
+
+        closed = ending != "open"
+        return cls(
+            Piece(blank, ~everything), ~everything, everything, "writing", fits if named else None, moving=True,
+            finish=finish, ending=Ending(ending or "tonic", None, hold=BAR // 2) if closed else None,
+            prefers=ends if closed else None,
+        )  # fmt: skip
 
     @classmethod
-    def harmonise(cls, tune: Music, voice: str = "soprano") -> "Request":
+    def harmonise(
+        cls, tune: Music, voice: str = "soprano", *, choose: str | None = None, key: str | None = None,
+        ending: str | None = None, others: str = "drop",
+    ) -> "Request":  # fmt: skip
         """The three other voices of a tune, which is never changed."""
         if voice not in VOICES:
             raise refuse("voice", expected=" or ".join(VOICES), got=repr(voice))
+        require_member("--others", others, ("drop", "keep"))
+        require_ending(ending)
         parsed, source = parse(tune)
-        piece = tune_of(parsed, VOICES.index(voice), source=source)
-        return cls(piece, piece.present, ~piece.present, "harmonising")
+        piece = tune_of(parsed, VOICES.index(voice), tune=choose, source=source)
+        piece = _keyed(replace(piece, drops=others == "drop"), key, given=True)
+        asked = ~piece.present
+        return cls(piece, piece.present, asked, "harmonising", ending=_ending_of(piece, asked, ending))
 
     @classmethod
-    def fill(cls, music: Music, ask: str | None = None) -> "Request":
+    def fill(
+        cls, music: Music, ask: str | None = None, *, key: str | None = None, ending: str | None = None
+    ) -> "Request":
         """Some cells of a piece, all others locked; without ``ask`` the voices that the file does not have.
 
         A voice that the file does not have is never given: where it is not asked, it stays silent and is not looked at.
         """
+        require_ending(ending)
         piece = read(music)
-        asked = ~piece.present if ask is None else cells_of(ask, piece.chorale)
-        if not asked.any():
+        wanted = ~piece.present if ask is None else cells_of(ask, piece.chorale)
+        if not wanted.any():
             bars = piece.chorale.bars
             raise ValueError(
                 "nothing to fill, for all four voices are in the file: --ask says what to write anew, as in "
                 f'--ask "alto {bars[0]}-{bars[-1]}"'
             )
-        return cls(piece, piece.present & ~asked, asked)
+        asked = whole_notes(piece, wanted)
+        if not asked.any():
+            raise ValueError("nothing to fill: every note there is tied to one that is locked, and stays with it")
+        kept = (wanted & ~asked & (piece.chorale.pitch != REST)).any(1)
+        if kept.any():
+            names = " and ".join(name for name, there in zip(VOICES, kept) if there)
+            said = f"notes of the {names} that go on beyond the written bars are locked, and kept as a whole"
+            piece = replace(piece, remarks=(*piece.remarks, said))
+        piece = _keyed(piece, key, given=False)
+        last = _ending_of(piece, asked, ending) if ending is not None else None
+        return cls(piece, piece.present & ~asked, asked, ending=last)
+
+    @classmethod
+    def go_on(cls, music: Music, bars: int = 4, *, key: str | None = None, ending: str | None = None) -> "Request":
+        """So many bars more behind the end of a piece, in all four voices; an unfinished last bar is finished first."""
+        require_count("--bars", bars, maximum=MAX_BARS)
+        require_ending(ending)
+        piece = _keyed(read(music), key, given=False)
+        chorale = piece.chorale
+        left = (chorale.pickup - chorale.steps) % chorale.bar
+        more = left + bars * chorale.bar
+        edge = ((0, 0), (0, more))
+        longer = replace(
+            chorale, pitch=np.pad(chorale.pitch, edge, constant_values=REST), onset=np.pad(chorale.onset, edge)
+        )
+        given = np.pad(piece.present, edge)
+        asked = np.zeros_like(given)
+        asked[:, chorale.steps :] = True
+        piece = replace(piece, chorale=longer, present=given)
+        final = None if ending == "open" else _tonic(piece, ending or "tonic", longer.steps - 1, BAR // 2)
+        return cls(piece, given, asked, "continuing", ending=final)
+
+    @classmethod
+    def vary(cls, music: Music, amount: float = 0.3, ask: str | None = None, *, key: str | None = None) -> "Request":
+        """A variation of a piece, or of some of its cells: SUNMASK's chain, begun with what stands there."""
+        if not 0.0 <= amount <= 1.0:
+            raise refuse("--amount", expected="a number from 0 (nothing changes) to 1 (all may)", got=amount)
+        piece = _keyed(read(music), key, given=False)
+        asked = piece.present if ask is None else whole_notes(piece, cells_of(ask, piece.chorale)) & piece.present
+        if not asked.any():
+            raise ValueError("nothing to vary: --ask names only voices that the piece does not have")
+        return cls(piece, piece.present & ~asked, asked, "varying", amount=amount)
 
     def piece_of(self, answer: Chorale, number: int, seed: int) -> Piece:
         """The answer as the user gets it."""
         if self.finish is not None:
             return self.finish(answer, number, seed)
-        name = answer.title or ("Harmonised" if self.what == "harmonising" else "Filled")
+        words = {"harmonising": "Harmonised", "continuing": "Continued", "varying": "Varied"}
+        name = answer.title or words.get(self.what, "Filled")
         title = f"{name}, seed {seed}, {number}"
         present = self.piece.present | self.asked
-        return replace(
-            self.piece, chorale=answer, present=present, written=self.asked, title=title, seed=seed, remarks=()
-        )
+        written = self.asked if self.amount is None else changed_notes(self.piece, answer) & self.asked
+        return replace(self.piece, chorale=answer, present=present, written=written, title=title, seed=seed, remarks=())
 
     @property
     def before(self) -> int:
@@ -194,21 +276,134 @@ class Request:
         """bool (4 (before + T),) in the order of the model's variables, from cells (4, T); False before the piece."""
         return torch.from_numpy(np.pad(cells, ((0, 0), (self.before, 0))).T.reshape(-1))
 
-    def codes(self) -> Tensor:
+    def codes(self, *, onsets: bool = False) -> Tensor:
         """int64 (4 (before + T),), zero before the beginning."""
-        return torch.nn.functional.pad(self.piece.chorale.codes(), (len(VOICES) * self.before, 0))
+        return torch.nn.functional.pad(self.piece.chorale.codes(onsets=onsets), (len(VOICES) * self.before, 0))
 
-    def passes(self, model: Model) -> Iterator[tuple[Model, slice, Question]]:
+    def context(self, model: Model) -> Tensor | None:
+        """(1, 4 (before + T), F): what a model is told of the form; None for one that is told nothing."""
+        if not tells_form(model):
+            return None
+        features = Form.of(self.piece, ends=self.ends).features()
+        return per_cell(torch.nn.functional.pad(features, (0, 0, self.before, 0)).unsqueeze(0))
+
+    def passes(self, model: Model, *, known: Tensor | None = None) -> Iterator[tuple[Model, slice, Question]]:
         """For each window: the model for its length, the cells C of a row, and what is given and asked there (1, C).
 
-        What one window answers is given to the next.
+        What one window answers is given to the next. ``known`` (4 (before + T),) are cells that are known by now.
         """
-        asked, known = self.row(self.asked), self.row(self.given)
-        for window in windows(*(np.pad(cells, ((0, 0), (self.before, 0))) for cells in (self.asked, self.given))):
+        asked, now = self.row(self.asked), self.row(self.given)
+        if known is not None:
+            asked, now = asked & ~known, now | known
+        size, back = (LONG_WINDOW, LONG_BACK) if has_onsets(model) else (WINDOW, BACK)
+        bar = self.piece.chorale.bar if tells_form(model) else BAR
+        grids = (cells.reshape(-1, len(VOICES)).T.numpy() for cells in (asked, now))
+        for window in windows(*grids, size=size, back=back, bar=bar):
             cells, answered = window.cells, window.answers(asked)
-            question = Question((known & ~answered)[cells].unsqueeze(0), answered[cells].unsqueeze(0))
+            question = Question((now & ~answered)[cells].unsqueeze(0), answered[cells].unsqueeze(0))
             yield resized(model, window.stop - window.start), cells, question
-            known = known | answered
+            now = now | answered
+
+    def last_chord(self, model: Model) -> tuple[Model, slice, Question, Tensor] | None:
+        """The pass that draws the last chord: as ``passes``, and the cells (4 (before + T),) that then hold it."""
+        if self.ending is None:
+            return None
+        final, hold = self.ending.final(self.asked.shape[1]), self.ending.first(self.asked.shape[1])
+        chord = np.zeros_like(self.asked)
+        chord[:, final] = self.asked[:, final]
+        if not chord.any():
+            return None
+        held = np.zeros_like(self.asked)
+        held[:, hold : final + 1] = self.asked[:, hold : final + 1] & chord[:, final : final + 1]
+        size = LONG_WINDOW if has_onsets(model) else WINDOW
+        stop = self.before + final + 1
+        bar = self.piece.chorale.bar if tells_form(model) else BAR
+        start = -(-max(0, stop - size) // bar) * bar
+        cells = slice(len(VOICES) * start, len(VOICES) * stop)
+        question = Question(self.row(self.given)[cells].unsqueeze(0), self.row(chord)[cells].unsqueeze(0))
+        return resized(model, stop - start), cells, question, self.row(held)
+
+
+def has_onsets(model: Model) -> bool:
+    """Whether the cells of a model say where notes begin."""
+    return getattr(getattr(model.network, "kind", None), "size", 0) == ONSET_CODES
+
+
+def tells_form(model: Model) -> bool:
+    """Whether a model is told the form of a piece."""
+    return getattr(model.network, "context_width", 0) == FEATURES
+
+
+def whole_notes(piece: Piece, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The cells that are asked where these are wanted: less those of notes that are not wanted as a whole."""
+    asked = wanted.copy()
+    for voice in range(len(VOICES)):
+        line = piece.lines[voice] if piece.lines else piece.chorale.score().voices[voice]
+        for note in line:
+            cells = cells_of_note(note, piece.chorale.steps)
+            if note.pitch is not None and not wanted[voice, cells].all():
+                asked[voice, cells] = False
+    return asked
+
+
+def changed_notes(piece: Piece, answer: Chorale) -> NDArray[np.bool_]:
+    """bool (4, T): the notes of a piece of which an answer changes anything, and what is new between them."""
+    differs = answer.pitch != piece.chorale.pitch
+    changed = differs.copy()
+    for voice in range(len(VOICES)):
+        line = piece.lines[voice] if piece.lines else piece.chorale.score().voices[voice]
+        for note in line:
+            cells = cells_of_note(note, piece.chorale.steps)
+            if note.pitch is not None and differs[voice, cells].any():
+                changed[voice, cells] = True
+    return changed
+
+
+def _keyed(piece: Piece, key: str | None, *, given: bool) -> Piece:
+    """The piece with the key that is named, or that its file states, or that it seems to be in: one for all answers."""
+    if key is not None:
+        return replace(piece, signature=KeySignature.in_key(parse_key(key)), new_key=True)
+    if piece.signature is not None:
+        return piece
+    heard = piece.chorale.score().transposed(-piece.shift)
+    found = key_or_none(heard)
+    return piece if found is None else replace(piece, signature=KeySignature.in_key(found))
+
+
+def _tonic(piece: Piece, kind: str, final: int, hold: int) -> Ending | None:
+    signature = piece.signature
+    if signature is None:
+        return None
+    root = (signature.key.pitch_class + piece.shift) % 12
+    return Ending(kind, root, signature.minor, hold=hold, last=final)
+
+
+def _ending_of(piece: Piece, asked: NDArray[np.bool_], wanted: str | None) -> Ending | None:
+    """The last chord of a piece some of whose notes are given: as wanted, or else as they allow it."""
+    chorale, signature = piece.chorale, piece.signature
+    given = (chorale.pitch != REST) & piece.present & ~asked
+    sounding = np.flatnonzero(given.any(0) | (asked.all(0)))
+    if wanted == "open" or signature is None or not len(sounding):
+        return None
+    final = int(sounding[-1])
+    there = [(voice, int(chorale.pitch[voice, final])) for voice in range(len(VOICES)) if given[voice, final]]
+    begins = [int(np.flatnonzero(chorale.onset[voice, : final + 1])[-1]) for voice, _ in there]
+    hold = min(final - max(begins) + 1 if begins else BAR // 2, BAR)
+    for kind in ("tonic", "half") if wanted is None else (wanted,):
+        ending = _tonic(piece, kind, final, hold)
+        if ending is not None and all(ending.allows(voice, pitch) for voice, pitch in there):
+            return ending
+    if wanted is None:
+        return None
+    said = " and ".join(f"the {VOICES[voice]} on {spelled(signature, pitch - piece.shift)}" for voice, pitch in there)
+    chord = {"tonic": "tonic", "half": "dominant"}[wanted]
+    raise refuse(f"--ending {wanted}", expected=f"notes of the {chord} of {signature.key} at the end", got=said)
+
+
+def spelled(signature: KeySignature, pitch: int) -> str:
+    """The name of a pitch in a key."""
+    letter, alteration, _ = signature.spell(pitch)
+    return named_note(letter, alteration)
 
 
 def shift_to(chorale: Chorale, key: Key) -> int | None:
@@ -248,54 +443,3 @@ def _shifts(chorale: Chorale, key: Key, tonics: Iterable[int]) -> list[int]:
     ups = [(tonic - key.pitch_class) % 12 for tonic in tonics]
     low, high = LOWEST - int(sounding.min()), HIGHEST - int(sounding.max())
     return [shift for up in ups for shift in (up, up - 12) if low <= shift <= high]
-
-
-def cells_of(text: str, chorale: Chorale) -> NDArray[np.bool_]:
-    """bool (4, T): True in the cells that the text names; ValueError, which says what there is, if there are none."""
-    cells = np.zeros(chorale.pitch.shape, dtype=np.bool_)
-    voices: list[int] = []
-    for item in re.split(r"[,;]", text):
-        words = re.sub(r"\s*([-–+])\s*", r"\1", item.strip()).replace("–", "-").split()
-        words = [word for word in words if word.casefold() not in ("bar", "bars")]
-        if not words:
-            raise _refused(chorale, text, "a comma with nothing beside it" if text.strip() else "nothing")
-        named = [] if _RANGE.fullmatch(words[0]) else _voices(words.pop(0))
-        if named is None or not (named or voices):
-            raise _refused(chorale, text, f"{item.strip()!r}")
-        voices = named or voices
-        if not words:
-            cells[voices] = True
-        for word in words:
-            start, stop = _steps(word, chorale, text)
-            cells[voices, start:stop] = True
-    return cells
-
-
-def _voices(word: str) -> list[int] | None:
-    """The voices that a word names, or None."""
-    if word.casefold() in _EVERYBODY:
-        return list(range(len(VOICES)))
-    found = [voice_called(one) for one in word.split("+")]
-    return None if None in found else [voice for voice in found if voice is not None]
-
-
-def _steps(word: str, chorale: Chorale, text: str) -> tuple[int, int]:
-    """First step, and that behind the last, of a bar or a range of bars."""
-    match, bars = _RANGE.fullmatch(word), chorale.bars
-    if match is None:
-        raise _refused(chorale, text, f"{word!r}")
-    first, last = int(match[1]), int(match[2] or match[1])
-    if first > last or first not in bars or last not in bars:
-        raise _refused(chorale, text, f"bar{'s' if first != last else ''} {word}")
-    edge = [chorale.pickup + (bar - 1) * chorale.bar for bar in (first, last + 1)]
-    return max(edge[0], 0), min(edge[1], chorale.steps)
-
-
-def _refused(chorale: Chorale, text: str, got: str) -> ValueError:
-    bars = chorale.bars
-    there = f"bar {bars[0]}" if len(bars) == 1 else f"bars {bars[0]} to {bars[-1]}"
-    pickup = " (0 is the pickup)" if chorale.pickup else ""
-    return ValueError(
-        f'--ask "{text.strip()}": expected voices ({", ".join(VOICES)}, their first letters, or all) with {there}'
-        f'{pickup}, as in "alto {bars[-1]}, tenor {bars[0]}-{bars[-1]}", got {got}'
-    )

@@ -21,11 +21,12 @@ few ways so far (a beam) are carried on. As many voices are made as notes sound 
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import accumulate, combinations, groupby, pairwise, permutations
 from math import lcm
 from statistics import fmean
+from typing import Protocol, runtime_checkable
 
 from anyfill.checks import refuse
 
@@ -57,6 +58,7 @@ class Note:
         pitch: MIDI number (60 = middle C); None = a rest.
         name: spelled without the octave, as "C", "F#", "B-" (minus = flat); None where the source does not say.
         octave: of the spelled name (C4 = 60, but B#3 = 60 too); None where there is no name.
+        origin: where it stands in the file it was read from, for whoever puts it back; None = nowhere.
     """
 
     start: Fraction
@@ -64,10 +66,99 @@ class Note:
     pitch: int | None
     name: str | None = None
     octave: int | None = None
+    origin: "Origin | None" = field(default=None, compare=False, repr=False)
 
     @property
     def end(self) -> Fraction:
         return self.start + self.length
+
+
+@dataclass(frozen=True, slots=True)
+class Signs:
+    """What a file states beside notes, each from a time (in quarters) on, in order of time.
+
+    Attributes:
+        times: (start, beats, unit) of time signatures: (0, 6, 8).
+        keys: (start, sharps, minor) of key signatures; flats are below 0, minor is None where the mode is not said.
+        tempos: (start, quarters a minute).
+        fermatas: where notes under a fermata begin.
+    """
+
+    times: tuple[tuple[Fraction, int, int], ...] = ()
+    keys: tuple[tuple[Fraction, int, bool | None], ...] = ()
+    tempos: tuple[tuple[Fraction, float], ...] = ()
+    fermatas: tuple[Fraction, ...] = ()
+
+
+@runtime_checkable
+class Document(Protocol):
+    """The file a score was read from, which can be written again with other notes and is otherwise the same."""
+
+    @property
+    def kind(self) -> str:
+        """ "midi" or "musicxml"."""
+        ...
+
+    def rewritten(self, change: "Change") -> bytes:
+        """The file with a change made to it, and nothing else."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a note stands in its file.
+
+    Attributes:
+        stream: what it is written in: (part, staff, voice) of MusicXML, (track, channel) of MIDI; parts and tracks are
+            counted from 0.
+        places: its elements (measure, item), tied ones in order; or the events (on, off) of its track.
+    """
+
+    stream: tuple[object, ...]
+    places: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """New notes for a stream of a file.
+
+    Attributes:
+        stream: see ``Origin``.
+        removed: notes of the file that go.
+        notes: what comes; no rests.
+        spans: (start, end) in quarters of what is written; rests of the file there go too.
+        own_voice: the stream has other lines beside this one: new notes get a voice of their own in its part.
+    """
+
+    stream: tuple[object, ...]
+    removed: tuple[Note, ...]
+    notes: tuple[Note, ...]
+    spans: tuple[tuple[Fraction, Fraction], ...]
+    own_voice: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of a file.
+
+    Attributes:
+        rewrites: of its streams.
+        above, below: new parts (name, notes), before and behind the part of ``beside``.
+        beside: the stream of the tune, where there is one.
+        alone: all streams but that of ``beside`` go.
+        key: a signature (sharps, minor) in place of those of the file; None = as they are.
+        end: where the file shall end, in quarters, if that is later than it does.
+        spelling: the signature by which new notes are spelled.
+    """
+
+    rewrites: tuple[Rewrite, ...] = ()
+    above: tuple[tuple[str, tuple[Note, ...]], ...] = ()
+    below: tuple[tuple[str, tuple[Note, ...]], ...] = ()
+    beside: tuple[object, ...] | None = None
+    alone: bool = False
+    key: tuple[int, bool] | None = None
+    end: Fraction | None = None
+    spelling: tuple[int, bool] = (0, False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +172,8 @@ class Score:
         tempo: quarter notes a minute.
         title: what the piece is called; "" = nobody says.
         bar: quarters in a bar, after the time signature; None where nothing states one.
+        signs: signatures, tempos and fermatas, where a source states them.
+        document: the file it was read from; None = there is none.
     """
 
     voices: tuple[tuple[Note, ...], ...]
@@ -89,6 +182,8 @@ class Score:
     tempo: float = 80.0
     title: str = ""
     bar: Fraction | None = None
+    signs: Signs = Signs()
+    document: Document | None = field(default=None, compare=False, repr=False)
 
     @property
     def length(self) -> Fraction:
@@ -154,16 +249,33 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Notes that a file keeps together, in any order; several may sound at once.
+
+    Attributes:
+        name: what the file calls it.
+        notes: of the part; rests too, where the file has them.
+        label: where it stands in the file, as "track 2, channel 1" or "part 1, voice 2".
+    """
+
+    name: str
+    notes: tuple[Note, ...]
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ParsedScore:
     """A score as a reader found it.
 
     Attributes:
         score: one note at a time in each voice; highest first.
         remarks: one sentence for each thing that was left out or changed.
+        parts: that sound, as they are in the file; none where there was no file.
     """
 
     score: Score
     remarks: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
 
 
 def require_length(source: str, quarters: Fraction) -> None:
@@ -184,67 +296,67 @@ def about_metres(lengths: Iterable[Fraction], bar: Fraction | None) -> list[str]
     ]
 
 
-def about_tempos(tempos: Sequence[float]) -> list[str]:
-    """The remark on tempos, in order of time, if they are not all the same: a score has one."""
-    changes = sum(before != after for before, after in pairwise(tempos))
-    if not changes:
-        return []
-    return [
-        f"the tempo changes {'once' if changes == 1 else f'{changes:,} times'}: the first one, "
-        f"{tempos[0]:g} quarter notes a minute, is kept for the whole piece"
-    ]
-
-
 def times(count: int, singular: str, plural: str) -> str:
     """The beginning of a remark: "1 note was", "3 notes were"."""
     return f"{count:,} {singular if count == 1 else plural}"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Notes that a file keeps together, in any order; several may sound at once.
-
-    Attributes:
-        name: what the file calls it.
-        notes: of the part; rests too, where the file has them.
-    """
-
-    name: str
-    notes: tuple[Note, ...]
-
-
 def assemble(
-    parts: Sequence[Part],
-    about: Score,
-    source: str,
-    *,
-    metres: Sequence[Fraction],
-    tempos: Sequence[float],
-    remarks: Sequence[str],
+    parts: Sequence[Part], about: Score, source: str, *, metres: Sequence[Fraction], remarks: Sequence[str]
 ) -> ParsedScore:
     """Voices from parts: parts without a note are left out, and chords are split.
 
     Args:
         parts: as they are in the file.
-        about: a score with bars and title, and no notes yet.
+        about: a score with bars, title, signs and document, and no notes yet.
         source: what an error calls the file.
         metres: quarters in a bar after each time signature.
-        tempos: quarters a minute, in order of time; the first is kept.
         remarks: of the reader.
     """
-    remarks = [*remarks, *about_metres(metres, about.bar), *about_tempos(tempos)]
-    sounding = [part for part in parts if any(note.pitch is not None for note in part.notes)]
+    tempos = [tempo for _, tempo in about.signs.tempos]
+    remarks = [*remarks, *about_metres(metres, about.bar)]
+    sounding = tuple(part for part in parts if any(note.pitch is not None for note in part.notes))
     if not sounding:
         raise refuse(source, expected="notes", got="; ".join(remarks) or "none")
     voices: list[tuple[str, tuple[Note, ...]]] = []
     for part in sounding:
-        lines = split(part.notes, source)
+        lines, reduced = lines_of(part.notes)
+        if reduced:
+            called = f"{part.name!r}" if part.name else part.label or "a part"
+            remarks.append(f"{called} has up to {reduced} notes at once: its highest and its lowest line are read")
         many = len(lines) > 1
         voices += [(f"{part.name} {n + 1}".strip() if many else part.name, line) for n, line in enumerate(lines)]
     names, lines = zip(*highest_first(voices))
     score = replace(about, voices=lines, names=names, tempo=tempos[0] if tempos else about.tempo)
     require_length(source, score.length)
-    return ParsedScore(score, tuple(remarks))
+    return ParsedScore(score, tuple(remarks), sounding)
+
+
+def lines_of(notes: Sequence[Note]) -> tuple[list[tuple[Note, ...]], int]:
+    """Lines of one note at a time, highest first; and 0, or how many sound at once where only outer lines are taken."""
+    count, _ = most_at_once(notes)
+    if count <= len(VOICES):
+        return split(notes), 0
+    return [top_line(notes), top_line(notes, lowest=True)], count
+
+
+def top_line(notes: Iterable[Note], *, lowest: bool = False) -> tuple[Note, ...]:
+    """The highest (lowest) note that sounds, again and again: a note goes on until a higher one begins.
+
+    What begins below a note that still sounds is left out, as an accompaniment is.
+    """
+    sign = -1 if lowest else 1
+    line: list[Note] = []
+    ordered = sorted(
+        (note for note in notes if note.pitch is not None), key=lambda note: (note.start, -sign * (note.pitch or 0))
+    )
+    for note in ordered:
+        if line and line[-1].end > note.start:
+            if sign * (line[-1].pitch or 0) >= sign * (note.pitch or 0) or line[-1].start == note.start:
+                continue
+            line[-1] = replace(line[-1], length=note.start - line[-1].start)
+        line.append(note)
+    return tuple(line)
 
 
 def split(notes: Sequence[Note], source: str = "part") -> list[tuple[Note, ...]]:

@@ -7,7 +7,7 @@ the model's own law (``--nucleus 1 --parallels``, temperature 1). The commands d
 unlikely pitches and parallels, under which some pieces are impossible and the others at least as likely as here.
 
 A note's surprise is -log p summed over its cells, in nats: how unexpected it is that the voice has this pitch in these
-steps, given everything before. The model knows no onsets, so a note struck again is as surprising as one held on.
+steps, given everything before. A model without onsets finds a note struck again as surprising as one held on.
 """
 
 from collections import defaultdict
@@ -24,7 +24,7 @@ from anyfill.model import Model
 from anyfill.music.chorale import REST, Chorale
 from anyfill.music.keys import KeySignature
 from anyfill.music.piece import Piece
-from anyfill.music.request import Request
+from anyfill.music.request import Request, has_onsets
 from anyfill.music.score import VOICES
 from anyfill.questions.question import chain_rank
 
@@ -122,7 +122,7 @@ class Scored:
     def describe(self, notes: int = 10) -> str:
         """Its log-likelihood and so many of the most surprising notes, in words."""
         found = self.summary(notes)
-        how = "one pass" if self.windows == 1 else f"{self.windows} windows of 8 bars"
+        how = "one pass" if self.windows == 1 else f"{self.windows} windows"
         lines = [
             f"  log-likelihood {self.total:,.1f} nats ({self.kind}, {how})",
             f"  per cell {found['log_likelihood_per_cell']:.3f}, per note {found['log_likelihood_per_note']:.3f} "
@@ -154,10 +154,11 @@ class Scored:
 def score_piece(model: Model, piece: Piece) -> Scored:
     """log p of every cell of the voices that are there."""
     request = Request(piece, np.zeros_like(piece.present), piece.present)
-    x = request.codes().unsqueeze(0)
+    x, context = request.codes(onsets=has_onsets(model)).unsqueeze(0), request.context(model)
     value, windows = torch.zeros(x.shape[1], dtype=torch.float64), 0
     for seen, cells, question in request.passes(model):
-        value[cells] += terms(seen, x[:, cells], chain_rank(seen.order, question))[0]
+        told = None if context is None else context[:, cells]
+        value[cells] += terms(seen, x[:, cells], chain_rank(seen.order, question), context=told)[0]
         windows += 1
     grid = value.reshape(-1, len(VOICES)).T.numpy()[:, request.before :]
     kind = "exact" if model.is_exact else "estimate"

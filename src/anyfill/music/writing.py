@@ -4,9 +4,8 @@
     .musicxml .xml .mxl    MusicXML, the last one zipped: one part for each voice, with measures, ties, clefs, a key
                            signature and accidentals
 
-In MusicXML a note is written in as many tied pieces as it needs: cut at bar lines, then, where no single symbol has its
-length, first to the next beat and on with the longest symbols that fit. Lengths that no symbol has (tuplets) are
-written with their exact duration and no symbol. Names are those of the score, or follow from the key signature.
+Signatures and tempos are those that the score states; where it states no key, the one that fits its notes best. A score
+that was read from a file and has new notes is better put back into that file (``Piece.save``), which keeps all else.
 
 The same score gives the same bytes. A file is written under another name and renamed at the very end, so whatever was
 there stays if anything fails.
@@ -15,7 +14,7 @@ there stays if anything fails.
 import io
 import zipfile
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from math import lcm
 from pathlib import Path
@@ -27,7 +26,9 @@ import mido
 from anyfill.checks import refuse, require_positive
 from anyfill.disk import write_bytes
 from anyfill.music.chorale import Chorale
-from anyfill.music.keys import KeySignature, parse_name, with_octave
+from anyfill.music.keys import KeySignature
+from anyfill.music.midi_document import DRUMS, VELOCITY
+from anyfill.music.notation import Pen, add
 from anyfill.music.score import Note, Score, mean_pitch
 
 MusicFormat = Literal["midi", "musicxml", "mxl"]
@@ -36,9 +37,6 @@ SUFFIXES: dict[str, MusicFormat] = {
     **dict.fromkeys((".musicxml", ".xml"), "musicxml"),
     ".mxl": "mxl",
 }
-VELOCITY = 80
-DRUMS = 9
-"""The channel of percussion, "10" where they are counted from 1."""
 _TICKS = 480
 _MAX_TICKS = 0x7FFF
 _DOCTYPE = (
@@ -50,14 +48,6 @@ _CONTAINER = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n'
     b'<container><rootfiles><rootfile full-path="score.musicxml"/></rootfiles></container>\n'
 )
-_TYPES = ("breve", "whole", "half", "quarter", "eighth", "16th", "32nd", "64th")
-_SYMBOLS: dict[Fraction, tuple[str, int]] = {
-    base * factor: (name, dots)
-    for name, base in zip(_TYPES, (Fraction(8) / 2**n for n in range(len(_TYPES))))
-    for dots, factor in enumerate((Fraction(1), Fraction(3, 2)))
-}
-_LENGTHS = sorted(_SYMBOLS, reverse=True)
-_ACCIDENTALS = {-2: "flat-flat", -1: "flat", 0: "natural", 1: "sharp", 2: "double-sharp"}
 _TREBLE, _TENOR, _BASS = ("G", 2, 0), ("G", 2, -1), ("F", 4, 0)
 
 
@@ -87,34 +77,41 @@ def write_musicxml(score: Score, *, zipped: bool = False) -> bytes:
     require_positive("tempo", score.tempo)
     root = Element("score-partwise", version="4.0")
     if score.title:
-        _add(SubElement(root, "work"), work_title=_plain(score.title))
+        add(SubElement(root, "work"), work_title=_plain(score.title))
     listed = SubElement(root, "part-list")
     sheet = _Sheet(score)
     for number, voice in enumerate(score.voices):
         name = score.names[number] if number < len(score.names) else f"voice {number + 1}"
         key = f"P{number + 1}"
-        part = _add(SubElement(listed, "score-part", id=key), part_name=_plain(name).capitalize())
-        _add(SubElement(part, "score-instrument", id=f"{key}-I1"), instrument_name="Piano")
-        _add(SubElement(part, "midi-instrument", id=f"{key}-I1"), midi_channel=number % 9 + 1, midi_program=1)
+        part = add(SubElement(listed, "score-part", id=key), part_name=_plain(name).capitalize())
+        add(SubElement(part, "score-instrument", id=f"{key}-I1"), instrument_name="Piano")
+        add(SubElement(part, "midi-instrument", id=f"{key}-I1"), midi_channel=number % 9 + 1, midi_program=1)
         part = SubElement(root, "part", id=key)
         for measure in range(len(sheet.bars)):
             sheet.write(part, voice, number, measure)
     indent(root, " ")
     content = _DOCTYPE + tostring(root, encoding="utf-8") + b"\n"
-    return _zip(content) if zipped else content
+    return zip_of(content) if zipped else content
 
 
 class _Sheet:
     """What all measures of a score share."""
 
     def __init__(self, score: Score) -> None:
-        self.score, self.key = score, KeySignature.of(score)
+        self.score, self.keys = score, keys_of(score)
         self.bars, times = zip(*score.measures())
         self.ends = (*self.bars[1:], score.length)
         self.pickup = times[0] < score.bar_length  # its time signature is that of the bars behind it;
-        self.times = (times[1], *times[1:]) if self.pickup else times  # the measure is marked as implicit instead
+        lengths = (times[1], *times[1:]) if self.pickup and len(times) > 1 else times  # it is marked as implicit
+        self.times = [stated_time(score, start, length) for start, length in zip(self.bars, lengths)]
+        if self.pickup and len(times) > 1:
+            self.times[0] = self.times[1]
         edges = [time for voice in score.voices for note in voice for time in (note.start, note.end)]
         self.divisions = lcm(4, *(time.denominator for time in (*edges, *self.bars)))
+
+    def key_at(self, time: Fraction) -> KeySignature:
+        """The signature that holds at a time."""
+        return self.keys[bisect_right(self.keys, time, key=lambda one: one[0]) - 1][1]
 
     def write(self, part: Element, voice: tuple[Note, ...], number: int, measure: int) -> None:
         """Add one measure of one voice."""
@@ -123,107 +120,61 @@ class _Sheet:
         if measure == 0 and self.pickup:
             item.set("implicit", "yes")
         self._attributes(item, number, measure)
-        if measure == 0 and number == 0:
-            direction = SubElement(item, "direction", placement="above")
-            metronome = SubElement(SubElement(direction, "direction-type"), "metronome")
-            tempo = f"{self.score.tempo:.10g}"
-            _add(metronome, beat_unit="quarter", per_minute=tempo)
-            SubElement(direction, "sound", tempo=tempo)
-        altered: dict[tuple[str, int], int] = {}
-        now = start
-        for note in voice[bisect_right(voice, start, key=lambda note: note.end) :]:
-            if note.start >= end:
-                break
-            self._rest(item, now, max(note.start, start), start)
-            first, last = max(note.start, start), min(note.end, end)
-            if note.pitch is None:
-                self._rest(item, first, last, start)
-            else:
-                pieces = _pieces(first, last, start)
-                for n, (at, length) in enumerate(pieces):
-                    self._note(item, note, at, length, n < len(pieces) - 1 or note.end > end, altered)
-            now = last
-        self._rest(item, now, end, start)
+        if number == 0:
+            first = [(Fraction(0), self.score.tempo)] if not self.score.signs.tempos else []
+            for at, tempo in (*first, *self.score.signs.tempos):
+                if start <= at < end or (measure == 0 and at < start):
+                    _tempo(item, tempo, int((at - start) * self.divisions))
+        Pen(self.key_at(start), self.divisions).measure(item, voice, start, end, start)
 
     def _attributes(self, item: Element, number: int, measure: int) -> None:
-        if measure and self.times[measure] == self.times[measure - 1]:
+        start, before = self.bars[measure], self.bars[measure - 1] if measure else None
+        key = self.key_at(start)
+        new_key = before is None or self.key_at(before) != key
+        new_time = measure == 0 or self.times[measure] != self.times[measure - 1]
+        if not (new_key or new_time):
             return
         attributes = SubElement(item, "attributes")
         if measure == 0:
-            _add(attributes, divisions=self.divisions)
-            mode = "minor" if self.key.minor else "major"
-            _add(SubElement(attributes, "key"), fifths=self.key.fifths, mode=mode)
-        beats, unit = signature(self.times[measure])
-        _add(SubElement(attributes, "time"), beats=beats, beat_type=unit)
+            add(attributes, divisions=self.divisions)
+        if new_key:
+            add(SubElement(attributes, "key"), fifths=key.fifths, mode="minor" if key.minor else "major")
+        if new_time:
+            beats, unit = self.times[measure]
+            add(SubElement(attributes, "time"), beats=beats, beat_type=unit)
         if measure == 0:
-            sign, line, octaves = _clef(self.score.voices, number)
-            _add(SubElement(attributes, "clef"), sign=sign, line=line, clef_octave_change=octaves or None)
-
-    def _rest(self, item: Element, start: Fraction, end: Fraction, bar: Fraction) -> None:
-        for _, length in _pieces(start, end, bar):
-            note = SubElement(item, "note")
-            SubElement(note, "rest")
-            self._length(note, length)
-
-    def _note(
-        self, item: Element, source: Note, at: Fraction, length: Fraction, on: bool, altered: dict[tuple[str, int], int]
-    ) -> None:
-        note = SubElement(item, "note")
-        letter, alteration, octave = self._name(source)
-        _add(SubElement(note, "pitch"), step=letter, alter=alteration or None, octave=octave)
-        ties = [kind for kind, there in (("stop", at > source.start), ("start", on)) if there]
-        accidental = None
-        if at == source.start and altered.get((letter, octave), self.key.alteration(letter)) != alteration:
-            altered[letter, octave] = alteration
-            accidental = _ACCIDENTALS.get(alteration)
-        self._length(note, length, ties, accidental)
-        if ties:
-            notations = SubElement(note, "notations")
-            for kind in ties:
-                SubElement(notations, "tied", type=kind)
-
-    def _name(self, note: Note) -> tuple[str, int, int]:
-        pitch = note.pitch or 0
-        return self.key.spell(pitch) if note.name is None else with_octave(*parse_name(note.name), pitch)
-
-    def _length(self, note: Element, length: Fraction, ties: Sequence[str] = (), accidental: str | None = None) -> None:
-        """Duration, ties, voice, symbol and accidental, in the order that MusicXML wants."""
-        _add(note, duration=int(length * self.divisions))
-        for kind in ties:
-            SubElement(note, "tie", type=kind)
-        name, dots = _SYMBOLS.get(length, (None, 0))
-        _add(note, voice=1, type=name)
-        for _ in range(dots):
-            SubElement(note, "dot")
-        _add(note, accidental=accidental)
+            sign, line, octaves = clef_of(self.score.voices, number)
+            add(SubElement(attributes, "clef"), sign=sign, line=line, clef_octave_change=octaves or None)
 
 
-def _add(parent: Element, **texts: object) -> Element:
-    """The element with one more child for each text that is not None, in their order; _ in a name stands for -."""
-    for name, text in texts.items():
-        if text is not None:
-            SubElement(parent, name.replace("_", "-")).text = str(text)
-    return parent
+def _tempo(item: Element, tempo: float, offset: int) -> None:
+    direction = SubElement(item, "direction", placement="above")
+    metronome = SubElement(SubElement(direction, "direction-type"), "metronome")
+    add(metronome, beat_unit="quarter", per_minute=f"{tempo:.10g}")
+    if offset > 0:
+        add(direction, offset=offset)
+    SubElement(direction, "sound", tempo=f"{tempo:.10g}")
 
 
-def _pieces(start: Fraction, end: Fraction, bar: Fraction) -> list[tuple[Fraction, Fraction]]:
-    """(start, length) of the symbols that make up a stretch of one measure, which begins at ``bar``."""
-    if end <= start:
-        return []
-    if end - start in _SYMBOLS or 16 % (end - start).denominator:
-        return [(start, end - start)]
-    beat = bar + ((start - bar) // 1 + 1)
-    if (start - bar).denominator != 1 and beat < end and beat - start in _SYMBOLS:
-        return [(start, beat - start), *_pieces(beat, end, bar)]
-    pieces: list[tuple[Fraction, Fraction]] = []
-    while start < end:
-        length = next(length for length in _LENGTHS if length <= end - start)
-        pieces.append((start, length))
-        start += length
-    return pieces
+def keys_of(score: Score) -> list[tuple[Fraction, KeySignature]]:
+    """(start, signature) of the key signatures of a score: those it states, or else the one that fits it best."""
+    found = [(start, KeySignature.stated(score, fifths, minor)) for start, fifths, minor in score.signs.keys]
+    if not found:
+        return [(Fraction(0), KeySignature.of(score))]
+    return [(min(found[0][0], Fraction(0)), found[0][1]), *found[1:]]
 
 
-def _clef(voices: tuple[tuple[Note, ...], ...], number: int) -> tuple[str, int, int]:
+def stated_time(score: Score, start: Fraction, length: Fraction) -> tuple[int, int]:
+    """The time signature of a measure so long: the one that is stated there if it fits, else any that does."""
+    stated = [(beats, unit) for at, beats, unit in score.signs.times if at <= start]
+    later = [(beats, unit) for _, beats, unit in score.signs.times]
+    for beats, unit in (*stated[::-1], *later):
+        if Fraction(4 * beats, unit) == length:
+            return beats, unit
+    return signature(length)
+
+
+def clef_of(voices: tuple[tuple[Note, ...], ...], number: int) -> tuple[str, int, int]:
     """Sign, line and octaves: those of a choir for four voices, else after the voice's mean pitch."""
     if len(voices) == 4:
         return (_TREBLE, _TREBLE, _TENOR, _BASS)[number]
@@ -235,7 +186,7 @@ def _plain(text: str) -> str:
     return "".join(letter for letter in text if letter.isprintable())
 
 
-def _zip(content: bytes) -> bytes:
+def zip_of(content: bytes) -> bytes:
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in (("META-INF/container.xml", _CONTAINER), ("score.musicxml", content)):
@@ -266,17 +217,18 @@ def write_midi(score: Score) -> bytes:
 
 def _conductor(score: Score) -> Iterator[tuple[Fraction, Any]]:
     begin = Fraction(0)
-    tempo = min(max(round(60e6 / score.tempo), 1), 2**24 - 1)
     yield begin, mido.MetaMessage("track_name", name=score.title)
-    yield begin, mido.MetaMessage("set_tempo", tempo=tempo)
-    before: Fraction | None = None
+    for start, tempo in score.signs.tempos or ((begin, score.tempo),):
+        yield start, mido.MetaMessage("set_tempo", tempo=min(max(round(60e6 / tempo), 1), 2**24 - 1))
+    before: tuple[int, int] | None = None
     for start, length in score.measures():
-        if length != before:
-            beats, unit = signature(length)
-            yield start, mido.MetaMessage("time_signature", numerator=beats, denominator=unit)
-        before = length
-    key = KeySignature.of(score)
-    yield begin, mido.MetaMessage("key_signature", key=key.tonic.replace("-", "b") + ("m" if key.minor else ""))
+        time = stated_time(score, start, length)
+        if time != before:
+            yield start, mido.MetaMessage("time_signature", numerator=time[0], denominator=time[1])
+        before = time
+    for start, key in keys_of(score):
+        tonic = key.tonic.replace("-", "b") + ("m" if key.minor else "")
+        yield start, mido.MetaMessage("key_signature", key=tonic)
     if score.length > max((note.end for note in score.sounding()), default=score.length):
         yield score.length, mido.MetaMessage("marker", text="end")
 

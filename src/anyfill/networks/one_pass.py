@@ -70,7 +70,7 @@ class AimedDecoder(GridTransformer):
         self, value: Tensor, own: Tensor, target: Tensor, context: Tensor | None
     ) -> tuple[Tensor, Turn | None, Turn | None]:
         """Tokens (B, L, width) and their rotations from value vectors and the places own, target (B, L)."""
-        h = self._in_context(value + self.own(own) + self.target(target), context)
+        h = self._in_context(value + self.own(own) + self.target(target), context, target)
         if self.positions == "learned":
             return h, None, None
         return h, self.rotary(target), self.rotary(own)

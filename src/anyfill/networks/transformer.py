@@ -190,7 +190,8 @@ class GridTransformer(nn.Module, Capabilities):
         width, depth, heads: size of the trunk.
         positions: "learned" places only, "rotary" as well, or "relative" ones (masked transformers only).
         dropout: rate after attention and MLP.
-        context_width: length of the context vector (B, C); 0 = none is taken.
+        context_width: length C of the context vectors, one for a row (B, C) or one for each of its variables
+            (B, N, C); 0 = none is taken.
         periods: None = each cell has learned vectors of its own; otherwise cells share them, see ``Places``, and with
             rotary positions the weights serve grids of any size (``resized``).
     """
@@ -250,11 +251,14 @@ class GridTransformer(nn.Module, Capabilities):
             block.compile()
         return True
 
-    def _in_context(self, h: Tensor, context: Tensor | None) -> Tensor:
-        """Tokens h (B, L, width) and the context vectors (B, C)."""
-        if self.context_width and context is not None:
-            h = h + self.context(context.to(h.dtype)).unsqueeze(1)
-        return h
+    def _in_context(self, h: Tensor, context: Tensor | None, index: Tensor) -> Tensor:
+        """Tokens h (B, L, width) and the context vectors (B, C), or (B, N, C) of which ``index`` (B, L) are theirs."""
+        if not self.context_width or context is None:
+            return h
+        if context.dim() == 2:
+            return h + self.context(context.to(h.dtype)).unsqueeze(1)
+        own = context.gather(1, index.expand(len(context), -1).unsqueeze(-1).expand(-1, -1, context.shape[-1]))
+        return h + self.context(own.to(h.dtype))
 
 
 @dataclass(eq=False, repr=False)
@@ -307,7 +311,7 @@ class Transformer(GridTransformer):
         h = self._told(self.value(x, index.expand_as(x)), known) + self.place(index)
         turn = self.rotary(index) if self.positions == "rotary" else None
         bias = self.bias[:, self.get_buffer("offset")].to(h.dtype) if self.positions == "relative" else None
-        return self._in_context(h, context), turn, bias
+        return self._in_context(h, context, index), turn, bias
 
     def _told(self, value: Tensor, known: Tensor) -> Tensor:
         """(B, N, width): the values' vectors and what is known (B, N)."""

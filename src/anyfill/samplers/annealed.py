@@ -171,7 +171,7 @@ class Rewrite(Policy):
         return chosen | ~state.known if state.step + 1 == self.rounds else chosen
 
     def done(self, state: State, question: Question) -> bool:
-        return False
+        return state.step >= self.rounds  # a chain may begin later, from values that stand there (``loop.run``)
 
     def _share(self, step: int) -> float:
         """The share of variables that accept at step 0, 1 …"""

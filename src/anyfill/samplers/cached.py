@@ -9,7 +9,7 @@ A ``Veto`` forbids values while they are drawn, given what stands so far:
 
 A rule looks at values only, so it can say what a network learnt badly (no parallel fifths). The law changes: what is
 drawn is no longer p(asked | given), nor p given that the rule holds everywhere (a rule that bites late does not weigh
-on what was drawn early). Where next to nothing would be left, below ``MIN_MASS``, a rule is ignored: a bad value is
+on what was drawn early). Where next to nothing would be left, below ``min_mass``, a rule is ignored: a bad value is
 better than an absurd one.
 
 ``beam_search``: answers that are likely as a whole, where draws are scattered; without randomness.
@@ -55,6 +55,7 @@ class CachedChain(Ordered):
     Attributes:
         order: None = the model's own.
         veto: a rule to keep (then the law is no longer the model's own).
+        min_mass: what the rule must leave of the mass to be kept; 0 = it is always kept.
         read_once: rows that are given the same are read once, not each by itself: d draws of l values beside s given
             ones are s + d l instead of d (s + l) values of work, and nothing else changes.
         end: the code that ends a line: nothing more is drawn when every row has it, and what stands behind it means
@@ -63,6 +64,7 @@ class CachedChain(Ordered):
 
     veto: Veto | None = None
     read_once: bool = False
+    min_mass: float = MIN_MASS
     end: int | None = None
 
     def done(self, state: State, question: Question) -> bool:
@@ -85,7 +87,7 @@ class CachedChain(Ordered):
                 else:
                     params, cache = network.extend(drawn, cache)
                 marginals = marginals_at(model.likelihood, params.unsqueeze(1), variable)
-                allowed = marginals if rule is None else vetoed(rule, marginals, state, variable[:, 0])
+                allowed = marginals if rule is None else vetoed(rule, marginals, state, variable[:, 0], self.min_mass)
                 value = as_values(task.draw(allowed, generator=task.generator), task.x)
                 score = marginals.log_prob(value).double()
             drawn = value.squeeze(1)
@@ -105,14 +107,14 @@ def _opened_once(network: Cached, x: Tensor, rank: Tensor, context: Tensor | Non
     return params[number], network.select(cache, number)
 
 
-def vetoed(rule: Veto, marginals: Marginals, state: State, variable: Tensor) -> Marginals:
+def vetoed(rule: Veto, marginals: Marginals, state: State, variable: Tensor, min_mass: float = MIN_MASS) -> Marginals:
     """The marginals (B, 1) of variable (B,) without what is forbidden."""
     if not isinstance(marginals, DiscreteMarginals):
         raise refuse("marginals under a veto", expected="discrete ones", got=type(marginals).__name__)
     log_probs = marginals.log_probs
     allowed = ~rule.forbidden(state.x, state.known, variable).unsqueeze(1)
     mass = torch.where(allowed, log_probs.exp(), 0.0).sum(-1, keepdim=True)
-    kept = torch.where(allowed | (mass < MIN_MASS), log_probs, -torch.inf)
+    kept = torch.where(allowed | (mass < min_mass), log_probs, -torch.inf)
     return FiniteMarginals(kept.log_softmax(-1))
 
 
