@@ -43,6 +43,7 @@ ORDERS = [
     questions.InStages((True, False, True, False)),
     questions.Scan(2, 2, patch=(1, 2)),
     questions.HeadFirst(questions.Shuffled()),
+    questions.PixelOrder(questions.Increasing(), 2),
 ]
 FAMILIES = [
     questions.UniformCardinality(N),
@@ -58,6 +59,9 @@ FAMILIES = [
     questions.Staged((True, False, True, False)),
     questions.Regions(2, 2),
     questions.Rectangles(2, 2),
+    questions.Modes(2, 2),
+    questions.PerPixel(questions.UniformCardinality(2), 2),
+    questions.Strokes(2, 2),
     questions.Spans(4, most=2, longest=2),
 ]
 LIKELIHOODS = [
@@ -65,6 +69,7 @@ LIKELIHOODS = [
     likes.Categorical(3),
     likes.Gaussian(),
     likes.GaussianMixture(2),
+    likes.UnitGaussian(),
     likes.Mixed((likes.Categorical(3), likes.Gaussian(), likes.Bernoulli(), likes.GaussianMixture(2))),
     likes.EnergyMixture(N, components=2, latent=2, units=4, blocks=1),
     likes.EnergyMixture(N, (0, 3, 0, 2), components=2, latent=2, units=4, blocks=1),
@@ -90,6 +95,10 @@ NETWORKS = [
     GaussianResidualEnsemble((3,) * N, ((),) * N, ((0.5, 0.3, 0.2),) * N, (1.0,) * N, 1, 3, (1,), 2, 4, 8, 1),
     networks.AttentionalUNet(CODES, (2, 2), 3, width=8, multipliers=(1, 2), repeats=1),
     networks.Coconet(CODES, (2, 2), 3, width=4, depth=4),
+    networks.CoupledChannels(networks.UNet(CODES, (1, 2, 2), 8, width=4, blocks=1), likes.LogisticMixture(3, 2), 2),
+    networks.FixedContext(networks.UNet(CODES, (2, 2), 3, width=4, blocks=1, modes=3), (1.0, 0.0)),
+    networks.UNet(CODES, (2, 2), 3, width=4, blocks=1),
+    networks.LatentUNet(CODES, (2, 2), likes.Categorical(3), 2, 3, width=4, blocks=1),
     Ising(N, ((0, 1), (1, 3))),
     networks.EncoderDecoder(6, N - 1, 8, 1, 2, places=8),
     networks.DisentangledDecoder(6, N - 1, 8, 1, 2, places=8),
@@ -102,6 +111,8 @@ OBJECTIVES = [
     objectives.MaskedLoss(FAMILIES[0]),
     objectives.OnePassLoss(FAMILIES[0]),
     objectives.EvidenceBound(N),
+    objectives.ModalLoss(questions.Modes(2, 2)),
+    objectives.DenoisingLoss(N),
     objectives.SampledNormaliser(FAMILIES[0]),
     CrossFitLoss(FAMILIES[0], (0, 1)),
     HeldOutLoss(N, (0, 1)),
@@ -122,7 +133,7 @@ POLICIES = [
 ]
 DRAFTS = [samplers.NgramDraft.of(torch.tensor([0, 1, 1, 0, 1]), 2, order=2)]
 DECODERS = [samplers.CachedChain(), samplers.Speculative(), samplers.Speculative(draft=DRAFTS[0])]
-DECODERS += [samplers.EasyFirst(3)]
+DECODERS += [samplers.EasyFirst(3), samplers.RePaint()]
 REWARDING = [Informed(10), Latent(10), Quantiles(10), Observed()]
 REWARDING += [Calibrated(REWARDING[2], Rows.from_values(torch.zeros(2, N)))]
 CHOOSERS = [*REWARDING, AtRandom(), InOrder((1, 0)), Oracle()]
@@ -176,7 +187,7 @@ PLAIN = {
         "Anneal",
     ),
     *("ConsistencyReport", "Information", "LogProb", "CheckpointError", "DivergedError", "FitOptions", "FitResult"),
-    *("StepReport", "MetricsError"),
+    *("StepReport", "MetricsError", "Mean", "StepNats"),
     *("Acquired", "Choice", "Curves", "Difference", "Standing", "LearnedGibbs"),
 }
 

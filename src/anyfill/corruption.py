@@ -5,6 +5,8 @@ Uniform     unknown values are uniform noise; the network sees where (SUNMASK) o
 Constant    unknown values are one code, which is a value like others to the network (PaDIR from [MASK])
 Headed      the first variables are blank where unknown, the others as another corruption says (lengths before words)
 
+A ``NoiseSchedule`` says how much Gaussian noise a row holds at each time of a diffusion (DDPM); all of it is shown.
+
 Values are chosen with ``torch.where``: whatever stood in an unknown place, NaN included, leaves no trace.
 """
 
@@ -15,7 +17,7 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import require_count
+from anyfill.checks import refuse, require_count
 
 
 @runtime_checkable
@@ -109,3 +111,34 @@ class Headed(Corruption):
         front = torch.where(told, x[:, : self.head], torch.zeros_like(x[:, : self.head]))
         shown, seen = self.rest.show(x[:, self.head :], known[:, self.head :])
         return torch.cat([front, shown], 1), torch.cat([told, seen], 1)
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseSchedule:
+    """DDPM's linear schedule: x_t = sqrt(a_t) x + sqrt(1 - a_t) e with a_t the product of 1 - beta up to t.
+
+    Attributes:
+        times: T.
+        first, last: beta at the first and the last time.
+    """
+
+    times: int = 1000
+    first: float = 1e-4
+    last: float = 0.02
+
+    def __post_init__(self) -> None:
+        require_count("times", self.times)
+        if not 0.0 < self.first <= self.last < 1.0:
+            raise refuse("first and last", expected="0 < first <= last < 1", got=f"{self.first}, {self.last}")
+
+    def kept(self) -> Tensor:
+        """float64 (T,): a_t, the share of the row's variance that is left."""
+        return (1 - torch.linspace(self.first, self.last, self.times, dtype=torch.float64)).cumprod(0)
+
+    def spread(self, count: int) -> Tensor:
+        """int64 (count,): so many times, spread evenly, the last among them."""
+        return (torch.arange(1, count + 1) * self.times / count).round().long() - 1
+
+    def told(self, time: Tensor) -> Tensor:
+        """float32 (B, 1): what a network is told of times (B,): a number from 0 to 1000."""
+        return (time.float() * (1000.0 / self.times)).unsqueeze(1)

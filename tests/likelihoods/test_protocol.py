@@ -21,12 +21,14 @@ from anyfill.likelihoods import (
     Poolable,
     Pooled,
     SpikedMixture,
+    UnitGaussian,
 )
 
 EVERY: list[Likelihood] = [
     Bernoulli(),
     Categorical(5),
     Gaussian(),
+    UnitGaussian(),
     GaussianMixture(3),
     LogisticMixture(5, 2),
     SpikedMixture(2, spikes=(0.0, 1.0)),

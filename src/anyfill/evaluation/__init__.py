@@ -1,6 +1,16 @@
 """Evaluation: log-probabilities with their kind and error, self-consistency, how chains mix, what to measure next."""
 
 from anyfill.evaluation.acquire import Information, information
+from anyfill.evaluation.bounds import (
+    Mean,
+    StepNats,
+    bits_per_dim,
+    mean_of,
+    mixture_log_prob,
+    nats_by_step,
+    step_nats,
+    stratified_bound,
+)
 from anyfill.evaluation.chain import LogProb, log_prob, shared_prefix_log_prob, terms
 from anyfill.evaluation.consistency import ConsistencyReport, consistency
 from anyfill.evaluation.mixing import (
@@ -18,15 +28,23 @@ __all__ = [
     "Information",
     "LearnedGibbs",
     "LogProb",
+    "Mean",
+    "StepNats",
     "autocorrelation_time",
+    "bits_per_dim",
     "consistency",
     "effective_sample_size",
     "information",
     "learned_gibbs",
     "learned_transition",
     "log_prob",
+    "mean_of",
+    "mixture_log_prob",
+    "nats_by_step",
     "pairwise_dependency",
     "shared_prefix_log_prob",
     "stationary_law",
+    "step_nats",
+    "stratified_bound",
     "terms",
 ]

@@ -1,6 +1,12 @@
 """Likelihoods: how network outputs are read as one distribution per variable."""
 
-from anyfill.likelihoods.continuous import Gaussian, GaussianMarginals, GaussianMixture, GaussianMixtureMarginals
+from anyfill.likelihoods.continuous import (
+    Gaussian,
+    GaussianMarginals,
+    GaussianMixture,
+    GaussianMixtureMarginals,
+    UnitGaussian,
+)
 from anyfill.likelihoods.discrete import Bernoulli, Categorical, FiniteMarginals
 from anyfill.likelihoods.energy import EnergyMarginals, EnergyMixture
 from anyfill.likelihoods.grid import GridMixtureMarginals, SpikedMixture
@@ -31,5 +37,6 @@ __all__ = [
     "Pooled",
     "SpikedMixture",
     "TiltedMarginals",
+    "UnitGaussian",
     "marginals_at",
 ]

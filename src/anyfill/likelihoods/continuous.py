@@ -225,6 +225,20 @@ class Gaussian(Likelihood):
 
 
 @dataclass(frozen=True, slots=True)
+class UnitGaussian(Likelihood):
+    """Real values; one parameter, the mean, with scale 1: minus its nats is half a squared error and a constant."""
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    def __call__(self, params: Tensor) -> GaussianMarginals:
+        """(B, N, 1) -> distributions."""
+        center = read_params(params, 1, "UnitGaussian").squeeze(-1)
+        return GaussianMarginals(center, torch.ones_like(center))
+
+
+@dataclass(frozen=True, slots=True)
 class GaussianMixture(Likelihood):
     """Real values; 3K parameters: K logits, K means (before the fixed spread), K raw scales.
 

@@ -16,14 +16,14 @@ The encoder sees zeros in unknown places, and where ``told`` also which they are
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal, NamedTuple, Protocol, TypedDict
+from typing import Any, Literal, NamedTuple, Protocol, TypedDict
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 from torch.quasirandom import SobolEngine
 
-from anyfill.checks import require_count, require_counts, require_member
+from anyfill.checks import refuse, require_count, require_counts, require_member
 from anyfill.networks.embed import Kind, value_features
 from anyfill.networks.network import Capabilities
 
@@ -68,52 +68,19 @@ class LatentSizes(TypedDict, total=False):
     depth: int
 
 
-@dataclass(eq=False, repr=False)
-class LatentVariable(nn.Module, Capabilities):
-    """(B, N, L P + L): L blocks of P parameters of the base likelihood, then L log-weights; satisfies ``Network``.
+class Latent(nn.Module, Capabilities):
+    """What latent variable models share: draws of z, the evidence, the answer. An encoder and a decoder make one."""
 
-    Attributes:
-        kind: what a value is.
-        variables: N.
-        likelihood: the base likelihood, of width P; the model's own is ``Pooled(likelihood, draws, weighted=True)``.
-        latent: length of z.
-        draws: L, draws that an answer is made of.
-        width, depth: hidden units, and hidden layers of encoder and decoder each; depth 0 = linear.
-        activation: between layers.
-        told: True = the encoder is told which values are known.
-        importance: False = all weights are equal: the encoder's answer as it is, like a plain VAE's.
-        seed: of the fixed draws.
-    """
-
-    kind: Kind
-    variables: int
+    variables: Any
     likelihood: Readable
-    latent: int = 10
-    draws: int = 64
-    width: int = 128
-    depth: int = 3
-    activation: Literal["relu", "tanh"] = "relu"
-    told: bool = True
-    importance: bool = True
-    seed: int = 0
+    latent: int
+    draws: int
+    importance: bool
+    seed: int
     context_width = 0
 
-    def __post_init__(self) -> None:
-        require_counts(self, "variables", "latent", "draws", "width")
-        require_counts(self, "depth", "seed", minimum=0)
-        require_member("activation", self.activation, ("relu", "tanh"))
-        super().__init__()
-        features = value_features(self.kind, torch.zeros(1, self.variables)).shape[-1] + int(self.told)
-        self.encoder = self._layers(self.variables * features, 2 * self.latent)
-        self.decoder = self._layers(self.latent, self.variables * self.likelihood.width)
+    def _make_noise(self) -> None:
         self.register_buffer("noise", normal_points(self.draws, self.latent, self.seed))
-
-    def _layers(self, inputs: int, outputs: int) -> nn.Sequential:
-        widths = [inputs, *[self.width] * self.depth]
-        layers: list[nn.Module] = []
-        for have, want in pairwise(widths):
-            layers += [nn.Linear(have, want), nn.ReLU() if self.activation == "relu" else nn.Tanh()]
-        return nn.Sequential(*layers, nn.Linear(widths[-1], outputs))
 
     @property
     def exact(self) -> bool:
@@ -125,19 +92,18 @@ class LatentVariable(nn.Module, Capabilities):
         """L P + L, the width of ``Pooled(likelihood, draws, weighted=True)``."""
         return self.draws * (self.likelihood.width + 1)
 
-    def posterior(self, x: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and scale (B, latent) of q(z | x_known), from values and known (B, N); unknown values are not read."""
-        x = torch.where(known, x, torch.zeros_like(x))
-        flags = known.unsqueeze(-1)
-        features = torch.where(flags, value_features(self.kind, x), 0.0)  # no value is no code either
-        if self.told:
-            features = torch.cat([features, flags.to(features.dtype)], -1)
-        mean, raw = self.encoder(features.flatten(1).to(self.get_buffer("noise").dtype)).chunk(2, -1)
-        return mean, _MIN_SCALE + softplus(raw + _UNIT)
+    def encode(self, x: Tensor, known: Tensor) -> Tensor:
+        """(B, 2 latent): mean and raw scale of q, from values (0 where not known) and known (B, N)."""
+        raise refuse("network", expected="one with an encoder of its own", got=type(self).__name__)
 
     def decode(self, z: Tensor) -> Tensor:
         """(..., N, P): parameters of every variable given z (..., latent)."""
-        return self.decoder(z).unflatten(-1, (self.variables, self.likelihood.width))
+        raise refuse("network", expected="one with a decoder of its own", got=type(self).__name__)
+
+    def posterior(self, x: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and scale (B, latent) of q(z | x_known), from values and known (B, N); unknown values are not read."""
+        mean, raw = self.encode(torch.where(known, x, torch.zeros_like(x)), known).chunk(2, -1)
+        return mean, _MIN_SCALE + softplus(raw + _UNIT)
 
     def draw(self, x: Tensor, known: Tensor, noise: Tensor) -> Draws:
         """Draws from q(z | x_known) with this standard normal noise, (K, latent) or (B, K, latent)."""
@@ -174,6 +140,63 @@ class LatentVariable(nn.Module, Capabilities):
         weights = weights if self.importance else torch.zeros_like(weights)
         weights = weights.to(drawn.params.dtype).unsqueeze(1).expand(-1, self.variables, -1)
         return torch.cat([drawn.params.transpose(1, 2).flatten(2), weights], -1)
+
+
+@dataclass(eq=False, repr=False)
+class LatentVariable(Latent):
+    """(B, N, L P + L): L blocks of P parameters of the base likelihood, then L log-weights; satisfies ``Network``.
+
+    Attributes:
+        kind: what a value is.
+        variables: N.
+        likelihood: the base likelihood, of width P; the model's own is ``Pooled(likelihood, draws, weighted=True)``.
+        latent: length of z.
+        draws: L, draws that an answer is made of.
+        width, depth: hidden units, and hidden layers of encoder and decoder each; depth 0 = linear.
+        activation: between layers.
+        told: True = the encoder is told which values are known.
+        importance: False = all weights are equal: the encoder's answer as it is, like a plain VAE's.
+        seed: of the fixed draws.
+    """
+
+    kind: Kind
+    variables: int
+    likelihood: Readable
+    latent: int = 10
+    draws: int = 64
+    width: int = 128
+    depth: int = 3
+    activation: Literal["relu", "tanh"] = "relu"
+    told: bool = True
+    importance: bool = True
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_counts(self, "variables", "latent", "draws", "width")
+        require_counts(self, "depth", "seed", minimum=0)
+        require_member("activation", self.activation, ("relu", "tanh"))
+        super().__init__()
+        features = value_features(self.kind, torch.zeros(1, self.variables)).shape[-1] + int(self.told)
+        self.encoder = self._layers(self.variables * features, 2 * self.latent)
+        self.decoder = self._layers(self.latent, self.variables * self.likelihood.width)
+        self._make_noise()
+
+    def _layers(self, inputs: int, outputs: int) -> nn.Sequential:
+        widths = [inputs, *[self.width] * self.depth]
+        layers: list[nn.Module] = []
+        for have, want in pairwise(widths):
+            layers += [nn.Linear(have, want), nn.ReLU() if self.activation == "relu" else nn.Tanh()]
+        return nn.Sequential(*layers, nn.Linear(widths[-1], outputs))
+
+    def encode(self, x: Tensor, known: Tensor) -> Tensor:
+        flags = known.unsqueeze(-1)
+        features = torch.where(flags, value_features(self.kind, x), 0.0)  # no value is no code either
+        if self.told:
+            features = torch.cat([features, flags.to(features.dtype)], -1)
+        return self.encoder(features.flatten(1).to(self.get_buffer("noise").dtype))
+
+    def decode(self, z: Tensor) -> Tensor:
+        return self.decoder(z).unflatten(-1, (self.variables, self.likelihood.width))
 
 
 def normal_points(count: int, dimension: int, seed: int) -> Tensor:

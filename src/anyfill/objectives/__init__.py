@@ -1,7 +1,9 @@
 """Training losses: the one loss of masked models with its weights, and the one-pass chain."""
 
+from anyfill.objectives.denoising import DenoisingLoss
 from anyfill.objectives.latent import EvidenceBound
 from anyfill.objectives.masked import MaskedLoss, SampledNormaliser
+from anyfill.objectives.modal import ModalLoss
 from anyfill.objectives.objective import (
     Damped,
     Everyone,
@@ -19,11 +21,13 @@ from anyfill.objectives.one_pass import OnePassLoss
 
 __all__ = [
     "Damped",
+    "DenoisingLoss",
     "Everyone",
     "EvidenceBound",
     "HeadCounts",
     "MaskedLoss",
     "Mean",
+    "ModalLoss",
     "Objective",
     "OnePassLoss",
     "QuestionLoss",

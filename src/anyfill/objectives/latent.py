@@ -22,7 +22,7 @@ from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_counts, require_probability, require_shape
 from anyfill.model import Model
-from anyfill.networks.latent import LatentVariable
+from anyfill.networks.latent import Latent
 from anyfill.objectives.objective import Objective
 from anyfill.questions.question import Factorization
 from anyfill.rank import NEVER
@@ -61,8 +61,8 @@ class EvidenceBound(Objective):
 
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
         network = model.network
-        if not isinstance(network, LatentVariable):
-            raise refuse("network", expected="a LatentVariable", got=type(network).__name__)
+        if not isinstance(network, Latent):
+            raise refuse("network", expected="a latent variable model", got=type(network).__name__)
         if generator is None:
             raise refuse("generator", expected="one, for the draws of z", got="none")
         require_shape("rank", rank, tuple(rows.x.shape))

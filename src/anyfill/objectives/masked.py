@@ -34,6 +34,7 @@ from anyfill.likelihoods.energy import EnergyMarginals
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.tilted import TiltedMarginals
 from anyfill.model import Model
+from anyfill.networks.coupled import CoupledChannels
 from anyfill.objectives.objective import QuestionLoss, smoothed_nats
 from anyfill.questions.question import Question, question_of
 from anyfill.rows import Rows
@@ -51,6 +52,8 @@ class MaskedLoss(QuestionLoss):
         answer: what the next step is shown: a "sample", or the likeliest value (PaDIR's argmax).
         kept: so many variables in front are never replaced by an answer: the length of the words behind it.
         smoothing: of labels, see ``smoothed_nats``; validation measures it too.
+        within: channels of a pixel that is asked are answered one after another, each given those before it, which is
+            the joint nats of the pixel; for a network whose channels are coupled (``CoupledChannels``).
     """
 
     unroll: int = 1
@@ -58,12 +61,15 @@ class MaskedLoss(QuestionLoss):
     answer: Literal["sample", "mode"] = "sample"
     kept: int = 0
     smoothing: float = 0.0
+    within: bool = False
 
     def __post_init__(self) -> None:
         require_count("unroll", self.unroll)
         require_count("kept", self.kept, minimum=0)
         require_member("answer", self.answer, ("sample", "mode"))
         require_probability("smoothing", self.smoothing)
+        if self.within and self.unroll > 1:
+            raise refuse("unroll", expected="1 where channels are answered within their pixel", got=self.unroll)
 
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
         question = question_of(rank).within(rows.present)
@@ -95,7 +101,14 @@ class MaskedLoss(QuestionLoss):
         self, model: Model, rows: Rows, question: Question, x: Tensor, context: Tensor | None
     ) -> tuple[Tensor, Marginals]:
         """Weighted nats (B,) of one answer, and the answer itself."""
-        marginals = model.marginals(x, question.given, context)
+        if self.within:
+            network = model.network
+            if not isinstance(network, CoupledChannels):
+                raise refuse("network", expected="CoupledChannels, to answer within pixels", got=type(network).__name__)
+            model.check_context(context)
+            marginals = model.likelihood(network.within(x, question.given, context))
+        else:
+            marginals = model.marginals(x, question.given, context)
         return self.weighted(question, smoothed_nats(marginals, rows.x, self.smoothing)), marginals
 
 

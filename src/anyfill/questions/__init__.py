@@ -1,14 +1,15 @@
 """Questions (given, asked), the orders in which asked variables are answered, and distributions over questions.
 
-Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, HeadGiven, Regions, Rectangles, Spans, Staged,
-              Mixture
+Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, HeadGiven, Regions, Spans, Staged, Mixture
+Pictures      Modes (SFARM), Rectangles, Strokes; PerPixel asks all channels of a pixel
 MAC's edges   MacEdges and InpaintingEdges (closed form), Edges (any test distribution), TheRest (all unknown asked)
-Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion, InStages, HeadFirst, Scan
+Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion, InStages, HeadFirst, Scan, PixelOrder
 """
 
 from anyfill.questions.families import edges_by_definition, enumerate_questions
 from anyfill.questions.mac import Edges, InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import InStages, Mixture, Staged, directions, patches
+from anyfill.questions.modes import MODES, Modes, PerPixel, PixelOrder, Strokes
 from anyfill.questions.order import ByRegion, Decreasing, HeadFirst, Increasing, Shuffled, Spaced
 from anyfill.questions.question import (
     Factorization,
@@ -25,6 +26,7 @@ from anyfill.questions.regions import Rectangles, Regions, Scan, Spans, scans
 from anyfill.questions.subsets import Bernoulli, HeadGiven, KSubset, UniformCardinality, UniformSplits
 
 __all__ = [
+    "MODES",
     "Bernoulli",
     "ByRegion",
     "Decreasing",
@@ -39,7 +41,10 @@ __all__ = [
     "KSubset",
     "MacEdges",
     "Mixture",
+    "Modes",
     "Order",
+    "PerPixel",
+    "PixelOrder",
     "Question",
     "Questions",
     "Rectangles",
@@ -49,6 +54,7 @@ __all__ = [
     "Spaced",
     "Spans",
     "Staged",
+    "Strokes",
     "TheRest",
     "UniformCardinality",
     "UniformSplits",

@@ -244,7 +244,7 @@ class Rectangles(Family):
         for side in (self.height, self.width):
             # Two different cuts out of side + 1, less the pair that is the whole axis.
             number = numbers(side * (side + 1) // 2 - 1)
-            begin, end = (part.to(device) for part in _spans(side))
+            begin, end = (part.to(device) for part in axis_spans(side))
             place = torch.arange(side, device=device)
             spans.append((place >= begin[number]) & (place < end[number]))
         inside = (spans[0].unsqueeze(2) & spans[1].unsqueeze(1)).flatten(1)
@@ -261,7 +261,7 @@ class Rectangles(Family):
     def support(self) -> list[Weighted]:
         """Every rectangle and every half, with its probability."""
         kinds = ("inside", "outside", "halves") if self.asked == "either" else (self.asked,)
-        count = len(_spans(self.height)[0]) * len(_spans(self.width)[0])
+        count = len(axis_spans(self.height)[0]) * len(axis_spans(self.width)[0])
         require_listable("Rectangles", self.variables, 2 * count + 2 * (self.height + self.width))
         found: dict[tuple[int, ...], Fraction] = {}
 
@@ -269,8 +269,8 @@ class Rectangles(Family):
             found[tuple(cells)] = found.get(tuple(cells), Fraction(0)) + share / len(kinds)
 
         every = list(product(range(self.height), range(self.width)))
-        for top, bottom in zip(*(part.tolist() for part in _spans(self.height))):
-            for left, right in zip(*(part.tolist() for part in _spans(self.width))):
+        for top, bottom in zip(*(part.tolist() for part in axis_spans(self.height))):
+            for left, right in zip(*(part.tolist() for part in axis_spans(self.width))):
                 inner = [top <= row < bottom and left <= column < right for row, column in every]
                 for kind in {"inside", "outside"} & set(kinds):
                     add([i for i, one in enumerate(inner) if one == (kind == "inside")], Fraction(1, count))
@@ -283,7 +283,7 @@ class Rectangles(Family):
         return [Weighted(rest_of(asked, self.variables), asked, share) for asked, share in found.items()]
 
 
-def _spans(side: int) -> tuple[Tensor, Tensor]:
+def axis_spans(side: int) -> tuple[Tensor, Tensor]:
     """Where every span of an axis begins and ends, less the whole axis."""
     pairs = [(a, b) for a in range(side) for b in range(a + 1, side + 1) if (a, b) != (0, side)]
     return torch.tensor([a for a, _ in pairs]), torch.tensor([b for _, b in pairs])

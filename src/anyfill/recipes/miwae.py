@@ -10,9 +10,11 @@ from typing import Literal, Unpack
 from anyfill.likelihoods.marginals import Likelihood
 from anyfill.likelihoods.mixed import Pooled
 from anyfill.model import Model, seeded
-from anyfill.networks.embed import Kind
+from anyfill.networks.embed import Discrete, Kind
 from anyfill.networks.latent import LatentSizes, LatentVariable
+from anyfill.networks.latent_unet import LatentUNet
 from anyfill.objectives.latent import EvidenceBound
+from anyfill.recipes.sfarm import UNetSizes
 
 
 def objective(variables: int, *, draws: int = 20, hidden: float = 0.0) -> EvidenceBound:
@@ -32,4 +34,20 @@ def model(
     """An untrained MIWAE; options as for ``LatentVariable``, ``seed`` also of its first weights."""
     with seeded(seed):
         network = LatentVariable(kind, variables, likelihood, activation=activation, seed=seed, **sizes)
+    return Model(network, Pooled(likelihood, network.draws, weighted=True))
+
+
+def image_model(
+    shape: tuple[int, ...],
+    codes: int,
+    likelihood: Likelihood,
+    *,
+    latent: int = 32,
+    draws: int = 16,
+    seed: int = 0,
+    **sizes: Unpack[UNetSizes],
+) -> Model:
+    """An untrained MIWAE of images from the halves of a U-Net, as SFARM's comparison has it."""
+    with seeded(seed):
+        network = LatentUNet(Discrete(codes), shape, likelihood, latent, draws, seed=seed, **sizes)
     return Model(network, Pooled(likelihood, network.draws, weighted=True))

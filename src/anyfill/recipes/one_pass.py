@@ -9,11 +9,22 @@ N terms per pass instead of one, and samples with a cache.
 
 ``conditioned_share`` of the rows that are cut are conditioned on the given block, which is then not scored; above 0 for
 a network that reads given values both ways (``OnePassTransformer(given="full")``).
+
+    image_objective   the questions people ask of pictures: all of it, any part given any other, halves, rectangles from
+                      inside and outside, strokes; and the picture as a whole in each of the eight scans
+    image_model       a token per pixel or per patch (``networks.OnePassGroups``)
 """
 
+from anyfill.likelihoods.marginals import Likelihood
+from anyfill.model import Model, seeded
+from anyfill.networks.embed import Discrete
+from anyfill.networks.one_pass_groups import OnePassGroups
 from anyfill.objectives.one_pass import OnePassLoss
+from anyfill.questions.mixture import Mixture
+from anyfill.questions.modes import PerPixel, Strokes
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Order
+from anyfill.questions.regions import Rectangles, Scan, scans
 from anyfill.questions.subsets import UniformCardinality, UniformSplits
 
 
@@ -33,3 +44,58 @@ def objective_filler(
     return OnePassLoss(
         UniformCardinality(variables), Increasing() if order is None else order, joint_share, conditioned_share
     )
+
+
+def image_objective(
+    shape: tuple[int, ...],
+    *,
+    patch: tuple[int, int] = (1, 1),
+    joint_share: float = 0.25,
+    conditioned_share: float = 0.8,
+    eight_scans: bool = True,
+) -> OnePassLoss:
+    """The questions people ask of pictures, each kind as often as the others.
+
+    Args:
+        shape: (H, W) or (H, W, C).
+        patch: that of the network.
+        joint_share: share of rows that are read as a whole.
+        conditioned_share: share of the others that are conditioned on what is given.
+        eight_scans: half of the rows that are read as a whole follow the raster order, the others one of the other
+            seven scans; otherwise all follow the raster order.
+    """
+    height, width, channels = (*shape, 1)[:3]
+    tip = max(1.5, min(height, width) / 14)  # 2 to 6 pixels of 28
+    questions = Mixture(
+        (
+            UniformSplits(height * width * channels),
+            PerPixel(Rectangles(height, width), channels),
+            PerPixel(Strokes(height, width, thinnest=tip, thickest=3 * tip), channels),
+        )
+    )
+    every = scans(height, width, patch=patch, channels=channels)
+    joint = (every[0],) * 7 + every[1:] if eight_scans else ()
+    return OnePassLoss(questions, every[0], joint_share, conditioned_share, joint_orders=joint)
+
+
+def image_model(
+    shape: tuple[int, ...],
+    codes: int,
+    likelihood: Likelihood,
+    *,
+    patch: tuple[int, int] = (1, 1),
+    width: int = 256,
+    depth: int = 8,
+    heads: int | None = None,
+    dropout: float = 0.0,
+    seed: int = 0,
+) -> Model:
+    """An untrained model of images of so many codes, in the raster order of its patches; heads of 64 by default."""
+    with seeded(seed):
+        network = OnePassGroups(
+            *(Discrete(codes), shape, likelihood.width, width, depth),
+            heads=max(1, width // 64) if heads is None else heads,
+            dropout=dropout,
+            patch=patch,
+        )
+    return Model(network, likelihood, order=Scan(shape[0], shape[1], patch=patch, channels=(*shape, 1)[2]))

@@ -10,9 +10,11 @@ from typing import Unpack
 from anyfill.likelihoods.marginals import Likelihood
 from anyfill.likelihoods.mixed import Pooled
 from anyfill.model import Model, seeded
-from anyfill.networks.embed import Kind
+from anyfill.networks.embed import Discrete, Kind
 from anyfill.networks.latent import LatentSizes, LatentVariable
+from anyfill.networks.latent_unet import LatentUNet
 from anyfill.objectives.latent import EvidenceBound
+from anyfill.recipes.sfarm import UNetSizes
 
 
 def objective(variables: int) -> EvidenceBound:
@@ -33,4 +35,22 @@ def model(
     sizes = LatentSizes({"width": 32, **sizes})
     with seeded(seed):
         network = LatentVariable(kind, variables, likelihood, told=False, importance=importance, seed=seed, **sizes)
+    return Model(network, Pooled(likelihood, network.draws, weighted=True))
+
+
+def image_model(
+    shape: tuple[int, ...],
+    codes: int,
+    likelihood: Likelihood,
+    *,
+    latent: int = 32,
+    draws: int = 16,
+    seed: int = 0,
+    **sizes: Unpack[UNetSizes],
+) -> Model:
+    """An untrained VAE of images from the halves of a U-Net, as SFARM's comparison has it."""
+    with seeded(seed):
+        network = LatentUNet(
+            Discrete(codes), shape, likelihood, latent, draws, told=False, importance=False, seed=seed, **sizes
+        )
     return Model(network, Pooled(likelihood, network.draws, weighted=True))

@@ -4,6 +4,8 @@ Loop       trace (state by state; also called watch), sample (to the end)
 Parallel   RewriteAll (PaDIR), MaskPredict (CMLM), EasyFirst (DisCo)
 Policies   Follow, Confidence, EntropyBounded, Remask, Gibbs, AnnealedGibbs (Coconet), Rewrite (SUNMASK, SUNDAE)
 Others     CachedChain (key-value cache), Speculative (fewer passes, same law), NgramDraft (what it may guess from)
+Denoising  RePaint (DDPM's sampler, and completion)
+Groups     best_cuts (S' groups that cost least, for Follow(cuts=...)), grouped_cost
 No draws   beam_search (likely answers as a whole)
 Values     Draw (temperature, top-k, nucleus, typical), Veto (rules to keep), best_of (many samples)
 A new one  subclass Policy: visible and commit are all it must say
@@ -14,9 +16,11 @@ from anyfill.samplers.cached import CachedChain, Veto, beam_search, can_search
 from anyfill.samplers.confidence import Confidence, EntropyBounded, Remask
 from anyfill.samplers.drafts import Draft, NgramDraft
 from anyfill.samplers.draw import Draw, Restricted, best_of, reshape_log_probs
+from anyfill.samplers.grouping import best_cuts, grouped_cost
 from anyfill.samplers.loop import Sample, sample, trace, watch
 from anyfill.samplers.parallel import EasyFirst, MaskPredict, RewriteAll, repeated
 from anyfill.samplers.policy import Answer, Follow, Gibbs, Policy, Sampler, State, Task
+from anyfill.samplers.repaint import RePaint
 from anyfill.samplers.speculative import Speculative
 
 __all__ = [
@@ -34,6 +38,7 @@ __all__ = [
     "MaskPredict",
     "NgramDraft",
     "Policy",
+    "RePaint",
     "Remask",
     "Restricted",
     "Rewrite",
@@ -45,8 +50,10 @@ __all__ = [
     "Task",
     "Veto",
     "beam_search",
+    "best_cuts",
     "best_of",
     "can_search",
+    "grouped_cost",
     "repeated",
     "reshape_log_probs",
     "sample",

@@ -14,6 +14,7 @@ The policies here, and what they commit:
 
     Follow(order)             one by one in the order: the law that log-probabilities are computed for
     Follow(order, groups=S)   S nearly equal groups, each in parallel: S' < N steps (ARDM, SFARM; an approximation)
+    Follow(order, cuts=...)   groups of any sizes, such as those that cost least (``anyfill.samplers.grouping``)
     Confidence(S)             the most confident first, on a linear or cosine schedule (MaskGIT)
     EntropyBounded(bound)     as many at once as are nearly independent: sum h - max h <= bound nats (EB-sampler)
     Remask(S)                 some are masked again and answered anew (ReMDM; ``anyfill.samplers.confidence``)
@@ -35,8 +36,10 @@ law of its own, in which every variable has seen every other: that is what Gibbs
 """
 
 from abc import abstractmethod
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import torch
@@ -310,28 +313,48 @@ class Follow(Ordered, Planned):
     Attributes:
         order: whose priorities are followed; None = the model's own. A random order is drawn once per row.
         groups: S', the number of nearly equal groups answered in parallel; None (or S' >= asked) = one by one.
+        cuts: where groups begin instead, counted in variables that are not asked any more: 0 and rising
+            (``best_cuts``). A row that asks fewer than all N begins as if the others had been answered.
     """
 
     groups: int | None = None
+    cuts: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.groups is not None:
             require_count("groups", self.groups)
+        object.__setattr__(self, "cuts", tuple(self.cuts))
+        rising = all(early < late for early, late in pairwise(self.cuts))
+        if self.cuts and (self.groups is not None or self.cuts[0] != 0 or not rising):
+            got = f"{self.cuts[:4]}, groups {self.groups}"
+            raise refuse("cuts", expected="0, rising numbers, and no groups", got=got)
 
     @property
     def parallel(self) -> bool:
-        return self.groups is not None
+        return self.groups is not None or bool(self.cuts)
 
     def steps(self, question: Question) -> int:
         longest = most(question.asked)
+        if self.cuts:
+            known = question.asked.shape[1] - longest
+            return min(longest, len(self.cuts) + 1 - bisect_right(self.cuts, known))
         return longest if self.groups is None else min(self.groups, longest)
 
     def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
         plan = Ordered.plan(self, state, question, generator=generator)
-        if state.step > 0 or self.groups is None:
+        if state.step > 0 or not self.parallel:
             return plan
+        if self.groups is None:
+            return self._cut(plan, question.asked)
         asked = question.asked.sum(1, keepdim=True)
         return torch.where(question.asked, plan * asked.clamp(max=self.groups) // asked.clamp(min=1), plan)
+
+    def _cut(self, plan: Tensor, asked: Tensor) -> Tensor:
+        """The plan with variables of one group at one step."""
+        cuts = torch.tensor(self.cuts, device=plan.device)
+        known = asked.shape[1] - asked.sum(1, keepdim=True)
+        group = torch.bucketize(torch.where(asked, plan + known, 0), cuts, right=True)
+        return torch.where(asked, group - torch.bucketize(known, cuts, right=True), plan)
 
 
 @dataclass(frozen=True, slots=True)
