@@ -92,10 +92,10 @@ def test_pixels_of_several_channels_count_jointly(generator) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="questions of ModalLoss"):
         ModalLoss(UniformCardinality(4))
+    model = sfarm.image_model((2, 2), 2, Bernoulli(), width=8, blocks=1)
+    loss = ModalLoss(Modes(2, 2), within=True)
+    rank = modal_rank(Question.of(4, given=[0]), torch.tensor([0]))
     with pytest.raises(ValueError, match="CoupledChannels"):
-        model = sfarm.image_model((2, 2), 2, Bernoulli(), width=8, blocks=1)
-        loss = ModalLoss(Modes(2, 2), within=True)
-        rank = modal_rank(Question.of(4, given=[0]), torch.tensor([0]))
         loss.loss(model, Rows.from_values(torch.zeros(1, 4, dtype=torch.int64)), rank)
     with pytest.raises(ValueError, match="coupled: expected a LogisticMixture"):
         sfarm.image_model((2, 2, 3), 2, Bernoulli(), coupled=True)

@@ -47,112 +47,9 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_counts, require_member
 from anyfill.networks.embed import Discrete
 from anyfill.networks.one_pass import AimedDecoder, join
+from anyfill.networks.one_pass_visits import GroupCache, MemberEmbedding, Visits, group_layout
 from anyfill.networks.transformer import Turn, require_grid
 from anyfill.rank import asked_in
-
-_WAVES = 4
-
-
-class MemberEmbedding(nn.Module):
-    """(..., width): the sum over M members of a vector for the code of each, or for "unknown".
-
-    Beside its table, a code with more than two levels enters as a number u in [-1, 1] and as waves of it, so that
-    neighbouring levels are alike from the start.
-    """
-
-    def __init__(self, levels: int, members: int, width: int) -> None:
-        super().__init__()
-        self.levels, self.members = levels, members
-        self.codes = nn.Parameter(torch.empty(members * (levels + 1), width))
-        nn.init.normal_(self.codes, std=0.5 if levels <= 16 else 0.1)
-        self.register_buffer("offset", torch.arange(members) * (levels + 1), persistent=False)
-        if levels > 2:
-            self.smooth = nn.Linear(members * (1 + 2 * _WAVES), width, bias=False)
-            self.register_buffer("frequency", math.pi * 2.0 ** torch.arange(_WAVES), persistent=False)
-
-    def forward(self, x: Tensor, known: Tensor) -> Tensor:
-        """From values and whether they are known, (..., M); unknown values are not read."""
-        code = torch.where(known, x, torch.zeros_like(x)).long().clamp(0, self.levels - 1)
-        index = torch.where(known, code, self.levels) + self.get_buffer("offset")
-        summed = functional.embedding_bag(index.flatten(0, -2), self.codes, mode="sum").unflatten(0, index.shape[:-1])
-        if self.levels == 2:
-            return summed
-        u = (2.0 * code / max(self.levels - 1, 1) - 1.0).to(self.codes.dtype).unsqueeze(-1)
-        angle = u * self.get_buffer("frequency")
-        waves = torch.cat([u, angle.sin(), angle.cos()], -1)
-        return summed + self.smooth(torch.where(known.unsqueeze(-1), waves, 0.0).flatten(-2))
-
-
-@dataclass(frozen=True, slots=True)
-class Visits:
-    """How B rows are read, group by group; G groups, N variables.
-
-    Attributes:
-        rank: int64 (B, N).
-        order: int64 (B, N), the variables by rank.
-        told: int64 (B, 1), g, how many groups something is given of.
-        given: int64 (B, G), the groups, those first.
-        number: int64 (B, N), the visit of each asked variable; elsewhere one before the first, -1, or any.
-        group: int64 (B, N + 1), the group of each visit.
-        turn: int64 (B, N), where each variable stands in ``order``.
-        until: int64 (B, N + 1), the turn of each visit's last variable.
-        begin: int64 (B, 1), how many variables are given: the turn of the first asked one.
-        count: int64 (B, 1), how many visits there are.
-    """
-
-    rank: Tensor
-    order: Tensor
-    told: Tensor
-    given: Tensor
-    number: Tensor
-    group: Tensor
-    turn: Tensor
-    until: Tensor
-    begin: Tensor
-    count: Tensor
-
-    @classmethod
-    def of(cls, rank: Tensor, group_of: Tensor, members: Tensor) -> "Visits":
-        """From a rank (B, N), the group of each variable (N,) and the variables of each group (G, M)."""
-        batch, variables = rank.shape
-        order = rank.argsort(dim=1, stable=True)
-        when, where = rank.gather(1, order), group_of[order]
-        asked = asked_in(when)
-        before = functional.pad(torch.where(asked, where, -1)[:, :-1], (1, 0), value=-1)
-        number = (asked & (where != before)).cumsum(1) - 1
-        kept = torch.where(asked, number, variables)  # what is not asked goes to a column that is nobody's
-        group = where.new_zeros(batch, variables + 1).scatter(1, kept, where)
-        place = torch.arange(variables, device=rank.device).expand_as(rank)
-        turn = torch.empty_like(order).scatter(1, order, place)
-        until = order.new_full((batch, variables + 1), -1).scatter_reduce(1, kept, place, "amax")
-        something = (rank < 0)[:, members].any(2)
-        given = something.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
-        count = number.amax(1, keepdim=True) + 1
-        number = torch.empty_like(number).scatter(1, order, number)
-        told, begin = something.sum(1, keepdim=True), (rank < 0).sum(1, keepdim=True)
-        return cls(rank, order, told, given, number, group, turn, until, begin, count)
-
-
-@dataclass(slots=True)
-class GroupCache:
-    """What has been read and answered so far.
-
-    Attributes:
-        visits: how rows are read.
-        place: int64 (B,), where in ``visits.order`` the variable stands that is answered next.
-        x: (B, N), values.
-        h: (B, width), the hidden state of the current visit.
-        keys, values: per block (B, H, L, D); the last slot is nobody's.
-        context: the context vectors, if any.
-    """
-
-    visits: Visits
-    place: Tensor
-    x: Tensor
-    h: Tensor
-    keys: list[Tensor]
-    values: list[Tensor]
-    context: Tensor | None
 
 
 @dataclass(eq=False, repr=False)
@@ -393,11 +290,3 @@ class OnePassGroups(AimedDecoder):
             1, wanted, length + torch.arange(count, device=x.device).expand_as(wanted)
         )
         return h, place.gather(1, first)
-
-
-def group_layout(shape: tuple[int, ...], patch: tuple[int, int]) -> Tensor:
-    """int64 (G, M): the variables of each group of an image (H, W) or (H, W, C), groups and members row by row."""
-    height, width, channels = (*shape, 1)[:3]
-    index = torch.arange(height * width * channels)
-    grid = index.view(height // patch[0], patch[0], width // patch[1], patch[1], channels)
-    return grid.permute(0, 2, 1, 3, 4).reshape(-1, patch[0] * patch[1] * channels)
