@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from anyfill.checks import refuse, require_counts, require_member, require_probability
-from anyfill.networks.embed import Kind, Mixed
+from anyfill.networks.embed import Discrete, Kind, Real
 from anyfill.networks.network import Capabilities
 from anyfill.networks.transformer import require_grid, with_shape
 from anyfill.networks.unet_parts import DownHalf, ImageStem, Layer, Middle, Plan, ResidualBlock, Sides, UpHalf, sinusoid
@@ -43,7 +43,7 @@ def require_image(kind: Kind, shape: tuple[int, ...]) -> None:
     require_grid(shape)
     if len(shape) not in (2, 3):
         raise refuse("shape", expected="(H, W) or (H, W, C)", got=shape)
-    if isinstance(kind, Mixed):
+    if not isinstance(kind, Discrete | Real):
         raise refuse("kind", expected="Discrete levels or Real", got=repr(kind))
 
 
