@@ -65,6 +65,24 @@ def test_the_bound_is_the_mean_over_all_orders(passes, generator) -> None:
         assert mean.stderr < single.stderr / 1.4
 
 
+def test_given_some_the_bound_is_of_the_rest(generator) -> None:
+    """p(x_1, x_3 | x_0, x_2) over both orders, and rows that are given different numbers of variables."""
+    model, row = masked(), torch.tensor([[2, 0, 1, 1]])
+    given = torch.tensor([[True, False, True, False]])
+    question = Question(given, ~given)
+    both = [log_prob(model, row, question, order=order).value for order in (Increasing(), Decreasing())]
+    found = stratified_bound(model, row.repeat(4000, 1), passes=2, given=given.repeat(4000, 1), generator=generator)
+    mean = mean_of(found.value)
+    assert abs(mean.value - float(torch.stack(both).mean())) < 4 * mean.stderr + 1e-5
+    mixed = torch.tensor([[True, True, True, False], [False] * 4])
+    steps = step_nats(model, row.repeat(2, 1), passes=2, given=mixed, generator=generator).step
+    assert steps[0].tolist() == [3, 3]
+    with pytest.raises(ValueError, match="left open"):
+        stratified_bound(model, row, given=torch.ones_like(given), generator=generator)
+    with pytest.raises(ValueError, match="whole elements"):
+        stratified_bound(model, row, given=torch.tensor([[True, False, False, False]]), channels=2, generator=generator)
+
+
 def test_a_stratum_has_its_own_steps_and_models_are_asked_the_same(generator) -> None:
     x = torch.zeros(50, 4, dtype=torch.int64)
     found = step_nats(masked(), x, passes=2, generator=generator)

@@ -4,9 +4,10 @@
 
     L_t(x) = mean over what is not known of - log p(x_j | x_known),   known a uniform set of t        (ARDM eq. 7)
 
-is a bound on log p(x) in nats, by Jensen. One random step a row has a huge variance; K passes take one t from each of K
-equal strata of steps, known sets nested along one order a row, so that different models given the same generator are
-asked the same questions (common random numbers).
+is a bound on log p(x) in nats, by Jensen; given some variables, likewise with N the number of the others, all of which
+are asked, and known sets that contain what is given. One random step a row has a huge variance; K passes take one t
+from each of K equal strata of steps, known sets nested along one order a row, so that different models given the same
+generator are asked the same questions (common random numbers).
 
 **Mixture of fixed orders.** A uniform mixture over orders that are fixed is itself a likelihood, and exact:
 log 1/K sum_k p(x | order k). Over random orders the same formula is only an estimate (``log_prob(orders=K)``).
@@ -21,7 +22,7 @@ from typing import NamedTuple, Unpack
 import torch
 from torch import Tensor
 
-from anyfill.checks import refuse, require_count, require_keywords
+from anyfill.checks import refuse, require_count, require_keywords, require_shape
 from anyfill.evaluation.chain import LogProb, PassOptions, of_one_order, rows_in_a_pass, terms
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.model import Model
@@ -55,7 +56,7 @@ class StepNats(NamedTuple):
     """What single steps cost.
 
     Attributes:
-        step: int64 (B, K), how many elements are known at each.
+        step: int64 (B, K), how many elements are known at each, given ones included.
         nats: float64 (B, K), L_t per element, see above.
     """
 
@@ -69,6 +70,7 @@ def step_nats(
     *,
     passes: int = 4,
     channels: int = 1,
+    given: Tensor | None = None,
     allow_untrained: bool = False,
     **options: Unpack[PassOptions],
 ) -> StepNats:
@@ -80,6 +82,7 @@ def step_nats(
         passes: K.
         channels: how many variables side by side are one element, known or unknown together. A network whose channels
             are coupled answers them one after another; of any other they are independent given what is known.
+        given: bool (B, N), what is known from the start, whole elements; each row must leave one open.
         allow_untrained: ask a model that does not say it was trained for any order (masks of whole pixels).
         options: context, the generator (required) and rows_per_pass, see ``PassOptions``.
     """
@@ -89,7 +92,11 @@ def step_nats(
     size, left = divmod(x.shape[1], channels)
     if left:
         raise refuse("channels", expected=f"a divisor of {x.shape[1]} variables", got=channels)
-    require_count("passes", passes, maximum=size)
+    first = _elements(given, x, channels)
+    count = size - first.sum(1, keepdim=True)
+    if bool((count < 1).any()):
+        raise refuse("given", expected="an element left open in every row", got="all given")
+    require_count("passes", passes)
     generator = options.get("generator")
     if generator is None:
         raise refuse("generator", expected="one, to draw steps and known sets from", got="none")
@@ -98,22 +105,34 @@ def step_nats(
     if Factorization.ANY_ORDER not in model.factorizations and not allow_untrained:
         raise untrained(model.factorizations, "a bound over all orders", else_pass="allow_untrained=True")
     # All is drawn first and for whole rows: what is asked depends on nothing but the generator and the sizes.
-    turn = torch.rand(len(x), size, generator=generator, device=generator.device).argsort(1).to(x.device)
+    keys = torch.rand(len(x), size, generator=generator, device=generator.device).to(x.device)
+    turn = torch.where(first, 2.0, keys).argsort(1).argsort(1)  # the place of each open element in the row's order
     jitter = torch.rand(len(x), passes, generator=generator, device=generator.device, dtype=torch.float64).to(x.device)
     stratum = torch.arange(passes, device=x.device)
-    step = ((stratum + jitter) * size / passes).long().clamp(max=size - 1)
+    step = torch.minimum(((stratum + jitter) * count / passes).long(), count - 1)
     nats = torch.empty(step.shape, dtype=torch.float64, device=x.device)
     context = options.get("context")
     parts = torch.arange(len(x), device=x.device).split(rows_in_a_pass(model, options.get("rows_per_pass")))
     with model.evaluating():
         for k in range(passes):
             for rows in parts:
-                known = (turn[rows] < step[rows, k, None]).repeat_interleave(channels, 1)
+                known = (first[rows] | (turn[rows] < step[rows, k, None])).repeat_interleave(channels, 1)
                 side = None if context is None else context[rows]
                 answer = _answer(model, x[rows], known, side, channels)
                 lost = -torch.where(known, 0.0, answer.log_prob(x[rows]).double()).sum(1)
-                nats[rows, k] = lost / (size - step[rows, k])
-    return StepNats(step, nats)
+                nats[rows, k] = lost / (count[rows, 0] - step[rows, k])
+    return StepNats(step + size - count, nats)
+
+
+def _elements(given: Tensor | None, x: Tensor, channels: int) -> Tensor:
+    """bool (B, N / channels): which elements are given; ValueError where one is given in part."""
+    if given is None:
+        return torch.zeros(len(x), x.shape[1] // channels, dtype=torch.bool, device=x.device)
+    require_shape("given", given, tuple(x.shape))
+    parts = given.to(x.device).view(len(x), -1, channels)
+    if bool((parts.any(2) != parts.all(2)).any()):
+        raise refuse("given", expected="whole elements", got="some in part")
+    return parts.all(2)
 
 
 def _answer(model: Model, x: Tensor, known: Tensor, context: Tensor | None, channels: int) -> Marginals:
@@ -130,16 +149,20 @@ def stratified_bound(
     *,
     passes: int = 4,
     channels: int = 1,
+    given: Tensor | None = None,
     allow_untrained: bool = False,
     **options: Unpack[PassOptions],
 ) -> LogProb:
-    """A bound on log p(x) of complete rows (B, N) from K passes a row; arguments as for ``step_nats``.
+    """A bound on log p(x), or on log p(the rest | given), from K passes a row; arguments as for ``step_nats``.
 
     Its standard error is that over the K steps as if they were drawn at random: strata make it less. Over many rows
     ``mean_of(bound.value)`` has the error that counts.
     """
-    found = step_nats(model, x, passes=passes, channels=channels, allow_untrained=allow_untrained, **options)
-    value = -found.nats * (x.shape[1] // channels)
+    found = step_nats(
+        model, x, passes=passes, channels=channels, given=given, allow_untrained=allow_untrained, **options
+    )
+    count = (~_elements(given, x, channels)).sum(1, keepdim=True)
+    value = -found.nats * count
     error = value.std(1) / math.sqrt(passes) if passes > 1 else torch.full_like(value[:, 0], torch.inf)
     return LogProb(value.mean(1), "bound", error, passes, Factorization.ANY_ORDER)
 

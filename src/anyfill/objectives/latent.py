@@ -62,7 +62,7 @@ class EvidenceBound(Objective):
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
         network = model.network
         if not isinstance(network, Latent):
-            raise refuse("network", expected="a latent variable model", got=type(network).__name__)
+            raise refuse("network", expected="a LatentVariable or LatentUNet", got=type(network).__name__)
         if generator is None:
             raise refuse("generator", expected="one, for the draws of z", got="none")
         require_shape("rank", rank, tuple(rows.x.shape))
