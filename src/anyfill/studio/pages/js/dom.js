@@ -10,8 +10,9 @@ export function svg(name, props = {}, ...children) {
 
 function dress(element, props, children) {
   for (const [name, value] of Object.entries(props)) {
-    if (value === undefined || value === null || value === false) continue;
-    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    if (name.startsWith("aria-") && typeof value === "boolean") element.setAttribute(name, String(value));
+    else if (value === undefined || value === null || value === false) continue;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name === "style") Object.assign(element.style, value);
     else if (name === "value" && "value" in element) element.value = value;
     else if (name === "checked" || name === "disabled" || name === "hidden") element[name] = Boolean(value);

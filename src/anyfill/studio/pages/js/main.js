@@ -4,6 +4,7 @@ import { startTheme } from "./theme.js";
 
 const PAGES = [
   ["table", "Table", () => import("./table/page.js")],
+  ["chorale", "Chorale", () => import("./chorale/page.js")],
   ["text", "Text", () => import("./text/page.js")],
 ];
 let leave = null;

@@ -1,0 +1,43 @@
+"""Chorales as a page sends them: notes by voice, in sixteenths.
+
+A page sends all of a piece with every question: the server keeps none.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, Field
+
+BAR = 16
+"""Sixteenths in a bar of 4/4."""
+MAX_STEPS = 128 * BAR
+MAX_NOTES = 4_000
+Step = Annotated[int, Field(ge=0, le=MAX_STEPS)]
+Pitch = Annotated[int, Field(ge=0, le=127)]
+Voice = Literal["soprano", "alto", "tenor", "bass"]
+
+
+class WireNote(BaseModel):
+    """A note: where it begins, how long it is, in sixteenths, and its MIDI number."""
+
+    start: Step
+    length: Annotated[int, Field(ge=1, le=MAX_STEPS)]
+    pitch: Pitch
+
+
+class Region(BaseModel):
+    """Some cells of one voice."""
+
+    voice: Annotated[int, Field(ge=0, le=3)]
+    start: Step
+    stop: Step
+
+
+class WirePiece(BaseModel):
+    """A piece of four voices, soprano first."""
+
+    voices: Annotated[list[Annotated[list[WireNote], Field(max_length=MAX_NOTES)]], Field(min_length=4, max_length=4)]
+    steps: Annotated[int, Field(ge=1, le=MAX_STEPS)]
+    bar: Annotated[int, Field(ge=1, le=64)] = BAR
+    pickup: Annotated[int, Field(ge=0, le=63)] = 0
+    tempo: Annotated[float, Field(ge=20, le=300)] = 80.0
+    title: Annotated[str, Field(max_length=200)] = ""

@@ -1,0 +1,102 @@
+"""From what a page sends of a chorale to a ``Piece``, and back.
+
+Cells that are to be written are regions of voices; all others are given, and never change.
+"""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anyfill.checks import refuse
+from anyfill.music.chorale import STEP, Chorale
+from anyfill.music.files import read
+from anyfill.music.piece import Piece
+from anyfill.music.score import VOICES, Note, Score, seats
+from anyfill.studio.chorale_form import Region, WirePiece
+
+
+def score_of(wire: WirePiece) -> Score:
+    """The notes; ValueError if a voice sings two at once, or beyond the end."""
+    if wire.pickup >= wire.bar:
+        raise refuse("pickup", expected=f"fewer than the {wire.bar} steps of a bar", got=wire.pickup)
+    voices: list[tuple[Note, ...]] = []
+    for name, notes in zip(VOICES, wire.voices):
+        line, now = list[Note](), 0
+        for note in sorted(notes, key=lambda one: one.start):
+            if note.start < now or note.start + note.length > wire.steps:
+                expected = f"one note at a time, up to step {wire.steps}"
+                raise refuse(f"notes of the {name}", expected=expected, got=f"one at step {note.start}")
+            if note.start > now:
+                line.append(Note(now * STEP, (note.start - now) * STEP, None))
+            line.append(Note(note.start * STEP, note.length * STEP, note.pitch))
+            now = note.start + note.length
+        if now < wire.steps:
+            line.append(Note(now * STEP, (wire.steps - now) * STEP, None))
+        voices.append(tuple(line))
+    starts = [*([0] if wire.pickup else []), *range(wire.pickup, wire.steps, wire.bar)]
+    bars = tuple(start * STEP for start in starts) or (Fraction(0),)
+    return Score(tuple(voices), bars, VOICES, wire.tempo, wire.title, wire.bar * STEP)
+
+
+def piece_of(wire: WirePiece) -> Piece:
+    """The piece, as models are asked about it."""
+    return read(score_of(wire))
+
+
+def wire_of(piece: Piece) -> dict[str, Any]:
+    """A piece as a page has it, where it sounds."""
+    chorale, score = piece.chorale, piece.score
+    voices: list[list[dict[str, int]]] = [[] for _ in VOICES]
+    for voice, notes in zip(_seats(score), score.voices):
+        for note in notes:
+            if note.pitch is not None:
+                start, stop = round(note.start / STEP), round(note.end / STEP)
+                voices[voice].append({"start": start, "length": max(stop - start, 1), "pitch": note.pitch})
+    about = {"steps": chorale.steps, "bar": chorale.bar, "pickup": chorale.pickup, "tempo": float(chorale.tempo)}
+    key = piece.key
+    return {"voices": voices, **about, "title": chorale.title, "key": str(key) if key is not None else ""}
+
+
+def cells_of_regions(regions: list[Region], steps: int) -> NDArray[np.bool_]:
+    """bool (4, T): the cells that regions name."""
+    cells = np.zeros((len(VOICES), steps), dtype=np.bool_)
+    for region in regions:
+        cells[region.voice, region.start : region.stop] = True
+    return cells
+
+
+def words_of(cells: NDArray[np.bool_], chorale: Chorale) -> str | None:
+    """What ``--ask`` would say for these cells: "alto 3-6, tenor 5"; None where they are not whole bars."""
+    said: list[str] = []
+    for voice, name in enumerate(VOICES):
+        found: list[int] = []
+        for bar in chorale.bars:
+            start = max(chorale.pickup + (bar - 1) * chorale.bar, 0)
+            own = cells[voice, start : min(chorale.pickup + bar * chorale.bar, chorale.steps)]
+            if own.any() and not own.all():
+                return None
+            if own.any():
+                found.append(bar)
+        if found:
+            said.append(f"{name} {' '.join(_ranges(found))}")
+    return ", ".join(said) or None
+
+
+def _ranges(numbers: list[int]) -> list[str]:
+    """Runs of numbers: ["3-6", "9"]."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+
+
+def _seats(score: Score) -> list[int]:
+    """Which of the four voices each line of a score is."""
+    if len(score.voices) == len(VOICES):
+        return [0, 1, 2, 3]
+    return list(seats(score.voices, score.names))

@@ -1,0 +1,183 @@
+"""Chorales through the studio: what is given never changes, answers are those of Python, files go in and out."""
+
+import io
+import wave
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from anyfill import music
+from anyfill.music.request import Request
+from anyfill.studio.chorale_form import Region, WirePiece
+from anyfill.studio.chorale_wire import cells_of_regions, piece_of, score_of, wire_of, words_of
+
+PITCHES = [67, 69, 71, 72, 71, 69, 67, 67]
+TUNE = {
+    "voices": [[{"start": 4 * n, "length": 4, "pitch": pitch} for n, pitch in enumerate(PITCHES)], [], [], []],
+    "steps": 32,
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    return music.load()
+
+
+def drawn(visitor, body):
+    """The alternatives that a job sends, and its result."""
+    events = visitor.events(visitor.post("/api/chorale/draw", body).json()["job"])
+    assert events[-1][0] == "done", events[-1]
+    return [data for name, data in events if name == "piece"], events[-1][1]
+
+
+@pytest.fixture(scope="module")
+def harmonised(visitor):
+    return drawn(visitor, {"verb": "harmonise", "piece": TUNE, "n": 2, "seed": 3})
+
+
+def test_a_harmony_is_that_of_python_and_keeps_the_tune(harmonised, model):
+    found, result = harmonised
+    own = model.harmonise(score_of(WirePiece.model_validate(TUNE)), n=2, seed=3)
+    assert [one["voices"] for one in found] == [wire_of(piece)["voices"] for piece in own]
+    assert all(one["voices"][0] == TUNE["voices"][0] for one in found)
+    assert result["how"]["cli"] == "anyfill music harmonise piece.musicxml -n 2 --seed 3"
+    assert result["how"]["passes"] >= 3 * 32
+
+
+def grid(piece):
+    """int (4, T): the pitch of each cell, -1 for silence."""
+    cells = np.full((4, piece["steps"]), -1)
+    for voice, line in enumerate(piece["voices"]):
+        for note in line:
+            cells[voice, note["start"] : note["start"] + note["length"]] = note["pitch"]
+    return cells
+
+
+@pytest.mark.parametrize(
+    ("region", "words"), [((1, 16, 32), 'ask="alto 2"'), ((2, 5, 21), 'ask="…"')], ids=["a bar", "some notes"]
+)
+def test_what_is_not_painted_away_never_changes(visitor, harmonised, region, words):
+    voice, start, stop = region
+    piece = harmonised[0][0]
+    asked = [{"voice": voice, "start": start, "stop": stop}]
+    found, result = drawn(visitor, {"verb": "rewrite", "piece": piece, "asked": asked, "n": 3, "seed": 1})
+    kept = np.ones((4, 32), dtype=bool)
+    kept[voice, start:stop] = False
+    assert words in result["how"]["python"]
+    for one in found:
+        assert (grid(one) == grid(piece))[kept].all()
+    assert any((grid(one) != grid(piece)).any() for one in found)
+
+
+def test_rewriting_bars_is_fill_in_the_words_of_the_command(visitor, harmonised, model):
+    piece = harmonised[0][0]
+    asked = [{"voice": 3, "start": 0, "stop": 16}, {"voice": 1, "start": 0, "stop": 32}]
+    found, _ = drawn(visitor, {"verb": "rewrite", "piece": piece, "asked": asked, "n": 2, "seed": 8})
+    own = model.fill(score_of(WirePiece.model_validate(piece)), ask="alto 1-2, bass 1", n=2, seed=8)
+    assert [one["voices"] for one in found] == [wire_of(one)["voices"] for one in own]
+
+
+@pytest.mark.skipif(not hasattr(Request, "go_on"), reason="needs the verb")
+def test_a_continued_piece_begins_as_it_was(visitor, harmonised):
+    piece = harmonised[0][0]
+    found, _ = drawn(visitor, {"verb": "continue", "piece": piece, "bars": 1, "n": 1, "seed": 2})
+    assert found[0]["steps"] == 48
+    assert (grid(found[0])[:, :31] == grid(piece)[:, :31]).all()
+
+
+@pytest.mark.skipif(not hasattr(Request, "vary"), reason="needs the verb")
+def test_locked_notes_are_not_varied(visitor, harmonised):
+    piece = harmonised[0][0]
+    asked = [{"voice": voice, "start": 0, "stop": 32} for voice in (1, 2)]
+    found, _ = drawn(visitor, {"verb": "vary", "piece": piece, "asked": asked, "amount": 0.9, "n": 1, "seed": 2})
+    assert (grid(found[0])[[0, 3]] == grid(piece)[[0, 3]]).all()
+
+
+def test_new_pieces_have_the_bars_and_the_key(visitor):
+    found, result = drawn(visitor, {"verb": "generate", "bars": 1, "n": 1, "seed": 4})
+    assert found[0]["steps"] == 16
+    assert result["seed"] == 4
+
+
+def test_surprise_is_that_of_python(visitor, harmonised, model):
+    piece = harmonised[0][0]
+    answer = visitor.post("/api/chorale/surprise", {"piece": piece}).json()
+    assert answer["log_likelihood"] == pytest.approx(model.score(score_of(WirePiece.model_validate(piece))).total)
+    assert sum(note["nats"] for note in answer["notes"]) == pytest.approx(-answer["log_likelihood"])
+    assert answer["how"]["kind"] == "exact"
+
+
+def test_words_and_regions_say_the_same(visitor):
+    chorale = piece_of(WirePiece.model_validate(TUNE)).chorale
+    regions = visitor.post("/api/chorale/regions", {"piece": TUNE, "ask": "alto 1-2, tenor 2"}).json()
+    assert regions == [{"voice": 1, "start": 0, "stop": 32}, {"voice": 2, "start": 16, "stop": 32}]
+    cells = cells_of_regions([Region(**one) for one in regions], 32)
+    assert words_of(cells, chorale) == "alto 1-2, tenor 2"
+    cells[0, 3] = True
+    assert words_of(cells, chorale) is None
+    assert visitor.post("/api/chorale/regions", {"piece": TUNE, "ask": "kazoo 1"}).status_code == 422
+
+
+def export(visitor, piece, kind):
+    answer = visitor.post("/api/chorale/export", {"piece": piece, "kind": kind})
+    assert answer.status_code == 200, answer.text
+    return answer.content
+
+
+@pytest.mark.parametrize(("kind", "name"), [("midi", "x.mid"), ("musicxml", "x.musicxml")])
+def test_what_is_exported_can_be_opened_again(visitor, studio, harmonised, kind, name):
+    piece, before = harmonised[0][0], set(studio.folder.iterdir())
+    content = export(visitor, piece, kind)
+    found = visitor.client.post("/api/chorale/upload", files={"file": (name, content)}).json()
+    assert (grid(found) == grid(piece)).all()
+    assert set(studio.folder.iterdir()) == before
+
+
+def test_a_picture_is_a_picture(visitor, harmonised):
+    assert export(visitor, harmonised[0][0], "png").startswith(b"\x89PNG")
+
+
+@pytest.mark.skipif(find_spec("anyfill.music.synth") is None, reason="needs the synthesiser")
+def test_a_sound_is_as_long_as_the_piece(visitor):
+    with wave.open(io.BytesIO(export(visitor, TUNE, "wav"))) as sound:
+        seconds = sound.getnframes() / sound.getframerate()
+    assert 32 * 15 / 80 <= seconds < 32 * 15 / 80 + 4
+
+
+def test_the_score_is_engraved_with_its_fonts(visitor, harmonised):
+    pytest.importorskip("verovio")
+    pages = visitor.post("/api/chorale/notation", {"piece": harmonised[0][0]}).json()["pages"]
+    assert len(pages) == 1
+    assert pages[0].startswith("<svg")
+    assert pages[0].count('class="note') >= 4 * 4
+    assert "<symbol" in pages[0] or "<path" in pages[0]  # glyphs: without its fonts there are none
+
+
+LAUGHS = (
+    b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "ha"><!ENTITY c "&b;&b;&b;">]><score-partwise>&c;</score-partwise>'
+)
+OUTSIDE = b'<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><score-partwise>&b;</score-partwise>'
+
+
+@pytest.mark.parametrize("content", [LAUGHS, OUTSIDE, b"", b"<a", b"MThd", b"PK\x03\x04", b"<score-partwise/>"])
+def test_hostile_and_broken_music_is_refused_in_a_sentence(visitor, studio, content):
+    before = set(studio.folder.iterdir())
+    answer = visitor.client.post("/api/chorale/upload", files={"file": ("x.musicxml", content)})
+    assert answer.status_code == 422
+    assert "root:" not in answer.text
+    assert str(studio.folder) not in answer.text
+    assert set(studio.folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"voices": [[{"start": 0, "length": 9, "pitch": 60}, {"start": 4, "length": 4, "pitch": 60}], [], [], []]},
+        {"voices": [[{"start": 30, "length": 4, "pitch": 60}], [], [], []]},
+        {"pickup": 20},
+        {"voices": [[], [], [], []]},
+    ],
+)
+def test_pieces_that_cannot_be_are_refused(visitor, change):
+    assert visitor.post("/api/chorale/surprise", {"piece": {**TUNE, **change}}).status_code == 422
