@@ -164,7 +164,9 @@ def _package(name: str, about: str) -> Any:
 
 def notation_pages(piece: Piece) -> list[str]:
     """The pages of a piece as SVG, drawn by Verovio."""
-    toolkit: Any = _package("verovio", "Verovio, which draws notation").toolkit()
+    verovio = _package("verovio", "Verovio, which draws notation")
+    toolkit: Any = verovio.toolkit(False)  # it loads its fonts when it is told where: in a thread it does not know
+    toolkit.setResourcePath(str(Path(verovio.__file__).parent / "data"))
     toolkit.setOptions({"pageWidth": 2100, "pageHeight": 2970, "scale": 40, "footer": "none", "adjustPageHeight": True})
     if not toolkit.loadData(score_bytes(piece, "musicxml").decode("utf-8", "replace")):
         raise refuse("notation", expected="a score that Verovio reads", got="one that it does not")

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyfill.checks import refuse
-from anyfill.music.chorale import STEP, Chorale
+from anyfill.music.chorale import REST, STEP, Chorale
 from anyfill.music.files import read
 from anyfill.music.piece import Piece
-from anyfill.music.score import VOICES, Note, Score, seats
+from anyfill.music.score import VOICES, Note, Score
 from anyfill.studio.chorale_form import Region, WirePiece
 
 
@@ -47,13 +47,15 @@ def piece_of(wire: WirePiece) -> Piece:
 
 def wire_of(piece: Piece) -> dict[str, Any]:
     """A piece as a page has it, where it sounds."""
-    chorale, score = piece.chorale, piece.score
-    voices: list[list[dict[str, int]]] = [[] for _ in VOICES]
-    for voice, notes in zip(_seats(score), score.voices):
-        for note in notes:
-            if note.pitch is not None:
-                start, stop = round(note.start / STEP), round(note.end / STEP)
-                voices[voice].append({"start": start, "length": max(stop - start, 1), "pitch": note.pitch})
+    chorale = piece.chorale
+    voices = [
+        [
+            {"start": start, "length": stop - start, "pitch": pitch - piece.shift}
+            for start, stop, pitch in chorale.notes(voice)
+            if pitch != REST
+        ]
+        for voice in range(len(VOICES))
+    ]
     about = {"steps": chorale.steps, "bar": chorale.bar, "pickup": chorale.pickup, "tempo": float(chorale.tempo)}
     key = piece.key
     return {"voices": voices, **about, "title": chorale.title, "key": str(key) if key is not None else ""}
@@ -93,10 +95,3 @@ def _ranges(numbers: list[int]) -> list[str]:
         else:
             runs.append([number])
     return [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
-
-
-def _seats(score: Score) -> list[int]:
-    """Which of the four voices each line of a score is."""
-    if len(score.voices) == len(VOICES):
-        return [0, 1, 2, 3]
-    return list(seats(score.voices, score.names))

@@ -14,9 +14,9 @@ import numpy as np
 from anyfill import music
 from anyfill.interface.output import jsonable
 from anyfill.interface.progress import metered
-from anyfill.music.request import Request, cells_of
+from anyfill.music.ask import cells_of
+from anyfill.music.request import Request
 from anyfill.music.sample import SamplingOptions
-from anyfill.music.writing import write_musicxml
 from anyfill.studio.chorale_form import Region, WirePiece
 from anyfill.studio.chorale_wire import cells_of_regions, piece_of, score_of, wire_of, words_of
 from anyfill.studio.how import arguments, options, spending
@@ -86,15 +86,9 @@ def named_regions(wire: WirePiece, ask: str) -> list[Region]:
 
 def engraved(wire: WirePiece) -> list[str]:
     """The score as pages of SVG, by verovio."""
-    import verovio
+    from anyfill.music.saving import notation_pages
 
-    # In a thread of its own verovio has lost where its fonts are: it must be told before it loads them.
-    toolkit: Any = verovio.toolkit(False)
-    toolkit.setResourcePath(str(Path(verovio.__file__).parent / "data"))
-    toolkit.setOptions({"pageWidth": 2400, "scale": 40, "footer": "none", "header": "none", "adjustPageHeight": True})
-    if not toolkit.loadData(write_musicxml(piece_of(wire).score).decode()):
-        raise ValueError("score: expected one that verovio reads, got one that it does not")
-    return [str(toolkit.renderToSVG(page)) for page in range(1, int(toolkit.getPageCount()) + 1)]
+    return notation_pages(piece_of(wire))
 
 
 def exported(wire: WirePiece, path: Path) -> bytes:
@@ -157,7 +151,7 @@ def _rewrite(asked: "Draw", wire: WirePiece) -> tuple[Request, str, str, dict[st
 
 def _continue(asked: "Draw", wire: WirePiece) -> tuple[Request, str, str, dict[str, str]]:
     about = {"given": "the whole piece", "asked": f"{asked.bars} bars more"}
-    request = _newer("go_on")(piece_of(wire), asked.bars)
+    request = Request.go_on(piece_of(wire), asked.bars)
     return request, f'continue_("{FILE}", bars={asked.bars}', f"continue {FILE} --bars {asked.bars}", about
 
 
@@ -166,15 +160,7 @@ def _vary(asked: "Draw", wire: WirePiece) -> tuple[Request, str, str, dict[str, 
     cells = cells_of_regions(asked.asked, piece.chorale.steps)
     words = words_of(cells, piece.chorale) if cells.any() and not cells.all() else None
     about = {"given": "the piece as a beginning; what is locked", "asked": words or "a piece like it"}
-    request = _newer("vary")(piece, asked.amount, words)
+    request = Request.vary(piece, asked.amount, words)
     ask, flag = (f', ask="{words}"', f' --ask "{words}"') if words else ("", "")
     said = f'vary("{FILE}", amount={asked.amount}{ask}'
     return request, said, f"vary {FILE} --amount {asked.amount}{flag}", about
-
-
-def _newer(verb: str) -> Any:
-    """A verb that requests may not have yet."""
-    found = getattr(Request, verb, None)
-    if found is None:
-        raise ValueError(f"{verb}: expected a version of anyfill.music that has it, got an older one")
-    return found
