@@ -155,6 +155,23 @@ def test_foreign_scripts_and_control_characters_are_noticed(translators):
     assert model.translate("Guten\x00Morgen", passes=1).text == model.translate("Guten Morgen", passes=1).text
 
 
+def test_the_language_it_should_translate_to_is_noticed(translators):
+    """By log-odds of pieces, as training counts them: pieces of English words speak for English."""
+    from dataclasses import replace
+
+    model = translators("padir")
+    odds = [0.0] * model.vocabulary.size
+    for sign, text in (
+        (2.0, "Der Hund schläft und das Haus ist gross"),
+        (-2.0, "The dog is asleep and the house is big"),
+    ):
+        for code in model.vocabulary.encode(text):
+            odds[code] += sign
+    noticing = replace(model, odds=tuple(odds))
+    assert any("looks like en" in one for one in noticing.translate("The dog is asleep", passes=1).remarks)
+    assert noticing.translate("Der Hund schläft", passes=1).remarks == ()
+
+
 def test_the_likeliest_lengths_are_those_of_the_posterior():
     log_lengths = torch.tensor([0.1, 0.4, 0.2, 0.3]).log()
     assert [one.length for one in likeliest_lengths(log_lengths, 3)] == [2, 4, 3]

@@ -59,6 +59,10 @@ class Sentences:
         """Codes of each sentence."""
         return np.diff(self.bounds.astype(np.int64))
 
+    def sizes(self, index: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Codes of some sentences (B,)."""
+        return self.bounds[index + 1].astype(np.int64) - self.bounds[index].astype(np.int64)
+
     def padded(self, index: NDArray[np.int64], width: int) -> NDArray[np.int64]:
         """int64 (B, width): sentences, with 0 behind their end."""
         start, stop = self.bounds[index].astype(np.int64), self.bounds[index + 1].astype(np.int64)
@@ -246,16 +250,16 @@ class PairRows:
             x, present = self._ended(self.target, number, width + 1)
             return Rows(x, present, context)
         words = torch.from_numpy(self.target.padded(number, width))
-        count = torch.from_numpy(self.target.lengths[number]).unsqueeze(1)
+        count = torch.from_numpy(self.target.sizes(number)).unsqueeze(1)
         return Rows(torch.cat([count, words], 1), torch.arange(width + 1) <= count, context)
 
     def _cut(self, side: Sentences, number: NDArray[np.int64], multiple: int) -> int:
-        longest = int((side.bounds[number + 1] - side.bounds[number]).max()) if len(number) else 1
+        longest = int(side.sizes(number).max()) if len(number) else 1
         return min(-(-longest // multiple) * multiple, self.length)
 
     def _ended(self, side: Sentences, number: NDArray[np.int64], width: int) -> tuple[Tensor, Tensor]:
         x = torch.from_numpy(side.padded(number, width))
-        count = torch.from_numpy(side.lengths[number]).unsqueeze(1)
+        count = torch.from_numpy(side.sizes(number)).unsqueeze(1)
         return x.scatter(1, count, END), torch.arange(width) <= count
 
 

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from anyfill.checks import refuse
 
 
-def _sacrebleu() -> Any:
+def sacrebleu_metrics() -> Any:
+    """sacrebleu's metrics; ValueError with what to install if they are not there."""
     try:
         return importlib.import_module("sacrebleu.metrics")
     except ModuleNotFoundError:
@@ -62,7 +63,7 @@ def distinct(outputs: Sequence[str], n: int = 2) -> float:
 def evaluated(outputs: Sequence[str], references: Sequence[str], *, tokenize: str = "13a") -> dict[str, Any]:
     """All of them, with BLEU's and chrF's signatures and a 95 % interval of BLEU."""
     _require_alike(outputs, references)
-    metrics = _sacrebleu()
+    metrics = sacrebleu_metrics()
     bleu, chrf = metrics.BLEU(tokenize=tokenize), metrics.CHRF()
     score, other = bleu.corpus_score(outputs, [references]), chrf.corpus_score(outputs, [references])
     low, high = np.quantile(bootstrap(outputs, references, tokenize=tokenize), [0.025, 0.975]).tolist()
@@ -104,7 +105,7 @@ def compared(
 
 def _statistics(outputs: Sequence[str], references: Sequence[str], tokenize: str) -> NDArray[np.float64]:
     """(sentences, 10): lengths of output and reference, right n-grams, all n-grams, n = 1 … 4."""
-    bleu = _sacrebleu().BLEU(tokenize=tokenize, effective_order=True)
+    bleu = sacrebleu_metrics().BLEU(tokenize=tokenize, effective_order=True)
     rows: list[list[float]] = []
     for output, reference in zip(outputs, references):
         one = bleu.sentence_score(output, [reference])
