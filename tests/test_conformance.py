@@ -95,6 +95,7 @@ NETWORKS = [
     GaussianResidualEnsemble((3,) * N, ((),) * N, ((0.5, 0.3, 0.2),) * N, (1.0,) * N, 1, 3, (1,), 2, 4, 8, 1),
     networks.AttentionalUNet(CODES, (2, 2), 3, width=8, multipliers=(1, 2), repeats=1),
     networks.Coconet(CODES, (2, 2), 3, width=4, depth=4),
+    networks.PitchUNet(CODES, (2, 2), 3, width=4, multipliers=(1, 2), repeats=1),
     networks.CoupledChannels(networks.UNet(CODES, (1, 2, 2), 8, width=4, blocks=1), likes.LogisticMixture(3, 2), 2),
     networks.FixedContext(networks.UNet(CODES, (2, 2), 3, width=4, blocks=1, modes=3), (1.0, 0.0)),
     networks.UNet(CODES, (2, 2), 3, width=4, blocks=1),

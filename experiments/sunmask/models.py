@@ -1,6 +1,7 @@
 """Train SUNMASK, SUNDAE and Coconet on chorales, and draw from each by every variant of its sampler.
 
-    smc      SUNMASK, attentional U-Net over time        variants of Table 2: A = active balance, T = typical, N = noise
+    smc      SUNMASK, U-Net over (time, pitch)           variants of Table 2: A = active balance, T = typical, N = noise
+    smc_time SUNMASK, U-Net with pitch in its channels   the same
     smt      SUNMASK, transformer                        the same
     sd       SUNDAE, the U-Net of smc                    A and T
     coconet  Coconet                                     its own schedule, and SUNMASK's
@@ -46,16 +47,17 @@ from anyfill.training import FitOptions, fit_steps, save_model
 from benchmarks.common import environment
 from experiments.common import data_folder
 
-BATCH = {"smc": 64, "smt": 64, "sd": 64, "coconet": 32}
-RATE = {"smc": 5e-4, "smt": 1e-3, "sd": 5e-4, "coconet": 1e-3}
+BATCH = {"smc": 16, "smc_time": 64, "smt": 64, "sd": 16, "coconet": 32}
+RATE = {"smc": 5e-4, "smc_time": 5e-4, "smt": 1e-3, "sd": 5e-4, "coconet": 1e-3}
 
 
 def made(name: str, crop: int, *, width: int | None, depth: int | None, dropout: float | None, seed: int) -> Model:
     """An untrained model; what is None is as the recipe has it."""
-    asked = {"width": width, "repeats" if name == "smc" else "depth": depth, "dropout": dropout}
+    asked = {"width": width, "repeats" if name.startswith("smc") else "depth": depth, "dropout": dropout}
     options: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
-    if name == "smc":
-        return sunmask.model(CODES, (crop, len(VOICES)), seed=seed, **options)
+    if name.startswith("smc"):
+        network = "time" if name == "smc_time" else "pitch"
+        return sunmask.model(CODES, (crop, len(VOICES)), network=network, seed=seed, **options)
     if name == "smt":
         return sunmask.transformer_model(CODES, (crop, len(VOICES)), seed=seed, **options)
     options.pop("depth" if name == "sd" else "dropout", None)
@@ -134,7 +136,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--batch", type=int)
     parser.add_argument("--width", type=int)
-    parser.add_argument("--depth", type=int, help="layers; for smc, residual blocks of a level")
+    parser.add_argument("--depth", type=int, help="layers; for smc and smc_time, residual blocks of a level")
+    parser.add_argument("--clip-value", type=float, help="clip gradients entry by entry")
     parser.add_argument("--dropout", type=float)
     parser.add_argument("--weight-decay", type=float, default=0.1)
     parser.add_argument("--learning-rate", type=float)
@@ -172,6 +175,7 @@ def main() -> None:
         batch_size=arguments.batch or BATCH[name],
         learning_rate=arguments.learning_rate or RATE[name],
         weight_decay=arguments.weight_decay,
+        clip_value=arguments.clip_value,
         ema=arguments.ema,
         precision="bf16-mixed" if device == "cuda" else "32-true",
         compile=device == "cuda" and not arguments.no_compile and hasattr(model.network, "compile_parts"),

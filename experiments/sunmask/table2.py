@@ -64,8 +64,12 @@ PAPER = {
 }
 ROWS = {
     "smc": "SMc",
+    "smc_time": "SMc, pitch in channels,",
+    "smc_keep": "SMc, given kept,",
+    "smc_time_keep": "SMc, pitch in channels, given kept,",
     "smt": "SMt",
     "sd": "SD",
+    "sd_time": "SD, pitch in channels,",
     "coconet": "Coconet",
     "one_pass_train": "one-pass",
     "one_pass_ship": "shipped, 32 bits",

@@ -39,9 +39,14 @@ def test_missing_notes_are_neither_told_nor_counted():
     assert one["single"] == pytest.approx(-float(joint.log_prob(x, present)) / 5, rel=1e-5)
 
 
-@pytest.mark.parametrize(("name", "variants"), [("smc", 16), ("smt", 16), ("sd", 4), ("coconet", 2)])
+@pytest.mark.parametrize(("name", "variants"), [("smc", 16), ("smc_time", 16), ("smt", 16), ("sd", 4), ("coconet", 2)])
 def test_every_model_has_its_objective_and_its_samplers(name, variants):
-    sizes = {"width": 32, "depth": {"coconet": 5}.get(name, 1), "dropout": 0.1, "seed": 0}
+    sizes = {
+        "width": 4 if name in ("smc", "sd") else 32,
+        "depth": {"coconet": 5}.get(name, 1),
+        "dropout": 0.1,
+        "seed": 0,
+    }
     model = sunmask_models.made(name, 4, **sizes)
     assert model.variables == 16
     assert sunmask_models.objective_of(name, 16, redraw_given=False).unroll == (1 if name == "coconet" else 2)

@@ -13,6 +13,7 @@ from anyfill.networks.mlp import PlainMLP, ResidualMLP, WithCounts, count_featur
 from anyfill.networks.network import Branching, Cached, Network, OnePass, ReadsContext, Windowed
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.networks.one_pass_groups import OnePassGroups
+from anyfill.networks.pitch_unet import PitchUNet
 from anyfill.networks.transformer import Transformer
 from anyfill.networks.unet import UNet
 
@@ -36,6 +37,7 @@ __all__ = [
     "OnePass",
     "OnePassGroups",
     "OnePassTransformer",
+    "PitchUNet",
     "PlainMLP",
     "RandomConditionals",
     "ReadsContext",

@@ -9,11 +9,11 @@ by side along the channels):
     V (P + 1) channels  ->  big kernels  ->  residual blocks, time halved between levels, and back up with skips;
                                              one-head attention where time is shrunk four times, and at the bottom
 
-**Big kernels.** The paper's kernels are (4, P) over (time, pitch): as tall as the whole range of pitches, so that
-nothing slides along pitch and every pitch has weights of its own. Here that is taken at its word: the first kernel
-reads 4 steps x all P codes x all voices at once and leaves no pitch axis; pitch lives in the channels from there on,
-and every kernel mixes all of it over 4 steps. The released code keeps a padded pitch axis under kernels (4, 57), which
-is 417.5 M parameters at base width 64; this has 9.4 M at the same width, depth and multipliers.
+**Big kernels.** The paper's kernels are (4, P) over (time, pitch). Here that is read as "all pitches at once": the
+first kernel reads 4 steps x all P codes x all voices and leaves no pitch axis; pitch lives in the channels from there
+on, and every kernel mixes all of it over 4 steps. The released code keeps a padded pitch axis along which its kernels
+slide, 417.5 M parameters at width 64: that is ``PitchUNet``. This one has 9.4 M at the same width, depth and
+multipliers, and is the small baseline.
 
 Any T is padded on the right to a multiple of the total stride with cells that have neither a code nor a flag, and
 cropped back. ``period`` gives steps a learned vector for their place in the bar, which the paper's network, trained on
@@ -49,7 +49,7 @@ SPAN = 4
 
 
 @dataclass(eq=False, repr=False)
-class _VoiceGrid(nn.Module, Capabilities):
+class VoiceGrid(nn.Module, Capabilities):
     """A network on a grid (time, voice) of codes, whose weights serve any number of steps."""
 
     kind: Kind
@@ -79,7 +79,7 @@ class _VoiceGrid(nn.Module, Capabilities):
 
 
 @dataclass(eq=False, repr=False)
-class AttentionalUNet(_VoiceGrid):
+class AttentionalUNet(VoiceGrid):
     """(B, N, outputs) from a grid (time, voice) of codes, by convolutions over time.
 
     Attributes:
@@ -164,6 +164,13 @@ class AttentionalUNet(_VoiceGrid):
         out = self.head(functional.silu(self.norm(h)))[:, :, :steps]
         return out.transpose(1, 2).reshape(len(x), steps * voices, self.outputs)
 
+    def compile_parts(self) -> bool:
+        """Compile the residual blocks."""
+        for part in self.modules():
+            if isinstance(part, _Residual):
+                part.compile()
+        return True
+
     def _level(self, channels: int, out: int, shrunk: int) -> nn.Module:
         """A residual block, with attention behind it where time is shrunk so much."""
         block = _Residual(channels, out, self.dropout)
@@ -242,7 +249,7 @@ class _Double(nn.Module):
 
 
 @dataclass(eq=False, repr=False)
-class Coconet(_VoiceGrid):
+class Coconet(VoiceGrid):
     """(B, N, P) from a grid (time, voice) of P codes.
 
     Attributes:
@@ -273,14 +280,14 @@ class Coconet(_VoiceGrid):
         steps, voices = self.shape
         unknown = ~known.unsqueeze(-1)
         rolls = torch.where(unknown, 0.0, value_features(self.kind, x))
-        images = torch.cat([_image(rolls, voices), _image(unknown.float().expand_as(rolls), voices)], 1)
+        images = torch.cat([voice_images(rolls, voices), voice_images(unknown.float().expand_as(rolls), voices)], 1)
         images = images.to(self.head.weight.dtype, memory_format=torch.channels_last)
         h = self.narrow(self.pairs(self.stem(images)))
         out = self.head(functional.pad(h, (0, 1, 0, 1)))
         return out.permute(0, 2, 1, 3).reshape(len(x), steps * voices, self.outputs)
 
 
-def _image(cells: Tensor, voices: int) -> Tensor:
+def voice_images(cells: Tensor, voices: int) -> Tensor:
     """(B, V, T, P) from cells (B, T V, P)."""
     return cells.unflatten(1, (-1, voices)).transpose(1, 2)
 

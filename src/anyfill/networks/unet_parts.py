@@ -94,24 +94,27 @@ class Layer(nn.Module):
 
 
 class Halve(nn.Module):
-    """Half as many places along some axes."""
+    """Half as many places along some axes: a kernel, or (``plain``) means of neighbours."""
 
-    def __init__(self, channels: int, factors: Sides, sides: Sides) -> None:
+    def __init__(self, channels: int, factors: Sides, sides: Sides, *, plain: bool = False) -> None:
         super().__init__()
-        self.inner = nn.Conv2d(channels, channels, sides, stride=factors)
+        self.factors = factors
+        self.inner = None if plain else nn.Conv2d(channels, channels, sides, stride=factors)
         self.pad = Kernel(1, 1, sides).pad
 
     def forward(self, h: Tensor, step: Tensor | None = None) -> Tensor:
+        if self.inner is None:
+            return functional.avg_pool2d(h, self.factors)
         return self.inner(functional.pad(h, self.pad))
 
 
 class Double(nn.Module):
-    """Twice as many places along some axes."""
+    """Twice as many places along some axes: repeated, and unless ``plain`` a kernel behind it."""
 
-    def __init__(self, channels: int, factors: Sides, sides: Sides) -> None:
+    def __init__(self, channels: int, factors: Sides, sides: Sides, *, plain: bool = False) -> None:
         super().__init__()
         self.factors = factors
-        self.inner = Kernel(channels, channels, sides)
+        self.inner = nn.Identity() if plain else Kernel(channels, channels, sides)
 
     def forward(self, h: Tensor, step: Tensor | None = None) -> Tensor:
         for axis, factor in enumerate(self.factors, 2):
@@ -124,32 +127,36 @@ class Plan:
     """Sizes that both halves of a U-Net share.
 
     Attributes:
-        width: channels of the first level; each further one has twice as many.
+        width: channels of the first level; each further one has twice as many, if ``multipliers`` do not say otherwise.
         levels, blocks: levels, and residual blocks of each on the way down (one more on the way up).
-        attention: "middle", or behind "every" block as well.
+        attention: "middle", or behind "every" block as well, or behind those of these levels.
         embedded: length of the step's vector, 0 = none.
         dropout: rate inside residual blocks.
         sides: of kernels.
         factors: by how much each axis shrinks between levels, 1 or 2.
+        multipliers: channels of each level, in widths; empty = 1, 2, 4 …
+        plain: levels are joined without kernels.
     """
 
     width: int
     levels: int
     blocks: int
-    attention: Literal["middle", "every"]
+    attention: Literal["middle", "every"] | tuple[int, ...]
     embedded: int
     dropout: float
     sides: Sides
     factors: Sides
+    multipliers: tuple[int, ...] = ()
+    plain: bool = False
 
     def channels(self, level: int) -> int:
         """Of a level."""
-        return self.width * 2**level
+        return self.width * (self.multipliers[level] if self.multipliers else 2**level)
 
-    def layer(self, channels: int, out: int) -> Layer:
-        """One layer of either half."""
-        block = ResidualBlock(channels, out, self.embedded, self.dropout, self.sides)
-        return Layer(block, self.attention == "every")
+    def layer(self, channels: int, level: int) -> Layer:
+        """One layer of either half, to the channels of its level."""
+        block = ResidualBlock(channels, self.channels(level), self.embedded, self.dropout, self.sides)
+        return Layer(block, level in self.attention if isinstance(self.attention, tuple) else self.attention == "every")
 
     @property
     def shrunk(self) -> Sides:
@@ -168,11 +175,11 @@ class DownHalf(nn.Module):
         channels = plan.width
         for level in range(plan.levels):
             for _ in range(plan.blocks):
-                parts.append(plan.layer(channels, plan.channels(level)))
+                parts.append(plan.layer(channels, level))
                 channels = plan.channels(level)
                 self.passed.append(channels)
             if level + 1 < plan.levels:
-                parts.append(Halve(channels, plan.factors, plan.sides))
+                parts.append(Halve(channels, plan.factors, plan.sides, plain=plan.plain))
                 self.passed.append(channels)
         self.parts = nn.ModuleList(parts)
 
@@ -207,10 +214,10 @@ class UpHalf(nn.Module):
         channels = plan.channels(plan.levels - 1)
         for level in reversed(range(plan.levels)):
             for _ in range(plan.blocks + 1):
-                parts.append(plan.layer(channels + (left.pop() if left else 0), plan.channels(level)))
+                parts.append(plan.layer(channels + (left.pop() if left else 0), level))
                 channels = plan.channels(level)
             if level:
-                parts.append(Double(channels, plan.factors, plan.sides))
+                parts.append(Double(channels, plan.factors, plan.sides, plain=plan.plain))
         self.parts = nn.ModuleList(parts)
         self.norm = group_norm(channels)
         self.head = Kernel(channels, outputs, plan.sides, zero=True)

@@ -29,16 +29,18 @@ def model(
     codes: int,
     shape: tuple[int, int],
     *,
-    network: Literal["unet", "transformer"] = "unet",
+    network: Literal["pitch", "time", "transformer"] = "pitch",
     width: int | None = None,
     dropout: float = 0.0,
     seed: int = 0,
 ) -> Model:
     """SD, untrained: the networks of SMc or SMt, not shown which cells to trust."""
-    require_member("network", network, ("unet", "transformer"))
+    require_member("network", network, ("pitch", "time", "transformer"))
     corruption = Uniform(codes, mask_visible=False)
-    if network == "unet":
-        return sunmask.model(codes, shape, width=width or 64, dropout=dropout, corruption=corruption, seed=seed)
+    if network != "transformer":
+        return sunmask.model(
+            codes, shape, network=network, width=width, dropout=dropout, corruption=corruption, seed=seed
+        )
     return sunmask.transformer_model(
         codes, shape, width=width or 256, dropout=dropout, corruption=corruption, seed=seed
     )

@@ -11,10 +11,12 @@
 
 Questions: SUNMASK and SUNDAE ask each cell by a coin whose rate is uniform for each row, Coconet a uniform number.
 
-Networks of a grid (steps, voices) serve any number of steps. Their sizes are ours, a few million parameters (the
-paper's U-Net has 417.5 M). The transformer's relative attention is rotary: a query and a key meet through their offset
-in time and voice alone, as in the paper, at any length and without a bias for every pair of cells in memory.
+Networks of a grid (steps, voices) serve any number of steps. Their default sizes are ours. The transformer's relative
+attention is rotary: a query and a key meet through their offset in time and voice alone, as in the paper, at any length
+and without a bias for every pair of cells in memory.
 """
+
+from typing import Literal
 
 from anyfill.checks import refuse, require_member
 from anyfill.corruption import Corruption, Uniform
@@ -22,6 +24,7 @@ from anyfill.likelihoods import Categorical
 from anyfill.model import Model, seeded
 from anyfill.networks.convolutions import AttentionalUNet
 from anyfill.networks.embed import Discrete
+from anyfill.networks.pitch_unet import PitchUNet
 from anyfill.networks.transformer import Transformer
 from anyfill.objectives.masked import MaskedLoss
 from anyfill.objectives.objective import Damped
@@ -48,28 +51,32 @@ def model(
     codes: int,
     shape: tuple[int, int],
     *,
-    width: int = 64,
+    network: Literal["pitch", "time"] = "pitch",
+    width: int | None = None,
     repeats: int = 3,
     dropout: float = 0.0,
     period: int = 16,
     corruption: Corruption | None = None,
     seed: int = 0,
 ) -> Model:
-    """SMc, a U-Net, untrained; 9.4 M parameters by default for 58 codes on (128, 4).
+    """SMc, a U-Net, untrained.
 
     Args:
         codes: values of a cell.
         shape: (steps, voices) of the grid; ``resized`` fits it to others.
-        width, repeats, dropout: of ``AttentionalUNet``.
+        network: "pitch", kernels that slide over (time, pitch), as released (``PitchUNet``; width 16, 26 M parameters
+            by default; released: 64, 417 M); or "time", a small baseline with pitch in its channels
+            (``AttentionalUNet``; width 64, 9.4 M).
+        width, repeats, dropout: of the network.
         period: steps of a bar, whose place the network sees; 0 = not shown, as in the paper.
         corruption: by default ``Uniform(codes)``.
         seed: of the first weights.
     """
+    require_member("network", network, ("pitch", "time"))
+    kind, sizes = (PitchUNet, width or 16) if network == "pitch" else (AttentionalUNet, width or 64)
     with seeded(seed):
-        network = AttentionalUNet(
-            Discrete(codes), shape, codes, width=width, repeats=repeats, dropout=dropout, period=period
-        )
-    return Model(network, Categorical(codes), corruption=Uniform(codes) if corruption is None else corruption)
+        net = kind(Discrete(codes), shape, codes, width=sizes, repeats=repeats, dropout=dropout, period=period)
+    return Model(net, Categorical(codes), corruption=Uniform(codes) if corruption is None else corruption)
 
 
 def transformer_model(

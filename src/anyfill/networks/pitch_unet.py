@@ -1,0 +1,113 @@
+"""SUNMASK's convolutional network with its pitch axis: a U-Net over images (time, pitch), one for each voice.
+
+A row is a grid (time, voice) of P codes. Each voice is an image (T, P), one-hot along P, and beside it an image that is
+1 where the cell is known (section 2.2: mask and data side by side along the channels):
+
+    2 V channels (T, P)  ->  U-Net, kernels (4, P), time halved between levels, pitch never  ->  V images
+                         ->  logits of a cell = W (its P values) + b, one P x P layer for all voices
+
+Kernels as tall as the range of pitches *slide* along a padded pitch axis (as in the released code): the weight between
+two pitches belongs to their interval, at every place of the image, so what is learnt about a third is learnt for all
+thirds. (``AttentionalUNet``, the small baseline, reads the paper's "(4, P)" as covering all pitches at once, and has a
+weight for every pitch.) One-head attention runs over all T/4 x P places where time is shrunk four times, and at the
+bottom; time is halved by means and doubled by repetition. At the released size (width 64, multipliers 1, 1, 2, 4, three
+blocks, P = 57) this has 417 M parameters, as the released network; at width 16, the default, 26 M.
+
+Code 0, the rest, is the image's lowest line. Any T is padded to a multiple of the total stride with cells that have
+neither a code nor a flag. ``period`` gives steps a learned vector for their place in the bar; 0 = none, the paper's.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from anyfill.checks import refuse, require_count, require_probability
+from anyfill.networks.convolutions import VoiceGrid, voice_images
+from anyfill.networks.embed import Discrete, value_features
+from anyfill.networks.unet_parts import DownHalf, Kernel, Layer, Middle, Plan, ResidualBlock, UpHalf
+
+SPAN = 4
+"""Steps of time under one kernel."""
+
+
+@dataclass(eq=False, repr=False)
+class PitchUNet(VoiceGrid):
+    """(B, N, P) from a grid (time, voice) of P codes, by kernels over (time, pitch).
+
+    Attributes:
+        kind: the codes.
+        shape: (steps, voices).
+        outputs: P, as many as there are codes.
+        width: channels of the first level.
+        multipliers: channels of each level, in widths; time is halved between levels.
+        repeats: residual blocks of a level.
+        attention_at: by how much time is shrunk at the levels with attention; the bottom always has it.
+        reach: pitches under one kernel; 0 = P, the paper's.
+        dropout: rate inside residual blocks.
+        period: steps after which places repeat (16 for a bar of sixteenths); 0 = steps are not told apart.
+    """
+
+    width: int = 16
+    multipliers: tuple[int, ...] = (1, 1, 2, 4)
+    repeats: int = 3
+    attention_at: tuple[int, ...] = (4,)
+    reach: int = 0
+    dropout: float = 0.0
+    period: int = 0
+
+    def __post_init__(self) -> None:
+        self._begin()
+        require_count("repeats", self.repeats)
+        require_count("reach", self.reach, minimum=0)
+        require_count("period", self.period, minimum=0)
+        require_probability("dropout", self.dropout)
+        if not self.multipliers or min(self.multipliers) < 1:
+            raise refuse("multipliers", expected="one number from 1 for each level", got=self.multipliers)
+        codes = cast(Discrete, self.kind).size
+        if self.outputs != codes:
+            raise refuse("outputs", expected="one for each code of a Discrete kind", got=f"{self.outputs}, {self.kind}")
+        levels = len(self.multipliers)
+        sides = (SPAN, self.reach or codes)
+        attention = tuple(level for level in range(levels) if 2**level in self.attention_at)
+        plan = Plan(
+            *(self.width, levels, self.repeats, attention, 0, self.dropout, sides, (2, 1)),
+            multipliers=self.multipliers,
+            plain=True,
+        )
+        voices = self.shape[1]
+        self.enter = Kernel(2 * voices, self.width * self.multipliers[0], sides)
+        if self.period:
+            self.place = nn.Embedding(self.period, self.width * self.multipliers[0])
+            nn.init.normal_(self.place.weight, std=0.1)
+        self.down = DownHalf(plan)
+        self.middle = Middle(plan)
+        self.up = UpHalf(plan, voices, self.down.passed)
+        nn.init.normal_(self.up.head.inner.weight, std=0.02 / math.sqrt(math.prod(sides)))
+        self.head = nn.Linear(codes, codes)
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def compile_parts(self) -> bool:
+        """Compile the repeated layers."""
+        for part in self.modules():
+            if isinstance(part, Layer) or (isinstance(part, ResidualBlock) and part in self.middle.children()):
+                part.compile()
+        return True
+
+    def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
+        steps, voices = self.shape
+        rolls = value_features(self.kind, x)
+        flags = known.to(rolls.dtype).unsqueeze(-1).expand_as(rolls)
+        images = torch.cat([voice_images(rolls, voices), voice_images(flags, voices)], 1)
+        images = functional.pad(images, (0, 0, 0, -steps % 2 ** (len(self.multipliers) - 1)))
+        h = self.enter(images.to(self.head.weight.dtype, memory_format=torch.channels_last))
+        if self.period:
+            place = self.place(torch.arange(h.shape[2], device=x.device) % self.period)
+            h = h + place.T.unsqueeze(-1)
+        passed = self.down(h)
+        out = self.head(self.up(self.middle(passed[-1]), None, passed)[:, :, :steps])
+        return out.permute(0, 2, 1, 3).reshape(len(x), steps * voices, self.outputs)

@@ -1,0 +1,94 @@
+"""SUNMASK's U-Net over (time, pitch): its size, what slides along pitch, lengths, and what it sees."""
+
+import pytest
+import torch
+from torch import nn
+
+from anyfill.networks.embed import Discrete, Real
+from anyfill.networks.network import Network
+from anyfill.networks.pitch_unet import PitchUNet
+
+CODES = 60
+
+
+def unet(steps: int, codes: int = 5, **options: object) -> PitchUNet:
+    torch.manual_seed(0)
+    net = PitchUNet(Discrete(codes), (steps, 4), codes, **{"width": 4, "multipliers": (1, 2), "repeats": 1, **options})
+    for weights in net.parameters():
+        nn.init.normal_(weights, std=0.2)
+    return net.eval()
+
+
+def rows(steps: int, generator: torch.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    known = torch.rand(3, 4 * steps, generator=generator) < 0.5
+    return torch.randint(5, known.shape, generator=generator), known
+
+
+@pytest.mark.parametrize(("width", "millions"), [(16, 26.1), (64, 417.3)])
+def test_it_has_as_many_parameters_as_the_released_network(width: int, millions: float) -> None:
+    """417.5 M are counted for the released one."""
+    with torch.device("meta"):
+        net = PitchUNet(Discrete(57), (128, 4), 57, width=width)
+    assert sum(weights.numel() for weights in net.parameters()) / 1e6 == pytest.approx(millions, abs=0.1)
+
+
+@torch.no_grad()
+def test_what_is_learnt_of_an_interval_holds_at_every_pitch() -> None:
+    """Two notes moved up three pitches, far from the borders: the images of answers move along."""
+    net = unet(8, CODES, multipliers=(1,), attention_at=(1,), reach=3)
+    net.head.weight.copy_(torch.eye(CODES))
+    nn.init.zeros_(net.head.bias)
+    x = torch.full((2, 8, 4), 30)
+    x[0, 4, 1] = 32
+    x[1] = x[0] + 3
+    out = net(x.flatten(1), torch.ones(2, 32, dtype=torch.bool))
+    torch.testing.assert_close(out[0, :, 27:36], out[1, :, 30:39], atol=1e-4, rtol=1e-4)
+    assert float((out[0, :, 27:36] - out[1, :, 27:36]).abs().max()) > 0.05
+
+
+@pytest.mark.parametrize("steps", [1, 7, 8, 13])
+@torch.no_grad()
+def test_any_number_of_steps_is_answered_by_the_same_weights(steps: int, generator) -> None:
+    net = unet(16, period=4, multipliers=(1, 1, 2))
+    other = net.resized((steps, 4))
+    assert isinstance(other, Network)
+    assert all(a.data_ptr() == b.data_ptr() for a, b in zip(net.parameters(), other.parameters(), strict=True))
+    out = other(*rows(steps, generator))
+    assert out.shape == (3, 4 * steps, 5)
+    assert bool(out.isfinite().all())
+
+
+@torch.no_grad()
+def test_values_and_flags_matter_in_known_and_in_unknown_places(generator) -> None:
+    net = unet(8)
+    x, known = rows(8, generator)
+    answer = net(x, known)
+    for place in (known[0].nonzero()[0], (~known[0]).nonzero()[0]):
+        value, flag = x.clone(), known.clone()
+        value[0, place] = (x[0, place] + 1) % 5
+        flag[0, place] = ~known[0, place]
+        assert not torch.allclose(net(value, known)[0], answer[0])
+        assert not torch.allclose(net(x, flag)[0], answer[0])
+        assert torch.allclose(net(value, known)[1:], answer[1:], atol=1e-5)  # rows do not see each other
+
+
+@torch.no_grad()
+def test_a_period_tells_steps_of_a_bar_apart() -> None:
+    """Alike except for the period: notes that never change, far from both ends of a long piece."""
+    x, known = torch.zeros(1, 256, dtype=torch.int64), torch.ones(1, 256, dtype=torch.bool)
+    out = unet(64, multipliers=(1,), period=4)(x, known).view(64, 4, 5)
+    assert torch.allclose(out[28], out[32], atol=1e-4)
+    assert not torch.allclose(out[28], out[29], atol=1e-3)
+
+
+def test_bad_shapes_kinds_and_sizes_are_refused() -> None:
+    with pytest.raises(ValueError, match="steps, voices"):
+        PitchUNet(Discrete(3), (8,), 3)
+    with pytest.raises(ValueError, match="kind"):
+        PitchUNet(Real(), (8, 4), 3)
+    with pytest.raises(ValueError, match="outputs"):
+        PitchUNet(Discrete(3), (8, 4), 4)
+    with pytest.raises(ValueError, match="multipliers"):
+        PitchUNet(Discrete(3), (8, 4), 3, multipliers=(1, 0))
+    with pytest.raises(ValueError, match="reach"):
+        PitchUNet(Discrete(3), (8, 4), 3, reach=-1)
