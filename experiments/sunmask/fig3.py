@@ -10,7 +10,8 @@ the lower voices fit the tune there: nats per cell of the lower voices of one ha
 half, under the one-pass model that ships with anyfill (lower = fits better).
 
 The paper's model is far larger (417.5 M parameters) and was trained for hours; ours here is a small U-Net trained on a
-CPU by ``experiments/sunmask/models.py --model smc_time --keep-given --width 32 --depth 2 --batch 16 --crop 64 --seconds 1500``.
+CPU by ``experiments/sunmask/models.py --model smc_time --keep-given --width 32 --depth 2 --batch 16 --crop 64
+--seconds 1500``.
 
     python -m experiments.sunmask.fig3 --model FOLDER
 """

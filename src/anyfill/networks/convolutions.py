@@ -79,8 +79,8 @@ class VoiceGrid(nn.Module, Capabilities):
 
 
 @dataclass(eq=False, repr=False)
-class AttentionalUNet(VoiceGrid):
-    """(B, N, outputs) from a grid (time, voice) of codes, by convolutions over time.
+class VoiceUNet(VoiceGrid):
+    """What SUNMASK's U-Nets have in common: their options.
 
     Attributes:
         kind: the codes.
@@ -101,13 +101,21 @@ class AttentionalUNet(VoiceGrid):
     dropout: float = 0.0
     period: int = 0
 
-    def __post_init__(self) -> None:
-        self._begin()
+    def _begin(self) -> None:
+        super()._begin()
         require_count("repeats", self.repeats)
         require_count("period", self.period, minimum=0)
         require_probability("dropout", self.dropout)
         if not self.multipliers or min(self.multipliers) < 1:
             raise refuse("multipliers", expected="one number from 1 for each level", got=self.multipliers)
+
+
+@dataclass(eq=False, repr=False)
+class AttentionalUNet(VoiceUNet):
+    """(B, N, outputs) from a grid (time, voice) of codes, by convolutions over time; see ``VoiceUNet``."""
+
+    def __post_init__(self) -> None:
+        self._begin()
         voices = self.shape[1]
         self.enter = _TimeConv(voices * (cast(Discrete, self.kind).size + 1), self.width)
         if self.period:

@@ -25,48 +25,30 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from anyfill.checks import refuse, require_count, require_probability
-from anyfill.networks.convolutions import VoiceGrid, voice_images
+from anyfill.checks import refuse, require_count
+from anyfill.networks.convolutions import VoiceUNet, voice_images
 from anyfill.networks.embed import Discrete, value_features
-from anyfill.networks.unet_parts import DownHalf, Kernel, Layer, Middle, Plan, ResidualBlock, UpHalf
+from anyfill.networks.unet_parts import DownHalf, Kernel, Middle, Plan, UpHalf, compile_layers
 
 SPAN = 4
 """Steps of time under one kernel."""
 
 
 @dataclass(eq=False, repr=False)
-class PitchUNet(VoiceGrid):
-    """(B, N, P) from a grid (time, voice) of P codes, by kernels over (time, pitch).
+class PitchUNet(VoiceUNet):
+    """(B, N, P) from a grid (time, voice) of P codes, by kernels over (time, pitch); see ``VoiceUNet``.
 
     Attributes:
-        kind: the codes.
-        shape: (steps, voices).
         outputs: P, as many as there are codes.
-        width: channels of the first level.
-        multipliers: channels of each level, in widths; time is halved between levels.
-        repeats: residual blocks of a level.
-        attention_at: by how much time is shrunk at the levels with attention; the bottom always has it.
         reach: pitches under one kernel; 0 = P, the paper's.
-        dropout: rate inside residual blocks.
-        period: steps after which places repeat (16 for a bar of sixteenths); 0 = steps are not told apart.
     """
 
     width: int = 16
-    multipliers: tuple[int, ...] = (1, 1, 2, 4)
-    repeats: int = 3
-    attention_at: tuple[int, ...] = (4,)
     reach: int = 0
-    dropout: float = 0.0
-    period: int = 0
 
     def __post_init__(self) -> None:
         self._begin()
-        require_count("repeats", self.repeats)
         require_count("reach", self.reach, minimum=0)
-        require_count("period", self.period, minimum=0)
-        require_probability("dropout", self.dropout)
-        if not self.multipliers or min(self.multipliers) < 1:
-            raise refuse("multipliers", expected="one number from 1 for each level", got=self.multipliers)
         codes = cast(Discrete, self.kind).size
         if self.outputs != codes:
             raise refuse("outputs", expected="one for each code of a Discrete kind", got=f"{self.outputs}, {self.kind}")
@@ -93,10 +75,7 @@ class PitchUNet(VoiceGrid):
 
     def compile_parts(self) -> bool:
         """Compile the repeated layers."""
-        for part in self.modules():
-            if isinstance(part, Layer) or (isinstance(part, ResidualBlock) and part in self.middle.children()):
-                part.compile()
-        return True
+        return compile_layers(self)
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
         steps, voices = self.shape

@@ -35,7 +35,7 @@ from anyfill.checks import refuse, require_counts, require_member, require_proba
 from anyfill.networks.embed import Discrete, Kind, Real
 from anyfill.networks.network import Capabilities
 from anyfill.networks.transformer import require_grid, with_shape
-from anyfill.networks.unet_parts import DownHalf, ImageStem, Layer, Middle, Plan, ResidualBlock, Sides, UpHalf, sinusoid
+from anyfill.networks.unet_parts import DownHalf, ImageStem, Middle, Plan, Sides, UpHalf, compile_layers, sinusoid
 
 
 def require_image(kind: Kind, shape: tuple[int, ...]) -> None:
@@ -135,10 +135,7 @@ class UNet(nn.Module, Capabilities):
 
     def compile_parts(self) -> bool:
         """Compile the repeated layers."""
-        for part in self.modules():
-            if isinstance(part, Layer) or (isinstance(part, ResidualBlock) and part in self.middle.children()):
-                part.compile()
-        return True
+        return compile_layers(self)
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
         height, width = self.shape[:2]

@@ -230,6 +230,17 @@ class UpHalf(nn.Module):
         return self.head(functional.silu(self.norm(h)))
 
 
+def compile_layers(network: nn.Module) -> bool:
+    """Compile what repeats: layers of both halves, and the blocks of the middle."""
+    for part in network.modules():
+        if isinstance(part, Layer):
+            part.compile()
+        elif isinstance(part, Middle):
+            part.first.compile()
+            part.second.compile()
+    return True
+
+
 class ImageStem(nn.Module):
     """The way in: (B, width, H, W) from values and known (B, H W C), and the mode's one-hot vector (B, modes)."""
 
