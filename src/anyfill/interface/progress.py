@@ -44,7 +44,12 @@ def reported_to(listener: Listener) -> Generator[None]:
 
 
 def watch(
-    reports: "Iterator[StepReport]", total: int | None, description: str, *, console: Console | None = None
+    reports: "Iterator[StepReport]",
+    total: int | None,
+    description: str,
+    *,
+    console: Console | None = None,
+    per: tuple[float, float, str] | None = None,
 ) -> Generator["StepReport"]:
     """Pass the reports of ``fit_steps`` on and show how the run goes: loss, speed and time left.
 
@@ -53,8 +58,9 @@ def watch(
         total: the number of steps that will be made; None if a clock decides.
         description: a few words that stand before the bar.
         console: where to show it; stderr by default.
+        per: by what losses of training and validation are divided, and the unit that they have then.
     """
-    steps = ((report, report.progress, state_of(report, total)) for report in reports)
+    steps = ((report, report.progress, state_of(report, total, per)) for report in reports)
     return _shown(steps, reports, description, lambda words: words, console)
 
 
@@ -134,12 +140,14 @@ def left(begun: float, share: float) -> str:
     return f"{clock((time.monotonic() - begun) * (1 - share) / share)} left" if share > 0 else "starting"
 
 
-def state_of(report: "StepReport", total: int | None) -> str:
-    """One report in words: step, loss (nats per row), speed and time left."""
+def state_of(report: "StepReport", total: int | None, per: tuple[float, float, str] | None = None) -> str:
+    """One report in words: step, loss (nats per row, or ``per`` something else), speed and time left."""
+    trained, held_out, unit = per or (1.0, 1.0, "")
     step = f"step {report.step:,}" + ("" if total is None else f" of {total:,}")
     remaining = "done" if report.progress >= 1.0 else f"{clock(report.eta)} left"
-    validation = "" if report.validation_loss is None else f", validation {report.validation_loss:.3f}"
-    return f"{step}, loss {report.loss:.3f}{validation}, {report.rows_per_second:,.0f} rows/s, {remaining}"
+    validation = "" if report.validation_loss is None else f", validation {report.validation_loss / held_out:.3f}"
+    loss = f"loss {report.loss / trained:.3f}{validation}{' ' * bool(unit)}{unit}"
+    return f"{step}, {loss}, {report.rows_per_second:,.0f} rows/s, {remaining}"
 
 
 def clock(seconds: float) -> str:

@@ -299,7 +299,7 @@ class Fitting:
     """The network, and how it is trained."""
 
     steps: Annotated[int, typer.Option(min=1, help="Optimizer steps; a GPU does these in minutes.")] = 6000
-    batch: Annotated[int, typer.Option(min=1, help="Crops of 8 bars in each step.")] = 64
+    batch: Annotated[int, typer.Option(min=1, help="Crops in each step.")] = 64
     width: Annotated[int, typer.Option(min=8, help="Width of the network.")] = 256
     depth: Annotated[int, typer.Option(min=1, help="Its layers.")] = 8
     heads: Annotated[int, typer.Option(min=1, help="Its heads.")] = 8
@@ -313,12 +313,16 @@ class Fitting:
 def train(
     *,
     sources: Annotated[
-        list[Path], typer.Argument(metavar="JSB.json | FILE...", help=f"A JSB file of chorales, or files: {FORMATS}.")
+        list[Path],
+        typer.Argument(metavar="JSB.json | FILE...", help=f"A JSB file of chorales, or files and folders: {FORMATS}."),
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model.")],
     fitting: Fitting,
 ) -> None:
     """Train a model of four-part music, for --model of the other commands.
+
+    From files and folders of music a model learns where notes begin, and is told metre, fermatas, key and the distance
+    to the end. What cannot be read is left out and listed at the end. Loss is in nats per note.
 
     Ctrl-C leaves a checkpoint: the folder can be used as it is, and --resume with the same options goes on.
     """

@@ -3,11 +3,11 @@
 ``tonic`` is the triad of the key's tonic in root position, ``half`` that of its dominant (major in minor, too). In
 minor the tonic's third may be raised, as Bach often does. An ``Ending`` is a rule for the last chord (a ``Veto``):
 
-    bass           the root
+    bass           the root, below all others
     other voices   root, third or fifth; the last of them to be drawn has the third, if no other has it
 
 Without a key (a new piece, of which nothing is known yet) any triad in root position is allowed. What is drawn is
-p(chord | given) less what the rule forbids, voice by voice.
+p(chord | given) less what the rule forbids, voice by voice; where nothing would be left, it forbids nothing.
 """
 
 from dataclasses import dataclass
@@ -102,9 +102,13 @@ class Ending:
                 torch.where((last_upper & ~has_third).unsqueeze(1), pitch == member[1],
                             (pitch.unsqueeze(1) == member).any(1)),
             )  # fmt: skip
-            allowed |= tones & possible.unsqueeze(1)
+            room = sounds > (root - LOWEST) % 12  # below it the bass has no root
+            allowed |= tones & possible.unsqueeze(1) & room
         allowed &= sounds > 0
-        return ~allowed
+        upper = torch.where(seen[:, :_BASS], now[:, :_BASS], codes).amin(1, keepdim=True)
+        bass = torch.where(seen[:, _BASS:], now[:, _BASS:], 0)
+        allowed &= torch.where((voice == _BASS).unsqueeze(1), sounds <= upper, sounds >= bass)
+        return ~(allowed | ~allowed.any(1, keepdim=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from anyfill.music.grades import GradedPiece
+    from anyfill.music.habits import Habits
 
 AS_WRITTEN = "overall, names as written"
 _MAX_WIDTH = 120
+_NAMES = {
+    "repeats_inner": "repeated notes, inner voices",
+    "repeats": "repeated notes, all voices",
+    "notes_a_bar": "notes a bar of a voice",
+    "crossing": "time with voices crossed",
+    "range": "notes in the range of their voice",
+}
 Table = tuple[str, list[str], list[list[str]]]
 """Title, columns and rows."""
 
@@ -16,6 +24,7 @@ def grade_document(graded: "Sequence[GradedPiece]") -> dict[str, Any]:
     """Everything, for JSON."""
     from anyfill.music.features import PROTOCOLS
     from anyfill.music.grades import real_bach, summary
+    from anyfill.music.habits import bach_habits
 
     summaries = {protocol: summary([one.grades[protocol] for one in graded]) for protocol in PROTOCOLS}
     return {
@@ -25,12 +34,14 @@ def grade_document(graded: "Sequence[GradedPiece]") -> dict[str, Any]:
                 "key": str(one.key),
                 **{protocol: {"overall": found.overall, **found.features} for protocol, found in one.grades.items()},
                 "paper_names_as_written": None if one.as_written is None else one.as_written.overall,
+                "habits": None if one.habits is None else {"ending": one.habits.ending, **one.habits.figures},
             }
             for one in graded
         ],
         "median": {protocol: dict(found.median) for protocol, found in summaries.items()},
         "deviation": {protocol: dict(found.deviation) for protocol, found in summaries.items()},
         "real_bach": real_bach(),
+        "bach_habits": bach_habits(),
     }
 
 
@@ -59,11 +70,29 @@ def grade_tables(graded: "Sequence[GradedPiece]") -> list[Table]:
             mine = in_figures(summary(written).median["overall"])
             rows.append([AS_WRITTEN, mine, *(rows[0][2 + n] if s == "notated" else "" for n, s in enumerate(sets))])
         shown.append((f"Protocol {protocol}: distance from Bach, lower is nearer ({what})", columns, rows))
+    shown += _habits([one.habits for one in graded if one.habits is not None], own)
     if many:
         best = sorted(graded, key=lambda one: one.overall)
         each = [[one.name, str(one.key), *(in_figures(one.grades[p].overall) for p in PROTOCOLS)] for one in best]
         shown.append(("Overall", ["file", "key", *PROTOCOLS], each))
     return shown
+
+
+def _habits(found: "Sequence[Habits]", own: str) -> list[Table]:
+    """What the grade does not see, beside Bach."""
+    from anyfill.music.habits import ENDINGS, SHARES, bach_habits, summary
+
+    if not found:
+        return []
+    mine, bach = summary(found), bach_habits()
+    rows = [
+        [f"ends on: {kind}", *(f"{one['ending'][kind] / one['count']:.0%}" for one in (mine, bach))] for kind in ENDINGS
+    ]
+    for name in SHARES:
+        form = "{:.2f}" if name == "notes_a_bar" else "{:.1%}"
+        rows.append([_NAMES[name], *(form.format(one[name]) for one in (mine, bach))])
+    title = f"What the grade does not see (Bach: {bach['count']} chorales as notated)"
+    return [(title, ["habit", own, "Bach"], rows)]
 
 
 def print_tables(tables: Sequence[Table]) -> None:

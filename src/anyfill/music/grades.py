@@ -47,6 +47,7 @@ from anyfill.checks import refuse
 from anyfill.music import features
 from anyfill.music.features import BY_MODE, FEATURES, PROTOCOLS, Protocol, SpelledPiece, spell
 from anyfill.music.files import Music, parse
+from anyfill.music.habits import Habits, habits
 from anyfill.music.keys import Key, Mode
 from anyfill.music.piece import quantise, sounding_lines
 from anyfill.music.score import VOICES, Note, Score
@@ -246,11 +247,13 @@ class GradedPiece:
         name: of the file.
         grades: by protocol, without names of notes.
         as_written: protocol paper with the names in the file; None where a note has none.
+        habits: what the grade does not see: endings, repeated notes, notes a bar, crossing, range.
     """
 
     name: str
     grades: dict[Protocol, Grade]
     as_written: Grade | None = None
+    habits: Habits | None = None
 
     @property
     def overall(self) -> float:
@@ -294,6 +297,7 @@ def grade(music: Music) -> GradedPiece:
         name,
         {protocol: grade_score(plain, protocol=protocol) for protocol in PROTOCOLS},
         grade_score(score, protocol="paper") if score.is_named else None,
+        None if score.last_pitch is None else habits(score),
     )
 
 
