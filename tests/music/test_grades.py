@@ -202,6 +202,7 @@ def test_the_grade_with_names_as_written_has_a_row_of_its_own(tmp_path: Path) ->
     assert heads == {
         "Protocol paper": "Bach: whole, as notated, with its names",
         "Protocol key-aware": "Bach: whole, as notated",
+        "What the grade does not see (Bach": "Bach",
     }
     written = [one["paper_names_as_written"] for one in grade_document([midi, named])["files"]]
     assert written == [None, named.as_written.overall if named.as_written else None]

@@ -1,4 +1,4 @@
-"""Four-part music in the manner of Bach's chorales: write it, harmonise a tune, fill a piece, score and grade it.
+"""Four-part music in the manner of Bach's chorales: write it, harmonise a tune, fill, go on, vary, score and grade.
 
 >>> from fractions import Fraction
 >>> from anyfill import music
@@ -12,8 +12,9 @@ True
 >>> len(first.score.voices), first.seed
 (4, 1)
 
-``first.save("harmonised.musicxml")`` writes a file (or .mid, .png); a notebook shows its piano roll. Tunes and pieces
-may be names of files as well: ``music.load().fill("piece.mid", ask="alto 3-6, tenor 5")``.
+``first.save("harmonised.musicxml")`` writes a file (or .mid, .wav, .html, .png); a notebook shows its piano roll. Tunes
+and pieces may be names of files as well, ``music.load().fill("piece.mid", ask="alto 3-6, tenor 5")``, and what is
+written is then put into that file.
 """
 
 from typing import TYPE_CHECKING
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
     from anyfill.music.model import ChoraleModel, load
     from anyfill.music.piece import Piece
     from anyfill.music.score import Note, Score
+    from anyfill.music.synth import wav
     from anyfill.music.training import train
 
-__all__ = ["Chorale", "ChoraleModel", "Note", "Piece", "Score", "grade", "load", "read", "train"]
+__all__ = ["Chorale", "ChoraleModel", "Note", "Piece", "Score", "grade", "load", "read", "train", "wav"]
 
 _HOME = {
     "Chorale": "chorale",
@@ -41,6 +43,7 @@ _HOME = {
     "load": "model",
     "read": "files",
     "train": "training",
+    "wav": "synth",
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOME)

@@ -93,7 +93,7 @@ document.querySelectorAll("section.piece").forEach((section, number) => {
 });
 </script>
 """
-_SCALE, _ROW = 22.0, 6.0
+_SCALE, _ROW = 26.0, 7.0
 """Pixels of a quarter, and of a semitone."""
 
 
@@ -181,6 +181,8 @@ def _roll(piece: Piece, score: Score) -> str:
 def _bar(note: Note, voice: int, high: int, filled: bool) -> str:
     colour = COLOURS[voice % 4]
     x, y = float(note.start) * _SCALE + 1, (high - (note.pitch or 0)) * _ROW + 0.6
-    size = f'width="{max(float(note.length) * _SCALE - 2, 1):.2f}" height="{_ROW - 1.2:g}" rx="1.5"'
+    thick = _ROW - 1.2 - 0.8 * voice  # lower voices are thinner, so that a unison shows both
+    y += 0.4 * voice
+    size = f'width="{max(float(note.length) * _SCALE - 2, 1):.2f}" height="{max(thick, 1.5):.1f}" rx="1.5"'
     fill = colour if filled else "#fff"
     return f'<rect x="{x:.2f}" y="{y:.2f}" {size} fill="{fill}" stroke="{colour}"/>'
