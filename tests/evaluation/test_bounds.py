@@ -83,6 +83,23 @@ def test_given_some_the_bound_is_of_the_rest(generator) -> None:
         stratified_bound(model, row, given=torch.tensor([[True, False, False, False]]), channels=2, generator=generator)
 
 
+def test_in_a_fixed_order_steps_estimate_the_exact_chain(generator) -> None:
+    model, row = masked(), torch.tensor([[2, 0, 1, 1]])
+    given = torch.tensor([[False, False, True, False]])
+    for order in (Increasing(), Decreasing()):
+        exact = float(log_prob(model, row, Question(given, ~given), order=order).value)
+        found = stratified_bound(
+            model, row.repeat(3000, 1), passes=1, given=given.repeat(3000, 1), order=order, generator=generator
+        )
+        assert found.kind == "estimate"
+        mean = mean_of(found.value)
+        assert abs(mean.value - exact) < 4 * mean.stderr + 1e-5
+        whole = stratified_bound(model, row, passes=3, given=given, order=order, generator=generator)
+        assert float(whole.value) == pytest.approx(exact, abs=1e-4)  # every step asked: nothing left to chance
+    with pytest.raises(ValueError, match="a fixed one"):
+        stratified_bound(model, row, order=Shuffled(), generator=generator)
+
+
 def test_a_stratum_has_its_own_steps_and_models_are_asked_the_same(generator) -> None:
     x = torch.zeros(50, 4, dtype=torch.int64)
     found = step_nats(masked(), x, passes=2, generator=generator)

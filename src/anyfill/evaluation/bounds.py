@@ -9,10 +9,14 @@ are asked, and known sets that contain what is given. One random step a row has 
 from each of K equal strata of steps, known sets nested along one order a row, so that different models given the same
 generator are asked the same questions (common random numbers).
 
+In a fixed order (MAC's w) one variable is asked at each step, the next one, and the same sum is no bound but an
+unbiased estimate of the exact chain, for rows too long to be asked N times.
+
 **Mixture of fixed orders.** A uniform mixture over orders that are fixed is itself a likelihood, and exact:
 log 1/K sum_k p(x | order k). Over random orders the same formula is only an estimate (``log_prob(orders=K)``).
 
-**Bits per dimension** is nats / (N ln 2) with N = H W C, also when elements are pixels; of a part, N is what was asked.
+**Bits per dimension** is nats / (N ln 2) with N = H W C, also when elements are pixels; of a part, N is what was
+asked.
 """
 
 import math
@@ -71,6 +75,7 @@ def step_nats(
     passes: int = 4,
     channels: int = 1,
     given: Tensor | None = None,
+    order: Order | None = None,
     allow_untrained: bool = False,
     **options: Unpack[PassOptions],
 ) -> StepNats:
@@ -83,6 +88,7 @@ def step_nats(
         channels: how many variables side by side are one element, known or unknown together. A network whose channels
             are coupled answers them one after another; of any other they are independent given what is known.
         given: bool (B, N), what is known from the start, whole elements; each row must leave one open.
+        order: a fixed one, in which elements follow one another; by default all orders alike.
         allow_untrained: ask a model that does not say it was trained for any order (masks of whole pixels).
         options: context, the generator (required) and rows_per_pass, see ``PassOptions``.
     """
@@ -102,10 +108,15 @@ def step_nats(
         raise refuse("generator", expected="one, to draw steps and known sets from", got="none")
     if model.is_one_pass:
         raise refuse("network", expected="a masked one (log_prob is exact for this)", got=type(model.network).__name__)
-    if Factorization.ANY_ORDER not in model.factorizations and not allow_untrained:
+    own = order is not None and order == model.order and bool(model.factorizations)
+    if Factorization.ANY_ORDER not in model.factorizations and not own and not allow_untrained:
         raise untrained(model.factorizations, "a bound over all orders", else_pass="allow_untrained=True")
+    if order is not None and order.random:
+        raise refuse("order", expected="a fixed one", got=repr(order))
     # All is drawn first and for whole rows: what is asked depends on nothing but the generator and the sizes.
     keys = torch.rand(len(x), size, generator=generator, device=generator.device).to(x.device)
+    if order is not None:
+        keys = order.priority(1, size).to(keys).argsort(1).argsort(1) / size
     turn = torch.where(first, 2.0, keys).argsort(1).argsort(1)  # the place of each open element in the row's order
     jitter = torch.rand(len(x), passes, generator=generator, device=generator.device, dtype=torch.float64).to(x.device)
     stratum = torch.arange(passes, device=x.device)
@@ -119,8 +130,11 @@ def step_nats(
                 known = (first[rows] | (turn[rows] < step[rows, k, None])).repeat_interleave(channels, 1)
                 side = None if context is None else context[rows]
                 answer = _answer(model, x[rows], known, side, channels)
-                lost = -torch.where(known, 0.0, answer.log_prob(x[rows]).double()).sum(1)
-                nats[rows, k] = lost / (count[rows, 0] - step[rows, k])
+                due = ~known
+                if order is not None:
+                    due = (turn[rows] == step[rows, k, None]).repeat_interleave(channels, 1) & due
+                lost = -torch.where(due, answer.log_prob(x[rows]).double(), 0.0).sum(1)
+                nats[rows, k] = lost if order is not None else lost / (count[rows, 0] - step[rows, k])
     return StepNats(step + size - count, nats)
 
 
@@ -150,21 +164,31 @@ def stratified_bound(
     passes: int = 4,
     channels: int = 1,
     given: Tensor | None = None,
+    order: Order | None = None,
     allow_untrained: bool = False,
     **options: Unpack[PassOptions],
 ) -> LogProb:
     """A bound on log p(x), or on log p(the rest | given), from K passes a row; arguments as for ``step_nats``.
 
-    Its standard error is that over the K steps as if they were drawn at random: strata make it less. Over many rows
-    ``mean_of(bound.value)`` has the error that counts.
+    In a fixed order it is an estimate, without bias. Its standard error is that over the K steps as if they were drawn
+    at random: strata make it less. Over many rows ``mean_of(bound.value)`` has the error that counts.
     """
     found = step_nats(
-        model, x, passes=passes, channels=channels, given=given, allow_untrained=allow_untrained, **options
+        *(model, x),
+        passes=passes,
+        channels=channels,
+        given=given,
+        order=order,
+        allow_untrained=allow_untrained,
+        **options,
     )
     count = (~_elements(given, x, channels)).sum(1, keepdim=True)
     value = -found.nats * count
     error = value.std(1) / math.sqrt(passes) if passes > 1 else torch.full_like(value[:, 0], torch.inf)
-    return LogProb(value.mean(1), "bound", error, passes, Factorization.ANY_ORDER)
+    kind = "bound" if order is None else "estimate"
+    return LogProb(
+        value.mean(1), kind, error, passes, Factorization.ANY_ORDER if order is None else Factorization.DIRECT
+    )
 
 
 def nats_by_step(found: StepNats, size: int) -> Tensor:

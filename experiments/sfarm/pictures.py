@@ -1,0 +1,433 @@
+"""What the experiments on pictures share: data, models by name, training against the clock, questions, scores.
+
+Every script takes a folder of data (--data), the set, the methods and seconds for each, and an output folder (--out):
+
+    OUT/METHOD/            weights and checkpoints; a run that was cut off goes on where it stopped
+    OUT/METHOD/train.jsonl its losses
+    OUT/METHOD/run.json    what was trained: options, steps, seconds, device, versions
+    OUT/NAME.json          what the script found
+
+Sets: ``static`` (Larochelle's binarised MNIST, packed bits), ``dynamic`` (MNIST's grey levels as probabilities, drawn
+anew), ``fashion`` and ``mnist`` (8 bits), ``cifar10`` (8 bits, RGB), and for trials ``digits`` (8 x 8, 17 levels, in
+scikit-learn). ``--side 14`` takes every second pixel: a trial, not the set.
+
+Methods: ``one-pass`` (exact in one pass), ``ardm``, ``mac`` (all the rest, as its code), ``mac-next`` (as its paper),
+``mac-inpainting`` (completions as well), ``sfarm`` (told the mode), ``sfarm-shares`` (sees known shares), ``sfarm-
+random`` (random borders), all on one U-Net; ``sfarm-paper`` (the paper's own network and training); ``vae``,
+``miwae``, ``ddpm`` from the same U-Net. A pixel's channels are known together for sfarm, apart for the others.
+
+What is asked of whom follows from what each was trained for: one-pass exactly, in its order; ARDM and SFARM over all
+orders (a bound); MAC in its own order (an estimate of the exact chain from some of its steps), completions of
+``mac-inpainting`` alone.
+"""
+
+import argparse
+import json
+import math
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from anyfill import recipes
+from anyfill.evaluation import log_prob, mean_of, mixture_log_prob, stratified_bound
+from anyfill.images.reading import PictureRows, Pictures, read_pictures
+from anyfill.likelihoods import Bernoulli, Categorical, Likelihood, LogisticMixture
+from anyfill.model import Model
+from anyfill.objectives import Objective
+from anyfill.questions import Modes, PerPixel, Question, Strokes, scans
+from anyfill.recipes.sfarm import UNetSizes, in_mode
+from anyfill.rows import Rows, RowSource
+from anyfill.training import FitOptions, JsonLines, fit, load_model
+from experiments.common import data_folder
+
+RATES = (5, 10, 20, 30, 50, 90)
+COMPLETES = ("one-pass", "ardm", "mac-inpainting", "sfarm", "sfarm-shares", "sfarm-random", "sfarm-paper")
+"""Whoever was trained to complete pictures and has log-probabilities."""
+METHODS = (*COMPLETES, "mac", "mac-next", "vae", "miwae", "ddpm")
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """Pictures as rows of codes.
+
+    Attributes:
+        shape: (H, W, C).
+        codes: values of a variable.
+        train: what is trained on.
+        valid: rows that choose the checkpoint.
+        test: int64 (n, N), every k-th row, never a prefix: the static file is sorted by digit.
+        labels: of the test rows, where there are any.
+    """
+
+    shape: tuple[int, int, int]
+    codes: int
+    train: RowSource
+    valid: Rows
+    test: Tensor
+    labels: Tensor | None = None
+
+
+def load(arguments: argparse.Namespace) -> Data:
+    """A set; ``rows`` limits the test rows, evenly spread, and the training rows of trials (8 times as many)."""
+    name, data, rows, side = arguments.set, arguments.data, arguments.rows, arguments.side
+    few = None if rows is None else 8 * rows
+    rows = rows or arguments.test_rows
+    if name == "digits":
+        from sklearn.datasets import load_digits
+
+        found = load_digits()
+        pixels = torch.from_numpy(found.data).long()
+        order = torch.randperm(len(pixels), generator=torch.Generator().manual_seed(0))
+        train, valid, test = pixels[order].split([1397, 200, 200])
+        labels = torch.from_numpy(found.target)[order][-200:]
+        keep = _spread(len(test), rows)
+        return Data((8, 8, 1), 17, Rows.from_values(train[:few]), Rows.from_values(valid), test[keep], labels[keep])
+    if name == "static":
+        parts = [_static(data, part, side) for part in ("train", "valid", "test")]
+        size = side or 28
+        keep = _spread(len(parts[2]), rows)
+        return Data(
+            (size, size, 1), 2, Rows.from_values(parts[0][:few]), Rows.from_values(parts[1][:few]), parts[2][keep]
+        )
+    train, test = _pictures(name, data, "train", side), _pictures(name, data, "test", side)
+    shape = train.pixels.shape[1:]
+    aside = min(5000, len(train) // 10)
+    binary = "dynamic" if name == "dynamic" else None
+    codes = 2 if binary else 256
+    learnt = Pictures(train.pixels[:-aside][:few])
+    valid = PictureRows(Pictures(train.pixels[-aside:]), codes, binary).rows(few)
+    keep = _spread(len(test), rows)
+    shown = PictureRows(Pictures(test.pixels[keep.numpy()]), codes, binary, seed=1).rows()
+    labels = None if test.labels is None else torch.from_numpy(test.labels)[keep]
+    source: RowSource = PictureRows(learnt, codes, binary)
+    if binary is None:
+        source = PictureRows(learnt, codes).rows()
+    return Data((int(shape[0]), int(shape[1]), int(shape[2])), codes, source, valid, shown.x, labels)
+
+
+def _spread(count: int, rows: int | None) -> Tensor:
+    """Every k-th of ``count`` rows."""
+    return torch.arange(count) if rows is None else torch.linspace(0, count - 1, min(rows, count)).round().long()
+
+
+def _static(data: Path, part: str, side: int | None) -> Tensor:
+    with np.load(data / "mnist_static_binarized" / "binarized_mnist_packed.npz", allow_pickle=False) as packed:
+        pixels = torch.from_numpy(np.unpackbits(packed[part], axis=1)).long().view(-1, 28, 28)
+    every = 1 if side is None else 28 // side
+    return pixels[:, ::every, ::every].flatten(1)
+
+
+def _pictures(name: str, data: Path, part: str, side: int | None) -> Pictures:
+    if name == "cifar10":
+        sheets = sorted((data / "cifar10").glob("data_batch_*.png" if part == "train" else "test_batch.png"))
+        found = [read_pictures(f"{sheet}:32x32", size=(32, 32)).pixels for sheet in sheets]
+        return Pictures(np.concatenate(found)[:, :: 32 // (side or 32), :: 32 // (side or 32)])
+    folder = data / ("fashion_mnist" if name == "fashion" else "mnist")
+    stem = "train" if part == "train" else "t10k"
+    found = read_pictures(folder / f"{stem}-images-idx3-ubyte.gz", size=(28, 28))
+    every = 28 // (side or 28)
+    return Pictures(found.pixels[:, ::every, ::every], found.name, found.labels)
+
+
+def likelihood_of(codes: int, softmax: bool) -> Likelihood:
+    """Bernoulli, a softmax of few levels, or a mixture of 10 logistics (``softmax``: 256-way)."""
+    if codes == 2:
+        return Bernoulli()
+    return Categorical(codes) if softmax or codes <= 32 else LogisticMixture(codes, 10)
+
+
+def made(method: str, data: Data, arguments: argparse.Namespace) -> tuple[Model, Objective]:
+    """A fresh model and its loss."""
+    shape, codes, seed = data.shape, data.codes, arguments.seed
+    channels, variables = shape[2], math.prod(shape)
+    likelihood = likelihood_of(codes, arguments.softmax)
+    sizes = UNetSizes(width=arguments.unet_width, blocks=arguments.unet_blocks, dropout=arguments.dropout)
+    if method == "one-pass":
+        patch = (arguments.patch, arguments.patch)
+        model = recipes.one_pass.image_model(
+            *(shape, codes, likelihood),
+            patch=patch, width=arguments.width, depth=arguments.depth, dropout=arguments.dropout, seed=seed,
+        )  # fmt: skip
+        return model, recipes.one_pass.image_objective(shape, patch=patch, joint_share=arguments.joint)
+    if method == "ardm":
+        model = recipes.sfarm.image_model(shape, codes, likelihood, told="nothing", seed=seed, **sizes)
+        return model, recipes.ardm.objective(variables)
+    if method.startswith("mac"):
+        sizes["attention"] = arguments.attention
+        model = recipes.mac.image_model(shape, codes, likelihood, seed=seed, **sizes)
+        losses = {"mac": recipes.mac.objective_rest, "mac-next": recipes.mac.objective}
+        return model, losses.get(method, recipes.mac.objective_inpainting)(variables)
+    if method.startswith("sfarm"):
+        told = "shares" if method == "sfarm-shares" else "mode"
+        coupled = channels > 1 and isinstance(likelihood, LogisticMixture)
+        if method == "sfarm-paper":
+            name = "28x28" if max(shape) <= 28 else "32x32"
+            sizes = recipes.sfarm.SIZES[name]
+        borders = "random" if method == "sfarm-random" else "fixed"
+        model = recipes.sfarm.image_model(shape, codes, likelihood, told=told, coupled=coupled, seed=seed, **sizes)
+        return model, recipes.sfarm.image_objective(shape, borders=borders, told=told, coupled=coupled)
+    if method == "vae":
+        return recipes.vae.image_model(shape, codes, likelihood, seed=seed, **sizes), recipes.vae.objective(variables)
+    if method == "miwae":
+        model = recipes.miwae.image_model(shape, codes, likelihood, seed=seed, **sizes)
+        return model, recipes.miwae.objective(variables, draws=5, hidden=0.95)
+    return recipes.ddpm.model(shape, seed=seed, **sizes), recipes.ddpm.objective(variables)
+
+
+def options_of(method: str, rows: int, arguments: argparse.Namespace, device: torch.device) -> FitOptions:
+    """How a method is trained: one-pass by Muon, U-Nets by AdamW, ``sfarm-paper`` as the paper says."""
+    cuda = device.type == "cuda"
+    common: dict[str, Any] = {
+        "precision": "bf16-mixed" if cuda else "32-true",
+        "compile": cuda,
+        "seed": arguments.seed,
+        "report_every": 100 if cuda else 5,
+        "validate_every": 1000 if cuda else 20,
+        "save_every": 1000 if cuda else 50,
+        "batch_size": arguments.batch,
+    }
+    if method == "sfarm-paper":  # Adam at 2e-4, batches of 128, 300 epochs, no schedule named
+        common |= {"batch_size": 128}
+        steps = arguments.steps or max(1, arguments.epochs * rows // 128)
+        return FitOptions(
+            steps=steps, learning_rate=2e-4, optimizer="adam", betas=(0.9, 0.999), weight_decay=0.0,
+            schedule="constant", clip_norm=None, **common,
+        )  # fmt: skip
+    steps = arguments.steps or 1_000_000
+    if method == "one-pass":
+        return FitOptions(
+            steps=steps, seconds=arguments.seconds, learning_rate=arguments.rate or 3e-3, optimizer="muon",
+            betas=(0.9, 0.95), weight_decay=0.1, warmup_steps=100, ema=0.999, **common,
+        )  # fmt: skip
+    return FitOptions(
+        steps=steps, seconds=arguments.seconds, learning_rate=arguments.rate or 1e-3, optimizer="adamw",
+        betas=(0.9, 0.99), weight_decay=0.01, warmup_steps=100, ema=0.999, **common,
+    )  # fmt: skip
+
+
+def trained(method: str, data: Data, arguments: argparse.Namespace) -> Model:
+    """The model of a method under the output folder, trained if it is not there; compiling does not count."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    folder: Path = arguments.out / method
+    record = folder / "run.json"
+    if record.exists():
+        return load_model(folder).to(device).eval()
+    folder.mkdir(parents=True, exist_ok=True)
+    model, objective = made(method, data, arguments)
+    rows, valid = _rows_for(method, data.train, data.codes), _rows_for(method, data.valid, data.codes)
+    options = options_of(method, len(data.train), arguments, device)
+    if device.type == "cuda":
+        if isinstance(rows, Rows):
+            rows = rows.to(device)
+        warm = {**asdict(options), "steps": 3, "seconds": None}
+        fit(made(method, data, arguments)[0], rows, objective, FitOptions(**warm))
+    start = time.perf_counter()
+    held = valid.take(torch.arange(min(2048, len(valid))))
+    done = fit(
+        *(model, rows, objective, options),
+        validation=held, folder=folder, resume=True, metrics=[JsonLines(folder / "train.jsonl")],
+    )  # fmt: skip
+    about = {
+        "method": method,
+        "steps": done.steps,
+        "best_step": done.best_step,
+        "seconds": time.perf_counter() - start,
+        "parameters": sum(one.numel() for one in model.parameters()),
+        "options": asdict(options),
+        "arguments": said(arguments),
+        **provenance(),
+    }
+    record.write_text(json.dumps(about, indent=1) + "\n")
+    print(f"{method}: {done.steps} steps, best after {done.best_step}, {about['seconds']:.0f} s", flush=True)
+    return model.to(device).eval()
+
+
+def _rows_for(method: str, source: Any, codes: int) -> Any:
+    """DDPM takes numbers from -1 to 1, everyone else codes."""
+    if method != "ddpm":
+        return source
+    rows = source if isinstance(source, Rows) else source.rows()
+    return Rows.from_values(recipes.ddpm.scaled(rows.x, codes))
+
+
+def asked_model(method: str, model: Model, mode: str = "random") -> Model:
+    """The model to ask: SFARM's that is told a mode answers in this one."""
+    told = method.startswith("sfarm") and method != "sfarm-shares"
+    return in_mode(model, mode) if told else model  # type: ignore[arg-type]
+
+
+def structured(shape: tuple[int, int, int], count: int, *, seed: int = 0) -> dict[str, tuple[Tensor, str]]:
+    """What is asked, bool (count, H W) each, and SFARM's mode for it: 6 random rates, 6 regions, strokes."""
+    height, width = shape[:2]
+    family = Modes(height, width)
+    found: dict[str, tuple[Tensor, str]] = {}
+    for name, mode in (("right", "left to right"), ("left", "right to left"), ("bottom", "top to bottom"),
+                       ("top", "bottom to top"), ("outside", "interior"), ("inside", "exterior")):  # fmt: skip
+        first = torch.tensor(family.regions_of(mode)[0][0])  # type: ignore[arg-type]
+        found[name] = ((~first).expand(count, -1), mode)
+    source = torch.Generator().manual_seed(seed)
+    tip = max(1.5, min(height, width) / 14)
+    found["strokes"] = (
+        Strokes(height, width, thinnest=tip, thickest=3 * tip).sample(count, generator=source).asked, "random",
+    )  # fmt: skip
+    for rate in RATES:
+        asked = torch.rand(count, height * width, generator=source) < rate / 100
+        asked[:, 0] |= ~asked.any(1)
+        found[f"random {rate} %"] = (asked, "random")
+    return found
+
+
+def question_of(asked: Tensor, channels: int, device: torch.device) -> Question:
+    """All channels of the asked pixels (B, H W), the rest given."""
+    pixels = Question(~asked, asked)
+    whole = PerPixel(Modes(2, 2), channels).spread(pixels)
+    return Question(whole.given.to(device), whole.asked.to(device))
+
+
+def scored(
+    method: str, model: Model, x: Tensor, question: Question | None, channels: int, *, passes: int, seed: int = 0
+) -> Tensor:
+    """float64 (B,): log p of the rows, or of what is asked of them: exact, a bound, or an estimate; see above."""
+    device = next(model.parameters()).device
+    x = x.to(device)
+    if method == "one-pass":
+        whole = Question.of(x.shape[1], batch=len(x))
+        asked = Question(whole.given.to(device), whole.asked.to(device)) if question is None else question
+        return log_prob(model, x, asked).value
+    by_pixel = channels if method.startswith("sfarm") else 1
+    source = torch.Generator(device).manual_seed(seed)  # the same questions for every method of one kind
+    given = None if question is None else question.given
+    if question is not None and method not in COMPLETES:
+        raise ValueError(f"{method} was not trained to complete pictures")
+    order = model.order if method.startswith("mac") else None
+    found = stratified_bound(
+        *(model, x), passes=passes, channels=by_pixel, given=given, order=order,
+        allow_untrained=by_pixel > 1, generator=source,
+    )  # fmt: skip
+    return found.value
+
+
+def joint_scores(method: str, model: Model, data: Data, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Nats and bits per dimension of whole test rows, with standard errors; K orders and 8 scans where they apply."""
+    x, channels, dims = data.test, data.shape[2], math.prod(data.shape)
+    if method in ("vae", "miwae"):
+        network: Any = model.network
+        source = torch.ones_like(x, dtype=torch.bool).to(next(model.parameters()).device)
+        with torch.no_grad():
+            value = network.log_evidence(x.to(source.device), source)
+        return {"kind": "estimate of log p, importance-weighted", **_figures(value, dims)}
+    asked = asked_model(method, model)
+    value = scored(method, asked, x, None, channels, passes=arguments.passes)
+    kind = f"bound, {arguments.passes} stratified passes"
+    if method == "one-pass":
+        kind = "exact, one order"
+    elif method.startswith("mac"):
+        kind = f"estimate of the exact chain, {arguments.passes} stratified steps"
+    found: dict[str, Any] = {"kind": kind, "rows": len(x), **_figures(value, dims)}
+    device = next(model.parameters()).device
+    if method == "one-pass":
+        patch = (arguments.patch, arguments.patch)
+        orders = scans(*data.shape[:2], patch=patch, channels=channels)
+        whole = Question.of(dims, batch=len(x))
+        mixed = mixture_log_prob(model, x.to(device), Question(whole.given.to(device), whole.asked.to(device)), orders)
+        found["mixture of 8 scans, exact"] = _figures(mixed.value, dims)
+    elif arguments.orders and method.startswith("mac"):
+        some = x[_spread(len(x), arguments.order_rows)].to(device)
+        whole = Question.of(dims, batch=len(some))
+        exact = log_prob(model, some, Question(whole.given.to(device), whole.asked.to(device)))
+        found[f"exact chain, {len(some)} rows"] = _figures(exact.value, dims)
+    elif arguments.orders and (channels == 1 or not method.startswith("sfarm")):
+        some = x[_spread(len(x), arguments.order_rows)].to(device)
+        whole = Question.of(dims, batch=len(some))
+        question = Question(whole.given.to(device), whole.asked.to(device))
+        for estimator in ("bound", "estimate"):
+            source = torch.Generator(device).manual_seed(0)
+            one = log_prob(asked, some, question, orders=arguments.orders, estimator=estimator, generator=source)
+            found[f"{arguments.orders} orders, {estimator}, {len(some)} rows"] = _figures(one.value, dims)
+    return found
+
+
+def _figures(value: Tensor, dims: int) -> dict[str, float]:
+    mean = mean_of(-value)
+    unit = dims * math.log(2)
+    return {
+        "nats": mean.value,
+        "stderr": mean.stderr,
+        "bits_per_dim": mean.value / unit,
+        "bits_stderr": mean.stderr / unit,
+    }
+
+
+def parser_of(text: str | None, *, sets: Sequence[str], methods: Sequence[str]) -> argparse.ArgumentParser:
+    """The options that all scripts share."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="folder for weights, logs and what is found")
+    parser.add_argument("--data", type=Path, default=data_folder(), help="folder of data sets")
+    parser.add_argument("--set", choices=(*sets, "digits"), default=sets[0])
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(methods))
+    parser.add_argument("--seconds", type=float, help="of training, for each method")
+    parser.add_argument("--steps", type=int, help="of training, at most")
+    parser.add_argument("--epochs", type=int, default=300, help="of sfarm-paper")
+    parser.add_argument(
+        "--rows", type=int, help="a trial: so many test rows, evenly spread, and 8 times as many to train on"
+    )
+    parser.add_argument("--test-rows", type=int, help="so many test rows, evenly spread; all by default")
+    parser.add_argument("--side", type=int, help="take every n-th pixel, so that this many are left: a trial")
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--rate", type=float, help="peak learning rate; by default 3e-3 (one-pass), 1e-3 (others)")
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--width", type=int, default=384, help="of one-pass")
+    parser.add_argument("--depth", type=int, default=8, help="of one-pass")
+    parser.add_argument("--patch", type=int, default=1, help="side of one-pass's patches")
+    parser.add_argument("--joint", type=float, default=0.25, help="share of one-pass's rows that are read as a whole")
+    parser.add_argument("--unet-width", type=int, default=96)
+    parser.add_argument("--unet-blocks", type=int, default=8)
+    parser.add_argument("--attention", choices=("middle", "every"), default="middle", help="of MAC's U-Net")
+    parser.add_argument("--softmax", action="store_true", help="256-way instead of logistics")
+    parser.add_argument("--passes", type=int, default=8, help="of the stratified bound, a row")
+    parser.add_argument("--orders", type=int, default=0, help="K whole orders as well: K passes a variable")
+    parser.add_argument("--order-rows", type=int, default=500, help="rows for K orders")
+    parser.add_argument("--seed", type=int, default=0)
+    return parser
+
+
+def said(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Arguments as JSON takes them; of a path its name."""
+    return {name: value.name if isinstance(value, Path) else value for name, value in vars(arguments).items()}
+
+
+def provenance() -> dict[str, Any]:
+    """Commit, device and versions."""
+    try:
+        commit = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
+        ).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        commit = "unknown"
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+    return {"commit": commit, "device": device, "torch": torch.__version__, "python": platform.python_version()}
+
+
+def write(arguments: argparse.Namespace, name: str, found: dict[str, Any]) -> Path:
+    """What a script found, with how."""
+    path: Path = arguments.out / f"{name}.json"
+    path.write_text(json.dumps({"arguments": said(arguments), **provenance(), **found}, indent=1) + "\n")
+    print(f"written: {path}", flush=True)
+    return path
+
+
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    """What work gives, and its seconds."""
+    start = time.perf_counter()
+    result = work()
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+    return result, time.perf_counter() - start
