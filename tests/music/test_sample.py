@@ -15,10 +15,11 @@ from anyfill.model import Model
 from anyfill.music import sample as drawing
 from anyfill.music.chorale import CODES, HIGHEST, LOWEST, REST, Chorale
 from anyfill.music.model import ChoraleModel, one_pass_chorale, one_pass_chorale_model
-from anyfill.music.piece import Piece, tune_of
+from anyfill.music.piece import Piece
 from anyfill.music.request import Request, resized
 from anyfill.music.sample import NoParallels, SamplingOptions, Search, Tally, alternatives, is_still
 from anyfill.music.score import Note, ParsedScore, Score
+from anyfill.music.tunes import tune_of
 from anyfill.questions import Factorization, Question
 from anyfill.samplers import CachedChain, sample
 
