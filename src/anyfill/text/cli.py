@@ -1,10 +1,9 @@
-"""The commands ``anyfill text``: fill, generate, score and train.
+"""The commands ``anyfill text``: fill, generate, score, restore, check, train and count.
 
 Thin: each reads its options, calls the verb of the same name, and shows what came of it. Results go to stdout, progress
 and remarks to stderr. Everything is imported when a command runs.
 """
 
-import json
 import sys
 from dataclasses import asdict, dataclass, replace
 from itertools import chain
@@ -26,6 +25,7 @@ from anyfill.interface.options import (
     command,
     new_group,
 )
+from anyfill.text.cli_words import Counts, ModelFolder, Weights, as_text, check, count, parsed_weights, restore
 from anyfill.text.settings import Settings
 
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ _CONTEXT = (
 )
 _DRAWS = "256 in all, at least 8; none where all fills, 1000 at most, can be compared"
 _NUCLEUS = "Draw from the likeliest codes of this mass, above 0 and up to 1."
-ModelFolder = Annotated[
-    Path | None, typer.Option("--model", help="Folder of a model (anyfill text train); by default the one that ships.")
-]
 _LONG, _AROUND = 200, 24
 """Characters of a text that is not shown in full for every fill; those shown around a blank of it."""
 Sampler = Literal["exact", "speculative", "confidence", "entropy-bounded"]
@@ -108,6 +105,8 @@ def fill(
     draws: Annotated[
         int | None, typer.Option(min=1, max=100_000, help="Draws for each combination of lengths.", show_default=_DRAWS)
     ] = None,
+    counts: Counts = None,
+    weights: Weights = None,
     drawing: Drawing,
     as_json: AsJson = False,
     model: ModelFolder = None,
@@ -124,17 +123,11 @@ def fill(
     from anyfill.text.reading import read_text
 
     blanks = read_text(text, file)
-    options: dict[str, Any] = {
-        "n": n,
-        "lengths": lengths,
-        "letters": letters,
-        "free": free,
-        "draws": draws,
-        **asdict(drawing),
-    }
-    found = load(model).fill(blanks, **options, progress=True)
+    options: dict[str, Any] = {"n": n, "lengths": lengths, "letters": letters, "free": free, "draws": draws}
+    options |= {"counts": counts, "weights": parsed_weights(weights)}
+    found = load(model).fill(blanks, **options, **asdict(drawing), progress=True)
     if as_json:
-        typer.echo(_json(found.to_json()), nl=False)
+        typer.echo(as_text(found.to_json()), nl=False)
     else:
         _print_fills(found)
 
@@ -186,7 +179,7 @@ def generate(
     texts = loaded.generate(n=n, **options, progress=True)
     content = "".join(_separated(text, is_first=number == 0) for number, text in enumerate(texts))
     if as_json:
-        content = _json({"seed": seed, "model": loaded.name, "texts": texts})
+        content = as_text({"seed": seed, "model": loaded.name, "texts": texts})
     if output is not None:
         require_new(output, force=force)
         with whole_text(output) as write:
@@ -233,7 +226,7 @@ def score(
         for path in written.values():
             typer.echo(f"wrote {path}", err=as_json)
     if as_json:
-        typer.echo(_json([one.to_json() for one in found], ascii=True), nl=False)
+        typer.echo(as_text([one.to_json() for one in found], ascii=True), nl=False)
     elif len(found) > 1:
         print_total(found)
     if len(found) < len(files):
@@ -315,12 +308,6 @@ def is_terminal() -> bool:
     return sys.stdout.isatty()
 
 
-def _json(content: object, *, ascii: bool = False) -> str:
-    from anyfill.interface.output import jsonable
-
-    return json.dumps(jsonable(content), indent=2, allow_nan=False, ensure_ascii=ascii) + "\n"
-
-
 def _separated(text: str, *, is_first: bool) -> str:
     """A text to be printed below others: on a line of its own, or behind an empty line if it has several."""
     return ("\n" if "\n" in text and not is_first else "") + text + "\n"
@@ -354,5 +341,5 @@ def _print_texts(writer: "Writer", n: int) -> None:
 
 def register(app: typer.Typer) -> None:
     """Add ``text`` and its commands to the application."""
-    own = add_commands(new_group(), fill, generate, score, train)
-    app.add_typer(own, name="text", help="Text: fill blanks, write, score, train.")
+    own = add_commands(new_group(), fill, generate, score, restore, check, train, count)
+    app.add_typer(own, name="text", help="Text: fill blanks, restore, check, write, score, train.")

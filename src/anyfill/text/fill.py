@@ -28,7 +28,9 @@ from anyfill.checks import refuse, require_count
 from anyfill.evaluation import shared_prefix_log_prob
 from anyfill.text.blanks import Sheet, Template, blank_groups, blank_window, sheet_of
 from anyfill.text.candidates import Candidate, Tried, candidates
+from anyfill.text.counting import counted_log_prob, likely_words
 from anyfill.text.model import SamplingOptions, TextModel
+from anyfill.text.ngram import KneserNey
 from anyfill.text.scoring import log_prob_of
 from anyfill.text.vocabularies import Words
 from anyfill.text.vocabulary import as_text8, is_folded
@@ -181,7 +183,14 @@ class _Partial:
 
 
 def fill_blanks(
-    loaded: TextModel, template: Template, *, n: int = 5, draws: int | None = None, sampling: SamplingOptions
+    loaded: TextModel,
+    template: Template,
+    *,
+    n: int = 5,
+    draws: int | None = None,
+    sampling: SamplingOptions,
+    counts: KneserNey | None = None,
+    weights: tuple[float, float] = (1.0, 0.0),
 ) -> Iterator[tuple[Fills | None, float]]:
     """Fill the blanks: nothing yet and the share of the work that is done, again and again, and at last the fills.
 
@@ -191,6 +200,8 @@ def fill_blanks(
         n: how many fills.
         draws: for each combination of lengths; None = as many as seem right.
         sampling: how to draw.
+        counts: n-grams of words that propose words, too.
+        weights: a and b: fills are ranked by p(model)^a p(counts)^b.
 
     Raises:
         ValueError: the text has characters that the model does not know, a blank has no room in a row of the model, the
@@ -218,7 +229,10 @@ def fill_blanks(
         for turn, way in enumerate(best):
             window = blank_window(sheet, group, way.codes, length)
             if words and window.blanks[0].is_word:
-                work = word_candidates(loaded, sheet, group.start, window)
+                before, behind = _around(template, way.answers)
+                is_last = len(way.answers) + 1 == len(template.blanks)
+                likely = () if counts is None else likely_words(counts, before, behind, is_whole=is_last)
+                work = word_candidates(loaded, sheet, group.start, window, proposed=likely)
             else:
                 work = candidates(loaded, sheet, group, window, draws=draws, sampling=sampling, generator=generator)
             for result, done in work:
@@ -226,20 +240,52 @@ def fill_blanks(
                     yield None, 0.999 * (number + (turn + done) / len(best)) / len(groups)
                     continue
                 answers, tried = result
+                if counts is not None and weights[1]:
+                    answers = _weighted(answers, weights, counts, template, way.answers)
                 found = answers if turn == 0 else found
                 complete = complete and tried.is_complete
                 most = max(most, tried, key=lambda one: one.combinations)
                 ways += [way.then(one) for one in answers]
         kept = n if number + 1 == len(groups) else min(n, _KEPT) if words else n
         if words and len(groups) > 1 and number + 1 == len(groups) and size <= length:
-            ways = _compared(loaded, sheet, sorted(ways, key=lambda one: -one.log_share)[:_COMPARED])
+            some = sorted(ways, key=lambda one: -one.log_share)[:_COMPARED]
+            ways = _compared(loaded, sheet, some, counts, weights)
         best = sorted(ways, key=lambda one: -one.log_share)[:kept]
     fills = tuple(_filled(loaded, sheet, way) for way in best)
-    effort = (len(found), len(groups), size <= length, complete, most, _notes(sheet))
+    notes = _notes(sheet)
+    if counts is not None and weights != (1.0, 0.0):
+        notes = (*notes, f"ranked by p(model)^{weights[0]:g} p(counts)^{weights[1]:g}; log2 p is the model's")
+    effort = (len(found), len(groups), size <= length, complete, most, notes)
     yield Fills(fills, template, n, sampling, loaded.name, *effort), 1.0
 
 
-def _compared(loaded: TextModel, sheet: Sheet, ways: list[_Partial]) -> list[_Partial]:
+def _around(template: Template, answers: tuple[str, ...]) -> tuple[str, str]:
+    """The text before the first blank that is not answered, and behind it up to the next."""
+    before = replace(template, stretches=template.stretches[: len(answers) + 1]).filled(answers)
+    return before, template.stretches[len(answers) + 1]
+
+
+def _weighted(
+    found: list[Candidate],
+    weights: tuple[float, float],
+    counts: KneserNey,
+    template: Template,
+    answers: tuple[str, ...],
+) -> list[Candidate]:
+    """The candidates for one window with shares by p(model)^a p(counts)^b, best first."""
+    texts: list[str] = []
+    for one in found:
+        given = (*answers, *one.answers)
+        texts.append(replace(template, stretches=template.stretches[: len(given) + 1]).filled(given))
+    value = torch.tensor([weights[0] * one.log_prob for one in found], dtype=torch.float64)
+    value = value + weights[1] * torch.tensor([counted_log_prob(counts, text) for text in texts], dtype=torch.float64)
+    made = [replace(one, share=share) for one, share in zip(found, value.softmax(0).tolist())]
+    return sorted(made, key=lambda one: -one.share)
+
+
+def _compared(
+    loaded: TextModel, sheet: Sheet, ways: list[_Partial], counts: KneserNey | None, weights: tuple[float, float]
+) -> list[_Partial]:
     """The ways with their shares by the probability of the whole text."""
     rows = [sheet.codes(way.codes, len(way.codes)) for way in ways]
     sizes = torch.tensor([len(row) for row in rows])
@@ -249,6 +295,9 @@ def _compared(loaded: TextModel, sheet: Sheet, ways: list[_Partial]) -> list[_Pa
     value = torch.cat([*shared_prefix_log_prob(loaded.model, x, sizes)])
     if loaded.lengths:
         value = value + torch.tensor([loaded.length_log_share(size) for size in sizes.tolist()], dtype=torch.float64)
+    if counts is not None and weights[1]:
+        counted = [counted_log_prob(counts, sheet.template.filled(way.answers)) for way in ways]
+        value = weights[0] * value + weights[1] * torch.tensor(counted, dtype=torch.float64)
     return [replace(way, log_share=share) for way, share in zip(ways, value.log_softmax(0).tolist())]
 
 

@@ -36,11 +36,14 @@ from anyfill.training import load_model, load_notes
 if TYPE_CHECKING:
     from anyfill.text.fill import Fills
     from anyfill.text.generate import Writer
+    from anyfill.text.ngram import KneserNey
     from anyfill.text.report import Score
 
 SAMPLERS = ("exact", "speculative", "confidence", "entropy-bounded")
 ROWS = 64
 """Rows drawn side by side: enough for a processor to be busy, few enough to see how the work goes on."""
+COUNTS = "counts.safetensors"
+"""Beside the weights of a model: n-grams that come with it."""
 SHIPPED = "models/text8"
 """Where the package keeps its own model."""
 SHIPPED_NAME = "the model that ships with anyfill"
@@ -116,6 +119,8 @@ class TextModel:
         name: what to call it.
         lines: it was trained on lines, each from the first place of a row on.
         lengths: of such a model without an end code: how many lines of 0, 1, 2 … codes it was trained on.
+        counts: n-grams of words that came with it.
+        weights: of the model and of its counts, fitted on held-out blanks.
     """
 
     model: Model
@@ -123,6 +128,8 @@ class TextModel:
     name: str
     lines: bool = False
     lengths: tuple[int, ...] = ()
+    counts: "KneserNey | None" = None
+    weights: tuple[float, float] = (1.0, 0.0)
 
     @property
     def length(self) -> int:
@@ -160,6 +167,8 @@ class TextModel:
         letters: bool = False,
         free: bool = False,
         draws: int | None = None,
+        counts: "KneserNey | Path | str | None" = None,
+        weights: tuple[float, float] | None = None,
         sampler: str | Sampler = "exact",
         temperature: float = 1.0,
         nucleus: float | None = None,
@@ -179,6 +188,8 @@ class TextModel:
             letters: ____ by itself is so many characters, too.
             free: a run of underscores may be of any of these lengths.
             draws: for each combination of lengths; None = as many as seem right, none where all fills can be compared.
+            counts: n-grams of words (``text.count``), or their file: they propose words for blanks that are words.
+            weights: a and b: fills are ranked by p(model)^a p(counts)^b; None = (1, 0), or those fitted for this model.
             sampler: "exact", "speculative", "confidence" or "entropy-bounded", or one of ``anyfill.samplers``.
             temperature, nucleus, top_k, typical: how one value is drawn, see ``Draw``.
             progress: show on stderr how far it is.
@@ -186,14 +197,21 @@ class TextModel:
         Returns:
             The fills, best first: each has text, answers, log2_probability and share.
         """
+        from anyfill.text.counting import as_counts
         from anyfill.text.fill import fill_blanks
 
+        if weights is not None and counts is None and self.counts is None:
+            raise refuse("--weights", expected="--counts, which they are for", got="none")
+        counted = as_counts(self.counts if counts is None else counts)
+        if weights is None:
+            weights = self.weights if counts is None else (1.0, 0.0)
         tokens = self.vocabulary.units in ("words", "pieces")
         unstated = Lengths(1, 3 if tokens else 12) if lengths is None else parse_lengths(lengths)
         word = None if letters else self._word if lengths is None else unstated
         template = parse(require_text(text, "text"), unstated=unstated, free=free, tokens=tokens, word=word)
         sampling = SamplingOptions(sampler, temperature, nucleus, top_k, typical, chosen_seed(seed))
-        work = fill_blanks(self, template, n=n, draws=draws, sampling=sampling)
+        said: dict[str, Any] = {"draws": draws, "counts": counted, "weights": weights}
+        work = fill_blanks(self, template, n=n, sampling=sampling, **said)
         with threads(free_threads()):
             *_, found = metered(work, "filling") if progress else (found for found, _ in work)
         return cast("Fills", found)
@@ -319,7 +337,13 @@ def _load(folder: Path, name: str) -> TextModel:
     noted: Any = notes.get("text")
     about: Mapping[str, Any] = noted if isinstance(noted, Mapping) else {}
     lengths = tuple(int(count) for count in about.get("lengths") or ()) if vocabulary.end is None else ()
-    return TextModel(model, vocabulary, name, bool(about.get("lines")), lengths)
+    counts, weights = None, (1.0, 0.0)
+    if (folder / COUNTS).is_file():
+        from anyfill.text.ngram import load_ngrams
+
+        counts, fitted = load_ngrams(folder / COUNTS), about.get("weights") or weights
+        weights = (float(fitted[0]), float(fitted[1]))
+    return TextModel(model, vocabulary, name, bool(about.get("lines")), lengths, counts, weights)
 
 
 def require_codes_of(model: Model, vocabulary: Vocabulary) -> None:

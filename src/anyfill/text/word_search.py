@@ -16,6 +16,7 @@ A word is letters and digits, with apostrophes or hyphens between them (``is_one
 """
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ from anyfill.samplers import beam_search, can_search
 from anyfill.text.blanks import BlankWindow, Sheet, is_one_word
 from anyfill.text.candidates import Candidate, Tried
 from anyfill.text.model import TextModel
-from anyfill.text.vocabularies import Words
+from anyfill.text.vocabularies import Words, encode_text
 from anyfill.text.vocabulary import Vocabulary
 
 WIDTH, LEFT = 48, 48
@@ -113,7 +114,8 @@ def word_candidates(
         add(way)
     yield None, 0.5
     for word in proposed:
-        add(sheet.vocabulary.encode(lead + word).long())
+        with suppress(ValueError):  # of characters that the model does not have
+            add(encode_text(sheet.vocabulary, lead + word))
     if not found:
         raise refuse("answers", expected="a word that can be written there", got="none")
     answers = list(found)

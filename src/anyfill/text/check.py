@@ -1,0 +1,195 @@
+"""``check``: words that are likely not what was meant, with likelier ones that look alike.
+
+A noisy channel (Kernighan et al. 1990): somebody meant v and wrote w. With e the chance that a word is not
+what was meant, and E(v) the number of ways to write v wrongly by one edit (a letter left out, put in, changed, or two
+swapped), and p(v | both sides) by the counts on both sides of it,
+
+    gain(v)  =  log p(v | both sides) + log(e / E(v)) - log p(w | both sides) - log(1 - e),
+
+two edits costing the chance of one twice. A word is reported with the v of greatest gain, in the order of the gain, if
+that is above ``threshold``; gains are in bits. A word without a code, in lower case, is as likely as the unknown word
+spread over ``_SPELLINGS`` spellings; one with a capital may be a name and is left alone. With a model, what it says of
+the whole text with v and with w is added with its weight.
+"""
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from anyfill.checks import require_count
+from anyfill.text.blanks import is_one_word
+from anyfill.text.counting import words_of
+from anyfill.text.model import TextModel
+from anyfill.text.ngram import Floats, KneserNey
+from anyfill.text.restore import SHOWN, Change, Corrected, changed
+from anyfill.text.scoring import log_prob_of
+from anyfill.text.vocabularies import Words
+
+ERROR = 0.02
+"""The chance that a word is not what was meant."""
+_SPELLINGS = 1e5
+_LETTERS = "abcdefghijklmnopqrstuvwxyz'"
+_WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+
+
+def check(
+    text: str,
+    counts: KneserNey,
+    *,
+    model: TextModel | None = None,
+    weights: tuple[float, float] = (0.5, 1.0),
+    threshold: float = 0.0,
+    most: int = 20,
+) -> Corrected:
+    """The words of a text that are likely not what was meant, the surest first; see the top of this file.
+
+    Args:
+        text: what was written.
+        counts: n-grams of words.
+        model: is asked, too, about what the counts doubt.
+        weights: a and b, of the model and of the counts.
+        threshold: bits of gain from which on a word is doubted.
+        most: so many at most.
+    """
+    require_count("--most", most)
+    own, counted = weights
+    doubted: list[Change] = []
+    for found in _WORD.finditer(text):
+        before, behind = text[: found.start()], text[found.end() :]
+        ranked = _gains(counts, found[0], before, behind)
+        if model is not None and own and ranked and ranked[0][0] > -_NEAR:
+            now = log_prob_of(model, text)
+            ranked = [
+                (counted * gain + own * (log_prob_of(model, before + word + behind) - now), word)
+                for gain, word in ranked[: SHOWN + 1]
+            ]
+            ranked.sort(key=lambda one: -one[0])
+        if ranked and ranked[0][0] / math.log(2) > threshold:
+            others = tuple(word for _, word in ranked[1 : SHOWN + 1])
+            doubted.append(Change(found.start(), found[0], ranked[0][1], ranked[0][0] / math.log(2), others))
+    doubted = sorted(doubted, key=lambda one: -one.bits)[:most]
+    return Corrected(changed(text, doubted), tuple(doubted))
+
+
+_LIKELY = 200
+"""Words that are likely in a place, of which those of two edits are looked for."""
+_MAYBE = 4
+"""Bits of surprise from which on a word is looked at without counts."""
+_NEAR = 6.0
+"""Nats below a gain of 0 from which on a model is not asked."""
+
+
+def _gains(counts: KneserNey, word: str, before: str, behind: str) -> list[tuple[float, str]]:
+    """Gains in nats of the words that look alike, greatest first."""
+    words = words_of(counts)
+    code = int(words.encode(word)[0]) if words.split(word) == [word.lower() if words.lower else word] else 0
+    is_known = code != words.unknown_code
+    if not is_known and (word[:1].isupper() or "-" in word):
+        return []
+    value = counts.between([counts.begin, *words.encode(before).tolist()], [*words.encode(behind).tolist(), counts.end])
+    near = _alike(words, word, value)
+    own = value[code] - (0.0 if is_known else math.log(_SPELLINGS))
+    found: list[tuple[float, str]] = []
+    for other, edits in near.items():
+        chance = edits * math.log(ERROR / _ways(other))
+        found.append((float(value[int(words.encode(other)[0])] + chance - own - math.log(1 - ERROR)), other))
+    return sorted(found, key=lambda one: -one[0])
+
+
+def _ways(word: str) -> int:
+    """How many ways there are to write a word wrongly by one edit."""
+    size, letters = len(word), len(_LETTERS)
+    return size + (size + 1) * letters + size * (letters - 1) + max(size - 1, 0)
+
+
+def _alike(words: Words, word: str, value: Floats) -> dict[str, int]:
+    """Known words that one edit makes of this one, and 1; of those that are likely there, and of all words of the same
+    first letter if it is unknown, those of two edits, and 2."""
+    known = _known(words.words)
+    found = {other: 1 for other in _edits(word) if other in known and other != word}
+    likely = [words.words[code - 1] for code in np.argpartition(-value, min(_LIKELY, len(value) - 1))[:_LIKELY] if code]
+    if not found and word not in known:
+        likely += [other for other in words.words if other[0] == word[0] and abs(len(other) - len(word)) < 3]
+    for other in likely:
+        if other in known and other not in found and other != word and _is_two_edits(word, other):
+            found[other] = 2
+    return found
+
+
+def _is_two_edits(one: str, other: str) -> bool:
+    """Whether at most two letters must be left out, put in or changed."""
+    if abs(len(one) - len(other)) > 2 or max(len(one), len(other)) < 4:
+        return False
+    row = list(range(len(other) + 1))
+    for place, letter in enumerate(one, 1):
+        above, row = row, [place]
+        for at, wanted in enumerate(other, 1):
+            row.append(min(row[-1] + 1, above[at] + 1, above[at - 1] + (letter != wanted)))
+        if min(row) > 2:
+            return False
+    return row[-1] <= 2
+
+
+@lru_cache(maxsize=8)
+def _known(words: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(filter(is_one_word, words))
+
+
+def _edits(word: str) -> Iterator[str]:
+    """All that one edit makes of a word: a letter left out, two swapped, one changed, one put in."""
+    for place in range(len(word) + 1):
+        before, behind = word[:place], word[place:]
+        if behind:
+            yield before + behind[1:]
+            yield from (before + letter + behind[1:] for letter in _LETTERS)
+        if len(behind) > 1:
+            yield before + behind[1] + behind[0] + behind[2:]
+        yield from (before + letter + behind for letter in _LETTERS)
+
+
+def check_lines(text: str, counts: KneserNey, *, most: int = 20, **options: Any) -> Corrected:
+    """``check`` of each line by itself, as n-grams were counted; offsets are those of the whole text."""
+    doubted: list[Change] = []
+    start = 0
+    for line in text.split("\n"):
+        if line.strip():
+            doubted += [replace(one, offset=start + one.offset) for one in check(line, counts, **options).changes]
+        start += len(line) + 1
+    doubted = sorted(doubted, key=lambda one: -one.bits)[:most]
+    return Corrected(changed(text, doubted), tuple(doubted))
+
+
+def doubted(loaded: TextModel, text: str, *, threshold: float = 0.0, most: int = 5) -> Corrected:
+    """The most surprising words of a text and the likelier ones that a model finds in their places."""
+    now = log_prob_of(loaded, text)
+    words = list(_WORD.finditer(text))
+    around = [(word, text[: word.start()], text[word.end() :]) for word in words]
+    # A word is suspect if the text is much likelier without it: one pass for each.
+    lost = [
+        (log_prob_of(loaded, before + behind) - now, number)
+        for number, (_, before, behind) in enumerate(around)
+        if (before + behind).strip()
+    ]
+    found: list[Change] = []
+    for gain, number in sorted(lost, reverse=True)[:most]:
+        if gain / math.log(2) < _MAYBE:
+            break
+        word, before, behind = around[number]
+        likely = loaded.fill(f"{_escaped(before)}____{_escaped(behind)}", n=SHOWN + 1, seed=0)
+        better = [(one.log2_probability - now / math.log(2), one.answers[0]) for one in likely]
+        better = [one for one in better if one[0] > threshold and one[1] != word[0].lower()]
+        if better:
+            others = tuple(other for _, other in better[1:])
+            found.append(Change(word.start(), word[0], better[0][1], better[0][0], others))
+    found.sort(key=lambda one: -one.bits)
+    return Corrected(changed(text, found), tuple(found))
+
+
+def _escaped(text: str) -> str:
+    """A given text as ``fill`` reads it."""
+    return re.sub(r"(\\*)([_\[])", lambda one: one[1] * 2 + "\\" + one[2], text)

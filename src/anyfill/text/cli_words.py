@@ -1,0 +1,151 @@
+"""The commands of ``anyfill text`` about words: count, restore and check; and what all commands of text share."""
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from anyfill.checks import refuse
+from anyfill.interface.options import AsJson, Force, command
+
+if TYPE_CHECKING:
+    from anyfill.text.restore import Corrected
+
+ModelFolder = Annotated[
+    Path | None, typer.Option("--model", help="Folder of a model (anyfill text train); by default the one that ships.")
+]
+Counts = Annotated[
+    Path | None, typer.Option("--counts", help="n-grams of words (anyfill text count).", show_default=False)
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(help="Rank by p(model)^A p(counts)^B, as 0.5,1.", show_default=False, metavar="A,B"),
+]
+
+
+@command("Count n-grams: they propose words, and restore and check texts.")
+def count(
+    sources: Annotated[list[Path], typer.Argument(metavar="CORPUS...", help="Text files in UTF-8, plain or .gz.")],
+    *,
+    output: Annotated[Path, typer.Option("-o", "--output", help="File for the n-grams.")],
+    order: Annotated[int, typer.Option(min=1, max=9, help="n.")] = 5,
+    units: Annotated[Literal["words", "pieces"], typer.Option(help="What a token is.")] = "words",
+    vocabulary_size: Annotated[
+        int | None, typer.Option(min=2, help="The most different tokens.", show_default="30000 words, 4096 pieces")
+    ] = None,
+    lower: Annotated[bool, typer.Option("--lower", help="Read words in lower case.")] = False,
+    force: Force = False,
+) -> None:
+    """Count the n-grams of a corpus, each line a text of its own, with interpolated Kneser-Ney smoothing.
+
+    Seconds for a million words. restore and check work with them, and fill --counts takes words from them.
+    """
+    from anyfill.text.counting import count as counted
+
+    options: dict[str, Any] = {"units": units, "vocabulary_size": vocabulary_size, "lower": lower, "force": force}
+    found = counted(sources, output, order=order, **options)
+    grams = ", ".join(f"{len(level.keys):,}" for level in found.levels)
+    typer.echo(f"{found.vocabulary.size:,} {units}; n-grams of 1 to {order}: {grams}")
+    typer.echo(f"saved in {output}")
+
+
+@command("Find missing letters.")
+def restore(
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="The text; - reads it from stdin.")] = None,
+    *,
+    file: Annotated[Path | None, typer.Option(help="Read the text from this file (UTF-8).", show_default=False)] = None,
+    counts: Counts = None,
+    gaps: Annotated[str, typer.Option(help="Characters that stand for one missing letter.")] = "_□▯\ufffd",
+    weights: Weights = None,
+    model: ModelFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find the missing letters of a text: l_st, r_st_r_, as OCR leaves them.
+
+    With --counts, words that were counted and fit are ranked by what stands around them; with --model too, the model
+    ranks the best of them. Without counts the model spells the letters. The text goes to stdout, what was changed to
+    stderr, with the next best words.
+    """
+    from anyfill.text.counting import as_counts
+    from anyfill.text.model import load
+    from anyfill.text.reading import read_text
+    from anyfill.text.restore import restore as restored
+    from anyfill.text.restore import spelt
+
+    said, counted = read_text(text, file), as_counts(counts)
+    options: dict[str, Any] = {"gaps": gaps}
+    if counted is None:
+        if weights is not None:
+            raise refuse("--weights", expected="--counts, which they are for", got="none")
+        found = spelt(load(model), said, gaps=gaps)
+    else:
+        ranks = None if model is None else load(model)
+        options |= {} if weights is None else {"weights": parsed_weights(weights)}
+        found = restored(said, counted, model=ranks, **options)
+    _print_corrected(found, as_json)
+
+
+@command("Doubt words: the most surprising first, with likelier ones.")
+def check(
+    text: Annotated[str | None, typer.Argument(metavar="TEXT", help="The text; - reads it from stdin.")] = None,
+    *,
+    file: Annotated[Path | None, typer.Option(help="Read the text from this file (UTF-8).", show_default=False)] = None,
+    counts: Counts = None,
+    threshold: Annotated[float, typer.Option(help="Bits of gain from which on a word is doubted.")] = 0.0,
+    most: Annotated[int, typer.Option(min=1, max=10_000, help="So many words at most.")] = 20,
+    weights: Weights = None,
+    model: ModelFolder = None,
+    as_json: AsJson = False,
+) -> None:
+    """Words of a text that are likely not what was meant, the surest first, each with likelier ones.
+
+    With --counts, words that look alike are compared by what stands around them, line by line; with --model too, the
+    model has a say. Without counts the model is asked for likelier words in the places that surprise it most, which is
+    slow and says less. The text as it might have been meant goes to stdout, the words to stderr.
+    """
+    from anyfill.text.check import check_lines, doubted
+    from anyfill.text.counting import as_counts
+    from anyfill.text.model import load
+    from anyfill.text.reading import read_text
+
+    said, counted = read_text(text, file), as_counts(counts)
+    if counted is None:
+        if weights is not None:
+            raise refuse("--weights", expected="--counts, which they are for", got="none")
+        found = doubted(load(model), said, threshold=threshold, most=min(most, 5))
+    else:
+        ranks = None if model is None else load(model)
+        options: dict[str, Any] = {} if weights is None else {"weights": parsed_weights(weights)}
+        found = check_lines(said, counted, model=ranks, threshold=threshold, most=most, **options)
+    _print_corrected(found, as_json)
+
+
+def _print_corrected(found: "Corrected", as_json: bool) -> None:
+    if as_json:
+        typer.echo(as_text(found.to_json()), nl=False)
+        return
+    typer.echo(found.text)
+    for line in found.lines():
+        typer.echo(line, err=True)
+
+
+def parsed_weights(text: str | None) -> tuple[float, float] | None:
+    """Two numbers, as 0.5,1; ValueError otherwise."""
+    if text is None:
+        return None
+    try:
+        own, counted = map(float, text.split(","))
+    except ValueError:
+        raise refuse("--weights", expected="two numbers, as 0.5,1", got=repr(text)) from None
+    if not (own >= 0 and counted >= 0 and math.isfinite(own + counted) and own + counted > 0):
+        raise refuse("--weights", expected="two numbers from 0 up, not both 0", got=repr(text))
+    return own, counted
+
+
+def as_text(content: object, *, ascii: bool = False) -> str:
+    """The content as JSON."""
+    from anyfill.interface.output import jsonable
+
+    return json.dumps(jsonable(content), indent=2, allow_nan=False, ensure_ascii=ascii) + "\n"

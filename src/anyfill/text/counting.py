@@ -1,0 +1,120 @@
+"""Count the n-grams of text files, and ask them for words: ``anyfill text count``, and what proposes words for blanks.
+
+Each line of a file is a text of its own, read from its beginning to its end; blank lines are left out. By default a
+token is a word or a mark (``Words`` with ``punctuation``); with pieces, a piece of ``anyfill.text.bpe``.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from anyfill.checks import refuse, require_count, require_member
+from anyfill.interface.output import require_new
+from anyfill.text.blanks import is_one_word
+from anyfill.text.bpe import train_bpe
+from anyfill.text.ngram import KneserNey, count_ngrams, load_ngrams
+from anyfill.text.reading import text_blocks
+from anyfill.text.vocabularies import Words, common_words
+from anyfill.text.vocabulary import Vocabulary
+
+SIZE = {"words": 30_000, "pieces": 4096}
+
+
+def count(
+    files: Path | str | Sequence[Path | str],
+    output: Path | str | None = None,
+    *,
+    order: int = 5,
+    units: str = "words",
+    vocabulary_size: int | None = None,
+    lower: bool = False,
+    force: bool = False,
+) -> KneserNey:
+    """Count the n-grams of text files.
+
+    Args:
+        files: text in UTF-8, plain or .gz; each line is a text.
+        output: a file to save them in; None = they are only returned.
+        order: n.
+        units: "words" or "pieces".
+        vocabulary_size: the most different tokens; None = 30,000 words, 4,096 pieces.
+        lower: words are read in lower case.
+        force: replace the file.
+    """
+    require_count("--order", order, maximum=9)
+    require_member("--units", units, tuple(SIZE))
+    if lower and units == "pieces":
+        raise refuse("--lower", expected="--units words", got="--units pieces")
+    if output is not None:
+        require_new(Path(output), force=force)
+    size = SIZE[units] if vocabulary_size is None else vocabulary_size
+    texts = (f"{line}\n" for line in lines_of(files))
+    vocabulary: Vocabulary
+    if units == "pieces":
+        vocabulary = train_bpe(texts, size)
+    else:
+        vocabulary = common_words(texts, size, lower=lower, punctuation=True)
+    found = count_ngrams((vocabulary.encode(line).tolist() for line in lines_of(files)), vocabulary, order=order)
+    if output is not None:
+        found.save(output)
+    return found
+
+
+def lines_of(files: Path | str | Sequence[Path | str]) -> Iterator[str]:
+    """The lines of text files that are not blank."""
+    waiting = ""
+    for block in text_blocks(files):
+        *whole, waiting = (waiting + block.text).split("\n")
+        if block.is_last:
+            whole.append(waiting)
+            waiting = ""
+        yield from (line.removesuffix("\r") for line in whole if line.strip())
+
+
+def as_counts(counts: KneserNey | Path | str | None) -> KneserNey | None:
+    """n-grams of words, or the file that has them; ValueError if they are of something else."""
+    if counts is None:
+        return None
+    found = counts if isinstance(counts, KneserNey) else load_ngrams(counts)
+    if not isinstance(found.vocabulary, Words):
+        raise refuse("--counts", expected="n-grams of words", got=f"n-grams of {found.vocabulary.units}")
+    return found
+
+
+def words_of(counts: KneserNey) -> Words:
+    """The words that were counted."""
+    if not isinstance(counts.vocabulary, Words):
+        raise refuse("counts", expected="n-grams of words", got=f"n-grams of {counts.vocabulary.units}")
+    return counts.vocabulary
+
+
+@lru_cache(maxsize=8)
+def _are_words(words: Words) -> NDArray[np.bool_]:
+    """bool (V,): which codes are words, neither marks nor the unknown."""
+    return np.asarray([False, *map(is_one_word, words.words)])
+
+
+def weighed(counts: KneserNey, before: str, behind: str, *, is_whole: bool = True) -> NDArray[np.float64]:
+    """(V,): how likely each word is between two pieces of text, as log p up to a constant; -inf for marks.
+
+    With ``is_whole`` the text ends where ``behind`` does; else nothing is said of what follows.
+    """
+    words = words_of(counts)
+    tail = [*words.encode(behind).tolist(), *([counts.end] if is_whole else [])]
+    value = counts.between([counts.begin, *words.encode(before).tolist()], tail)
+    return np.where(_are_words(words), value, -np.inf)
+
+
+def likely_words(counts: KneserNey, before: str, behind: str, *, n: int = 48, is_whole: bool = True) -> list[str]:
+    """The n likeliest words between two pieces of text, likeliest first."""
+    value = weighed(counts, before, behind, is_whole=is_whole)
+    best = np.argsort(-value, kind="stable")[:n]
+    return [words_of(counts).words[code - 1] for code in best.tolist() if np.isfinite(value[code])]
+
+
+def counted_log_prob(counts: KneserNey, text: str) -> float:
+    """log p of a text by the counts, its end included, in nats."""
+    return counts.text_log_prob(counts.vocabulary.encode(text).tolist())

@@ -1,0 +1,125 @@
+"""Kneser-Ney: every distribution sums to one, and each probability is that of a slow reference by the formulas."""
+
+import math
+from collections import Counter, defaultdict
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anyfill.text.bpe import train_bpe
+from anyfill.text.ngram import KneserNey, count_ngrams, load_ngrams
+from anyfill.text.vocabularies import Words
+from anyfill.text.vocabulary import Characters
+
+ABCD = Characters("abcd")
+corpora = st.lists(st.lists(st.integers(0, 3), max_size=9), min_size=1, max_size=9)
+
+
+class Slow:
+    """The formulas of Chen and Goodman, from dictionaries."""
+
+    def __init__(self, texts, size: int, order: int) -> None:
+        self.size, self.order = size + 1, order
+        begin, end = size, size + 1
+        whole = [[begin, *text, end] for text in texts]
+        raw = Counter(tuple(t[i : i + n]) for t in whole for n in range(1, order + 1) for i in range(len(t) - n + 1))
+        self.count: dict[tuple, int] = {}
+        for gram in raw:
+            if gram[-1] == begin:
+                continue
+            if len(gram) == order or gram[0] == begin:
+                self.count[gram] = raw[gram]
+            else:
+                self.count[gram] = len({one[0] for one in raw if len(one) == len(gram) + 1 and one[1:] == gram})
+        self.discount = {}
+        for n in range(1, order + 1):
+            times = Counter(count for gram, count in self.count.items() if len(gram) == n)
+            n1, n2, n3, n4 = (times[k] for k in (1, 2, 3, 4))
+            found = [0.5, 1.0, 1.5]
+            if min(n1, n2, n3, n4) > 0:
+                y = n1 / (n1 + 2 * n2)
+                found = [1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3]
+            self.discount[n] = [min(max(d, 0.1), k + 1.0) for k, d in enumerate(found)]
+        self.followers = defaultdict(list)
+        for gram, count in self.count.items():
+            self.followers[gram[:-1]].append(count)
+
+    def p(self, token: int, context: tuple) -> float:
+        context = context[-(self.order - 1) :] if self.order > 1 else ()
+        lower = self.p(token, context[1:]) if context else 1 / self.size
+        counts = self.followers.get(context, [])
+        if not sum(counts):
+            return lower
+        taken = self.discount[len(context) + 1]
+        count = self.count.get((*context, token), 0)
+        own = max(count - taken[min(count, 3) - 1], 0.0) if count else 0.0
+        rest = sum(taken[min(one, 3) - 1] for one in counts)
+        return own / sum(counts) + rest / sum(counts) * lower
+
+
+@given(corpora, st.integers(1, 5), st.lists(st.integers(0, 4), max_size=5))
+def test_probabilities_are_those_of_a_slow_reference_and_sum_to_one(texts, order: int, context) -> None:
+    model, slow = count_ngrams(texts, ABCD, order=order), Slow(texts, 4, order)
+    tokens = [0, 1, 2, 3, 5]
+    expected = [slow.p(token, tuple(context)) for token in tokens]
+    found = model.distribution(context)
+    assert found.tolist() == pytest.approx(expected, abs=1e-6)
+    assert found.sum() == pytest.approx(1.0, abs=1e-6)
+    rows = np.tile(np.asarray(context, dtype=np.int64), (5, 1)).reshape(5, len(context))
+    assert np.exp(model.log_prob(rows, np.asarray(tokens))).tolist() == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_reference_has_discounts_of_its_own_where_counts_say_so() -> None:
+    texts = [[0, 1, 2], [0, 1, 3], [2, 1, 0], [0, 1, 2, 3, 0, 1], [3], [1, 1, 1, 0, 2], [2, 3, 1, 0, 0, 1, 2]] * 2
+    slow = Slow(texts, 4, 3)
+    assert any(values != [0.5, 1.0, 1.5] for values in slow.discount.values())
+    model = count_ngrams(texts, ABCD, order=3)
+    for context in ((0, 1), (4, 0), (1, 1), (3, 3), (2,)):
+        assert model.distribution(context).tolist() == pytest.approx(
+            [slow.p(token, context) for token in (0, 1, 2, 3, 5)], abs=1e-6
+        )
+
+
+@given(corpora, st.integers(1, 4), st.lists(st.integers(0, 3), max_size=6))
+def test_a_text_is_the_product_of_its_terms(texts, order: int, codes) -> None:
+    model, slow = count_ngrams(texts, ABCD, order=order), Slow(texts, 4, order)
+    whole = [4, *codes, 5]
+    expected = sum(math.log(slow.p(whole[i], tuple(whole[:i]))) for i in range(1, len(whole)))
+    assert model.text_log_prob(codes) == pytest.approx(expected, abs=1e-4)
+
+
+@given(corpora, st.integers(1, 4), st.lists(st.integers(0, 3), max_size=4), st.lists(st.integers(0, 3), max_size=4))
+def test_a_gap_is_weighed_by_both_sides(texts, order: int, before, behind) -> None:
+    model = count_ngrams(texts, ABCD, order=order)
+    whole = [model.text_log_prob([*before, code, *behind]) for code in range(4)]
+    found = model.between([model.begin, *before], [*behind, model.end])
+    for code in range(4):
+        assert found[code] - found[0] == pytest.approx(whole[code] - whole[0], abs=1e-4)
+
+
+def test_ngrams_are_saved_and_loaded_and_others_refused(tmp_path) -> None:
+    words = Words(("the", "cat", "sat"), punctuation=True)
+    model = count_ngrams([words.encode("the cat sat").tolist(), words.encode("the cat").tolist()], words, order=3)
+    model.save(tmp_path / "a.ngrams")
+    again = load_ngrams(tmp_path / "a.ngrams")
+    assert isinstance(again, KneserNey)
+    assert again.vocabulary == words
+    assert np.array_equal(again.distribution([again.begin, 1]), model.distribution([model.begin, 1]))
+    (tmp_path / "b").write_bytes(b"nothing")
+    for path in ("b", "missing"):
+        with pytest.raises(ValueError, match="expected a file of n-grams"):
+            load_ngrams(tmp_path / path)
+    with pytest.raises(ValueError, match="codes: expected from 0 to 3"):
+        count_ngrams([[7]], words)
+    with pytest.raises(ValueError, match="texts: expected at least one"):
+        count_ngrams([], words)
+
+
+def test_pieces_are_counted_as_words_are() -> None:
+    pieces = train_bpe(["the cat sat on the mat " * 4], 280)
+    model = count_ngrams([pieces.encode("the cat sat on the mat").tolist()], pieces, order=5)
+    assert model.distribution([model.begin, *pieces.encode("the cat sat").tolist()]).sum() == pytest.approx(1.0)
+    likely, other = (model.text_log_prob(pieces.encode(text).tolist()) for text in ("the cat sat", "cat the sat"))
+    assert likely > other

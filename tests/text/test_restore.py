@@ -1,0 +1,176 @@
+"""Missing letters and doubted words: what is proposed fits, what is ranked first is likeliest by the whole text."""
+
+import itertools
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anyfill.cli import main as cli
+from anyfill.text.check import _edits, _is_two_edits, check, check_lines, doubted
+from anyfill.text.counting import count, counted_log_prob, likely_words
+from anyfill.text.restore import matching, restore, spelt
+from anyfill.text.vocabulary import TEXT8
+
+LINES = [
+    "The cat sat on the mat.",
+    "A dog sat on the log.",
+    "The dog ate a bone.",
+    "I don't know the man.",
+    "I see him.",
+]
+COUNTS_OF = LINES * 30 + ["The hat is on the mat.", "The cot is old.", "Tom can't go home."]
+
+
+@pytest.fixture(scope="module")
+def counts(tmp_path_factory):
+    path = tmp_path_factory.mktemp("counts") / "a.txt"
+    path.write_text("\n".join(COUNTS_OF))
+    return count(path, order=3)
+
+
+def words(counts) -> list[str]:
+    return [word for word in counts.vocabulary.words if word[0].isalpha()]
+
+
+@pytest.mark.parametrize("text", ["The c_t s_t on the m_t.", "A d_g ___ a bone.", "I s__ _t."])
+def test_a_restored_text_is_the_likeliest_of_all_that_fit(counts, text: str) -> None:
+    found = restore(text, counts)
+    assert len(found.text) == len(text)
+    assert all(a == b for a, b in zip(found.text, text) if b != "_"), "what is given is never changed"
+    fits = [
+        [
+            one
+            for one in words(counts)
+            if len(one) == len(change.written) and all(b in ("_", a) for a, b in zip(one, change.written))
+        ]
+        for change in found.changes
+    ]
+
+    def filled(choice) -> str:
+        made = text
+        for change, word in zip(found.changes, choice):
+            made = made[: change.offset] + word + made[change.offset + len(word) :]
+        return made
+
+    best = max(map(filled, itertools.product(*fits)), key=lambda one: counted_log_prob(counts, one))
+    assert found.text == best
+
+
+def test_other_gap_characters_and_words_that_nothing_fits(counts) -> None:
+    assert restore("The c▯t s□t on the mat.", counts).text == "The cat sat on the mat."
+    assert restore("The c#t sat_on.", counts, gaps="#").text.startswith("The c")
+    odd = restore("zz_zz c_t", counts)
+    assert odd.text.startswith("zz_zz ")
+    assert odd.changes[0].bits == math.inf
+    with pytest.raises(ValueError, match="text: expected a gap in it"):
+        restore("The cat", counts)
+
+
+def test_a_pattern_of_a_crossword_is_met_by_all_words_that_fit(counts) -> None:
+    assert set(matching(counts, "_at")) == {word for word in words(counts) if len(word) == 3 and word[1:] == "at"}
+    assert matching(counts, "_at", before="The cat sat on the", behind=".")[0] == "mat"
+    assert matching(counts, "qqqq_") == []
+
+
+@given(st.text(alphabet="abc", min_size=1, max_size=5), st.text(alphabet="abc", min_size=1, max_size=5))
+def test_edits_are_those_of_a_plain_distance(one: str, other: str) -> None:
+    def distance(a: str, b: str) -> int:
+        if not a or not b:
+            return len(a) + len(b)
+        steps = [distance(a[1:], b) + 1, distance(a, b[1:]) + 1, distance(a[1:], b[1:]) + (a[0] != b[0])]
+        return min(steps)
+
+    exact = distance(one, other)
+    swapped = {one[:i] + one[i + 1] + one[i] + one[i + 2 :] for i in range(len(one) - 1)}
+    if one != other:
+        assert (other in set(_edits(one))) == (exact == 1 or other in swapped)
+    if max(len(one), len(other)) >= 4:
+        assert _is_two_edits(one, other) == (exact <= 2)
+
+
+def test_a_wrong_word_is_doubted_and_a_right_one_is_not(counts) -> None:
+    found = check("The caat sat on the mat.", counts)
+    assert [(one.written, one.word) for one in found.changes] == [("caat", "cat")]
+    doubts = {one.written: one.word for one in check("The cot sat on the mat.", counts, threshold=-math.inf).changes}
+    assert doubts["cot"] == "cat", "the likeliest of what looks alike"
+    assert found.text == "The cat sat on the mat."
+    assert check("The cat sat on the mat.", counts).changes == ()
+    assert check("I don't knwo the man.", counts).changes[0].word == "know"
+    assert check("Zzyx knows.", counts, most=1).changes == (), "a capital may be a name"
+    several = check_lines("The cat sat on the mat.\n\nA dgo sat on the log.", counts)
+    assert several.changes[0].offset == 27
+    assert several.text.endswith("A dog sat on the log.")
+
+
+def test_gains_are_those_of_the_channel(counts) -> None:
+    (one,) = check("A dgo sat on the log.", counts, threshold=-math.inf, most=1).changes
+    meant = counted_log_prob(counts, "A dog sat on the log.")
+    ways = 3 + 4 * 27 + 3 * 26 + 2
+    written = counted_log_prob(counts, "A dgo sat on the log.") - math.log(1e5)
+    gain = meant + math.log(0.02 / ways) - written - math.log(0.98)
+    assert one.bits == pytest.approx(gain / math.log(2), abs=1e-3)
+
+
+def test_a_model_spells_letters_and_finds_likelier_words_by_itself(tiny) -> None:
+    loaded = tiny(TEXT8, 24)
+    found = spelt(loaded, "the c□t s_t")
+    assert found.text == loaded.fill("the c_t s_t", n=1, letters=True)[0].text
+    assert [one.written for one in found.changes] == ["c□t", "s_t"]
+    seen = doubted(loaded, "the cat sat", threshold=0.0, most=2)
+    bits = loaded.score("the cat sat").bits
+    for one in seen.changes:
+        better = "the cat sat"[: one.offset] + one.word + "the cat sat"[one.offset + len(one.written) :]
+        assert bits - loaded.score(better).bits == pytest.approx(one.bits, abs=1e-5)
+
+
+def test_counts_propose_words_that_the_beams_miss(tiny, counts, monkeypatch) -> None:
+    loaded = tiny(TEXT8, 32)
+    monkeypatch.setattr("anyfill.text.word_search.WIDTH", 2)
+    monkeypatch.setattr("anyfill.text.word_search._from_both_sides", lambda *_: iter(()))
+    alone = {one.answers[0] for one in loaded.fill("the ____ sat on", n=999)}
+    both = {one.answers[0] for one in loaded.fill("the ____ sat on", n=999, counts=counts)}
+    likely = {one for one in likely_words(counts, "the ", " sat on") if one.islower() and one.isalpha()}
+    assert likely <= both
+    assert not likely <= alone
+    ranked = loaded.fill("the ____ sat on", n=9, counts=counts, weights=(0.0, 1.0))
+    values = [counted_log_prob(counts, one.text) for one in ranked]
+    assert values == sorted(values, reverse=True)
+    assert "ranked by p(model)^0 p(counts)^1" in ranked.remarks[-1]
+    for one in ranked:
+        assert one.log2_probability == pytest.approx(-loaded.score(one.text).bits, abs=1e-6)
+
+
+def test_the_commands_count_restore_and_check(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("\n".join(COUNTS_OF))
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = cli.run(["text", *arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    code, out, _ = run("count", "a.txt", "-o", "a.counts", "--order", "3")
+    assert code == 0
+    assert "saved in a.counts" in out
+    assert run("count", "a.txt", "-o", "a.counts")[0] == 2
+    assert run("restore", "The c_t s_t on the m_t.", "--counts", "a.counts")[1] == "The cat sat on the mat.\n"
+    code, out, _ = run("check", "The caat sat on the mat.", "--counts", "a.counts", "--json")
+    assert json.loads(out)["changes"][0]["word"] == "cat"
+    for bad, words in (
+        (("check", "a b", "--counts", "a.txt"), "expected a file of n-grams"),
+        (("check", "a b", "--weights", "1,1"), "--weights: expected --counts"),
+        (("restore", "no gap", "--counts", "a.counts"), "expected a gap in it"),
+        (("restore", "a_b", "--counts", "a.counts", "--weights", "x"), "--weights: expected two numbers"),
+        (("count", "missing.txt", "-o", "b"), "missing.txt: expected a text file"),
+        (("fill", "a ____", "--weights", "1,1"), "--weights: expected --counts"),
+    ):
+        code, out, err = run(*bad)
+        assert (code, out) == (2, "")
+        assert words in err
+        assert len(err.strip().splitlines()) == 1
+    assert run("count", "a.txt", "-o", "p.counts", "--units", "pieces", "--vocabulary-size", "270")[0] == 0
+    assert "n-grams of words, got n-grams of pieces" in run("check", "a b", "--counts", "p.counts")[2]
