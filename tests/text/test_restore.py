@@ -36,7 +36,7 @@ def words(counts) -> list[str]:
     return [word for word in counts.vocabulary.words if word[0].isalpha()]
 
 
-@pytest.mark.parametrize("text", ["The c_t s_t on the m_t.", "A d_g ___ a bone.", "I s__ _t."])
+@pytest.mark.parametrize("text", ["The c_t s_t on the m_t.", "A d_g ___ a bone.", "I s__ h_m."])
 def test_a_restored_text_is_the_likeliest_of_all_that_fit(counts, text: str) -> None:
     found = restore(text, counts)
     assert len(found.text) == len(text)
@@ -100,7 +100,7 @@ def test_a_wrong_word_is_doubted_and_a_right_one_is_not(counts) -> None:
     assert found.text == "The cat sat on the mat."
     assert check("The cat sat on the mat.", counts).changes == ()
     assert check("I don't knwo the man.", counts).changes[0].word == "know"
-    assert check("Zzyx knows.", counts, most=1).changes == (), "a capital may be a name"
+    assert "Zzyx" not in [one.written for one in check("Zzyx sat on the log.", counts).changes], "it may be a name"
     several = check_lines("The cat sat on the mat.\n\nA dgo sat on the log.", counts)
     assert several.changes[0].offset == 27
     assert several.text.endswith("A dog sat on the log.")
