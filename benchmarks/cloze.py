@@ -44,7 +44,7 @@ from anyfill.text.vocabularies import common_words
 from anyfill.text.vocabulary import as_text8
 from benchmarks.common import write_result
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def read_sentences(path: Path) -> list[str]:
 
 def is_held_out(sentence: str) -> bool:
     """Whether a sentence may not be trained on: one in ten, by its letters alone (case and marks do not count)."""
-    return _tenth(" ".join(_WORD.findall(sentence.lower()))) == 0
+    return _tenth(" ".join(WORD.findall(sentence.lower()))) == 0
 
 
 def _tenth(sentence: str) -> int:
@@ -82,7 +82,7 @@ def cloze_questions(sentences: Iterable[str], known: set[str], count: int, seed:
     random.Random(seed).shuffle(chosen)
     found: list[Cloze] = []
     for number, sentence in enumerate(chosen):
-        words = [one for one in _WORD.finditer(sentence) if len(one[0]) >= 3 and one[0].lower() in known]
+        words = [one for one in WORD.finditer(sentence) if len(one[0]) >= 3 and one[0].lower() in known]
         if words and len(found) < count:
             word = random.Random(seed * 1_000_003 + number).choice(words)
             found.append(Cloze(sentence[: word.start()], word[0], sentence[word.end() :]))
@@ -199,7 +199,7 @@ def main() -> None:
         source = content[: arguments.first].splitlines()
     started = time.process_time()
     grams = {order: counted(source, order, arguments.vocabulary) for order in (3, 5)}
-    common = Counter(word.lower() for line in source for word in _WORD.findall(line)).most_common(arguments.known)
+    common = Counter(word.lower() for line in source for word in WORD.findall(line)).most_common(arguments.known)
     held = [one for one in sentences if is_held_out(one)]
     parts = {name: [one for one in held if (_tenth(one + "fit") == 1) == (name == "fit")] for name in ("fit", "asked")}
     sizes = {"fit": arguments.fit_on, "asked": arguments.questions}

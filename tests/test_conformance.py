@@ -111,6 +111,7 @@ CACHED = [net for net in NETWORKS if hasattr(net, "extend")]
 OBJECTIVES = [
     objectives.MaskedLoss(FAMILIES[0]),
     objectives.OnePassLoss(FAMILIES[0]),
+    objectives.AgreeingLoss(FAMILIES[0]),
     objectives.EvidenceBound(N),
     objectives.ModalLoss(questions.Modes(2, 2)),
     objectives.DenoisingLoss(N),

@@ -271,7 +271,9 @@ def test_bad_input_is_refused_in_one_sentence_and_leaves_nothing(run, monkeypatc
     refused(run("train", "corpus.txt", "-o", "corpus.txt"), "corpus.txt: expected a folder for the model, got a file")
     refused(run("train", "corpus.txt", "-o", "."), "a folder of its own")
     refused(run("train", "corpus.txt", *new, "--recipe", "gpt"), "--recipe: expected 'ardm', 'mac_next', ")
-    refused(run("train", "corpus.txt", *new, "--size", "2M"), "--size: expected '1M', '6M', '25M' or '85M', got '2M'")
+    refused(
+        run("train", "corpus.txt", *new, "--size", "2M"), "--size: expected '1M', '6M', '10M', '25M' or '85M', got '2M'"
+    )
     refused(run("train", "corpus.txt", *new, "--units", "letters"), "--units: expected 'characters', 'bytes', ")
     refused(run("train", "corpus.txt", *new, "--units", "bytes", "--vocabulary-size", "9"), "--vocabulary-size")
     refused(run("train", "corpus.txt", *new, "--units", "pieces", "--vocabulary-size", "9"), "from 300 up, got 9")

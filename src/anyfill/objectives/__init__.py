@@ -1,5 +1,6 @@
 """Training losses: the one loss of masked models with its weights, and the one-pass chain."""
 
+from anyfill.objectives.agreement import AgreeingLoss
 from anyfill.objectives.denoising import DenoisingLoss
 from anyfill.objectives.latent import EvidenceBound
 from anyfill.objectives.masked import MaskedLoss, SampledNormaliser
@@ -20,6 +21,7 @@ from anyfill.objectives.objective import (
 from anyfill.objectives.one_pass import OnePassLoss
 
 __all__ = [
+    "AgreeingLoss",
     "Damped",
     "DenoisingLoss",
     "Everyone",

@@ -7,6 +7,7 @@
     "sundae"              the same                             noise, mask hidden  recipes.sundae
     "one_pass", "one_pass_filler"   causal, sorted blocks      none                recipes.one_pass
     "one_pass_spans"      the same                             none                this file
+    "one_pass_agreeing"   the same                             none                this file
     "left_to_right"       the same                             none                this file
 
 Plain autoregression is the bound for all others: the same network, trained on one order only. It can be asked
@@ -29,6 +30,7 @@ from anyfill.model import Model
 from anyfill.networks.embed import Discrete
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.networks.transformer import Transformer
+from anyfill.objectives.agreement import AgreeingLoss
 from anyfill.objectives.objective import Objective
 from anyfill.objectives.one_pass import OnePassLoss
 from anyfill.questions.mixture import Mixture
@@ -37,10 +39,11 @@ from anyfill.questions.regions import Spans
 from anyfill.questions.subsets import UniformSplits
 from anyfill.recipes import ardm, mac, one_pass, sundae, sunmask
 
-TextSize = Literal["1M", "6M", "25M", "85M"]
+TextSize = Literal["1M", "6M", "10M", "25M", "85M"]
 TEXT_SIZES: dict[TextSize, tuple[int, int, int]] = {
     "1M": (128, 5, 4),
     "6M": (256, 8, 8),
+    "10M": (320, 8, 8),
     "25M": (512, 8, 8),
     "85M": (768, 12, 12),
 }
@@ -58,6 +61,13 @@ def one_pass_spans(variables: int, *, joint_share: float = 0.25, conditioned_sha
     return OnePassLoss(questions, Increasing(), joint_share, conditioned_share)
 
 
+def one_pass_agreeing(variables: int) -> OnePassLoss:
+    """For blanks in a line, three in four, short ones above all, that agree with the joint (``AgreeingLoss``)."""
+    short = Spans(variables, most=2, longest=4), Spans(variables, most=1, longest=2)
+    questions = Mixture((UniformSplits(variables), Spans(variables), *short))
+    return AgreeingLoss(questions, Increasing(), 0.4)
+
+
 TEXT_RECIPES: dict[str, Callable[[int], Objective]] = {
     "ardm": ardm.objective,
     "mac_next": mac.objective,
@@ -68,10 +78,11 @@ TEXT_RECIPES: dict[str, Callable[[int], Objective]] = {
     "one_pass": one_pass.objective,
     "one_pass_filler": one_pass.objective_filler,
     "one_pass_spans": one_pass_spans,
+    "one_pass_agreeing": one_pass_agreeing,
     "left_to_right": left_to_right,
 }
 """Names of the command, and what trains each."""
-_ONE_PASS = ("one_pass", "one_pass_filler", "one_pass_spans", "left_to_right")
+_ONE_PASS = ("one_pass", "one_pass_filler", "one_pass_spans", "one_pass_agreeing", "left_to_right")
 
 
 def text_objective(

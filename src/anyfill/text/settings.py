@@ -8,7 +8,7 @@ What is not said is chosen by the device and the corpus, so that a small corpus 
     batch     16 rows on a CPU, 128 on CUDA
     steps     1,000 on a CPU, 5,000 on CUDA; fewer where that is more than 20 times through the corpus, but 200 at least
     dropout   0.1 where a corpus is read more than eight times, else none
-    rate      of Muon: 0.015, 0.006, 0.003, 0.001 for the four sizes
+    rate      of Muon: 0.015, 0.006, 0.005, 0.003, 0.001 for the five sizes
 
 All of them are noted with the model. A run that is resumed takes them from there; one that is said again must agree.
 """
@@ -30,7 +30,7 @@ Units = Literal["characters", "bytes", "words", "pieces"]
 UNITS: tuple[Units, ...] = get_args(Units)
 MIN_LENGTH = 8
 """Tokens of the shortest row that is chosen."""
-_RATES = {"1M": 0.015, "6M": 0.006, "25M": 0.003, "85M": 0.001}
+_RATES = {"1M": 0.015, "6M": 0.006, "10M": 0.005, "25M": 0.003, "85M": 0.001}
 _USUAL: dict[str, Any] = {
     "recipe": "one_pass_spans",
     "units": "characters",
@@ -56,12 +56,13 @@ class Settings:
     recipe: Annotated[
         str | None,
         _said(
-            "one_pass_spans fills, continues and scores in one pass; left_to_right only continues and scores; "
-            "others: one_pass, one_pass_filler, ardm, mac_next, mac_rest, mac_inpainting, sunmask, sundae.",
+            "one_pass_spans fills, continues and scores in one pass; one_pass_agreeing too, its blanks trained to "
+            "agree with the whole; left_to_right only continues and scores; others: one_pass, one_pass_filler, ardm, "
+            "mac_next, mac_rest, mac_inpainting, sunmask, sundae.",
             "one_pass_spans",
         ),
     ] = None
-    size: Annotated[str | None, _said("1M, 6M, 25M or 85M weights.", "by the device")] = None
+    size: Annotated[str | None, _said("1M, 6M, 10M, 25M or 85M weights.", "by the device")] = None
     units: Annotated[str | None, _said("What a token is: characters, bytes, words or pieces.", "characters")] = None
     vocabulary_size: Annotated[
         int | None, _said("The most different tokens; rarer ones are read as unknown.", "8192, of pieces 4096", min=2)

@@ -39,9 +39,9 @@ from anyfill.text.model import TextModel
 from anyfill.text.vocabularies import Words, encode_text
 from anyfill.text.vocabulary import Vocabulary
 
-WIDTH, LEFT = 48, 48
+WIDTH, LEFT = 32, 40
 """Beginnings of words that go on; proposals from the left that are compared."""
-WIDTH_BOTH, KEPT_BOTH, ALL_BOTH = 6, 3, 48
+WIDTH_BOTH, KEPT_BOTH, ALL_BOTH = 4, 2, 32
 """The same with both sides, for each length; and of all lengths together, where there is one length."""
 _ROWS = 128
 

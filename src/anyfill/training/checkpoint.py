@@ -31,6 +31,7 @@ from anyfill.disk import write_bytes
 from anyfill.model import Model
 from anyfill.questions.question import Factorization
 from anyfill.training.describe import Json, build, describe, modern, part_name
+from anyfill.training.quantize import dequantized, quantized
 
 FORMAT = 1
 CONFIG = "config.json"
@@ -47,20 +48,25 @@ class CheckpointError(ValueError):
     """A model folder that cannot be written or read: which file, what is wrong, what to do."""
 
 
-def save_model(model: Model, folder: Path | str, *, notes: Mapping[str, Json] | None = None) -> None:
+def save_model(
+    model: Model, folder: Path | str, *, notes: Mapping[str, Json] | None = None, eight_bit: bool = False
+) -> None:
     """Save a model so that ``load_model`` gives it back bit for bit; CheckpointError if that cannot be done.
 
     Args:
         model: its network, likelihood, corruption and order must be dataclasses.
         folder: made if it does not exist; a model already there is replaced as a whole.
         notes: anything else as JSON, such as the names of the columns; ``load_notes`` gives it back.
+        eight_bit: keep matrices in 8 bits, a scale for each row (``anyfill.training.quantize``): what is loaded are
+            the rounded weights, in 32 bits.
     """
     try:
         description, tensors = describe_model(model, model.factorizations)
     except ValueError as error:
         raise CheckpointError(f"{folder}: the model cannot be saved: {error}") from error
     config = make_config(description, notes=notes, training=None)
-    write_folder(Path(folder), config, {"weights": {**model.state_dict(), **tensors}})
+    weights: dict[str, Tensor] = model.state_dict()
+    write_folder(Path(folder), config, {"weights": {**(quantized(weights) if eight_bit else weights), **tensors}})
 
 
 def load_model(folder: Path | str, *, parts: Sequence[type] = ()) -> Model:
@@ -114,7 +120,7 @@ def load_saved(folder: Path) -> Saved:
 def load_weights(model: Model, weights: Mapping[str, Tensor]) -> None:
     """Copy saved weights into the model bit for bit; ValueError if they do not fit."""
     state = model.state_dict(keep_vars=True)
-    weights = {name: value for name, value in weights.items() if not name.startswith(_FIELD)}
+    weights = dequantized({name: value for name, value in weights.items() if not name.startswith(_FIELD)})
     for name in state.keys() & weights.keys():
         if state[name].dtype != weights[name].dtype:
             state[name].data = state[name].data.to(weights[name].dtype)  # in place, so that tied weights stay tied

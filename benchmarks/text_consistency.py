@@ -1,0 +1,68 @@
+"""How far a model of text disagrees with itself: total variation between its two readings of a blank.
+
+    python -m benchmarks.text_consistency --sentences deu-eng.tsv.gz [--model FOLDER] [--blanks 200]
+
+Blanks of one and of two codes, as many of each, at places drawn with the seed in held-out sentences (those of
+``benchmarks.cloze``); what is compared stands in ``anyfill.text.consistency``. Writes results/text_consistency.json.
+"""
+
+import argparse
+import random
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from anyfill import text
+from anyfill.text.consistency import blank_gap
+from anyfill.text.vocabularies import boundary, encode_text
+from benchmarks.cloze import is_held_out, read_sentences
+from benchmarks.common import write_result
+
+
+def main() -> None:
+    """All blanks of one code, then all of two."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sentences", type=Path, required=True)
+    parser.add_argument("--model", type=Path, help="folder; by default the model that ships")
+    parser.add_argument("--blanks", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--name", default="text_consistency")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    loaded = text.load(arguments.model)
+    chosen = sorted(one for one in read_sentences(arguments.sentences) if is_held_out(one) and len(one.split()) >= 5)
+    source = random.Random(arguments.seed)
+    source.shuffle(chosen)
+    edge = boundary(loaded.vocabulary)
+    results: dict[str, Any] = {}
+    started = time.process_time()
+    for size in (1, 2):
+        found: list[float] = []
+        covered: list[float] = []
+        for sentence in chosen:
+            codes = torch.cat([edge, encode_text(loaded.vocabulary, sentence.strip()), edge])
+            if len(found) == arguments.blanks // 2:
+                break
+            if 4 + size <= len(codes) <= loaded.length:
+                gap = blank_gap(loaded.model, codes, source.randrange(2, len(codes) - size - 1), size)
+                found.append(gap.variation)
+                covered.append(gap.covered)
+        quarters = statistics.quantiles(found, n=4)
+        results[f"{size}"] = {
+            "blanks": len(found),
+            "median": statistics.median(found),
+            "quartiles": [quarters[0], quarters[2]],
+            "mean": statistics.mean(found),
+            "covered": statistics.mean(covered),
+        }
+        print(f"{size} codes: median {statistics.median(found):.3f} of {len(found)}", flush=True)
+    said = {key: value.name if isinstance(value, Path) else value for key, value in vars(arguments).items()}
+    about = {"arguments": said, "model": loaded.name if arguments.model is None else arguments.model.name}
+    write_result(arguments.name, {**about, "cpu_seconds": time.process_time() - started, "results": results})
+
+
+if __name__ == "__main__":
+    main()
