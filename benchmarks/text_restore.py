@@ -29,11 +29,11 @@ from pathlib import Path
 from typing import Any
 
 from anyfill import text
-from anyfill.text.check import _edits as edits  # pyright: ignore[reportPrivateUsage]
-from anyfill.text.check import check
+from anyfill.text.doubts import _edits as edits  # pyright: ignore[reportPrivateUsage]
+from anyfill.text.doubts import check
+from anyfill.text.gaps import Change, Corrected, matching, restore
 from anyfill.text.model import TextModel
 from anyfill.text.ngram import KneserNey
-from anyfill.text.restore import Change, Corrected, matching, restore
 from benchmarks.cloze import WORD, counted, is_held_out, read_sentences
 from benchmarks.common import write_result
 

@@ -22,19 +22,19 @@ from typing import TYPE_CHECKING
 from anyfill.lazy import lazily
 
 if TYPE_CHECKING:
-    from anyfill.text.check import check
     from anyfill.text.counting import count
+    from anyfill.text.doubts import check
     from anyfill.text.fill import Fill, Fills
+    from anyfill.text.gaps import restore
     from anyfill.text.model import TextModel, load
     from anyfill.text.report import Score
-    from anyfill.text.restore import restore
     from anyfill.text.training import train
 
 __all__ = ["Fill", "Fills", "Score", "TextModel", "check", "count", "load", "restore", "train"]
 
 _HOME = {
     **{"Fill": "fill", "Fills": "fill", "Score": "report", "TextModel": "model", "load": "model", "train": "training"},
-    **{"check": "check", "count": "counting", "restore": "restore"},
+    **{"check": "doubts", "count": "counting", "restore": "gaps"},
 }
 
 __getattr__, __dir__ = lazily(__name__, _HOME)

@@ -11,7 +11,7 @@ from anyfill.checks import refuse
 from anyfill.interface.options import AsJson, Force, command
 
 if TYPE_CHECKING:
-    from anyfill.text.restore import Corrected
+    from anyfill.text.gaps import Corrected
 
 ModelFolder = Annotated[
     Path | None, typer.Option("--model", help="Folder of a model (anyfill text train); by default the one that ships.")
@@ -69,10 +69,10 @@ def restore(
     stderr, with the next best words.
     """
     from anyfill.text.counting import as_counts
+    from anyfill.text.gaps import restore as restored
+    from anyfill.text.gaps import spelt
     from anyfill.text.model import load
     from anyfill.text.reading import read_text
-    from anyfill.text.restore import restore as restored
-    from anyfill.text.restore import spelt
 
     said, counted = read_text(text, file), as_counts(counts)
     options: dict[str, Any] = {"gaps": gaps}
@@ -105,8 +105,8 @@ def check(
     model has a say. Without counts the model is asked for likelier words in the places that surprise it most, which is
     slow and says less. The text as it might have been meant goes to stdout, the words to stderr.
     """
-    from anyfill.text.check import check_lines, doubted
     from anyfill.text.counting import as_counts
+    from anyfill.text.doubts import check_lines, doubted
     from anyfill.text.model import load
     from anyfill.text.reading import read_text
 

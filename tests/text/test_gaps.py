@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyfill.cli import main as cli
-from anyfill.text.check import _edits, _is_two_edits, check, check_lines, doubted
 from anyfill.text.counting import count, counted_log_prob, likely_words
-from anyfill.text.restore import matching, restore, spelt
+from anyfill.text.doubts import _edits, _is_two_edits, check, check_lines, doubted
+from anyfill.text.gaps import matching, restore, spelt
 from anyfill.text.vocabulary import TEXT8
 
 LINES = [

@@ -24,9 +24,9 @@ import numpy as np
 from anyfill.checks import require_count
 from anyfill.text.blanks import is_one_word
 from anyfill.text.counting import words_of
+from anyfill.text.gaps import SHOWN, Change, Corrected, changed
 from anyfill.text.model import TextModel
 from anyfill.text.ngram import Floats, KneserNey
-from anyfill.text.restore import SHOWN, Change, Corrected, changed
 from anyfill.text.scoring import log_prob_of
 from anyfill.text.vocabularies import Words
 
