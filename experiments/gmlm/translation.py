@@ -259,8 +259,9 @@ def distilled(plan: Plan, teacher: Translator, *, beam: int = 4) -> None:
     sources.sort(key=len)
     lines: list[str] = []
     begun = time.perf_counter()
-    for start in range(0, len(sources), 512):
-        some = [(text, teacher.vocabulary.encode(text)) for text in sources[start : start + 512]]
+    size = teacher.decoder.rows_at_once
+    for start in range(0, len(sources), size):
+        some = [(text, teacher.vocabulary.encode(text)) for text in sources[start : start + size]]
         some = [(text, codes) for text, codes in some if 0 < len(codes) <= teacher.decoder.length]
         best = teacher.decoder.decode([codes for _, codes in some], Decoding(beam=beam)) if some else []
         for (text, _), found in zip(some, best):

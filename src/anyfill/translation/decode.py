@@ -40,7 +40,7 @@ from anyfill.translation.constraints import Fixed
 from anyfill.translation.recipes import layout_of, sampler_of
 from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint
 
-ROWS = 256
+ROWS = {"cpu": 256, "cuda": 2048}
 """Candidates decoded side by side."""
 MOST = 64
 """Ways to meet a constraint that are tried for one source."""
@@ -125,6 +125,11 @@ class Decoder:
         """Where it computes."""
         return next(self.model.parameters()).device
 
+    @property
+    def rows_at_once(self) -> int:
+        """How many candidates go through the network together."""
+        return ROWS.get(self.device.type, ROWS["cpu"])
+
     def decode(
         self,
         sources: Sequence[Sequence[int]],
@@ -144,7 +149,7 @@ class Decoder:
         layout = layout_of(self.recipe)
         if layout == "length":
             found: list[list[Hypothesis]] = []
-            share = max(1, ROWS // (how.lengths if ways is None else MOST))
+            share = max(1, self.rows_at_once // (how.lengths if ways is None else MOST))
             for start in range(0, len(sources), share):
                 found += self._parallel(sources[start : start + share], how, ways, history)
             return found
@@ -261,7 +266,7 @@ class Decoder:
 
     def _one_by_one(self, sources: Sequence[Sequence[int]], how: Decoding) -> list[list[Hypothesis]]:
         found: list[list[Hypothesis]] = []
-        share = max(1, ROWS // how.beam)
+        share = max(1, self.rows_at_once // how.beam)
         for start in range(0, len(sources), share):
             context = padded(sources[start : start + share], self.device)
             # Twice the source and a few more is all that a sensible target has.

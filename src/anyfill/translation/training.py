@@ -352,7 +352,7 @@ def distill(
 def _distilled(teacher: Translator, texts: Sequence[str], beam: int) -> Iterator[tuple[list[Pair], float]]:
     """Pairs, some at a time; sources of like length are translated together. Symbols stay symbols on both sides."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    at_once = 64
+    at_once = teacher.decoder.rows_at_once
     for start in range(0, len(order), at_once):
         some = [texts[i] for i in order[start : start + at_once]]
         codes = [teacher.vocabulary.encode(text) for text in some]
