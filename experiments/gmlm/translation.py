@@ -34,7 +34,7 @@ from anyfill.translation.recipes import Options, Recipe, Size
 from anyfill.translation.training import Settings, fit_pairs
 from anyfill.translation.vocabulary import Joint, learn, plain
 from benchmarks.common import environment
-from experiments.common import data_folder
+from experiments.common import data_folder, shown
 
 RATES = {"toy": 3e-3, "tiny": 3e-3, "small": 2e-3, "medium": 1e-3, "base": 7e-4}
 """Peak learning rates by size."""
@@ -297,9 +297,8 @@ def write(name: str, payload: dict[str, Any], options: argparse.Namespace, devic
 
     default = options.work / f"{name}-smoke.json" if options.smoke else RESULTS / "gmlm" / f"{name}.json"
     path = options.out or default
-    shown = {key: str(value) if isinstance(value, Path) else value for key, value in vars(options).items()}
-    shown["extra"] = [str(one) for one in options.extra]
-    document = {"name": f"gmlm/{name}", "environment": environment(device), "arguments": shown, **payload}
+    said = shown(vars(options))
+    document = {"name": f"gmlm/{name}", "environment": environment(device), "arguments": said, **payload}
     write_bytes((json.dumps(document, indent=2, allow_nan=False, default=str) + "\n").encode(), path)
     print(f"wrote {path}", flush=True)
     return path
