@@ -5,6 +5,7 @@ stdout, progress to stderr. Everything is imported when a command runs.
 """
 
 import json
+import shlex
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -18,7 +19,7 @@ from anyfill.interface.options import AsJson, add_commands, command
 if TYPE_CHECKING:
     from anyfill.tables.file_model import TrainingRows
 
-FORMATS = "CSV, TSV, Parquet, Arrow/Feather or Excel, by its name"
+FORMATS = "CSV, TSV, JSON lines (also packed), Parquet, Arrow/Feather or Excel, by its name"
 MAX_NEXT_ROWS = 100
 """Rows that ``anyfill next`` takes at a time."""
 
@@ -29,7 +30,7 @@ EngineName = StrEnum("EngineName", {"processes": "processes", "dask": "dask", "r
 Unknown = StrEnum("Unknown", {"error": "error", "missing": "missing"})
 
 ModelFolder = Annotated[Path, Argument(metavar="MODEL", help="Folder of a model made by anyfill fit.")]
-DataFile = Annotated[Path, Argument(metavar="DATA", help=f"The table: {FORMATS}.")]
+DataFile = Annotated[Path, Argument(metavar="DATA", help=f"The table: {FORMATS}; - is standard input.")]
 Seed = Annotated[int, Option(min=0, help="Seed of everything random.")]
 Missing = Annotated[
     list[str] | None, Option(metavar="TOKEN", help="Also stands for a missing value in text; may be repeated.")
@@ -55,11 +56,21 @@ class Training:
     steps: Annotated[int | None, Option(min=1, help="Training steps; by default as the recipe sees fit.")] = None
     rows: Annotated[int, Option(min=1, help="Most rows to train on; longer files are sampled.")] = 200_000
     missing: Missing = None
+    passive: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME=FORMULA",
+            help="Recompute a column from the filled others: 'bmi = weight / height**2'. May be repeated.",
+        ),
+    ] = None
 
     @property
     def settings(self) -> dict[str, Any]:
         """Those of the ``TableModel``."""
-        return {"recipe": self.recipe, "effort": self.effort.value, "steps": self.steps}
+        from anyfill.tables.passive import read_equations
+
+        passive = read_equations(self.passive or []) or None
+        return {"recipe": self.recipe, "effort": self.effort.value, "steps": self.steps, "passive": passive}
 
     def stated(self) -> str | None:
         """The first option that is only for training and has been stated."""
@@ -71,15 +82,20 @@ class Training:
     def read(self, data: Path, seed: int) -> "TrainingRows":
         """The rows to train on."""
         from anyfill.tables.file_model import TrainingRows
+        from anyfill.tables.passive import read_equations
         from anyfill.tables.recipes import require_recipe
         from anyfill.tables.schema import read_columns
+        from anyfill.tables.streams import standard_input
 
         columns = read_columns(self.column or [])
         require_recipe(self.recipe, "--recipe")
-        return TrainingRows.of(data, columns, rows=self.rows, missing=self.missing or (), seed=seed)
+        read_equations(self.passive or [])  # refuses a formula that is none
+        with standard_input(data) as source:
+            read = TrainingRows.of(source, columns, rows=self.rows, missing=self.missing or (), seed=seed)
+        return _named(read, source, data)
 
 
-_ONLY_TRAINING = ("recipe", "column", "effort", "steps", "rows")
+_ONLY_TRAINING = ("recipe", "column", "effort", "steps", "rows", "passive")
 
 
 @command("Train a model of a table.")
@@ -113,12 +129,21 @@ def fit(
     typer.echo(f"model saved in {output}{kept}")
 
 
+def _named(read: "TrainingRows", source: Path, data: Path) -> "TrainingRows":
+    """What was read from ``source``, under the name that its user knows it by."""
+    name = "standard input" if str(data) == "-" else str(data)
+    return replace(read, heading=read.heading.replace(str(source), name, 1))
+
+
 def _describe(read: "TrainingRows", *, err: bool) -> None:
     """What is trained on, on stdout or stderr, and what may be a mistake in it."""
     typer.echo(f"{read.heading}\n", err=err)
     typer.echo(f"{read.table.describe()}\n", err=err)
     for name in read.row_numbers():
         typer.echo(f"column {name!r} looks like a row number: --column {name}=ignore leaves it alone", err=True)
+    for name, marker, count in read.markers():
+        said = f"column {name!r} has {marker!r} in {count} cells"
+        typer.echo(f"{said}: if that means missing, say --missing={shlex.quote(marker)}", err=True)
 
 
 @command("Fill the holes of a table.")
@@ -127,10 +152,15 @@ def fill(
     sources: Annotated[
         list[Path], Argument(metavar="[MODEL] DATA", help="Folder of a model (left out: one is trained), table.")
     ],
-    output: Annotated[Path, Option("-o", "--output", help=f"File for the filled table: {FORMATS}.")],
+    output: Annotated[
+        Path, Option("-o", "--output", help=f"File for the filled table: {FORMATS}; - is standard output.")
+    ],
     draws: Annotated[
         int, Option(min=0, help="Write every row so many times with draws of its holes; a column draw counts them.")
     ] = 0,
+    long: Annotated[
+        bool, Option("--long", help="With --draws: as R's mice, columns .imp (0 = as it came) and .id come first.")
+    ] = False,
     intervals: Annotated[
         float | None,
         Option(help="Add columns NAME_low and NAME_high around filled numbers and dates: 0.9 holds 90 percent."),
@@ -152,7 +182,9 @@ def fill(
     --recipe, --column, --effort, --steps and --rows are for training, when no MODEL is given.
     """
     from anyfill.checks import refuse
+    from anyfill.tables.files import encoding_said
     from anyfill.tables.filling import PartFiller, fill_file, numbers_with_holes, require_engine
+    from anyfill.tables.streams import STANDARD, standard_input, standard_output
 
     *folder, data = sources
     if len(folder) > 1:
@@ -164,20 +196,25 @@ def fill(
     require_engine(engine.value, address)
     # What is wanted is checked before anything is trained.
     place = str(folder[0].resolve()) if folder else ""
-    filler = PartFiller(place, statistic.value, draws, intervals, seed=seed, missing=tuple(training.missing or ()))
+    missing = tuple(training.missing or ())
+    filler = PartFiller(place, statistic.value, draws, intervals, seed=seed, missing=missing, long=long)
     _require_target(output)
-    if not folder:
-        if data.is_dir():
-            raise refuse("arguments", expected="MODEL and DATA, or DATA alone", got=f"the folder {data} alone")
-        read = training.read(data, seed)
-        filler.require_free(read.table.names, numbers_with_holes(read.table))
-        _describe(read, err=True)
-        # Rare values that the sample for training did not hold are missing.
-        settings = {**training.settings, "random_state": seed, "unknown": "missing"}
-        filler = replace(filler, model=read.fit(**settings))
-    count, cells = fill_file(filler, data, output, engine=engine.value, workers=workers, chunk=chunk, address=address)
+    if not folder and data.is_dir():
+        raise refuse("arguments", expected="MODEL and DATA, or DATA alone", got=f"the folder {data} alone")
+    with standard_input(data) as source, standard_output(output, source) as target:
+        if not folder:
+            read = training.read(source, seed)
+            filler.require_free(read.table.names, numbers_with_holes(read.table))
+            _describe(_named(read, source, data), err=True)
+            # Rare values that the sample for training did not hold are missing.
+            filler = replace(filler, model=read.fit(**training.settings, random_state=seed, unknown="missing"))
+        elif told := encoding_said(source):
+            typer.echo(f"{data}: {told}", err=True)
+        count, cells = fill_file(
+            filler, source, target, engine=engine.value, workers=workers, chunk=chunk, address=address
+        )
     what = f"{cells:,} cells of {count:,} rows filled" + (f", {draws} times" if draws else "")
-    typer.echo(f"{what}: {output}")
+    typer.echo(f"{what}: {output}", err=output == STANDARD)
 
 
 @command("Ask about some columns, given others.")
@@ -229,11 +266,12 @@ def next_(
     from anyfill.tables.file_model import FileModel
     from anyfill.tables.files import read_table
     from anyfill.tables.frames import rows_of
+    from anyfill.tables.streams import standard_input
 
     loaded = FileModel.load(model, missing or ())
     fitted = loaded.model
-    with rows_of(row.name):
-        frame = loaded.frame(read_table(row))
+    with standard_input(row) as source, rows_of(row.name):
+        frame = loaded.frame(read_table(source))
     if len(frame) > MAX_NEXT_ROWS:
         raise refuse(f"rows of {row}", expected=f"at most {MAX_NEXT_ROWS}", got=len(frame))
     price = None if costs is None else read_costs(costs)
@@ -264,10 +302,13 @@ def score(
     """
     from anyfill.tables.file_model import FileModel
     from anyfill.tables.scoring import score_file
+    from anyfill.tables.streams import standard_input
 
     if output is not None:
         _require_target(output)
-    for one in score_file(FileModel.load(model, missing or ()), data, top=top, seed=seed, target=output):
+    with standard_input(data) as source:
+        found = list(score_file(FileModel.load(model, missing or ()), source, top=top, seed=seed, target=output))
+    for one in found:
         typer.echo(f"row {one.row}: {one.surprise:.1f} nats above usual")
         for cell in one.cells:
             typer.echo(f"    {cell.column} = {cell.value}, expected {cell.expected} ({cell.surprise:+.1f} nats)")
@@ -284,10 +325,12 @@ def sample(
 ) -> None:
     """Draw new rows like those of the table the model was trained on."""
     from anyfill.tables.file_model import FileModel
+    from anyfill.tables.streams import STANDARD, standard_output
 
     _require_target(output)
-    FileModel.load(model).sample_file(output, count, seed=seed)
-    typer.echo(f"{count:,} rows: {output}")
+    with standard_output(output, Path("new.csv")) as target:
+        FileModel.load(model).sample_file(target, count, seed=seed)
+    typer.echo(f"{count:,} rows: {output}", err=output == STANDARD)
 
 
 @command("A page about a table, its holes and the model.")
@@ -307,9 +350,11 @@ def report(
     """
     from anyfill.tables.file_model import FileModel
     from anyfill.tables.report import write_report
+    from anyfill.tables.streams import standard_input
 
     _require_target(output, (".html", ".htm"))
-    write_report(FileModel.load(model, missing or ()), data, output, rows=rows, target_column=target, seed=seed)
+    with standard_input(data) as source:
+        write_report(FileModel.load(model, missing or ()), source, output, rows=rows, target_column=target, seed=seed)
     typer.echo(f"report: {output}")
 
 
@@ -317,8 +362,11 @@ def _require_target(path: Path, suffixes: tuple[str, ...] = ()) -> None:
     """Say before the work begins that its result could not be written; ``suffixes`` of what is no table."""
     from anyfill.checks import refuse
     from anyfill.tables.files import format_of
+    from anyfill.tables.streams import STANDARD
 
     if not suffixes:
+        if path == STANDARD:
+            return
         format_of(path)
     elif path.suffix.lower() not in suffixes:
         raise refuse("output", expected=f"a name that ends in {suffixes[0]}", got=path.name)

@@ -33,6 +33,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
@@ -44,12 +45,13 @@ from anyfill.checks import refuse, require_count
 from anyfill.evaluation import LogProb
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.rows import Rows
-from anyfill.tables import inputs
+from anyfill.tables import imputing, inputs
 from anyfill.tables.answers import Statistic
 from anyfill.tables.columns import Floats
 from anyfill.tables.filler import Answer, Filler, ask_row, empty_like
-from anyfill.tables.frames import Frame
+from anyfill.tables.frames import Frame, append_columns
 from anyfill.tables.measure import ROWS, NextFeature, kept_rows, next_features, with_target
+from anyfill.tables.passive import emptied, read_passive, recomputed
 from anyfill.tables.recipes import train
 from anyfill.tables.scoring import score_cells, score_columns
 from anyfill.tables.table import Names, Table
@@ -155,6 +157,12 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             ace-mac, vae or miwae (see ``anyfill.tables.recipes``).
         columns: for names of columns what they are, whatever they look like: number, int, number[0,1], bool, category,
             ordinal:low<mid<high, datetime, ignore. The columns of an array are called x0, x1, …
+        missing_values: what counts as missing besides NaN, None and empty text: a number, a word, or a list of them.
+        min_value, max_value: the least and the greatest number that is ever filled in or drawn: one for all columns of
+            numbers, one for each column, or by name.
+        passive: for names of columns formulas, ``{"bmi": "weight / height**2"}``: where such a column was missing, it
+            is recomputed from the filled others (``anyfill.tables.passive``).
+        add_indicator: ``transform`` adds a column ``missingindicator_NAME`` for each that had holes in ``fit``.
         statistic: what ``transform`` puts into holes of numbers: "mean", "median" or "mode". Categories always get
             their likeliest level. A mean is rounded where the column holds whole numbers (by its dtype, or in a data
             frame by its values); an array of floats keeps it as it is.
@@ -162,7 +170,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             tables: "error", or "missing" (the model does not see the cell, and it stays as it is).
         steps: the most optimizer steps, and the most trees of a model; None = by the size of the table.
         effort: how much work auto and trees put into learning: "low", "medium" or "high" (``anyfill.tables.auto``).
-        random_state: of training and of draws.
+        random_state: of training and of draws: a whole number, or a generator of numpy; the same in every process.
         reference_rows: the most training rows that the model keeps, and saves, for ``next_feature``; 0 = none, else
             at least 30.
         device: "cpu", "cuda" or "auto".
@@ -177,6 +185,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         recipe_: the recipe that was fitted.
         empty_: a pandas data frame without rows: the dtypes of the table that was fitted.
         n_iter_: optimizer steps that were made.
+        history_: how learning went: (step, loss, loss on cells or rows kept aside or None), in nats per row.
         n_features_in_: the number of columns.
         feature_names_in_: their names, if all were text.
     """
@@ -189,6 +198,11 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         *,
         recipe: str = "auto",
         columns: Mapping[str, str] | None = None,
+        missing_values: Any = None,
+        min_value: Any = None,
+        max_value: Any = None,
+        passive: Mapping[str, str] | None = None,
+        add_indicator: bool = False,
         statistic: Statistic = "mean",
         unknown: Literal["error", "missing"] = "error",
         steps: int | None = None,
@@ -201,6 +215,11 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     ) -> None:
         self.recipe = recipe
         self.columns = columns
+        self.missing_values = missing_values
+        self.min_value = min_value
+        self.max_value = max_value
+        self.passive = passive
+        self.add_indicator = add_indicator
         self.statistic: Statistic = statistic
         self.unknown: Literal["error", "missing"] = unknown
         self.steps = steps
@@ -212,21 +231,36 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.verbose = verbose
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__({"reference_rows": 0, "effort": "medium", **state})  # one pickled before has none of these
+        # One pickled by an earlier version has none of these.
+        new = dict.fromkeys(("missing_values", "min_value", "max_value", "passive"))
+        super().__setstate__({"reference_rows": 0, "effort": "medium", "add_indicator": False, **new, **state})
 
     def fit(self, X: Any, y: Any = None) -> "TableModel":
         """Learn the table X, holes and all; ``y`` is not used (a target to predict is one more column of X)."""
         return self.fit_table(X)
 
+    def fit_weighted(self, X: Any, sample_weight: Any) -> "TableModel":
+        """The same, each row of X counted by its weight: B numbers from 0 up.
+
+        Rows are repeated or left out in proportion, as evenly as can be; whole weights of not more than four on average
+        are met exactly. Not an argument of ``fit``: which rows a network sees first would depend on it.
+        """
+        frame = inputs.read_frame(self, X, reset=True)
+        index = imputing.weighted_rows(sample_weight, len(frame), seed=self._seed(None))
+        return self.fit_table(nw.to_native(frame.take(index.numpy()).native, pass_through=True))
+
     def fit_table(self, X: Any, table: Table | None = None) -> "TableModel":
         """The same where somebody has looked at the columns already: ``table`` is what they are."""
         inputs.require_settings(vars(self))
         inputs.require_enough_reference(self.reference_rows)
-        frame = inputs.read_frame(self, X, reset=True)
+        frame, seed = inputs.read_frame(self, X, reset=True), self._seed(None)
         table = Table.of(frame, self.columns) if table is None else table
+        table = imputing.within(table, self.min_value, self.max_value)
+        read_passive(self.passive, table)
         inputs.warn_of_ignored(table)
-        rows, seed = table.encode(frame), self._seed(None)
-        self.model_, self.linear_, self.n_iter_ = train(self, table, rows, seed=seed)
+        rows = table.encode(frame)
+        watched, self.history_ = imputing.watched(self)
+        self.model_, self.linear_, self.n_iter_ = train(watched, table, rows, seed=seed)
         self.reference_ = kept_rows(rows, self.reference_rows, seed=seed)
         self.table_, self.recipe_, self.empty_ = table, self.recipe, empty_like(frame)
         return self
@@ -235,7 +269,10 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """X with every hole filled by ``statistic`` given the rest of its row; those of columns not modelled stay."""
         inputs.require_settings(vars(self))
         filler, frame, rows = self._answering(X)
-        return inputs.as_configured(self, filler.fill(frame, rows, self.statistic))
+        filled = self._adding_up(filler, frame, filler.fill(frame, rows, self.statistic))
+        if self.add_indicator:
+            filled = append_columns(filled, imputing.indicators(self.table_, frame))
+        return inputs.as_configured(self, filled)
 
     def sample(
         self, X: Any, n: int = 1, *, seed: int | None = None, row_seeds: Sequence[int] | NDArray[Any] | None = None
@@ -254,12 +291,32 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         require_count("n", n)
         filler, frame, rows = self._answering(X)
-        return filler.draw(frame, rows, n, self._seed(seed), row_seeds)
+        drawn = filler.draw(frame, rows, n, self._seed(seed), row_seeds)
+        return [self._adding_up(filler, frame, one) for one in drawn]
+
+    def sample_long(self, X: Any, n: int = 5, *, seed: int | None = None, original: bool = True) -> Any:
+        """n filled tables in one data frame, one below the other, as ``complete(imp, "long")`` of R's mice has them.
+
+        Before the columns of X come ``.imp``, the number of the table, and ``.id``, that of the row, from 1. With
+        ``original`` X itself, holes and all, comes first as number 0.
+        """
+        tables = self.sample(X, n, seed=seed)
+        _, frame, _ = self._answering(X)
+        return imputing.long_table([*([frame.native] if original else []), *tables], first=0 if original else 1)
 
     def sample_rows(self, n: int, seed: int | None = None) -> pd.DataFrame:
         """n new rows, a pandas data frame with the dtypes of ``fit``; row i depends on the seed and i alone."""
         require_count("n", n)
-        return self._filler.new_rows(n, self._seed(seed), getattr(self, "empty_", None))
+        rows = self._filler.new_rows(n, self._seed(seed), getattr(self, "empty_", None))
+        formulas = read_passive(self.passive, self.table_)
+        return recomputed(formulas, self.table_, emptied(Frame.of(rows)), rows) if formulas else rows
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """The names of the columns of ``transform``: those that came in, and indicators where these are added."""
+        names: Any = super().get_feature_names_out(input_features)
+        if not self.add_indicator:
+            return names
+        return np.concatenate([names, np.array(list(imputing.indicator_names(self.table_).values()), dtype=object)])
 
     def interval(self, X: Any, level: float = 0.9) -> tuple[Any, Any]:
         """Two tables like X: in the holes the ends of central intervals of each by itself, elsewhere X itself.
@@ -404,6 +461,11 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         frame, rows = self._rows(X)
         check_is_fitted(self)
         return Filler(self.model_, self.table_.written_like(frame), self.linear_), frame, rows
+
+    def _adding_up(self, filler: Filler, frame: Frame, filled: Any) -> Any:
+        """A filled table with its passive columns recomputed."""
+        formulas = read_passive(self.passive, self.table_)
+        return recomputed(formulas, filler.table, frame, filled) if formulas else filled
 
     def _rows(self, X: Any) -> tuple[Frame, Rows]:
         """X as columns under the names of ``table_``, and encoded."""

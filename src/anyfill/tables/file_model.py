@@ -7,6 +7,8 @@ into it: it is there as a whole or not at all.
 
 import copy
 import json
+import math
+import re
 import warnings
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,21 +16,29 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas as pd
 
 from anyfill.checks import refuse
 from anyfill.disk import whole_folder
 from anyfill.interface.output import READING, require_place
 from anyfill.interface.progress import metered
+from anyfill.tables.columns import Array
 from anyfill.tables.estimator import TableModel
-from anyfill.tables.files import open_writer, sample_file
+from anyfill.tables.files import encoding_said, open_writer, sample_file
 from anyfill.tables.frames import MISSING_TOKENS, Frame, rows_of
 from anyfill.tables.kinds import read_numbers
+from anyfill.tables.number_styles import style_of
+from anyfill.tables.quantities import format_of as format_of_dates
 from anyfill.tables.table import Number, Table
 
 ROWS = 200_000
 """How many rows a model is trained on by default; longer files are sampled."""
 DRAWN = 10_000
 """New rows drawn at a time."""
+_MIN_BESIDE_MARKER = 3  # different numbers beside which a marker is a marker
+_MIN_SENTINELS = 3
+_SENTINEL = re.compile(r"-?(9+|8{2,}|7{2,})(\.0*)?")
+_MARKER = re.compile(r"^\D*$")
 _MIN_RISING = 10  # with fewer values than this a column that rises is no sign of anything
 
 
@@ -96,6 +106,40 @@ class FileModel:
             yield self.model.sample_rows(rows, seed=own), (start + rows) / count
 
 
+def lone_marker(cells: Array) -> str:
+    """The one cell of text (B,), None = missing, that may stand for a missing value; "" if there is none.
+
+    It may if it is the only text among numbers or dates (unknown, -, n.d.), or a number such as -999 or 9999 that comes
+    up at least three times and lies further from all others than these are apart.
+    """
+    places, words = pd.factorize(cells)
+    words = [str(word) for word in words]
+    counts = np.bincount(places[places >= 0], minlength=len(words))
+    numbers = np.array([_as_number(word) for word in words])
+    is_text = np.isnan(numbers)
+    if is_text.sum() == 1 and len(words) > _MIN_BESIDE_MARKER:
+        return words[int(is_text.argmax())]
+    others = np.array([word for word in words if not _MARKER.search(word)], dtype=object)
+    if len(others) == len(words) - 1 and len(others) > 1 and (style_of(others) or format_of_dates(others)):
+        return next(word for word in words if _MARKER.search(word))
+    if is_text.any():
+        return ""
+    for code, word in enumerate(words):
+        rest = np.delete(numbers, code)
+        if _SENTINEL.fullmatch(word.strip()) and counts[code] >= _MIN_SENTINELS and len(rest) > _MIN_BESIDE_MARKER:
+            span = float(np.ptp(rest))
+            if numbers[code] < rest.min() - span or numbers[code] > rest.max() + span:
+                return word
+    return ""
+
+
+def _as_number(word: str) -> float:
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRows:
     """Rows of a file to train on, and what its columns are.
@@ -133,7 +177,9 @@ class TrainingRows:
                     raise refuse("--column", expected=f"names of columns ({', '.join(frame.names)})", got=repr(name))
             table = Table.of(frame, columns)
         some = f"{len(frame):,} of {sampled.total:,} rows" if len(frame) < sampled.total else f"{len(frame):,} rows"
-        return cls(frame, table, columns, f"{source}: {some}, {len(frame.columns)} columns")
+        told = encoding_said(source)
+        heading = f"{source}: {some}, {len(frame.columns)} columns" + (f", {told}" if told else "")
+        return cls(frame, table, columns, heading)
 
     def row_numbers(self) -> list[str]:
         """The columns of whole numbers that rise from row to row, or are 1 to n, say, in any order; none declared."""
@@ -141,12 +187,20 @@ class TrainingRows:
         for cells, column in zip(self.frame.columns, self.table.columns):
             if not isinstance(column, Number) or column.name in self.columns:
                 continue
-            values = read_numbers(cells)
+            values = read_numbers(cells, style=column.style)
             values = values[~np.isnan(values)]
             if len(values) < _MIN_RISING or (values % 1 != 0).any():
                 continue
             if (np.diff(values) > 0).all() or (np.diff(np.sort(values)) == 1).all():
                 found.append(column.name)
+        return found
+
+    def markers(self) -> list[tuple[str, str, int]]:
+        """Columns of text, what in each may stand for a missing value, and how often it does: see ``lone_marker``."""
+        found: list[tuple[str, str, int]] = []
+        for cells, column in zip(self.frame.columns, self.table.columns):
+            if cells.kind == "text" and column.name not in self.columns and (marker := lone_marker(cells.values)):
+                found.append((column.name, marker, int((cells.values == marker).sum())))
         return found
 
     def fit(self, **settings: Any) -> FileModel:

@@ -1,10 +1,13 @@
 """Tables in files: read as a whole, in parts or some rows of it; written in parts, as a whole or not at all.
 
-    .csv .txt .csv.gz .txt.gz   text; the delimiter is found out        -> pandas, every cell as the text it is
-    .tsv .tsv.gz                text between tabs                       -> the same
+    .csv .txt                   text; the delimiter is found out        -> pandas, every cell as the text it is
+    .tsv                        text between tabs                       -> the same
+    .jsonl .ndjson              JSON lines (``json_lines``)             -> pandas
     .parquet .pq                Parquet                                 -> pyarrow
     .feather .arrow .ipc        Arrow                                   -> pyarrow
     .xlsx                       Excel (the extra ``excel``)             -> pandas
+
+Text and JSON lines may be packed: .csv.gz, .csv.bz2, .csv.xz, .csv.zip, or .zip with one file inside (``packed``).
 
 ``read_parts`` holds one part at a time, however long the file is (Excel files are read as a whole). ``sample_file``
 gives every row a random key and keeps the rows with the smallest keys, in the order of the file: the same seed keeps
@@ -15,8 +18,8 @@ at the very end: a run that fails, or is stopped, leaves the target as it was an
 
 Nothing is guessed about cells: ``007`` stays ``007``, an empty cell is empty text. What is found out is the dialect:
 the delimiter (of ``, ; tab |`` the one that cuts the first lines into equally many cells, and into most of them), the
-ends of lines and a byte order mark, so that a file can be written like another. Text is UTF-8; another encoding is
-refused with the line, since a wrong guess would go unnoticed into the output.
+ends of lines, a byte order mark and the encoding, so that a file can be written like another. What is not UTF-8 or
+UTF-16 is taken for Windows-1252, which is said (``encoding_said``), since a wrong guess would go unnoticed.
 
 Arrow reads the cells, block by block. It says too little of what is wrong with a file, so after a failure the standard
 library's reader goes through the file once more to find the line.
@@ -24,14 +27,13 @@ library's reader goes through the file once more to find the line.
 
 import codecs
 import csv
-import gzip
 import io
-import zlib
+import zipfile
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, cast
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -41,16 +43,16 @@ import pyarrow.csv as arrow_csv
 from anyfill.checks import refuse, require_count
 from anyfill.disk import whole_file
 from anyfill.interface.progress import metered
+from anyfill.tables import packed
 from anyfill.tables import typed_files as typed
 from anyfill.tables.columns import plain_cells, present, require_once
+from anyfill.tables.json_lines import JsonLinesSink, read_json_lines
 from anyfill.tables.typed_files import Sink, Tables, joined
 
 DELIMITERS = (",", ";", "\t", "|")
 SAMPLE = 1 << 18
 BLOCK = 4 << 20
 """Bytes that are parsed at a time; no row can be longer."""
-
-_BROKEN = (EOFError, gzip.BadGzipFile, zlib.error)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,36 +63,44 @@ class Dialect:
         delimiter: between cells.
         newline: at the end of a line.
         mark: the file begins with a byte order mark (as spreadsheets like it).
+        encoding: of the text, as Python calls it.
     """
 
     delimiter: str = ","
     newline: str = "\n"
     mark: bool = False
+    encoding: str = "utf-8"
 
 
 def sniff(path: Path, delimiter: str | None = None) -> tuple[Dialect, list[str]]:
     """The dialect of a file, given the delimiter or not, and the names in its header."""
-    with path.open("rb") as raw:
-        try:
-            sample = _opened(path, raw).read(SAMPLE)
-        except _BROKEN as error:
-            raise refuse(f"file {path}", expected="a whole gzip file", got=str(error)) from None
-    if not sample.strip(codecs.BOM_UTF8 + b" \t\r\n"):
-        raise refuse(f"file {path}", expected="a header and rows", got="an empty file")
-    if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise refuse(f"file {path}", expected="UTF-8 text", got="UTF-16 (save it as UTF-8)")
-    if b"\0" in sample:
-        raise refuse(f"file {path}", expected="text", got="binary data")
     try:
-        text = codecs.getincrementaldecoder("utf-8-sig")().decode(sample)
-    except UnicodeDecodeError:
-        raise _not_utf8(path) from None
+        with path.open("rb") as raw:
+            sample = packed.unpacked(path, raw).read(SAMPLE)
+        if not sample.strip(codecs.BOM_UTF8 + b" \t\r\n"):
+            raise refuse(f"file {path}", expected="a header and rows", got="an empty file")
+        encoding = packed.encoding_of(path, sample)
+    except packed.BROKEN as error:
+        raise _broken(path, error) from None
+    text = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)().decode(sample)
     chosen = delimiter or max(DELIMITERS, key=lambda one: _fit(text, one, len(sample) < SAMPLE))
     lines = io.StringIO(text, newline="")
     names = next(row for row in csv.reader(iter(lines.readline, ""), delimiter=chosen) if row)
     newline = "\r\n" if text[: lines.tell()].endswith("\r\n") else "\n"  # of the header: a cell may hold the other
     require_once(f"header of {path}", names, "each name once")
-    return Dialect(chosen, newline, sample.startswith(codecs.BOM_UTF8)), names
+    return Dialect(chosen, newline, sample.startswith(codecs.BOM_UTF8), encoding), names
+
+
+def _broken(path: Path, error: BaseException) -> ValueError:
+    return refuse(f"file {path}", expected=f"a whole {_NAMES_OF_PACKING[packed.packing(path)]} file", got=str(error))
+
+
+def encoding_said(path: str | Path) -> str:
+    """What people are told of a file that is not UTF-8: "read as Windows-1252"; "" where there is nothing to tell."""
+    if format_of(path) not in ("delimited", "tabs"):
+        return ""
+    encoding = sniff(_present(path))[0].encoding
+    return "" if encoding == "utf-8" else f"read as {packed.ENCODINGS.get(encoding, encoding)}"
 
 
 def read_delimited(path: Path, rows: int, delimiter: str | None = None) -> Tables:
@@ -107,7 +117,7 @@ def read_delimited(path: Path, rows: int, delimiter: str | None = None) -> Table
                 frame: Any = table.to_pandas()
                 seen, tail = seen + len(frame), str(frame.iloc[-1, -1])
                 yield frame, share
-    except (pa.ArrowInvalid, *_BROKEN) as error:
+    except (pa.ArrowInvalid, *packed.BROKEN) as error:
         raise _explained(path, dialect, len(names), str(error)) from None
     if not seen:
         raise refuse(f"file {path}", expected="rows below the header", got="none")
@@ -118,10 +128,10 @@ def read_delimited(path: Path, rows: int, delimiter: str | None = None) -> Table
 class DelimitedSink(Sink):
     """Writes tables as text into a file, one after the other, under one header."""
 
-    def __init__(self, file: BinaryIO, dialect: Dialect, *, packed: bool) -> None:
-        self._packed = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) if packed else None
-        raw = cast(BinaryIO, self._packed or file)
-        self._text = io.TextIOWrapper(raw, "utf-8-sig" if dialect.mark else "utf-8", newline="", write_through=False)
+    def __init__(self, file: BinaryIO, dialect: Dialect, path: Path) -> None:
+        self._packer, self._encoding = packed.packer(path, file), dialect.encoding
+        encoding = "utf-8-sig" if dialect.mark else dialect.encoding
+        self._text = io.TextIOWrapper(self._packer or file, encoding, newline="", write_through=False)
         # With CR LF as its own end of lines, and only so, the writer quotes cells that hold either of them.
         self._csv = csv.writer(_Lines(self._text, dialect.newline), delimiter=dialect.delimiter, lineterminator="\r\n")
         self._begun = False
@@ -131,13 +141,18 @@ class DelimitedSink(Sink):
         if not self._begun:
             self._csv.writerow([str(name) for name in frame.columns])
             self._begun = True
-        self._csv.writerows(zip(*(_spelt(frame[:, j]) for j in range(frame.shape[1]))))
+        try:
+            self._csv.writerows(zip(*(_spelt(frame[:, j]) for j in range(frame.shape[1]))))
+        except UnicodeEncodeError as error:
+            own = packed.ENCODINGS.get(self._encoding, self._encoding)
+            letter = error.object[error.start]
+            raise refuse("table to write", expected=f"letters that {own} has", got=repr(letter)) from None
 
     def close(self) -> None:
         """Write what is still held; the file itself stays open."""
         self._text.detach()  # flushes
-        if self._packed is not None:
-            self._packed.close()
+        if self._packer is not None:
+            self._packer.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,13 +172,9 @@ def _spelt(series: nw.Series[Any]) -> list[Any]:
     return plain_cells(series)
 
 
-def _opened(path: Path, raw: BinaryIO) -> BinaryIO:
-    return cast(BinaryIO, gzip.GzipFile(fileobj=raw)) if path.name.lower().endswith(".gz") else raw
-
-
 def _arrow_reader(path: Path, raw: BinaryIO, dialect: Dialect, names: Sequence[str]) -> Any:
     return arrow_csv.open_csv(
-        pa.PythonFile(_opened(path, raw), mode="r"),
+        pa.PythonFile(packed.as_utf8(packed.unpacked(path, raw), dialect.encoding), mode="r"),
         read_options=arrow_csv.ReadOptions(block_size=BLOCK, use_threads=False),
         # In a single column an empty line is an empty cell.
         parse_options=arrow_csv.ParseOptions(
@@ -190,7 +201,8 @@ def _fit(text: str, delimiter: str, whole: bool) -> tuple[bool, int]:
 
 def _lines(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
     """The rows with the numbers of the lines where they end, by the standard library."""
-    with path.open("rb") as raw, io.TextIOWrapper(_opened(path, raw), "utf-8-sig", newline="") as text:
+    encoding = "utf-8-sig" if dialect.encoding == "utf-8" else dialect.encoding
+    with path.open("rb") as raw, io.TextIOWrapper(packed.unpacked(path, raw), encoding, newline="") as text:
         reader = csv.reader(text, delimiter=dialect.delimiter, strict=True)
         for row in reader:
             yield reader.line_num, row
@@ -209,8 +221,8 @@ def _explained(path: Path, dialect: Dialect, width: int, complaint: str) -> Valu
         return _not_utf8(path)
     except csv.Error as error:
         return refuse(f"file {path}", expected="cells with both their quotes", got=str(error))
-    except _BROKEN as error:
-        return refuse(f"file {path}", expected="a whole gzip file", got=str(error))
+    except packed.BROKEN as error:
+        return _broken(path, error)
     if rows <= 1:
         return refuse(f"file {path}", expected="rows below the header", got="none")
     return refuse(f"file {path}", expected="a table as text", got=" ".join(complaint.split()))
@@ -219,7 +231,7 @@ def _explained(path: Path, dialect: Dialect, width: int, complaint: str) -> Valu
 def _not_utf8(path: Path) -> ValueError:
     """The first byte of a file that cannot be in UTF-8, with its line."""
     with path.open("rb") as raw:
-        for line, content in enumerate(_opened(path, raw), 1):
+        for line, content in enumerate(packed.unpacked(path, raw), 1):
             try:
                 content.decode()
             except UnicodeDecodeError as error:
@@ -239,15 +251,23 @@ def _require_closed_quotes(path: Path, dialect: Dialect) -> None:
             raise refuse(where, expected="a quote that is closed", got="the end of the file") from None
 
 
-Format = Literal["delimited", "tabs", "parquet", "arrow", "excel"]
+Format = Literal["delimited", "tabs", "json", "parquet", "arrow", "excel"]
 
+_TEXT: dict[str, Format] = {
+    ".csv": "delimited",
+    ".txt": "delimited",
+    ".tsv": "tabs",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
 _SUFFIXES: dict[str, Format] = {
-    **dict.fromkeys((".csv", ".txt", ".csv.gz", ".txt.gz"), "delimited"),
-    **dict.fromkeys((".tsv", ".tsv.gz"), "tabs"),
+    **{suffix + packing: kind for packing in ("", *packed.PACKED) for suffix, kind in _TEXT.items()},
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".feather", ".arrow", ".ipc"), "arrow"),
     ".xlsx": "excel",
 }
+_KNOWN = ".csv .txt .tsv .jsonl .ndjson (packed: .gz .bz2 .xz .zip) .parquet .pq .feather .arrow .ipc .xlsx"
+_NAMES_OF_PACKING = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip", "": "text"}
 ROWS = 50_000
 """How many rows are read at a time by default."""
 
@@ -256,8 +276,14 @@ def format_of(path: str | Path) -> Format:
     """The format that the end of a file's name stands for; ValueError if it stands for none."""
     name = Path(path).name
     suffix = next(filter(name.lower().endswith, _SUFFIXES), None)
+    if suffix is None and name.lower().endswith(".zip") and Path(path).is_file():
+        try:
+            with zipfile.ZipFile(path) as archive:
+                return format_of(packed.inside(Path(path), archive))
+        except zipfile.BadZipFile as error:
+            raise _broken(Path(path), error) from None
     if suffix is None:
-        raise refuse(f"file {path}", expected=f"a name that ends in one of {' '.join(_SUFFIXES)}", got=name)
+        raise refuse(f"file {path}", expected=f"a name that ends in one of {_KNOWN}", got=name)
     return _SUFFIXES[suffix]
 
 
@@ -423,6 +449,8 @@ def _tables(file: Path, kind: Format, rows: int, sheet: str | int | None) -> Tab
     match kind:
         case "delimited" | "tabs":
             yield from read_delimited(file, rows, "\t" if kind == "tabs" else None)
+        case "json":
+            yield from read_json_lines(file, rows)
         case "excel":
             frame = typed.read_sheet(file, sheet)
             for start in range(0, len(frame), rows):
@@ -444,13 +472,15 @@ def _dialect(kind: Format, like: str | Path | None) -> Dialect:
     tabs = format_of(like) == "tabs"
     found, _ = sniff(Path(like), "\t" if tabs else None)
     keep = kind == "delimited" and not tabs
-    return found if keep else Dialect(own, found.newline, found.mark)
+    return found if keep else replace(found, delimiter=own)
 
 
 def _sink(file: BinaryIO, kind: Format, target: Path, dialect: Dialect) -> Sink:
     match kind:
         case "delimited" | "tabs":
-            return DelimitedSink(file, dialect, packed=target.name.lower().endswith(".gz"))
+            return DelimitedSink(file, dialect, target)
+        case "json":
+            return JsonLinesSink(file, target)
         case "parquet":
             return typed.ParquetSink(file)
         case "arrow":

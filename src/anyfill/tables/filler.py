@@ -38,6 +38,7 @@ from anyfill.tables.column_writing import write_series
 from anyfill.tables.columns import present
 from anyfill.tables.frames import Frame
 from anyfill.tables.inputs import require_level
+from anyfill.tables.kinds import parse_numbers
 from anyfill.tables.linear import Linear
 from anyfill.tables.table import Category, Datetime, Ignored, Names, Number, Table, names_of
 
@@ -383,7 +384,9 @@ def read_given(table: Table, said: list[str]) -> dict[str, Any]:
 def answer_json(answer: Answer, table: Table) -> dict[str, Any]:
     """An answer as JSON can keep it: numbers are numbers, also where the table has them as text."""
     found = answer.to_dict()
-    for name in (column.name for column in table.columns if isinstance(column, Number) and column.text):
+    for column in (column for column in table.columns if isinstance(column, Number) and column.text):
+        name = column.name
         for fields, keys in ((found["given"], (name,)), (found["answers"].get(name, {}), _FIGURES)):
-            fields |= {key: float(fields[key]) for key in keys if fields.get(key) is not None}
+            cells = {key: np.array([fields[key]], dtype=object) for key in keys if fields.get(key) is not None}
+            fields |= {key: float(parse_numbers(cell, column.style)[0][0]) for key, cell in cells.items()}
     return found

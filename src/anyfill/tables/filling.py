@@ -9,6 +9,8 @@ Three forms of answer:
     one value          the table with its holes filled
     --draws k          every row k times in a row, with draws 1 … k of its holes jointly, and a last column ``draw``:
                        the rows with draw = 3, say, are the whole table in its order
+    --draws k --long   the same as R's mice has it: first columns ``.imp``, 0 for the rows as they came and 1 … k, and
+                       ``.id``, the number of the row; part by part the rows of one table lie together
     --intervals 0.9    one value, and behind the table's own columns NAME_low and NAME_high for each column of numbers
                        or dates that has holes anywhere in the file; they are empty where the cell was not missing
 
@@ -53,6 +55,7 @@ from anyfill.tables.answers import Statistic
 from anyfill.tables.file_model import FileModel
 from anyfill.tables.files import Part, format_of, metered_parts, names_of, open_writer, read_parts
 from anyfill.tables.frames import Frame, append_columns, blank, rows_of
+from anyfill.tables.imputing import long_table
 from anyfill.tables.table import Ignored, Table
 from anyfill.tables.typed_files import joined
 
@@ -249,6 +252,7 @@ class PartFiller:
         seed: of the draws.
         missing: with a folder: what stands for a missing value in text, besides what did in training.
         source: the name of the file, for refusals.
+        long: draws are numbered as in R's mice.
     """
 
     model: FileModel | str
@@ -259,8 +263,11 @@ class PartFiller:
     seed: int = 0
     missing: tuple[str, ...] = ()
     source: str = ""
+    long: bool = False
 
     def __post_init__(self) -> None:
+        if self.long and not self.draws:
+            raise refuse("--long", expected="--draws as well, how many", got="none")
         if self.draws and self.level is not None:
             raise refuse("answers", expected="draws or intervals", got="both")
         if self.level is not None and not 0.0 < self.level < 1.0:
@@ -284,7 +291,7 @@ class PartFiller:
             writing = model.writing_like(frame)
             holes = {one.name: ~own[one.name].present for one in _modelled(model.table) if one.name in own.names}
             if self.draws:
-                filled = self._drawn(writing, frame, start, own.names)
+                filled = self._drawn(writing, frame, start, own)
             else:
                 writing.set_params(statistic=self.statistic)
                 filled = self._bounded(writing, frame, _columns(writing.transform(frame), own.names), holes)
@@ -299,19 +306,23 @@ class PartFiller:
 
     def require_free(self, names: Collection[str], bounded: Iterable[str] = ()) -> None:
         """ValueError if a table with columns of these names has one that would be added; ``bounded`` get intervals."""
-        if self.draws and "draw" in names:
-            raise refuse("--draws", expected="a table without a column 'draw', which is added", got="one with it")
+        for fresh in () if not self.draws else (".imp", ".id") if self.long else ("draw",):
+            if fresh in names:
+                raise refuse(
+                    "--draws", expected=f"a table without a column {fresh!r}, which is added", got="one with it"
+                )
         for end in (f"{name}_{word}" for name in bounded for word in ("low", "high") if self.level is not None):
             if end in names:
                 expected = f"a table without a column {end!r}, which is added"
                 raise refuse("--intervals", expected=expected, got="one with it")
 
-    def _drawn(self, model: Any, frame: Frame, start: int, names: tuple[str, ...]) -> Any:
-        """Every row so many times in a row, with the number of its draw behind it."""
+    def _drawn(self, model: Any, frame: Frame, start: int, own: Frame) -> Any:
+        """Every row so many times, with the number of its draw behind it, or before it."""
         tables = model.sample(frame, self.draws, seed=self.seed, row_seeds=np.arange(start, start + len(frame)))
-        numbered = [
-            append_columns(_columns(one, names), {"draw": np.full(len(frame), k)}) for k, one in enumerate(tables, 1)
-        ]
+        tables = [_columns(one, own.names) for one in tables]
+        if self.long:
+            return long_table([own.native, *tables], first=0, start=start)
+        numbered = [append_columns(one, {"draw": np.full(len(frame), k)}) for k, one in enumerate(tables, 1)]
         order = np.arange(self.draws * len(frame)).reshape(self.draws, -1).T.ravel()
         return nw.from_native(joined(numbered), eager_only=True)[order].to_native()
 

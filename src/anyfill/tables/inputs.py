@@ -29,6 +29,7 @@ from anyfill.rows import Rows
 from anyfill.tables.auto import EFFORTS
 from anyfill.tables.calibrated import MIN_REFERENCE
 from anyfill.tables.frames import Frame
+from anyfill.tables.imputing import as_json, without_markers
 from anyfill.tables.linear import Linear
 from anyfill.tables.recipes import NAMES, device_of
 from anyfill.tables.table import Ignored, Table
@@ -80,6 +81,8 @@ def require_level(level: float) -> None:
 def seed_of(seed: int | None, random_state: Any) -> int:
     """The seed itself, or one from what scikit-learn calls a random state."""
     if seed is None:
+        if isinstance(random_state, np.random.Generator):
+            return int(random_state.integers(2**31 - 1))
         return int(check_random_state(random_state).randint(2**31 - 1))
     if isinstance(seed, bool) or not isinstance(seed, Integral):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refuse("seed", expected="a whole number", got=repr(seed))
@@ -100,7 +103,7 @@ def read_frame(estimator: BaseEstimator, X: Any, *, reset: bool) -> Frame:
     shape = getattr(data, "shape", None)
     if isinstance(shape, tuple) and len(shape) == 2 and shape[1] == 0:
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-    frame = Frame.of(data)
+    frame = without_markers(Frame.of(data), getattr(estimator, "missing_values", None))
     validate_data(estimator, nw.to_native(frame.native, pass_through=True), reset=reset, skip_check_array=True)
     if reset and not frame.rows:
         shape = (0, len(frame.columns))
@@ -152,12 +155,15 @@ def read_file(path: str | Path) -> Any:
 _MADE_BY = "anyfill.TableModel"
 _REFERENCE = "reference"
 _SETTINGS = ("recipe", "columns", "statistic", "unknown", "steps", "effort", "random_state", "reference_rows")
+_PLAIN_SETTINGS = ("missing_values", "min_value", "max_value", "passive", "add_indicator")
+"""Settings that are kept as JSON has them, where they were stated."""
 
 
 def save_estimator(model: Any, folder: Path | str) -> None:
     """Save a fitted ``TableModel``."""
     settings: dict[str, Any] = {name: getattr(model, name) for name in _SETTINGS}
     settings["columns"] = None if model.columns is None else dict(model.columns)
+    settings |= {name: as_json(value) for name in _PLAIN_SETTINGS if (value := getattr(model, name)) is not None}
     settings["random_state"] = int(model.random_state) if isinstance(model.random_state, Integral) else None
     names, empty = getattr(model, "feature_names_in_", None), getattr(model, "empty_", None)
     notes: dict[str, Any] = {
@@ -169,6 +175,7 @@ def save_estimator(model: Any, folder: Path | str) -> None:
         "feature_names": None if names is None else [str(name) for name in names],
         "linear": None if model.linear_ is None else model.linear_.to_json(),
         "dtypes": None if empty is None else to_text(empty),
+        "history": getattr(model, "history_", []),
     }
     try:
         description, tensors = describe_model(model.model_, model.model_.factorizations)
@@ -190,6 +197,7 @@ def load_estimator(kind: type[Any], folder: Path | str, device: str) -> Any:
         model = kind(device=device, **notes["settings"])
         model.table_ = Table.from_json(notes["table"])
         model.recipe_, model.n_iter_, names = notes["recipe"], notes["n_iter"], notes["feature_names"]
+        model.history_ = [tuple(one) for one in notes.get("history", [])]
         dtypes, linear = notes.get("dtypes"), notes.get("linear")
         model.linear_ = None if linear is None else Linear.from_json(model.table_, linear).to(device_of(device))
         if dtypes is not None:

@@ -35,6 +35,7 @@ import pandas as pd
 
 from anyfill.checks import refuse
 from anyfill.tables.columns import Array, Column, Floats, Unknown, listed, present
+from anyfill.tables.number_styles import NumberStyle, style_of
 
 
 class Turn(NamedTuple):
@@ -178,6 +179,7 @@ class Number(Variable):
         period: above 0: values lie on a circle of this length that begins at ``low``; answers are below low + period.
         cut: where the circle is cut open.
         usual: what nearly all cells are, and what holes are filled with; None = there is no such value.
+        style: the cells are text in this style ($1,200.50), and so are the answers; None = plain.
     """
 
     name: str
@@ -197,8 +199,11 @@ class Number(Variable):
     period: float = 0.0
     cut: float = 0.0
     usual: float | None = None
+    style: NumberStyle | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.style, dict):  # as JSON gives it
+            object.__setattr__(self, "style", NumberStyle(**self.style))
         # Lists for tuples and text for infinite numbers, as JSON gives them, will do.
         for name, kind in (("anchors", tuple), ("decimals", tuple), ("low", float), ("high", float)):
             value = getattr(self, name)
@@ -231,6 +236,8 @@ class Number(Variable):
         words = [f"{self.low:.6g} to {self.high:.6g}"]
         if self.period:
             words = [f"goes round from {self.low:.6g} to below {self.low + self.period:.6g}"]
+        if self.style is not None:
+            words.append(f"written as {self.written(np.array(self.high))}")
         if self.usual is not None:
             words.append(f"nearly always {self.usual:.6g}")
         if self.warp != "none":
@@ -325,7 +332,10 @@ class Number(Variable):
 
     def written_like(self, cells: Column) -> "Number":
         """The same, but answers are text where these cells are."""
-        return replace(self, text=cells.kind == "text")
+        if cells.kind != "text" or self.style is not None or self.text:
+            return replace(self, text=cells.kind == "text")
+        _, bad = parse_numbers(cells.values)
+        return replace(self, text=True, style=style_of(pd.unique(cells.values[cells.present])) if bad.any() else None)
 
     def written(self, values: Floats) -> Array:
         """Values as text with the decimals of the column (an object array of the same shape); None where NaN."""
@@ -337,11 +347,14 @@ class Number(Variable):
             flat = self._round_again(flat) if self.period else flat
         places, different = pd.factorize(flat)
         words = np.empty(len(different) + 1, dtype=object)
-        words[:-1] = [_word(value, self.decimals) for value in different.tolist()]
+        words[:-1] = [self._styled(_word(value, self.decimals)) for value in different.tolist()]
         return words[places].reshape(np.shape(values))
 
     def _encoded(self, column: Column, unknown: Unknown) -> Floats:
-        return self.encode(read_numbers(column, unknown=unknown))
+        return self.encode(read_numbers(column, unknown=unknown, style=self.style))
+
+    def _styled(self, word: str) -> str:
+        return word if self.style is None or "e" in word else self.style.write(word)
 
     def _unwarped(self, u: Floats) -> Floats:
         if self.warp == "none":
@@ -395,24 +408,44 @@ def _word(value: float, decimals: tuple[int, int] | None) -> str:
     return word + ("" if "." in word else ".") + "0" * lacking
 
 
-def read_numbers(column: Column, *, unknown: Unknown = "error") -> Floats:
-    """The cells (B,) of a column as numbers, NaN = missing; what is none is refused, or missing."""
+def read_numbers(column: Column, *, unknown: Unknown = "error", style: NumberStyle | None = None) -> Floats:
+    """The cells (B,) of a column as numbers, NaN = missing; what is none is refused, or missing.
+
+    Text is read in this style or, where that does not fit, plainly; without one in the style that reads all of it.
+    """
     if column.kind == "datetime":
         raise refuse(f"column {column.name!r}", expected="numbers", got="dates")
-    numbers, bad = parse_numbers(column.values)
+    numbers, bad = parse_numbers(column.values, style)
+    if bad.any() and style is None and (found := style_of(pd.unique(column.values[column.present]))) is not None:
+        numbers, bad = parse_numbers(column.values, found)
     if unknown == "error" and bad.any():
         column.require(~bad, "a number" if np.isnan(numbers[int(bad.argmax())]) else "a finite number")
     return np.where(bad, math.nan, numbers) if bad.any() else numbers
 
 
-def parse_numbers(values: Array) -> tuple[Floats, Array]:
+def parse_numbers(values: Array, style: NumberStyle | None = None) -> tuple[Floats, Array]:
     """Cells (B,) as numbers, NaN = missing or none, and bool (B,): which are present and yet no finite number."""
     if values.dtype != object:
         return values.astype(np.float64, copy=False), np.isinf(values)
     there = present(values)
     numbers = np.full(len(values), math.nan)
+    if style is not None:
+        places, words = pd.factorize(values[there])
+        numbers[there] = np.array([_read(word, style) for word in words], dtype=np.float64)[places]
+        return numbers, there & ~np.isfinite(numbers)
     try:
         numbers[there] = values[there].astype(np.float64)
     except ValueError:
         numbers[there] = pd.to_numeric(pd.Series(values[there], dtype=object), errors="coerce")
     return numbers, there & ~np.isfinite(numbers)
+
+
+def _read(word: Any, style: NumberStyle) -> float:
+    """A cell as a number, NaN if it is none."""
+    found = style.read(word) if isinstance(word, str) else None
+    if found is not None:
+        return found
+    try:
+        return float(word)
+    except ValueError:
+        return math.nan

@@ -17,7 +17,7 @@ Digits in threes alone, equally many in every cell and seven or more, are a phon
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -93,7 +93,7 @@ class NumberStyle:
         return 0 if parts is None else len(parts[1].partition(self.decimal)[2])
 
 
-def style_of(words: Sequence[object]) -> NumberStyle | None:
+def style_of(words: Iterable[object]) -> NumberStyle | None:
     """The style in which all of these different cells are numbers; None if there is none, or if it is the plain one."""
     found = [_parts(word) if isinstance(word, str) else None for word in words]
     parts = [part for part in found if part is not None]
@@ -113,7 +113,7 @@ def style_of(words: Sequence[object]) -> NumberStyle | None:
     if not (has_affix or grouped or in_brackets) and (decimal == "." or not any(decimal in one for one in digits)):
         return None
     lengths = {len(re.sub(r"\D", "", one)) for one in digits}
-    if grouped and not has_affix and len(lengths) == 1 and min(lengths) >= _PHONE and len(words) > 1:
+    if grouped and not has_affix and len(lengths) == 1 and min(lengths) >= _PHONE and len(parts) > 1:
         return None
     signs = [part[3] for part in parts if part[4]]
     return NumberStyle(

@@ -155,6 +155,50 @@ def coverage_curve(levels: Floats, covered: Floats) -> str:
     return _svg(340, 232, pieces, "Coverage of intervals")
 
 
+def learning_curve(points: Sequence[tuple[float, float]]) -> str:
+    """How a loss fell with the steps of training; the scale begins at its least value."""
+    left, right, top, bottom = 60, 520, 12, 200
+    steps, losses = np.array(points).T
+    low, high = float(losses.min()), float(np.quantile(losses, 0.98))
+    across = (steps - steps[0]) / max(steps[-1] - steps[0], 1)
+    down = np.clip((high - losses) / max(high - low, 1e-9), 0.0, 1.0)
+    places = zip(left + (right - left) * across, top + (bottom - top) * down)
+    pieces = [
+        _axis(left, right, bottom, bottom),
+        _axis(left, left, top, bottom),
+        f'<polyline class="line" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}"/>',
+        _label(left - 6, top + 4, f"{high:.4g}"),
+        _label(left - 6, bottom + 4, f"{low:.4g}"),
+        _label(left, bottom + 16, f"{steps[0]:.0f}", "start"),
+        _label((left + right) / 2, bottom + 16, "steps", "middle"),
+        _label(right, bottom + 16, f"{steps[-1]:.0f}"),
+    ]
+    return _svg(560, bottom + 24, pieces, "Loss by step")
+
+
+def draw_means(lines: Sequence[tuple[str, Sequence[float], Sequence[float]]]) -> str:
+    """For each column the means of its filled cells, one mark for each draw, and their spreads, in observed units.
+
+    Each line is a name, means as (mean - observed mean) / observed deviation, and deviations over the observed one.
+    """
+    step, left, right = 22, 130, 520
+    reach = max(1.0, *(abs(value) for _, means, _ in lines for value in means)) * 1.05
+
+    def x(value: float) -> float:
+        return (left + right) / 2 + (right - left) / 2 * value / reach
+
+    pieces = [f'<line class="axis" x1="{x(0):.1f}" x2="{x(0):.1f}" y1="4" y2="{6 + step * len(lines)}"/>']
+    for number, (name, means, spreads) in enumerate(lines):
+        y = 16 + step * number
+        pieces.append(_label(left - 8, y + 4, _cut(name, 18)))
+        pieces += [f'<circle class="made" cx="{x(mean):.1f}" cy="{y}" r="3.5"/>' for mean in means]
+        pieces.append(_label(right + 10, y + 4, f"{np.mean(spreads):.2f}", "start"))
+    bottom = 16 + step * len(lines)
+    pieces += [_label(x(0), bottom + 12, "observed mean", "middle"), _label(right + 10, bottom + 12, "spread", "start")]
+    pieces += [_label(x(end), bottom + 12, f"{end:+.1f}", "middle") for end in (-reach / 1.05, reach / 1.05)]
+    return _svg(600, bottom + 20, pieces, "Means of filled cells, draw by draw")
+
+
 def line_curves(curves: Mapping[str, Sequence[float]], x_label: str) -> str:
     """Curves over 0, 1, 2 …, the first one in colour."""
     steps = max(len(curve) for curve in curves.values()) - 1
@@ -260,6 +304,7 @@ MAX_COLUMNS = 60
 """Columns whose values are drawn."""
 CURVE_ROWS, CURVE_SAMPLES, CURVE_STEPS = 40, 10, 10
 """Of an acquisition curve the most rows, the draws behind each choice, and the most measurements."""
+DIAGNOSTIC_DRAWS = 5
 Piece = tuple[list[str], float]
 
 
@@ -301,7 +346,8 @@ def write_report(
 def _sections(model: TableModel, frame: Frame, goal: int | None, seed: int) -> Generator[Piece]:
     yield _schema(model, frame), 0.05
     yield _holes(model, frame), 0.1
-    yield _values(model, frame, seed), 0.3
+    yield _values(model, frame, seed), 0.25
+    yield _diagnostics(model, frame, seed), 0.35
     yield _answers(check_hidden(model, frame, seed=seed)), 0.6
     if goal is not None:
         yield _acquisition(model, frame, goal, seed), 1.0
@@ -375,6 +421,50 @@ def _values(model: TableModel, frame: Frame, seed: int) -> list[str]:
         '<p class="faint"><span class="key seen"></span>observed<span class="key made"></span>filled</p>',
         f'<div class="grid">{"".join(shown)}</div>',
     ]
+
+
+def _diagnostics(model: TableModel, frame: Frame, seed: int) -> list[str]:
+    """Whether learning had come to an end, and how far draws differ from each other."""
+    pieces: list[str] = []
+    history = getattr(model, "history_", [])
+    judged = [(step, kept) for step, _, kept in history if kept is not None and np.isfinite(kept)]
+    points = judged if len(judged) > 1 else [(step, loss) for step, loss, _ in history if np.isfinite(loss)]
+    if len(points) > 1:
+        what = "on cells or rows kept aside" if points is judged else "on the rows it learnt from"
+        words = f"The loss {what}, in nats per row, by steps of training. Flat at the end: more steps would add little."
+        drawing = f'<div class="scroll">{learning_curve(points)}</div>'
+        pieces += [page.heading("How it was learnt", 3), page.paragraph(words), drawing]
+    lines = _draw_lines(model, frame, seed)
+    if lines:
+        words = (
+            f"{DIAGNOSTIC_DRAWS} sets of draws. Each mark is the mean of one set's filled cells, in observed standard "
+            "deviations from the observed mean; the number is their spread over the observed one. Marks that lie "
+            "together mean that few draws will do; all of them to one side, that what is missing differs from what is "
+            "there."
+        )
+        drawing = f'<div class="scroll">{draw_means(lines)}</div>'
+        pieces += [page.heading("From draw to draw", 3), page.paragraph(words), drawing]
+    return [page.heading("Diagnostics"), *pieces] if pieces else []
+
+
+def _draw_lines(model: TableModel, frame: Frame, seed: int) -> list[tuple[str, list[float], list[float]]]:
+    """For each number with at least two observed and two missing cells: see ``draw_means``."""
+    table = model.table_
+    given = table.encode(frame, unknown="missing")
+    tables = model.sample(frame, DIAGNOSTIC_DRAWS, seed=seed, row_seeds=np.arange(len(frame)))
+    sets = [table.encode(Frame.of(one, missing=frame.missing), unknown="missing") for one in tables]
+    lines: list[tuple[str, list[float], list[float]]] = []
+    for j in range(len(table.columns)):
+        there = given.present[:, j]
+        made = ~there & sets[0].present[:, j]
+        if table.number(j) is None or int(there.sum()) < 2 or int(made.sum()) < 2 or len(lines) == MAX_COLUMNS:
+            continue
+        seen = given.x[there, j].double()
+        unit = float(seen.std()) or 1.0
+        filled = [one.x[made, j].double() for one in sets]
+        means = [float(one.mean() - seen.mean()) / unit for one in filled]
+        lines.append((table.names[j], means, [float(one.std()) / unit for one in filled]))
+    return lines
 
 
 def _densities(table: Any, j: int, seen: Any, made: Any) -> str:

@@ -5,6 +5,7 @@
     few different whole numbers              Category, the numbers its levels (``anyfill.tables.coded``); not in an
                                              array of floats, where nothing says that numbers are codes
     hours, degrees by name and range         Number on a circle
+    $1,200.50, 12 %, 1.234,56                Number in that style (``anyfill.tables.number_styles``)
     booleans                                 Category (False, True)
     dates, text that is all dates            Datetime
     categorical dtype                        Category, its levels in its order
@@ -41,6 +42,7 @@ from anyfill.tables.categories import Category, infer_category, spelling, truth
 from anyfill.tables.coded import is_coded
 from anyfill.tables.columns import Array, Column, Value, listed, tidy
 from anyfill.tables.kinds import Ignored, Number, Variable, parse_numbers, read_numbers
+from anyfill.tables.number_styles import NumberStyle, style_of
 from anyfill.tables.quantities import (
     Datetime,
     circle_of,
@@ -99,6 +101,8 @@ def _text(column: Column, cells: Array) -> Variable:
     style = format_of(levels)
     if style is not None:
         return infer_datetime(column.name, parse_times(cells, style), style)
+    if style_of(levels) is not None:
+        return _quantity(column, codes=True)
     if len(cells) >= _MIN_CELLS and len(levels) > max(_MIN_LEVELS, len(cells) / 2):
         return Ignored(column.name, f"free text: {len(levels)} distinct values in {len(cells)} cells")
     return infer_category(column.name, cells)
@@ -106,7 +110,7 @@ def _text(column: Column, cells: Array) -> Variable:
 
 def _quantity(column: Column, codes: bool) -> Variable:
     """The column, some of whose cells are present and all of them numbers, as codes, on a circle or plainly."""
-    values = read_numbers(column)
+    values = read_numbers(column, style=_style(column))
     values = values[~np.isnan(values)]
     if codes and is_coded(values):
         return _coded(column)
@@ -117,15 +121,17 @@ def _quantity(column: Column, codes: bool) -> Variable:
 def _coded(column: Column) -> Variable:
     """The column with the numbers seen for levels, ascending; a plain number where one of them has two spellings."""
     cells = column.values[column.present]
-    levels = sorted((tidy(level) for level in pd.unique(cells)), key=float)
-    if len({float(level) for level in levels}) < len(levels):
+    levels = [tidy(level) for level in pd.unique(cells)]
+    # A column of percentages or prices is no code, however few there are.
+    if _style(column) is not None or len({float(level) for level in levels}) < len(levels):
         return _number_of(column)
+    levels.sort(key=float)
     kind: Literal["number", "text"] = "number" if column.kind == "number" else "text"
     return Category(column.name, tuple(levels), cells=kind, coded=True)
 
 
 def _on_circle(column: Column, period: float) -> Number:
-    values = read_numbers(column)
+    values = read_numbers(column, style=_style(column))
     number = infer_cyclic(column.name, values[~np.isnan(values)], period)
     return _as_written(column, number)
 
@@ -137,7 +143,7 @@ def _number_of(column: Column, grid: Literal["auto", "always", "never"] = "auto"
         column: numbers, booleans, or text.
         grid: whether whole numbers are a grid; see ``infer_number``.
     """
-    values = read_numbers(column)
+    values = read_numbers(column, style=_style(column))
     return _as_written(column, infer_number(column.name, values[~np.isnan(values)], grid=grid))
 
 
@@ -147,9 +153,24 @@ def _as_written(column: Column, number: Number) -> Number:
     written = [level for level in levels if isinstance(level, str)]
     if not written:
         return number
-    digits = [len(text.strip().partition(".")[2]) for text in written]
-    exponents = "e" in "".join(written).lower()
-    return replace(number, text=True, decimals=None if exponents else (min(digits), max(digits)))
+    style = _style(column)
+    digits = [len(text.strip().partition(".")[2]) if style is None else style.decimals(text) for text in written]
+    exponents = style is None and "e" in "".join(written).lower()
+    number = replace(number, text=True, decimals=None if exponents else (min(digits), max(digits)), style=style)
+    if style is not None and style.is_percent and number.low == 0 and _greatest(column, style) <= 100:
+        return replace(number, high=min(number.high, 100.0))
+    return number
+
+
+def _greatest(column: Column, style: NumberStyle) -> float:
+    return float(np.nanmax(read_numbers(column, style=style)))
+
+
+def _style(column: Column) -> NumberStyle | None:
+    """How numbers in a column of text are written; None if they are plain."""
+    levels = pd.unique(column.values[column.present]) if column.kind == "text" else ()
+    numbers, _ = parse_numbers(np.asarray(levels, dtype=object))
+    return style_of(levels) if np.isnan(numbers).any() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +277,7 @@ def declared(column: Column, declaration: str) -> Variable:
 
 
 def _number(column: Column, said: Declaration) -> Number:
-    values, low, high = read_numbers(column), said.low, said.high
+    values, low, high = read_numbers(column, style=_style(column)), said.low, said.high
     if said.kind == "int":
         column.require(~(values % 1 > 0), "a whole number")
     column.require(~((values < low) | (values > high)), f"a number in [{low:g}, {high:g}]")
