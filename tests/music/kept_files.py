@@ -7,7 +7,7 @@ import numpy as np
 from anyfill.music.files import Music, read
 from anyfill.music.markup import members_of
 from anyfill.music.midi_document import walk
-from anyfill.music.musicxml_document import as_utf8, locate
+from anyfill.music.musicxml_places import as_utf8, locate
 from anyfill.music.piece import Piece
 from anyfill.music.request import Request, whole_notes
 from anyfill.music.saving import change_of
