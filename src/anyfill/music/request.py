@@ -104,6 +104,8 @@ def resized(model: Model, steps: int) -> Model:
     network: Any = model.network
     if not hasattr(network, "resized"):
         raise refuse("network", expected="one that can be resized", got=type(network).__name__)
+    if network.shape == (steps, len(VOICES)):
+        return model
     other = network.resized((steps, len(VOICES)))
     same = Model(
         other, model.likelihood, corruption=model.corruption, order=model.order, factorizations=model.factorizations
