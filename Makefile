@@ -18,7 +18,7 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-BENCHMARKS := $(filter-out __init__ common before_after peers_apart %_laws %_peers,$(basename $(notdir $(sort $(wildcard benchmarks/*.py)))))
+BENCHMARKS := $(filter-out __init__ common before_after peers_apart studio_browser %_laws %_peers,$(basename $(notdir $(sort $(wildcard benchmarks/*.py)))))
 
 # Matplotlib must not look for a screen, and pyright must not look for a newer pyright.
 export MPLBACKEND := Agg

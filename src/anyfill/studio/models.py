@@ -97,8 +97,14 @@ def load(entry: Entry) -> Any:
         loaded = FileModel.load(entry.folder or "")
         count_passes(loaded.model.model_.network)
         return loaded
+    elif entry.room == "images":
+        from anyfill import images
+
+        model = images.load(entry.key if entry.folder is None else entry.folder)
     else:
-        raise refuse("model", expected="one of text, music or tables", got=entry.room)
+        from anyfill import translation
+
+        return translation.load(entry.folder or "")
     count_passes(model.model.network)
     return model
 
@@ -120,15 +126,19 @@ def _room(folder: Path) -> Room:
     notes = load_notes(folder)
     if notes.get("made_by") == "anyfill.TableModel":
         return "table"
-    if "vocabulary" in notes:
-        return "text"
-    return "images" if "images" in notes or "pixels" in notes else "music"
+    named: list[tuple[str, Room]] = [("images", "images"), ("translation", "translation"), ("vocabulary", "text")]
+    for note, room in named:
+        if note in notes:
+            return room
+    return "music"
 
 
 def _shipped() -> list[Entry]:
     homes: tuple[tuple[Room, str, str], ...] = (
         ("text", "text8", "English, 27 letters (text8)"),
         ("music", "bach", "Bach's chorales"),
+        ("images", "digits", "Handwritten digits"),
+        ("images", "fashion", "Fashion"),
     )
     base = resources.files("anyfill").joinpath("models")
     return [Entry(key, room, name) for room, key, name in homes if base.joinpath(key, "config.json").is_file()]

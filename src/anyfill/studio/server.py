@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from anyfill import __version__
-from anyfill.studio import chorale_routes, job_routes, table_routes, text_routes
+from anyfill.studio import chorale_routes, job_routes, picture_routes, table_routes, text_routes, translation_routes
 from anyfill.studio.context import AStudio, Studio, no_room
 from anyfill.studio.jobs import NoRoomError
 from anyfill.studio.models import Models
@@ -56,8 +56,8 @@ def make_app(models: Models, *, warm: bool = True) -> FastAPI:
     )
     app.add_exception_handler(ValueError, _refused)
     app.add_exception_handler(NoRoomError, _full)
-    for routes in (job_routes.routes, table_routes.routes, chorale_routes.routes, text_routes.routes):
-        app.include_router(routes)
+    for room in (job_routes, table_routes, chorale_routes, picture_routes, text_routes, translation_routes):
+        app.include_router(room.routes)
 
     @app.get("/api/models", tags=["models"], summary="The models that can be chosen")
     async def list_models(studio: AStudio) -> list[dict[str, str]]:

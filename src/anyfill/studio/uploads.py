@@ -34,6 +34,7 @@ _HEADER = 4 * 2**20
 _PARTS = 512
 """Rows of a Parquet file that are looked at together."""
 TABLES = (".csv", ".tsv", ".txt", ".parquet", ".xlsx")
+PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif")
 MUSIC = (".mid", ".midi", ".musicxml", ".xml", ".mxl")
 
 

@@ -5,7 +5,9 @@ import { startTheme } from "./theme.js";
 const PAGES = [
   ["table", "Table", () => import("./table/page.js")],
   ["chorale", "Chorale", () => import("./chorale/page.js")],
+  ["picture", "Picture", () => import("./picture/page.js")],
   ["text", "Text", () => import("./text/page.js")],
+  ["translation", "Translation", () => import("./translation/page.js")],
 ];
 let leave = null;
 
@@ -24,7 +26,7 @@ async function visit() {
   const page = await load();
   const place = h("div", { class: `page ${key}-page` });
   show(main, place);
-  leave = page.open(place) ?? null;
+  leave = (await page.open(place)) ?? null;
 }
 
 startTheme();

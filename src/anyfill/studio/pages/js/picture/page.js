@@ -1,0 +1,144 @@
+/** Picture: choose or open one, paint away what you like, six completions appear as they are drawn. */
+import { get, post, upload } from "../api.js";
+import { h, show } from "../dom.js";
+import { howButton } from "../how.js";
+import { icon } from "../icons.js";
+import { begin } from "../job.js";
+import { modelChoice } from "../models.js";
+import { shown } from "../progress.js";
+import { pack, paint, pictureCanvas, unpack } from "./canvas.js";
+import { makeMask } from "./mask.js";
+
+const MANY = 6;
+
+export function open(place) {
+  const model = modelChoice("images", load);
+  const state = { picture: null, about: null, fills: null, overlay: "none", surprise: null, job: null };
+  const mask = makeMask(() => bits());
+  const figure = h("p", { class: "soft", role: "status" });
+  const account = { score: null, fill: null };
+  const status = h("div", {});
+  const gallery = h("div", { class: "gallery", role: "group", "aria-label": "Pictures to begin with" });
+  const results = h("div", { class: "completions" });
+  const seed = h("input", { type: "number", min: 0, placeholder: "new" });
+  const bold = h("input", { type: "range", min: 0.2, max: 1.6, step: 0.05, value: 1 });
+  const said = h("span", { class: "value" }, "1");
+  const sampler = h("select", {}, h("option", { value: "exact" }, "exact: pixel by pixel"), h("option", { value: "speculative" }, "speculative: fewer passes"));
+  const choose = h("input", { type: "file", accept: "image/png,image/jpeg,image/webp,image/bmp,image/gif", hidden: true, "aria-label": "A picture to open", onchange: () => take(choose.files[0]) });
+  const canvases = Array.from({ length: MANY }, (_, n) => pictureCanvas(28, 28, `Completion ${n + 1}`));
+  const overlays = [["none", "Plain"], ["uncertainty", "Uncertainty"], ["surprise", "Surprise"]].map(([key, words]) => h("button", { type: "button", "aria-pressed": key === state.overlay, "data-key": key, onclick: () => lay(key) }, words));
+  bold.addEventListener("input", () => (said.textContent = bold.value));
+
+  const wire = () => ({ width: state.picture.width, height: state.picture.height, channels: state.picture.channels, pixels: pack(state.picture.bytes), erased: pack(mask.erased) });
+
+  function set(found) {
+    state.picture = { ...found, bytes: unpack(found.pixels) };
+    state.fills = null;
+    state.surprise = null;
+    mask.show(state.picture);
+    canvases.forEach((one) => Object.assign(one, { width: found.width, height: found.height }));
+    redraw();
+    bits();
+  }
+
+  async function bits() {
+    state.surprise = null;
+    const mine = state.picture;
+    try {
+      const found = await post("/api/pictures/score", { picture: wire(), model: model.key });
+      if (mine !== state.picture) return;
+      state.surprise = found.surprise;
+      account.score = found.how;
+      figure.textContent = `What you see holds ${found.bits.toFixed(1)} bits, ${found.bits_per_dimension.toFixed(3)} per pixel.`;
+    } catch (error) {
+      figure.textContent = error.message;
+    }
+    redraw();
+  }
+
+  function lay(key) {
+    state.overlay = key;
+    overlays.forEach((button) => button.setAttribute("aria-pressed", String(button.dataset.key === key)));
+    redraw();
+  }
+
+  function redraw() {
+    if (!state.picture) return;
+    mask.draw();
+    const heat = state.overlay === "uncertainty" ? state.fills?.uncertainty : null;
+    canvases.forEach((canvas, n) => {
+      const bytes = state.fills?.pictures[n];
+      paint(canvas, bytes ? { ...state.picture, channels: state.fills.channels, bytes } : state.picture, { hidden: state.fills ? state.fills.hidden : mask.erased, heat, most: Math.log2(state.about?.levels ?? 2) });
+    });
+    if (state.overlay === "surprise" && state.surprise) paint(mask.canvas, state.picture, { hidden: mask.erased, heat: state.surprise, most: 6 });
+  }
+
+  async function fill() {
+    state.job?.cancel();
+    const body = { picture: wire(), n: MANY, model: model.key, seed: seed.value === "" ? null : Number(seed.value), temperature: Number(bold.value), sampler: sampler.value };
+    state.job = await shown(status, (handlers) => begin("picture", "/api/pictures/fill", body, handlers), {
+      frame: ({ pictures, known }) => {
+        const bytes = pictures.map(unpack);
+        const channels = bytes[0].length / (state.picture.width * state.picture.height);
+        state.fills = { pictures: bytes, channels, hidden: unpack(known).map((one) => (one ? 0 : 1)) };
+        redraw();
+      },
+      done: (found) => {
+        state.fills = { ...found, pictures: found.pictures.map(unpack), hidden: null };
+        account.fill = found.how;
+        seed.placeholder = `new (${found.seed})`;
+        results.dataset.done = "yes";
+        redraw();
+      },
+    });
+    delete results.dataset.done;
+  }
+
+  async function take(file) {
+    if (!file) return;
+    try {
+      set(await upload(`/api/pictures/upload?width=${state.about.width}&height=${state.about.height}`, file));
+    } catch (error) {
+      show(status, h("p", { class: "message bad", role: "alert" }, error.message));
+    }
+  }
+
+  async function load() {
+    state.about = await get(`/api/pictures/about?model=${encodeURIComponent(model.key)}`);
+    if (!state.about.there) return none(place);
+    const found = await get(`/api/pictures/examples?model=${encodeURIComponent(model.key)}`);
+    const small = found.pictures.map((one, n) => {
+      const canvas = pictureCanvas(one.width, one.height, `Picture ${n + 1}`);
+      paint(canvas, { ...one, bytes: unpack(one.pixels) });
+      return h("button", { type: "button", "aria-label": `Choose picture ${n + 1}`, onclick: () => set(one) }, canvas);
+    });
+    show(gallery, small, h("button", { class: "button small", type: "button", onclick: () => choose.click() }, icon("up"), "Open"), choose);
+    set(found.pictures[0]);
+    mask.half("bottom");
+  }
+
+  const settings = h("div", { class: "settings" }, h("label", { class: "field short" }, "Seed", seed), h("label", { class: "field" }, h("span", {}, "Temperature ", said), bold), h("label", { class: "field" }, "Sampler", sampler));
+  show(place,
+    h("div", { class: "page-head" }, h("div", {}, h("h1", {}, "Picture"), h("p", {}, "Paint away what you like; what stays is never changed.")), model.element),
+    gallery,
+    h("div", { class: "columns picture-columns" },
+      h("section", { class: "card", "aria-label": "The picture" }, h("div", { class: "body stack" }, mask.canvas, mask.controls, h("div", { class: "row spread" }, figure, howButton(() => account.score)))),
+      h("div", { class: "stack" },
+        h("section", { class: "card", "aria-label": "Completions" },
+          h("div", { class: "head" }, h("button", { class: "button main", type: "button", onclick: fill }, icon("spark"), "Fill what is erased"), h("div", { class: "row" }, h("div", { class: "segments", role: "group", "aria-label": "What is laid over" }, overlays), howButton(() => account.fill))),
+          show(results, canvases), settings), status)));
+  load().catch((error) => show(status, h("p", { class: "message bad", role: "alert" }, error.message)));
+  const repaint = () => redraw();
+  addEventListener("themechange", repaint);
+  return () => {
+    state.job?.leave();
+    removeEventListener("themechange", repaint);
+  };
+}
+
+/** What to do where there is no model of pictures. */
+function none(place) {
+  show(place, h("h1", {}, "Picture"), h("section", { class: "card" }, h("div", { class: "body stack" },
+    h("p", {}, "There is no model of pictures here yet. Train one on a folder of pictures, then start the studio with it:"),
+    h("pre", { tabindex: 0 }, "anyfill image train PICTURES -o my-pictures\nanyfill studio --model my-pictures"))));
+}

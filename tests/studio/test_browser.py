@@ -1,0 +1,284 @@
+"""What a person does on every page, in a real browser; it asks nobody else and has nothing to complain of."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("playwright")
+from playwright.sync_api import expect
+
+from benchmarks.studio_browser import CHROMIUM, browsing, running
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CHROMIUM, reason="no chromium here")]
+SOON = 60_000
+"""Milliseconds to wait at most; machines are busy."""
+CONTROLS = """[...document.querySelectorAll('main button, main input, main select, main textarea')]
+    .filter((one) => one.offsetParent && !one.disabled && one.tabIndex >= 0).length"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A model of 28 x 28 pictures, hardly trained, called digits."""
+    from anyfill import images
+
+    place = tmp_path_factory.mktemp("models")
+    draw = np.random.default_rng(0)
+    shade = np.zeros((24, 28, 28, 1), dtype=np.uint8)
+    for one in shade:
+        top, left = draw.integers(4, 12, size=2)
+        one[top : top + 12, left : left + 5] = 255
+    images.train(shade, place / "digits", width=16, depth=1, steps=4, batch=4)
+    return place
+
+
+@pytest.fixture(scope="module")
+def base(folder):
+    with running("--model", str(folder)) as (address, _):
+        yield address
+
+
+@pytest.fixture
+def page(base):
+    with browsing(base) as one:
+        yield one
+
+
+@pytest.mark.parametrize("width", [1280, 800])
+@pytest.mark.parametrize("name", ["table", "chorale", "picture", "text", "translation"])
+def test_pages_fit_their_window(base, name, width):
+    with browsing(base, width=width) as page:
+        page.goto(f"{base}#/{name}")
+        expect(page.locator("h1")).to_be_visible(timeout=SOON)
+        page.wait_for_timeout(800)
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_drop_a_csv_and_read_a_filled_cell(page, base, tmp_path):
+    draw = np.random.default_rng(0)
+    z = draw.normal(size=150)
+    frame = pd.DataFrame({"height": (170 + 8 * z).round(1), "weight": (70 + 9 * z + draw.normal(size=150)).round(1)})
+    frame.loc[0, "weight"] = None
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    page.goto(f"{base}#/table")
+    page.get_by_label("A table to open").set_input_files(tmp_path / "people.csv")
+    expect(page.get_by_text("people.csv: 150 rows, 2 columns, 1 hole.")).to_be_visible(timeout=SOON)
+    page.get_by_role("button", name="Fill the holes").click()
+    cell = page.locator("[data-cell='0 1']")
+    expect(cell).to_have_class(re.compile("answer"), timeout=SOON)
+    value = float(cell.text_content())
+    assert value == pytest.approx(70 + 9 * z[0], abs=4)
+    low, high = map(float, re.search(r"90 %: (\S+) to (\S+)", cell.get_attribute("title")).groups())
+    assert low < value < high
+    cell.click()
+    expect(page.locator(".side .plot").first).to_be_visible(timeout=SOON)
+    expect(page.get_by_role("heading", name="Depends most on")).to_be_visible()
+    page.get_by_role("tab", name="What if").click()
+    before = page.locator(".whatif .said").nth(1)
+    expect(before).not_to_be_empty(timeout=SOON)
+    first = float(before.text_content())
+    page.get_by_label("Value of height").fill("150")
+    expect(before).not_to_have_text(str(first), timeout=SOON)
+    assert float(before.text_content()) < 60
+    page.get_by_role("button", name="Download").click()
+    with page.expect_download(timeout=SOON) as download:
+        page.get_by_role("menuitem", name="Filled table (CSV)").click()
+    filled = pd.read_csv(download.value.path())
+    assert filled.loc[0, "weight"] == pytest.approx(value)
+    assert filled.drop(index=0).equals(frame.drop(index=0))
+
+
+def test_a_hundred_thousand_rows_scroll(page, base, tmp_path):
+    frame = pd.DataFrame({"n": np.arange(100_000), "x": np.arange(100_000) % 7})
+    frame.to_csv(tmp_path / "long.csv", index=False)
+    page.goto(f"{base}#/table")
+    page.get_by_label("A table to open").set_input_files(tmp_path / "long.csv")
+    expect(page.get_by_text("100,000 rows")).to_be_visible(timeout=SOON)
+    page.locator(".grid").evaluate("grid => { grid.scrollTop = grid.scrollHeight; }")
+    expect(page.locator("[data-cell='99999 0']")).to_have_text("99999", timeout=SOON)
+    assert page.locator(".grid .line").count() < 60
+
+
+def test_paint_away_a_voice_rewrite_it_and_hear_it(page, base):
+    page.goto(f"{base}#/chorale")
+    page.get_by_role("button", name="Harmonise").click()
+    expect(page.locator(".alternative")).to_have_count(4, timeout=2 * SOON)
+    page.get_by_role("button", name="Take").first.click()
+    before = piece(page)
+    page.get_by_label("Voices and bars to paint away").fill("alto")
+    page.get_by_role("button", name="Paint away").last.click()
+    page.get_by_role("button", name="Rewrite erased").click()
+    expect(page.locator(".alternative.taken")).to_have_count(0, timeout=SOON)
+    expect(page.get_by_role("button", name="Take").nth(1)).to_be_visible(timeout=2 * SOON)
+    page.get_by_role("button", name="Take").nth(1).click()
+    after = piece(page)
+    assert [after["voices"][n] for n in (0, 2, 3)] == [before["voices"][n] for n in (0, 2, 3)]
+    assert after["voices"][1] != before["voices"][1]
+    page.get_by_role("button", name="Undo").click()
+    assert piece(page) == before
+    page.get_by_role("button", name="Redo").click()
+    assert piece(page) == after
+    page.get_by_role("button", name="Score", exact=True).click()
+    expect(page.locator(".notation img").first).to_be_visible(timeout=SOON)
+
+
+def piece(page):
+    return json.loads(page.evaluate("sessionStorage.getItem('chorale page')"))
+
+
+def test_the_sound_has_the_pitch_of_the_notes(page, base):
+    page.goto(f"{base}#/chorale")
+    loud, hertz = page.evaluate(
+        """async () => {
+            const { rendered } = await import("./js/chorale/sound.js");
+            const voices = [[{ start: 0, length: 16, pitch: 69 }], [], [], []];
+            const sound = await rendered({ voices, steps: 16, bar: 16, tempo: 60 }, 22050);
+            const wave = sound.getChannelData(0).slice(4410, 4410 + 16384);
+            let loud = 0;
+            for (const one of wave) loud = Math.max(loud, Math.abs(one));
+            let best = [0, 0];
+            for (let hertz = 200; hertz < 1000; hertz += 2) {
+                let [re, im] = [0, 0];
+                wave.forEach((one, n) => {
+                    const turn = 2 * Math.PI * hertz * n / 22050;
+                    re += one * Math.cos(turn);
+                    im += one * Math.sin(turn);
+                });
+                if (re * re + im * im > best[1]) best = [hertz, re * re + im * im];
+            }
+            return [loud, best[0]];
+        }"""
+    )
+    assert loud > 0.02
+    assert hertz == pytest.approx(440, abs=3)
+
+
+def test_locked_notes_cannot_be_touched(page, base):
+    page.goto(f"{base}#/chorale")
+    roll = page.get_by_label(re.compile("Piano roll"))
+    roll.focus()
+    page.keyboard.press("l")
+    before = piece(page)
+    for key in ("Delete", "Enter", "p"):
+        page.keyboard.press(key)
+    assert piece(page)["voices"] == before["voices"]
+    page.keyboard.press("l")
+    page.keyboard.press("Delete")
+    assert len(piece(page)["voices"][0]) == len(before["voices"][0]) - 1
+
+
+def test_paint_a_mask_on_a_digit_and_get_six_fills(page, base):
+    page.goto(f"{base}#/picture")
+    big = page.locator(".pixels.big")
+    expect(page.locator(".gallery button").first).to_be_visible(timeout=SOON)
+    expect(page.get_by_text(re.compile("What you see holds"))).to_be_visible(timeout=SOON)
+    page.get_by_role("button", name="Clear").click()
+    box = big.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.5)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, box["y"] + box["height"] * 0.6, steps=4)
+    page.mouse.up()
+    page.get_by_role("button", name="Fill what is erased").click()
+    expect(page.locator(".completions[data-done]")).to_be_visible(timeout=2 * SOON)
+    assert page.locator(".completions canvas").count() == 6
+    same = page.evaluate(
+        """() => {
+            const pixels = (one) => one.getContext("2d").getImageData(0, 0, 28, 28).data;
+            const [big, ...fills] = [...document.querySelectorAll(".pixels.big, .completions canvas")].map(pixels);
+            return fills.map((one) => one.reduce((sum, value, n) => sum + (value !== big[n]), 0) / 3);
+        }"""
+    )
+    assert all(0 < changed < 28 * 28 / 3 for changed in same)  # what was not painted is as it was
+    page.get_by_role("button", name="Uncertainty").click()
+
+
+def test_fill_a_blank_and_see_how(page, base):
+    page.goto(f"{base}#/text")
+    page.get_by_label("Your text").fill("the l_st king")
+    page.get_by_role("button", name="Fill the blanks").click()
+    expect(page.locator(".fills li").first).to_contain_text("last", timeout=SOON)
+    page.get_by_role("button", name="How?").last.click()
+    drawer = page.get_by_label("How this was computed")
+    expect(drawer).to_contain_text("anyfill text fill 'the l_st king'")
+    expect(drawer).to_contain_text("exact")
+    page.keyboard.press("Escape")
+    expect(drawer).to_be_hidden()
+    page.get_by_label("Your text").fill("it was the best of times")
+    expect(page.get_by_text(re.compile("bits per character"))).to_be_visible(timeout=SOON)
+    assert page.locator(".editor .behind .s1, .editor .behind .s2, .editor .behind .s3").count() > 0
+
+
+def test_writing_is_stopped_by_its_button(page, base):
+    page.goto(f"{base}#/text")
+    page.locator("summary").click()
+    page.get_by_label("Characters to write").fill("5000")
+    page.get_by_label("Your text").fill("the moon ")
+    page.get_by_role("button", name="Write on").click()
+    written = page.get_by_label("What is being written")
+    expect(written).to_contain_text(re.compile("the moon .{10}"), timeout=SOON)
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("button", name="Keep it")).to_be_enabled(timeout=SOON)
+
+
+def test_a_job_is_taken_up_again_after_a_reload(page, base):
+    page.goto(f"{base}#/text")
+    page.get_by_label("Your text").fill("the l_st king of fr_nce")
+    page.get_by_role("button", name="Fill the blanks").click()
+    expect(page.get_by_role("progressbar")).to_be_visible(timeout=SOON)
+    page.reload()
+    expect(page.locator(".fills li").first).to_contain_text("last", timeout=SOON)
+
+
+def test_the_page_of_the_api_describes_itself(page, base):
+    page.goto(f"{base}api/docs")
+    expect(page.get_by_text("/api/text/fill", exact=True)).to_be_visible(timeout=SOON)
+    page.get_by_text("/api/models", exact=True).click()
+    page.get_by_role("button", name="Try it").last.scroll_into_view_if_needed()
+
+
+def test_translation_says_how_to_make_a_model(page, base):
+    page.goto(f"{base}#/translation")
+    expect(page.get_by_text(re.compile("anyfill translate train"))).to_be_visible(timeout=SOON)
+
+
+@pytest.fixture(scope="module")
+def axe(tmp_path_factory):
+    """axe-core from npm, in a folder of its own."""
+    place = tmp_path_factory.mktemp("axe")
+    if shutil.which("npm") is None:
+        pytest.skip("no npm here")
+    command = ["npm", "install", "--silent", "--prefix", str(place), "axe-core@4"]
+    if subprocess.run(command, capture_output=True, timeout=300, check=False).returncode:
+        pytest.skip("axe-core cannot be fetched here")
+    return (place / "node_modules" / "axe-core" / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("name", ["table", "chorale", "picture", "text", "translation"])
+def test_every_control_has_a_name_and_every_word_can_be_read(base, axe, name, dark):
+    with browsing(base, dark=dark) as page:
+        page.goto(f"{base}#/{name}")
+        expect(page.locator("h1")).to_be_visible(timeout=SOON)
+        if name == "table":
+            expect(page.locator(".grid .line").first).to_be_visible(timeout=SOON)
+        page.evaluate(axe)
+        found = page.evaluate("axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa'] })")
+        wrong = [(one["id"], [node["html"][:120] for node in one["nodes"]][:3]) for one in found["violations"]]
+        assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["table", "chorale", "picture", "text"])
+def test_every_control_is_reached_by_the_keyboard(base, name):
+    with browsing(base) as page:
+        page.goto(f"{base}#/{name}")
+        expect(page.get_by_role("main").get_by_role("button").first).to_be_enabled(timeout=SOON)
+        page.wait_for_timeout(1500)
+        wanted, seen = page.evaluate(CONTROLS), set()
+        for _ in range(wanted + 20):
+            page.keyboard.press("Tab")
+            seen.add(page.evaluate("[...document.querySelectorAll('main *')].indexOf(document.activeElement)"))
+        assert len(seen - {-1}) >= wanted
