@@ -8,6 +8,7 @@ import subprocess
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 pytest.importorskip("playwright")
 from playwright.sync_api import expect
@@ -28,11 +29,13 @@ def folder(tmp_path_factory):
 
     place = tmp_path_factory.mktemp("models")
     draw = np.random.default_rng(0)
-    shade = np.zeros((24, 28, 28, 1), dtype=np.uint8)
-    for one in shade:
+    (place / "some").mkdir()
+    for n in range(24):
+        pixels = np.zeros((28, 28), dtype=np.uint8)
         top, left = draw.integers(4, 12, size=2)
-        one[top : top + 12, left : left + 5] = 255
-    images.train(shade, place / "digits", width=16, depth=1, steps=4, batch=4)
+        pixels[top : top + 12, left : left + 5] = 255
+        Image.fromarray(pixels).save(place / "some" / f"{n}.png")
+    images.train(place / "some", place / "digits", width=16, depth=1, steps=4, batch=4)
     return place
 
 

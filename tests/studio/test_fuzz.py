@@ -14,7 +14,7 @@ def values(schema, parts, depth=0):
     """What a schema describes, and now and then what it does not."""
     if "$ref" in schema:
         return values(parts[schema["$ref"].split("/")[-1]], parts, depth)
-    anything = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | WORDS
+    anything = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | WORDS
     if "anyOf" in schema:
         return st.one_of(*(values(one, parts, depth) for one in schema["anyOf"]))
     if "enum" in schema:
