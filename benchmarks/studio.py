@@ -1,6 +1,6 @@
 """How fast the studio answers: the first fill from a cold start, cancel, what-if, twenty tabs at once.
 
-    python -m benchmarks.studio          # writes results/studio.json
+python -m benchmarks.studio          # writes results/studio.json
 """
 
 import asyncio

@@ -32,6 +32,7 @@ class FillText(BaseModel):
     n: Annotated[int, Field(ge=1, le=50)] = 5
     seed: Seed = None
     temperature: Temperature = 1.0
+    letters: bool = False
     free: bool = False
     model: ModelKey = ""
 
@@ -79,8 +80,11 @@ def _fill(studio: Studio, asked: FillText) -> dict[str, Any]:
     entry, model = studio.models.entry("text", asked.model), studio.models.get("text", asked.model)
     with spending() as spent:
         given: dict[str, Any] = {"n": asked.n, "seed": asked.seed}
-        found = model.fill(asked.text, **given, temperature=asked.temperature, free=asked.free, progress=True)
-        more = (("temperature", asked.temperature, 1.0), ("free", asked.free, False))
+        found = model.fill(
+            asked.text, **given, temperature=asked.temperature, letters=asked.letters, free=asked.free, progress=True
+        )
+        ways = (("letters", asked.letters, False), ("free", asked.free, False))
+        more = (("temperature", asked.temperature, 1.0), *ways)
         how = spent.how(
             given="every character outside the blanks",
             asked=f"{len(found.template.blanks)} blank{'s' * (len(found.template.blanks) != 1)}, jointly",

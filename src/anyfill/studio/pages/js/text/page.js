@@ -9,7 +9,7 @@ import { makeEditor } from "./editor.js";
 import { fillList } from "./fills.js";
 import { writeSettings } from "./settings.js";
 
-const EXAMPLES = ["the ____ king of france", "the b_tt_r half of the story", "she plays the [3-6] in an orchestra", "it was the best of times"];
+const EXAMPLES = ["the l_st king of fr_nce", "the ____ of france", "she plays the [3-6] in an orchestra", "it was the best of times"];
 const KEY = "text page";
 
 export function open(place) {
@@ -19,7 +19,7 @@ export function open(place) {
   const settings = writeSettings();
   let job = null;
 
-  const fill = () => run("fill", "/api/text/fill", { text: editor.text, n: 6, seed: settings.seed, free: settings.free, model: model.key }, {
+  const fill = () => run("fill", "/api/text/fill", { text: editor.text, n: 6, seed: settings.seed, letters: settings.letters, free: settings.free, model: model.key }, {
     done: (found) => show(results, fillList(found, (text) => editor.set(text))),
   });
 
@@ -68,7 +68,7 @@ export function open(place) {
     h("button", { class: "button", type: "button", onclick: write }, icon("draw"), "Write on"));
   const examples = h("div", { class: "examples" }, h("span", { class: "faint" }, "Try"), EXAMPLES.map((one) => h("button", { class: "button small", type: "button", onclick: () => editor.set(one) }, one)));
   show(place,
-    h("div", { class: "page-head" }, h("div", {}, h("h1", {}, "Text"), h("p", {}, "Write ____ for a blank of so many letters, [] for one of any length. Every character is coloured by how much it surprises.")), model.element),
+    h("div", { class: "page-head" }, h("div", {}, h("h1", {}, "Text"), h("p", {}, "Write l_st for missing letters, ____ for a word, [] for anything. A text without blanks is coloured by how much each character surprises.")), model.element),
     h("div", { class: "columns" },
       h("div", {}, h("section", { class: "card" }, editor.element, settings.element, h("div", { class: "settings" }, buttons)), examples),
       results));

@@ -7,6 +7,7 @@ export function writeSettings() {
   const bold = h("input", { type: "range", min: 0.2, max: 1.6, step: 0.05, value: 1 });
   const nucleus = h("input", { type: "range", min: 0.5, max: 1, step: 0.01, value: 1 });
   const free = h("input", { type: "checkbox" });
+  const letters = h("input", { type: "checkbox" });
   const said = h("span", { class: "value" }, "1");
   const cut = h("span", { class: "value" }, "all");
   bold.addEventListener("input", () => (said.textContent = bold.value));
@@ -15,7 +16,7 @@ export function writeSettings() {
     h("div", { class: "settings" },
       h("label", { class: "field short" }, "Seed", seed), h("label", { class: "field short" }, "Characters to write", length),
       h("label", { class: "field" }, h("span", {}, "Boldness ", said), bold), h("label", { class: "field" }, h("span", {}, "Likeliest share ", cut), nucleus),
-      h("label", { class: "check" }, free, "blanks of any length")));
+      h("label", { class: "check" }, letters, "____ is so many letters"), h("label", { class: "check" }, free, "blanks of any length")));
   return {
     element: h("div", { class: "settings" }, more),
     get seed() {
@@ -29,6 +30,9 @@ export function writeSettings() {
     },
     get nucleus() {
       return nucleus.value === "1" ? null : Number(nucleus.value);
+    },
+    get letters() {
+      return letters.checked;
     },
     get free() {
       return free.checked;
