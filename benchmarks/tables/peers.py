@@ -53,17 +53,17 @@ def mean(task: Task) -> Answers:
 
 
 def knn(task: Task) -> Answers:
-    return _imputed(task, KNNImputer(n_neighbors=5, keep_empty_features=True), one_hot=False)
+    return imputed(task, KNNImputer(n_neighbors=5, keep_empty_features=True), one_hot=False)
 
 
 def ridge(task: Task) -> Answers:
-    return _imputed(task, IterativeImputer(random_state=task.seed, keep_empty_features=True), one_hot=True)
+    return imputed(task, IterativeImputer(random_state=task.seed, keep_empty_features=True), one_hot=True)
 
 
 def trees(task: Task) -> Answers:
     forest = ExtraTreesRegressor(100, random_state=task.seed, n_jobs=1)
     imputer = IterativeImputer(forest, max_iter=10, random_state=task.seed, keep_empty_features=True)
-    return _imputed(task, imputer, one_hot=False)
+    return imputed(task, imputer, one_hot=False)
 
 
 def posterior(task: Task) -> Answers:
@@ -198,7 +198,8 @@ def _plain(array: Floats) -> list[list[float | None]]:
     return [[None if np.isnan(cell) else float(cell) for cell in row] for row in array]
 
 
-def _imputed(task: Task, imputer: Any, *, one_hot: bool) -> Answers:
+def imputed(task: Task, imputer: Any, *, one_hot: bool) -> Answers:
+    """A scikit-learn imputer on codes or one-hot columns."""
     clock = Clock()
     code = Encoding.of(task.train, task.numbers, task.categories, one_hot=one_hot)
     point = code.decode(_fill(imputer, code, task), task.test)

@@ -8,7 +8,7 @@ standardised units, against the number of features known; area = trapezoid / d, 
                   global order: one order for all rows, greedy by the mean of the same reward over 60 training rows
                   told: the same, greedy by what measuring really told in up to 300 training rows
                   random: the mean of five random runs; oracle: see below
-    miwae         latent: EDDI's reward through the encoder; informed and random as above
+    miwae, vae    latent: EDDI's reward through the encoder; informed and random as above
 
 sfarm is the paper's network stopped early (``sfarm-stop`` of ``experiments.common``). Four estimators of the
 information are at hand: "draws" and "divergence", from joint draws; "quantiles", the divergence at equally likely
@@ -64,7 +64,7 @@ from experiments.common import (
 )
 from experiments.sfarm.fig5_report import CHOOSERS, draw, summarise, tabulate
 
-MODELS = {"auto": "auto", "sfarm": "sfarm-stop", "miwae": "miwae"}
+MODELS = {"auto": "auto", "sfarm": "sfarm-stop", "miwae": "miwae", "vae": "vae"}
 ESTIMATORS = ("draws", "divergence", "quantiles", "calibrated")
 RANDOM_RUNS, ORDER_ROWS = 5, 60
 
@@ -195,7 +195,7 @@ def main() -> None:
     base["data"] = str(arguments.data)
 
     def jobs(splits: int, models: list[str], estimators: dict[str, str]) -> list[Job]:
-        dear = {"auto": 0, "sfarm": 1, "miwae": 2}
+        dear = {"auto": 0, "sfarm": 1, "miwae": 2, "vae": 3}
         ordered = sorted(models, key=lambda model: dear[model])
         sets = [name for name in ("concrete", "energy", "yacht") if name in arguments.sets]
         return [

@@ -11,9 +11,10 @@ CHOOSERS = {
     "auto": ("informed", "order", "told", "random", "oracle"),
     "sfarm": ("informed", "order", "told", "random", "oracle"),
     "miwae": ("latent", "informed", "random"),
+    "vae": ("latent", "informed", "random"),
 }
 STYLES = {"informed": "-", "latent": "-", "order": "--", "told": (0, (8, 2)), "random": ":", "oracle": "-."}
-COLOURS = {"auto": "#1b6ca8", "sfarm": "#d1843a", "miwae": "#7a5195"}
+COLOURS = {"auto": "#1b6ca8", "sfarm": "#d1843a", "miwae": "#7a5195", "vae": "#5a9e6f"}
 
 
 def summarise(lines: list[dict[str, Any]], sets: list[str], models: list[str]) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def summarise(lines: list[dict[str, Any]], sets: list[str], models: list[str]) -
         }
         pairs = [(f"{model} informed", f"{model} {other}") for model in models for other in CHOOSERS[model][1:]]
         pairs += [("auto informed", "sfarm informed"), ("auto informed", "miwae latent")]
-        pairs += [("sfarm informed", "miwae latent")]
+        pairs += [("sfarm informed", "miwae latent"), ("sfarm informed", "vae latent")]
         differences = {}
         for first, second in pairs:
             common = sorted(set(own.get(first, {})) & set(own.get(second, {})))
@@ -87,7 +88,7 @@ def draw(results: dict[str, Any], path: Path) -> None:
         for axis, metric in zip(column, ("rmse", "nll")):
             for policy, value in one["policies"].items():
                 model, chooser = policy.split()
-                if model == "miwae" and chooser == "informed":
+                if model in ("miwae", "vae") and chooser == "informed":
                     continue  # in the table; one line less to read here
                 curve = np.array(value[metric]["curve"])
                 half = 1.96 * np.array(value[metric]["spread"]) / np.sqrt(value["splits"])

@@ -5,7 +5,7 @@ rows each cell is unobserved with probability 1/2, fixed for each split and the 
 unobserved cells of a row, O the observed ones, and p_k = p(x_U | x_O) in the k-th of K random orders (or given the k-th
 draw of a latent variable),
 
-    inside    - log 1/K sum_k exp( (1/|U|) log p_k )      HH-VAEM's definition, which SFARM follows: no likelihood
+    inside    - log 1/K sum_k exp( (1/|U|) log p_k )      of HH-VAEM's code; SFARM defines none: no likelihood
     outside   - 1/|U| log 1/K sum_k p_k                   SFARM eq. 14 per feature
 
 averaged over rows; the table has mean and standard deviation over splits. With one chain (mac, one-pass, gaussian) both

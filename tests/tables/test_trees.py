@@ -177,3 +177,29 @@ def test_the_mean_of_models_is_one_model(linear, classes):
 def test_packed_models_come_back_as_they_were():
     columns = {3: ColumnTrees(0, "text", "", -1.0, 2.0, ((0.5, 1.0), (0.5, 2.0)))}
     assert unpack(pack(columns)) == columns
+
+
+def test_progress_only_grows_and_ends_below_one_before_the_model_is_there():
+    reports = []
+    TableModel(effort="low", steps=5, random_state=0, on_report=reports.append).fit(coded(60))
+    progress = [report.progress for report in reports]
+    assert progress == sorted(progress)
+    assert 0 < progress[-1] < 1
+    assert all(np.isfinite(report.eta) and report.eta >= 0 for report in reports)
+
+
+def test_an_effort_that_there_is_not_is_refused():
+    with pytest.raises(ValueError, match=r"effort: expected one of low, medium, high, got 'most'"):
+        TableModel(effort="most").fit(coded(40))
+
+
+def test_joints_without_networks_answer_as_they_do_beside_them():
+    from anyfill.tables.residual_network import GaussianResidualEnsemble
+
+    settings = ((0, 2), ((), ()), ((), (0.5, 0.5)), (0.1, 1.0), 1, 3)
+    alone, beside = (GaussianResidualEnsemble(*settings, joints=(1,), members=members) for members in (0, 2))
+    x, known = torch.tensor([[0.3, 1.0], [0.0, 0.0]]), torch.tensor([[True, False], [False, True]])
+    assert alone.candidates == 1
+    joint = beside(x, known).unflatten(-1, (3, 4))[:, :, :, :]  # (2, 2, M + J, P + 1) laid out flat
+    assert joint.shape == (2, 2, 3, 4)
+    torch.testing.assert_close(alone(x, known)[..., :3], beside(x, known)[..., 6:9])

@@ -155,6 +155,7 @@ def blend_steps(
     parts = _folds(network, stacks[-1], used, folds, count, effort, generator=generator)
     columns: dict[int, Column] = {}
     most = 1
+    clock.trees_begin()
     for j, column in enumerate(likelihood.columns):
         grower = Grower(j, column, likelihood.width, parts, _codes(likelihood), rounds, seed)
         found = grower.grow()
@@ -307,13 +308,15 @@ def _kinds(asked: Asked) -> int:
 
 
 class _Work:
-    """Shares of the work: a column's trees without one fold count as much as so many optimizer steps."""
+    """Shares of the work, in optimizer steps: so many are a column's trees without one fold, and so many the ending."""
 
-    PER_COLUMN = 4.0
+    PER_COLUMN = 14.0
+    ENDING = 0.1
 
     def __init__(self, columns: int, steps: int) -> None:
-        self.total = self.PER_COLUMN * columns + steps
         self.of_trees = self.PER_COLUMN * columns
+        self.of_steps = float(steps)
+        self.total = (self.of_trees + self.of_steps) * (1 + self.ENDING)
 
     def trees(self, columns: int) -> float:
         """The share that is done when so many are grown."""
@@ -321,25 +324,33 @@ class _Work:
 
     def steps(self, progress: float) -> float:
         """The share that is done when so much of the networks' training is."""
-        return (self.of_trees + (self.total - self.of_trees) * progress) / self.total
+        return (self.of_trees + self.of_steps * progress) / self.total
 
 
 class _Clock:
-    """Reports of the whole from those of its parts."""
+    """Reports of the whole from those of its parts; what comes before the trees is over when they begin."""
 
     def __init__(self) -> None:
-        self.begun = time.monotonic()
+        self.begun = self.trees = time.monotonic()
+        self.progress = 0.0
+
+    def trees_begin(self) -> None:
+        """From now on the share of the work says how long the rest will take."""
+        self.trees = time.monotonic()
 
     def _left(self, share: float) -> tuple[float, float]:
-        seconds = time.monotonic() - self.begun
-        return seconds, seconds * (1 - share) / max(share, 1e-9)
+        """Seconds so far, and those left."""
+        now = time.monotonic()
+        seconds, eta = now - self.begun, (now - self.trees) * (1 - share) / max(share, 1e-9)
+        self.progress = min(max(self.progress, seconds / max(seconds + eta, 1e-9)), 0.999)  # it never goes back
+        return seconds, eta
 
     def report(self, step: int, share: float) -> StepReport:
         """One of the trees."""
         seconds, eta = self._left(share)
-        return StepReport(step, math.nan, 0.0, 0.0, None, seconds, 0.0, eta, min(share, 0.999))
+        return StepReport(step, math.nan, 0.0, 0.0, None, seconds, 0.0, eta, self.progress)
 
     def passed(self, report: StepReport, share: float) -> StepReport:
         """One of the networks."""
         seconds, eta = self._left(share)
-        return replace(report, seconds=seconds, eta=eta, progress=min(share, 1.0))
+        return replace(report, seconds=seconds, eta=eta, progress=self.progress)

@@ -8,8 +8,8 @@ begins at the joint of all cells.
 **Scales.** The errors on left-out cells say how wide answers must be: g is grown on log |error| - log s, for each half
 of the rows by the other half while they are judged, and the shape of what is left, w and v, is by EM.
 
-**Choices** by the cells of the first fold: leaves that are constants or straight lines, whichever errs less; and the
-answer by cells, which costs most, only where a pool with it is better by ``MIN_GAIN`` nats.
+**Choices** by the cells of the first fold: leaves that are constants or straight lines, whichever errs less (constants
+in large tables); and the answer by cells, which costs most, only where a pool with it is better by ``MIN_GAIN`` nats.
 """
 
 from collections.abc import Sequence
@@ -32,6 +32,8 @@ from anyfill.tables.trees import GROUPS, Cells, ColumnTrees, Inputs, Reader, beg
 
 MIN_GAIN = 0.01
 """Nats that the answer by cells must add to be kept."""
+LARGE = 150_000
+"""Numbers in the inputs of a column's cells, beyond which leaves are constants and cells learn from fewer rows."""
 MIN_CELLS = 25
 """With fewer cells to learn from, or to judge by, a column has no trees."""
 _MAX_CELL_ROWS = 4000  # to learn the answer by cells from: it has many classes
@@ -155,6 +157,10 @@ class Grower:
         given = part.inputs(self.j, which)
         return _Part(given, given.table(self.size > 0), part.truth[which, self.j], part.row[which])
 
+    def _is_large(self, train: "_Part") -> bool:
+        """True where trying other ways would take too long."""
+        return train.table.size > LARGE
+
     def _growth(self, rows: int, classes: int = 1) -> Growth:
         return growth_for(rows, rounds_for(classes, self.rounds), seed=self.seed)
 
@@ -204,6 +210,8 @@ class Grower:
             return grow(own, checked, growth, categorical=self.categorical)
 
         (train, kept), *rest = parts
+        if self._is_large(train):
+            return [grown(*pair, False).text for pair in parts]
         tried = [grown(train, kept, linear) for linear in (False, True)]
         low, high = float(train.target.min()), float(train.target.max())
         error = [
@@ -267,7 +275,8 @@ class Grower:
         return [one, *(self._cells_of(*pair, edges, len(spikes), classes) for pair in parts[1:])]
 
     def _cells_of(self, train: "_Part", kept: "_Part", edges: Floats, spikes: int, classes: Any) -> Cells:
-        some = np.arange(0, len(train.target), max(1, -(-len(train.target) // _MAX_CELL_ROWS)))
+        most = _MAX_CELL_ROWS if not self._is_large(train) else _MAX_CELL_ROWS // 3
+        some = np.arange(0, len(train.target), max(1, -(-len(train.target) // most)))
         table, target, code = train.table[some], train.target[some], classes(train.target[some])
         kept_code = classes(kept.target)
         count = spikes + len(edges) + 1
