@@ -330,7 +330,8 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def marginals(self, X: Any) -> Marginals:
         """p(z_j | present values of the row) for every hole, standardised: the distributions behind the answers.
 
-        They mean nothing at present cells. Means that ``transform`` fills in may be drawn further, towards ``linear_``.
+        They mean nothing at present cells. Means that ``transform`` fills in have weights of their own
+        (``Model.for_means``), and may be drawn further, towards ``linear_``.
         ``table_.decode_column(j, z)`` turns values into own units. All rows are computed in one pass of their own size.
         """
         return self.model_.given(*self._filler.given(self._rows(X)[1])).marginals()
