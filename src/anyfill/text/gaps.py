@@ -125,7 +125,7 @@ def restore(
             best = np.argsort(-value, kind="stable")[: BEAM + SHOWN].tolist()
             for place in best[:BEAM]:
                 others = tuple(words[other] for other in best[: SHOWN + 1] if other != place)[:SHOWN]
-                change = Change(gap.start(), gap[0], words[place], float(-value[place] / math.log(2)), others)
+                change = Change(gap.start(), gap[0], words[place], max(0.0, float(-value[place] / math.log(2))), others)
                 longer.append(_Way(before + words[place], way.log_prob + float(value[place]), (*way.changes, change)))
         ways = sorted(longer, key=lambda way: -way.log_prob)[:BEAM]
         now = gap.end()
