@@ -118,8 +118,8 @@ def test_the_same_seed_draws_the_same_and_many_are_drawn_in_parts(black_and_whit
 
 def test_samplers_of_the_library_may_be_passed(black_and_white) -> None:
     pixels = np.zeros((8, 8, 1), dtype=np.uint8)
-    one = black_and_white.fill(pixels, "bottom", n=2, seed=1, sampler=Follow())
-    assert len(one) == 2
+    for sampler in (Follow(), "speculative"):
+        assert len(black_and_white.fill(pixels, "bottom", n=2, seed=1, sampler=sampler)) == 2
     with pytest.raises(ValueError, match="--sampler"):
         black_and_white.fill(pixels, "bottom", sampler="fastest")
 

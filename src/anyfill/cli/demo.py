@@ -108,7 +108,8 @@ def _make(place: Path, seconds: float, seed: int, sizes: Sizes, err: Console) ->
         }
         filler = trained["one-pass"][0]
         fills = models.fill(filler, images, samples=sizes.samples, seed=seed)
-        widths = draw_pictures(place, images.shape, fills, models.dream(filler, sizes.dreams, seed))
+        shipped = models.fill_enlarged(images, samples=sizes.samples, seed=seed)
+        widths = draw_pictures(place, images.shape, fills, shipped, models.dream(filler, sizes.dreams, seed))
 
     birds = penguins()
     bird_model = models.train_penguins(birds, seed, show_progress, steps=sizes.penguin_steps)
@@ -138,9 +139,8 @@ def _make(place: Path, seconds: float, seed: int, sizes: Sizes, err: Console) ->
                 }
                 for name, (model, last) in trained.items()
             ],
-            "fills": [
-                {"name": one.name, "bits_per_pixel": one.bits, "kind": one.kind, "passes": one.passes} for one in fills
-            ],
+            "fills": [_record(one) for one in fills],
+            "fills_by_the_shipped_model": [_record(one) for one in shipped],
             "widths_of_pictures": widths,
         },
         "penguins": {
@@ -151,6 +151,10 @@ def _make(place: Path, seconds: float, seed: int, sizes: Sizes, err: Console) ->
             "answers": [asdict(answer) for answer in answers],
         },
     }
+
+
+def _record(one: models.Fill) -> Document:
+    return {"name": one.name, "bits_per_pixel": one.bits, "kind": one.kind, "passes": one.passes}
 
 
 # ---- what the terminal and the page share
@@ -247,7 +251,12 @@ def _pieces(document: Document) -> list[str]:
             "Each fill is an exact draw from the model: where the given pixels leave room for doubt, fills differ."
         ),
         page.picture("fills", "Digits with parts erased, and several fills of each", widths["fills"]),
-        page.paragraph("With nothing given at all, the same model draws whole digits:"),
+        page.paragraph(
+            "The same digits enlarged to 28 x 28, black and white, and filled by the model of handwritten digits that "
+            "ships with anyfill (anyfill image fill): it was trained on other people's digits, for an hour and a half."
+        ),
+        page.picture("shipped", "The same digits enlarged, filled by the model that ships", widths["shipped"]),
+        page.paragraph("With nothing given at all, the model of this page draws whole digits:"),
         page.picture("dreams", "Digits drawn from nothing", widths["dreams"]),
         page.heading("Ask one row many ways"),
         page.paragraph(
@@ -343,30 +352,19 @@ THEMES = {
 """By the ending of a picture's name."""
 
 
-def draw_pictures(place: Path, shape: tuple[int, int], fills: list[models.Fill], dreams: Tensor) -> dict[str, int]:
-    """fills.png: one row for each fill, original, given and samples; dreams.png: digits (n, pixels) from nothing.
+def draw_pictures(
+    place: Path, shape: tuple[int, int], fills: list[models.Fill], shipped: list[models.Fill], dreams: Tensor
+) -> dict[str, int]:
+    """fills.png and shipped.png: a row for each fill, original, given and samples, by the demo's own model and by the
+    one that ships; dreams.png: digits (n, pixels) from nothing.
 
     How wide they are, in points.
     """
     down, across = (side * PIXEL + GAP for side in shape)
-    columns = [LABEL + across * k + (GAP if k > 1 else 0) for k in range(2 + len(fills[0].samples))]
-    widths = {"fills": LABEL + len(columns) * across + 2, "dreams": DREAMS_PER_ROW * across - GAP + 2}
+    widths = {"dreams": DREAMS_PER_ROW * across - GAP + 2}
     for ending, theme in THEMES.items():
-        canvas = _Canvas(widths["fills"], HEAD + len(fills) * down, theme)
-        for left, title in zip(columns, ("original", "given", "filled by the model")):
-            canvas.words.append((left, HEAD - 12, title, theme["faint"], 12))
-        for number, one in enumerate(fills):
-            top, given = HEAD + number * down, one.given.reshape(shape).numpy()
-            canvas.paint(columns[0], top, ink(one.original, np.ones_like(given), theme))
-            shown = np.where(given[..., None], ink(one.original, given, theme), np.array(theme["erased"]))
-            canvas.paint(columns[1], top, shown)
-            for left, sample in zip(columns[2:], one.samples):
-                canvas.paint(left, top, ink(sample, given, theme))
-            middle = top + shape[0] * PIXEL / 2
-            canvas.words.append((0, middle - 2, one.name, theme["text"], 13.5))
-            canvas.words.append((0, middle + 16, f"original: {one.bits:.2f} bits per pixel", theme["faint"], 11))
-        canvas.save(place / f"fills{ending}.png")
-
+        widths["fills"] = _draw_fills(place / f"fills{ending}.png", shape, fills, theme)
+        widths["shipped"] = _draw_fills(place / f"shipped{ending}.png", (28, 28), shipped, theme, pixel=3, levels=256)
         canvas = _Canvas(widths["dreams"], -(-len(dreams) // DREAMS_PER_ROW) * down - GAP + 2, theme)
         for number, digit in enumerate(dreams):
             row, column = divmod(number, DREAMS_PER_ROW)
@@ -375,9 +373,32 @@ def draw_pictures(place: Path, shape: tuple[int, int], fills: list[models.Fill],
     return widths
 
 
-def ink(digit: Tensor, given: np.ndarray[Any, np.dtype[np.bool_]], theme: Theme) -> Pixels:
-    """(H, W, 3): levels 0 to 16 between paper and ink, tinted where not given (H, W)."""
-    level = digit.reshape(given.shape).double().numpy()[..., None] / 16
+def _draw_fills(
+    path: Path, shape: tuple[int, int], fills: list[models.Fill], theme: Theme, *, pixel: int = PIXEL, levels: int = 17
+) -> int:
+    """A row for each fill; how wide the picture is, in points."""
+    down, across = (side * pixel + GAP for side in shape)
+    columns = [LABEL + across * k + (GAP if k > 1 else 0) for k in range(2 + len(fills[0].samples))]
+    canvas = _Canvas(LABEL + len(columns) * across + 2, HEAD + len(fills) * down, theme, pixel)
+    for left, title in zip(columns, ("original", "given", "filled by the model")):
+        canvas.words.append((left, HEAD - 12, title, theme["faint"], 12))
+    for number, one in enumerate(fills):
+        top, given = HEAD + number * down, one.given.reshape(shape).numpy()
+        canvas.paint(columns[0], top, ink(one.original, np.ones_like(given), theme, levels))
+        shown = np.where(given[..., None], ink(one.original, given, theme, levels), np.array(theme["erased"]))
+        canvas.paint(columns[1], top, shown)
+        for left, sample in zip(columns[2:], one.samples):
+            canvas.paint(left, top, ink(sample, given, theme, levels))
+        middle = top + shape[0] * pixel / 2
+        canvas.words.append((0, middle - 2, one.name, theme["text"], 13.5))
+        canvas.words.append((0, middle + 16, f"original: {one.bits:.2f} bits per pixel", theme["faint"], 11))
+    canvas.save(path)
+    return LABEL + len(columns) * across + 2
+
+
+def ink(digit: Tensor, given: np.ndarray[Any, np.dtype[np.bool_]], theme: Theme, levels: int = 17) -> Pixels:
+    """(H, W, 3): levels from 0 up between paper and ink, tinted where not given (H, W)."""
+    level = digit.reshape(given.shape).double().numpy()[..., None] / (levels - 1)
     neutral = (1 - level) * np.array(theme["paper"]) + level * np.array(theme["ink"])
     filled = (1 - level) * np.array(theme["tint"]) + level * np.array(theme["colour"])
     return np.where(given[..., None], neutral, filled)
@@ -386,14 +407,15 @@ def ink(digit: Tensor, given: np.ndarray[Any, np.dtype[np.bool_]], theme: Theme)
 class _Canvas:
     """A picture of a size in points, to paint blocks on; words are (left, baseline, text, colour, size)."""
 
-    def __init__(self, width: int, height: int, theme: Theme) -> None:
+    def __init__(self, width: int, height: int, theme: Theme, pixel: int = PIXEL) -> None:
         self.pixels: Pixels = np.tile(np.array(theme["page"]), (height, width, 1))
         self.words: list[tuple[float, float, str, Colour, float]] = []
+        self.pixel = pixel
         self.edge = np.array(theme["faint"]) * 0.45 + np.array(theme["page"]) * 0.55
 
     def paint(self, left: int, top: int, block: Pixels) -> None:
         """A block of large pixels with a thin edge around it."""
-        large = np.kron(block, np.ones((PIXEL, PIXEL, 1)))
+        large = np.kron(block, np.ones((self.pixel, self.pixel, 1)))
         height, width, _ = large.shape
         self.pixels[top : top + height + 2, left : left + width + 2] = self.edge
         self.pixels[top + 1 : top + 1 + height, left + 1 : left + 1 + width] = large

@@ -18,10 +18,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from anyfill import recipes
+from anyfill import images, recipes
 from anyfill.cli.examples import Digits, Penguins
 from anyfill.conditional import Conditional
 from anyfill.evaluation import log_prob
@@ -209,7 +210,10 @@ def patterns(shape: tuple[int, int], seed: int) -> dict[str, Tensor]:
         "bottom half erased": row < height // 2,
         "right half erased": column < width // 2,
         "random half erased": chance < chance.median(),
-        "frame erased": (row > 1) & (row < height - 2) & (column > 1) & (column < width - 2),
+        "frame erased": (row >= height // 4)
+        & (row < height - height // 4)
+        & (column >= width // 4)
+        & (column < width - width // 4),
         "two columns left": (column == width // 2 - 1) | (column == width // 2),
         "every other row erased": row % 2 == 0,
     }
@@ -228,6 +232,29 @@ def fill(model: Model, digits: Digits, *, samples: int, seed: int) -> list[Fill]
         Fill(name, x[i], given[i], drawn[:, i], float(bits[i]), answer.kind, answer.passes)
         for i, name in enumerate(cases)
     ]
+
+
+def enlarged(digits: Digits) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """uint8 (n, 28, 28, 1): the digits of ``fill`` as MNIST shows digits, 20 pixels large in the middle of 28, light on
+    dark, black and white."""
+    small = (digits.test.x[list(EXAMPLES)].reshape(-1, 1, *digits.shape) / (digits.levels - 1)).float()
+    large = nn.functional.interpolate(small, (20, 20), mode="bicubic").clamp(0, 1)
+    framed = nn.functional.pad((large > 0.5).byte() * 255, (4, 4, 4, 4))
+    return framed.movedim(1, 3).numpy()
+
+
+def fill_enlarged(digits: Digits, *, samples: int, seed: int) -> list[Fill]:
+    """The same digits and patterns, filled by the model of handwritten digits that ships."""
+    model = images.load("digits")
+    cases = patterns((model.about.height, model.about.width), seed)
+    found: list[Fill] = []
+    for (name, given), pixels in zip(cases.items(), enlarged(digits)):
+        erased = ~given.reshape(pixels.shape[:2]).numpy()
+        fills, scored = model.fill(pixels, erased, n=samples, seed=seed), model.score(pixels, erased)
+        drawn = torch.from_numpy(np.stack([one.pixels for one in fills])).flatten(1)
+        original = torch.from_numpy(pixels).flatten()
+        found.append(Fill(name, original, given, drawn, scored.bits_per_dimension, scored.kind, 1))
+    return found
 
 
 def dream(model: Model, count: int, seed: int) -> Tensor:

@@ -176,12 +176,12 @@ class Filling:
             question = Question(self._variables(given), self._variables(there & ~given))
             if uncertainty is not None:
                 uncertainty[rows] = np.where(known[rows], uncertainty[rows], self._entropy(x, question)[own])
-            done, asked = 1 - int((~known).sum()) / total, question.asked[0]
-            part = int((there & ~given).sum()) / total / max(1, int(asked.sum()))
+            asked, cells = question.asked[0], total * self.shape[2]
+            done = cells - int((~known).sum()) * self.shape[2]
             options: dict[str, Any] = {"draw": self.draw, "generator": source}
             for state in trace(self.model, x.flatten(1), question, self.sampler, **options):
                 drawn = state.known[0] & asked
-                frame = Frame(self, done + part * int(drawn.sum()), codes, known, window, state.x, drawn)
+                frame = Frame(self, (done + int(drawn.sum())) / cells, codes, known, window, state.x, drawn)
                 yield frame
             codes, known = frame.after(), known.copy()
             known[rows] = True

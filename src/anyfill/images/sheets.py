@@ -35,8 +35,8 @@ def sheet_of(
 ) -> Picture:
     """The sheet: given, drawn 1 … n, uncertainty in bits a pixel; lines of ten."""
     edge = None if given.erased is None or given.erased.all() else given.erased
-    cells = [("given", _hatched(given), edge)]
-    cells += [(f"drawn {number}", _coloured(one.pixels), edge) for number, one in enumerate(pictures, 1)]
+    cells = [("given", hatched(given), edge)]
+    cells += [(f"drawn {number}", coloured(one.pixels), edge) for number, one in enumerate(pictures, 1)]
     cells.append((f"0 to {uncertainty.max(initial=0.0):.2g} bits", heat(uncertainty), None))
     return laid_out(cells, f"{given.name} filled")
 
@@ -67,21 +67,22 @@ def laid_out(cells: Sequence[tuple[str, Pixels, Places | None]], name: str, per_
 def heat_sheet(picture: Picture, bits: np.ndarray[Any, np.dtype[np.float64]]) -> Picture:
     """A picture beside the bits (H, W) of its pixels."""
     title = f"0 to {bits.max(initial=0.0):.2g} bits"
-    return laid_out([(picture.name, _hatched(picture), None), (title, heat(bits), None)], f"{picture.name}, surprise")
+    return laid_out([(picture.name, hatched(picture), None), (title, heat(bits), None)], f"{picture.name}, surprise")
 
 
 def gallery(pictures: Sequence[Picture]) -> Picture:
     """Pictures of one size on a sheet."""
-    return laid_out([(str(number), _hatched(one), None) for number, one in enumerate(pictures, 1)], "pictures")
+    return laid_out([(str(number), hatched(one), None) for number, one in enumerate(pictures, 1)], "pictures")
 
 
-def _coloured(pixels: Pixels) -> Pixels:
+def coloured(pixels: Pixels) -> Pixels:
+    """(H, W, 3)."""
     return np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels
 
 
-def _hatched(picture: Picture) -> Pixels:
-    """The picture with a pattern where it is erased."""
-    shown = _coloured(picture.pixels)
+def hatched(picture: Picture) -> Pixels:
+    """(H, W, 3): the picture with a pattern where it is erased."""
+    shown = coloured(picture.pixels)
     if picture.erased is None:
         return shown
     row, column = np.indices(picture.erased.shape)

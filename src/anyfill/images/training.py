@@ -37,6 +37,7 @@ MADE_BY = "anyfill image train"
 SCORED = 128
 """Most held-out pictures that are scored, on a CPU."""
 _SPLIT_SEED = 5
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,21 +51,19 @@ class ImageRun:
 
     @property
     def held_out(self) -> int:
-        """How many pictures are held out, one at least where any are."""
-        share = self.settings.valid_share or 0.0
-        return max(1, round(share * len(self.pictures))) if share and len(self.pictures) > 1 else 0
+        """How many pictures are held out."""
+        return len(split(len(self.pictures), self.settings.valid_share or 0.0)[1])
 
     def rows(self) -> tuple[PictureRows, PictureRows | None]:
         """To train on, and held out."""
-        order = np.random.default_rng(_SPLIT_SEED).permutation(len(self.pictures))
-        cut = len(order) - self.held_out
+        train, valid = split(len(self.pictures), self.settings.valid_share or 0.0)
 
-        def of(numbers: np.ndarray[Any, np.dtype[np.int64]]) -> PictureRows:
+        def of(numbers: Numbers) -> PictureRows:
             chosen = Pictures(self.pictures.pixels[numbers], self.pictures.name)
             how: Any = self.about.binary
             return PictureRows(chosen, self.about.levels, how, seed=self.settings.seed or 0)
 
-        return of(order[:cut]), of(order[cut:]) if self.held_out else None
+        return of(train), of(valid) if len(valid) else None
 
     def model(self):
         """Untrained."""
@@ -151,6 +150,13 @@ class ImageRun:
             objective(model, rows, generator=source).mean().backward()
 
         return best_threads(step, repeats=1)
+
+
+def split(count: int, share: float) -> tuple[Numbers, Numbers]:
+    """The numbers of the pictures to train on, and of those held out (of any share one at least, if there are two)."""
+    order = np.random.default_rng(_SPLIT_SEED).permutation(count)
+    cut = count - (max(1, round(share * count)) if share and count > 1 else 0)
+    return order[:cut], order[cut:]
 
 
 def counting(learnt: Tensor, rows: Tensor, levels: int) -> Tensor:

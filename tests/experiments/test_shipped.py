@@ -1,0 +1,53 @@
+"""The script that makes the shipped models of pictures, on a few pictures, from training to a folder that loads."""
+
+import argparse
+import gzip
+import json
+import struct
+
+import numpy as np
+import pytest
+import torch
+
+from anyfill.images.model import load
+from experiments.sfarm import own_pictures, shipped
+
+
+@pytest.mark.parametrize("name", ["middle", "frame", "top", "bottom", "left", "right", "everything"])
+def test_questions_ask_half_a_quarter_or_all(name) -> None:
+    share = {"middle": 0.25, "frame": 0.75, "everything": 1.0}.get(name, 0.5)
+    assert shipped.asked_in(name).double().mean() == share
+
+
+def test_landscapes_differ_and_are_the_same_again(tmp_path) -> None:
+    for folder in ("a", "b"):
+        own_pictures.make(tmp_path / folder, 3)
+    content = [[path.read_bytes() for path in sorted((tmp_path / folder).iterdir())] for folder in ("a", "b")]
+    assert content[0] == content[1]
+    assert len(set(content[0])) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["digits", "fashion"])
+def test_from_training_to_a_model_that_loads(model, tmp_path, monkeypatch) -> None:
+    data = tmp_path / "data" / shipped.FOLDERS[model]
+    data.mkdir(parents=True)
+    pixels = np.random.default_rng(0).integers(0, 256, (24, 28, 28)).astype(np.uint8)
+    for part in ("train", "t10k"):
+        content = b"\0\0\x08\x03" + struct.pack(">3I", *pixels.shape) + pixels.tobytes()
+        (data / f"{part}-images-idx3-ubyte.gz").write_bytes(gzip.compress(content))
+    monkeypatch.setenv("ANYFILL_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(shipped, "HELD_OUT", 8)
+    monkeypatch.setattr(shipped, "MODELS", tmp_path / "models")
+    monkeypatch.setitem(shipped.SIZES, model, (32, 1, 1))
+    settings = {"seconds": 1.0, "batch": 4, "rate": 0.01, "seed": 0, "every": 12}
+    arguments = argparse.Namespace(model=model, out=tmp_path / "run", **settings)
+    threads = torch.get_num_threads()
+    shipped.train(arguments)
+    shipped.score(arguments)
+    shipped.ship(arguments)
+    torch.set_num_threads(threads)
+    scored = json.loads((tmp_path / "run" / "score.json").read_text())
+    assert scored["rows"] == 2
+    assert scored["counting"]["nats"] > 0
+    assert load(tmp_path / "models" / model).about.levels == (2 if model == "digits" else 256)
