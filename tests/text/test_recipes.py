@@ -152,7 +152,7 @@ def test_a_model_of_other_codes_is_refused() -> None:
     [
         (lambda: text_model("gpt", N, CODES), "recipe: expected 'ardm', .* got 'gpt'"),
         (lambda: text_objective("gpt", N), "recipe: expected"),
-        (lambda: text_model("ardm", N, CODES, size="2M"), "size: expected '1M', '6M', '25M' or '85M', got '2M'"),
+        (lambda: text_model("ardm", N, CODES, size="2M"), "size: expected '1M', '6M', '10M', '25M' or '85M', got '2M'"),
         (lambda: text_model("ardm", 0, CODES), "length: expected a whole number from 1 up"),
         (lambda: text_model("ardm", N, 1), "codes: expected a whole number from 2 up"),
     ],
