@@ -37,7 +37,9 @@ def chorale(page: Any) -> None:
 
 def picture(page: Any) -> None:
     """A digit, its lower half painted away, six completions; or how to make a model."""
-    page.wait_for_timeout(3000)
+    expect(page.get_by_text("What you see holds").or_(page.get_by_text("anyfill image train"))).to_be_visible(
+        timeout=SOON
+    )
     fill = page.get_by_role("button", name="Fill what is erased")
     if fill.count():
         fill.click()
@@ -64,15 +66,16 @@ def main() -> None:
     parser.add_argument("--model", action="append", default=[])
     parser.add_argument("-o", "--output", type=Path, default=Path(__file__).parent)
     parser.add_argument("--dark", type=Path, help="folder for the dark ones")
+    parser.add_argument("--only", choices=SCENES, action="append", help="these pages")
     said = parser.parse_args()
     with running(*(word for one in said.model for word in ("--model", one))) as (base, _):
         for dark, folder in ((False, said.output), (True, said.dark)):
             if folder is None:
                 continue
-            for name, scene in SCENES.items():
+            for name in said.only or SCENES:
                 with browsing(base, height=940 if name == "chorale" else 800, dark=dark) as page:
                     page.goto(f"{base}#/{name}")
-                    scene(page)
+                    SCENES[name](page)
                     page.wait_for_timeout(400)
                     save(page.screenshot(), folder / f"studio_{name}.png")
 

@@ -115,6 +115,7 @@ def run(access: Access, models: Models, *, ready: Any = None) -> None:
     with socket.socket(family, socket.SOCK_STREAM) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((access.host, access.port))
+        listening.listen(128)  # whoever comes before all is ready waits, and is not turned away
         port = listening.getsockname()[1]
         access = Access(access.host, port, access.token)
         config = uvicorn.Config(

@@ -23,6 +23,7 @@ export function open(place) {
   const seed = h("input", { type: "number", min: 0, placeholder: "new" });
   const bold = h("input", { type: "range", min: 0.2, max: 1.6, step: 0.05, value: 1 });
   const said = h("span", { class: "value" }, "1");
+  const fillButton = h("button", { class: "button main", type: "button", disabled: true, onclick: fill }, icon("spark"), "Fill what is erased");
   const sampler = h("select", {}, h("option", { value: "exact" }, "exact: pixel by pixel"), h("option", { value: "speculative" }, "speculative: fewer passes"));
   const choose = h("input", { type: "file", accept: "image/png,image/jpeg,image/webp,image/bmp,image/gif", hidden: true, "aria-label": "A picture to open", onchange: () => take(choose.files[0]) });
   const canvases = Array.from({ length: MANY }, (_, n) => pictureCanvas(28, 28, `Completion ${n + 1}`));
@@ -35,6 +36,7 @@ export function open(place) {
     state.picture = { ...found, bytes: unpack(found.pixels) };
     state.fills = null;
     state.surprise = null;
+    fillButton.disabled = false;
     mask.show(state.picture);
     canvases.forEach((one) => Object.assign(one, { width: found.width, height: found.height }));
     redraw();
@@ -125,7 +127,7 @@ export function open(place) {
       h("section", { class: "card", "aria-label": "The picture" }, h("div", { class: "body stack" }, mask.canvas, mask.controls, h("div", { class: "row spread" }, figure, howButton(() => account.score)))),
       h("div", { class: "stack" },
         h("section", { class: "card", "aria-label": "Completions" },
-          h("div", { class: "head" }, h("button", { class: "button main", type: "button", onclick: fill }, icon("spark"), "Fill what is erased"), h("div", { class: "row" }, h("div", { class: "segments", role: "group", "aria-label": "What is laid over" }, overlays), howButton(() => account.fill))),
+          h("div", { class: "head" }, fillButton, h("div", { class: "row" }, h("div", { class: "segments", role: "group", "aria-label": "What is laid over" }, overlays), howButton(() => account.fill))),
           show(results, canvases), settings), status)));
   load().catch((error) => show(status, h("p", { class: "message bad", role: "alert" }, error.message)));
   const repaint = () => redraw();

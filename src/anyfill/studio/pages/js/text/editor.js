@@ -11,6 +11,7 @@ export function makeEditor(text, model, changed) {
   const area = h("textarea", { "aria-label": "Your text", spellcheck: "false", value: text, maxlength: 5000 });
   const seen = h("div", { class: "seen", hidden: true, tabindex: 0, role: "note", "aria-label": "The text as the model sees it, coloured by surprise" });
   const figure = h("span", { class: "faint", role: "status" });
+  const how = howButton(() => account, "How?");
   let account = null;
   let turn = 0;
 
@@ -25,6 +26,7 @@ export function makeEditor(text, model, changed) {
       const scored = await post("/api/text/score", { text: own, model: model() });
       if (mine !== turn || own !== area.value) return;
       account = scored.how;
+      how.hidden = !account;
       figure.textContent = `${scored.bits_per_character.toFixed(2)} bits per character, ${scored.bits.toFixed(1)} in all`;
       paint(scored.tokens, own);
     } catch (error) {
@@ -41,7 +43,7 @@ export function makeEditor(text, model, changed) {
 
   function typed() {
     const own = area.value;
-    seen.hidden = true;
+    seen.hidden = how.hidden = true;
     figure.textContent = "";
     let now = 0;
     const parts = [];
@@ -57,7 +59,7 @@ export function makeEditor(text, model, changed) {
   }
 
   area.addEventListener("input", typed);
-  const legend = h("div", { class: "legend" }, h("span", {}, "Surprise:"), LEGEND.map(([name, words]) => h("span", {}, h("i", { class: name }), words)), figure, howButton(() => account, "How?"));
+  const legend = h("div", { class: "legend" }, h("span", {}, "Surprise:"), LEGEND.map(([name, words]) => h("span", {}, h("i", { class: name }), words)), figure, how);
   queueMicrotask(typed);
   return {
     element: h("div", {}, h("div", { class: "editor" }, behind, area), seen, h("div", { class: "settings" }, legend)),
