@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CHROMIUM, reason="no chro
 SOON = 60_000
 """Milliseconds to wait at most; machines are busy."""
 CONTROLS = """[...document.querySelectorAll('main button, main input, main select, main textarea')]
-    .filter((one) => one.offsetParent && !one.disabled && one.tabIndex >= 0).length"""
+    .filter((one) => one.checkVisibility() && !one.disabled && one.tabIndex >= 0).length"""
 
 
 @pytest.fixture(scope="module")

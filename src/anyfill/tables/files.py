@@ -85,7 +85,9 @@ def sniff(path: Path, delimiter: str | None = None) -> tuple[Dialect, list[str]]
     text = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)().decode(sample)
     chosen = delimiter or max(DELIMITERS, key=lambda one: _fit(text, one, len(sample) < SAMPLE))
     lines = io.StringIO(text, newline="")
-    names = next(row for row in csv.reader(iter(lines.readline, ""), delimiter=chosen) if row)
+    names = next((row for row in csv.reader(iter(lines.readline, ""), delimiter=chosen) if row), None)
+    if names is None:
+        raise refuse(f"file {path}", expected="a header and rows", got="nothing that can be read")
     newline = "\r\n" if text[: lines.tell()].endswith("\r\n") else "\n"  # of the header: a cell may hold the other
     require_once(f"header of {path}", names, "each name once")
     return Dialect(chosen, newline, sample.startswith(codecs.BOM_UTF8), encoding), names
