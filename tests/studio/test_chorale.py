@@ -90,6 +90,17 @@ def test_locked_notes_are_not_varied(visitor, harmonised):
     assert (grid(found[0])[[0, 3]] == grid(piece)[[0, 3]]).all()
 
 
+def test_locks_smaller_than_a_bar_hold_when_the_rest_is_varied(visitor, harmonised):
+    """Of alto and tenor the first bar but its last four steps is free: all else, and notes beyond it, stay."""
+    piece = harmonised[0][0]
+    asked = [{"voice": voice, "start": 0, "stop": 12} for voice in (1, 2)]
+    found, result = drawn(visitor, {"verb": "vary", "piece": piece, "asked": asked, "amount": 1.0, "n": 2, "seed": 3})
+    kept = np.ones((4, 32), dtype=bool)
+    kept[1:3, :12] = False
+    assert all((grid(one) == grid(piece))[kept].all() for one in found)
+    assert "note by note" in result["how"]["asked"]
+
+
 @pytest.mark.slow
 def test_new_pieces_have_the_bars_and_the_key(visitor):
     found, result = drawn(visitor, {"verb": "generate", "bars": 1, "n": 1, "seed": 4})

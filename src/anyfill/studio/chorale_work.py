@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from anyfill import music
 from anyfill.interface.output import jsonable
 from anyfill.interface.progress import metered
 from anyfill.music.ask import cells_of
-from anyfill.music.request import Request
+from anyfill.music.request import Request, whole_notes
 from anyfill.music.sample import SamplingOptions
 from anyfill.studio.chorale_form import Region, WirePiece
 from anyfill.studio.chorale_wire import cells_of_regions, piece_of, score_of, wire_of, words_of
@@ -145,8 +146,15 @@ def _rewrite(asked: "Draw", wire: WirePiece) -> tuple[Request, str, str, dict[st
     about = {"given": "all that is not painted away", "asked": words or f"{int(cells.sum())} cells, note by note"}
     if words is not None:
         return Request.fill(piece, words), f'fill("{FILE}", ask="{words}"', f'fill {FILE} --ask "{words}"', about
-    request = replace(Request.fill(piece, "all"), given=piece.present & ~cells, asked=cells)
-    return request, f'fill("{FILE}", ask="…"', f'fill {FILE} --ask "…"', about
+    return _of_cells(Request.fill(piece, "all"), cells), f'fill("{FILE}", ask="…"', f'fill {FILE} --ask "…"', about
+
+
+def _of_cells(request: Request, cells: NDArray[np.bool_]) -> Request:
+    """The request for these cells (4, T) alone; a note that goes on beyond them is locked as a whole."""
+    asked = whole_notes(request.piece, cells)
+    if not asked.any():
+        raise ValueError("region: expected whole notes, got only parts of notes that go on beyond it")
+    return replace(request, given=request.piece.present & ~asked, asked=asked)
 
 
 def _continue(asked: "Draw", wire: WirePiece) -> tuple[Request, str, str, dict[str, str]]:
@@ -159,8 +167,13 @@ def _vary(asked: "Draw", wire: WirePiece) -> tuple[Request, str, str, dict[str, 
     piece = piece_of(wire)
     cells = cells_of_regions(asked.asked, piece.chorale.steps)
     words = words_of(cells, piece.chorale) if cells.any() and not cells.all() else None
-    about = {"given": "the piece as a beginning; what is locked", "asked": words or "a piece like it"}
+    parted = words is None and bool(cells.any()) and not bool(cells.all())  # smaller than bars: no words name it
+    some = f"{int(cells.sum())} cells, note by note" if parted else "a piece like it"
+    about = {"given": "the piece as a beginning; what is locked", "asked": words or some}
     request = Request.vary(piece, asked.amount, words)
-    ask, flag = (f', ask="{words}"', f' --ask "{words}"') if words else ("", "")
+    if parted:
+        request = _of_cells(request, cells & piece.present)
+    named = "…" if parted else words
+    ask, flag = (f', ask="{named}"', f' --ask "{named}"') if named else ("", "")
     said = f'vary("{FILE}", amount={asked.amount}{ask}'
     return request, said, f"vary {FILE} --amount {asked.amount}{flag}", about
