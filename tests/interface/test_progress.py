@@ -1,8 +1,10 @@
 """What is shown of a training run and of any other work, on a terminal and elsewhere."""
 
 import io
+import math
 import time
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -51,6 +53,10 @@ def test_a_line_now_and_then_without_a_terminal(monkeypatch: pytest.MonkeyPatch)
     list(watch(reports([]), None, "fit", console=out))
     assert len(text.getvalue().splitlines()) == 5
     assert "step 1, loss 1.250, 1,234 rows/s, 2 min 30 s left" in text.getvalue()
+
+
+def test_work_without_a_loss_says_only_how_far_it_is() -> None:
+    assert state_of(replace(report(2, 0.5), loss=math.nan, rows_per_second=0.0), None) == "step 2, 1 min 40 s left"
 
 
 def test_bar_on_a_terminal() -> None:

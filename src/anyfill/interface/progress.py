@@ -147,6 +147,8 @@ def state_of(report: "StepReport", total: int | None, per: tuple[float, float, s
     remaining = "done" if report.progress >= 1.0 else f"{clock(report.eta)} left"
     validation = "" if report.validation_loss is None else f", validation {report.validation_loss / held_out:.3f}"
     loss = f"loss {report.loss / trained:.3f}{validation}{' ' * bool(unit)}{unit}"
+    if math.isnan(report.loss):  # work that has no loss, such as the joints and trees of a table
+        return f"{step}, {remaining}"
     return f"{step}, {loss}, {report.rows_per_second:,.0f} rows/s, {remaining}"
 
 
