@@ -74,10 +74,10 @@ def table() -> bytes:
     return frame.mask(draw.random(frame.shape) < 0.1).to_csv(index=False).encode()
 
 
-async def what_ifs(client: httpx.AsyncClient) -> list[float]:
-    """Seconds of each answer to a changed value."""
+async def what_ifs(client: httpx.AsyncClient, recipe: str) -> list[float]:
+    """Seconds of each answer to a changed value, of a model made by this recipe."""
     about = (await client.post("/api/tables/upload", files={"file": ("x.csv", table())})).json()
-    await finished(client, f"/api/tables/{about['table']}/fill", {"recipe": "gaussian"})
+    await finished(client, f"/api/tables/{about['table']}/fill", {"recipe": recipe})
     draw, found = random.Random(0), list[float]()
     for number in range(QUESTIONS):
         changes = {f"x{draw.randrange(8)}": f"{draw.gauss(0, 1):.2f}", **{f"x{n}": None for n in range(8, COLUMNS)}}
@@ -103,8 +103,10 @@ async def measure() -> dict[str, Any]:
     with running() as (base, _):
         async with httpx.AsyncClient(base_url=base, timeout=600) as client:
             found["cancel_seconds"] = max(await cancels(client))
-            times = await what_ifs(client)
-            found |= {f"what_if_p{level}_seconds": float(np.percentile(times, level)) for level in (50, 95)}
+            for recipe in ("gaussian", "auto"):
+                times = await what_ifs(client, recipe)
+                levels = {f"p{level}_seconds": float(np.percentile(times, level)) for level in (50, 95)}
+                found |= {f"what_if_{recipe}_{name}": seconds for name, seconds in levels.items()}
             seconds, lost, alike = await tabs(client)
             found |= {"tabs": TABS, "tabs_seconds": seconds, "tabs_without_answer": lost, "tabs_alike": alike}
     return found
