@@ -1,9 +1,10 @@
 """The two models of pictures that ship: handwritten digits, black and white by threshold; Fashion items, 8 bits.
 
-    python -m experiments.sfarm.shipped train digits --out RUN --seconds 3600     one thread of a CPU; may be killed
+    python -m experiments.sfarm.shipped train digits --out RUN --seconds 90       CUDA if there is one, else a thread
     python -m experiments.sfarm.shipped score digits --out RUN                    all 10,000 test pictures, exact
     python -m experiments.sfarm.shipped ship digits --out RUN                     16-bit weights into src/anyfill/models
 
+A run that was killed goes on where it stopped. On CUDA blocks are compiled in a trial run, which does not count.
 Both are small one-pass transformers with a token per 2 x 2 patch, trained on the questions people ask
 (``images.questions``) with Muon, for a wall-clock budget at whose end the learning rate has cooled down. The last 2,000
 training pictures choose the checkpoint, the test pictures are scored once. Beside the model stands a counting baseline:
@@ -33,14 +34,14 @@ from anyfill.images.recipes import picture_model, picture_objective
 from anyfill.images.settings import Settings
 from anyfill.images.training import about_of, counting
 from anyfill.questions import Question
-from anyfill.training import FitOptions, JsonLines, fit_steps, load_model, load_notes, save_model
+from anyfill.training import FitOptions, JsonLines, fit, fit_steps, load_model, load_notes, save_model
 from benchmarks.common import environment
 
 HELD_OUT = 2_000
+WARM_STEPS = 30
 MODELS = Path(__file__).resolve().parents[2] / "src" / "anyfill" / "models"
 FOLDERS = {"digits": "mnist", "fashion": "fashion_mnist"}
-SIZES = {"digits": (128, 4, 4), "fashion": (128, 4, 4)}
-"""Width, depth, heads."""
+RATES, BATCHES = {"cpu": 0.015, "cuda": 0.005}, {"cpu": 16, "cuda": 256}
 
 
 def read(name: str, part: str) -> Pictures:
@@ -62,31 +63,41 @@ def rows_of(name: str, pictures: Pictures) -> PictureRows:
 def train(arguments: argparse.Namespace) -> None:
     """Train for a wall-clock budget; log, checkpoints and the best model under --out."""
     torch.set_num_threads(1)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    cuda = device == "cuda"
     pictures = read(arguments.model, "train")
     what = about(arguments.model, pictures)
-    source = rows_of(arguments.model, Pictures(pictures.pixels[:-HELD_OUT]))
-    valid = rows_of(arguments.model, Pictures(pictures.pixels[-HELD_OUT:])).rows(256)
-    width, depth, heads = SIZES[arguments.model]
-    model = picture_model(what, width=width, depth=depth, heads=heads, seed=arguments.seed)
+    held_out = min(HELD_OUT, len(pictures) // 10)
+    rows = rows_of(arguments.model, Pictures(pictures.pixels[:-held_out]))
+    source = rows.rows().to(torch.device(device)) if cuda else rows
+    valid = rows_of(arguments.model, Pictures(pictures.pixels[-held_out:])).rows(None if cuda else 256)
+    sizes = {"width": arguments.width, "depth": arguments.depth, "heads": arguments.width // 32}
+    batch = arguments.batch or BATCHES[device]
+    model = picture_model(what, **sizes, seed=arguments.seed)
     options = FitOptions(
-        steps=1_000_000,
+        steps=arguments.steps,
         seconds=arguments.seconds,
-        batch_size=arguments.batch,
-        learning_rate=arguments.rate,
-        warmup_steps=60,
+        batch_size=batch,
+        learning_rate=arguments.rate or RATES[device],
+        warmup_steps=100 if cuda else 60,
         schedule="linear",
         final_fraction=0.02,
         optimizer="muon",
         betas=(0.9, 0.95),
         weight_decay=0.05,
-        ema=0.995,
+        ema=0.999 if cuda else 0.995,
         precision="bf16-mixed",
-        report_every=20,
-        validate_every=250,
-        save_every=250,
+        compile=cuda,
+        report_every=100 if cuda else 20,
+        validate_every=1000 if cuda else 250,
+        save_every=5000 if cuda else 250,
         seed=arguments.seed,
-        device="cpu",
+        device=device,
     )
+    objective = picture_objective(what)
+    if cuda:  # compiling does not count; enough steps to meet every length of a batch
+        warm = {**asdict(options), "steps": WARM_STEPS, "seconds": None}
+        fit(picture_model(what, **sizes), source, objective, FitOptions(**warm), validation=valid)
     arguments.out.mkdir(parents=True, exist_ok=True)
     log = JsonLines(arguments.out / "train.jsonl")
     begun, cpu = time.perf_counter(), time.process_time()
@@ -94,7 +105,7 @@ def train(arguments: argparse.Namespace) -> None:
     reports = fit_steps(
         model,
         source,
-        picture_objective(what),
+        objective,
         options,
         validation=valid,
         folder=arguments.out / "model",
@@ -111,12 +122,12 @@ def train(arguments: argparse.Namespace) -> None:
     record = {
         "model": arguments.model,
         "steps": None if last is None else last.step,
-        "pictures_seen": None if last is None else last.step * arguments.batch,
+        "pictures_seen": None if last is None else last.step * batch,
         "seconds": time.perf_counter() - begun,
         "cpu_seconds": time.process_time() - cpu,
         "parameters": sum(one.numel() for one in model.parameters()),
         "options": asdict(options),
-        **environment(),
+        **environment(device),
     }
     (arguments.out / "train.json").write_text(json.dumps(record, indent=1) + "\n")
 
@@ -138,15 +149,16 @@ def asked_in(name: str) -> Tensor:
 def score(arguments: argparse.Namespace) -> None:
     """Exact nats of the test pictures, and of every 20th one's parts given the rest; the counting baseline beside."""
     torch.set_num_threads(1)
-    model = load_model(arguments.out / "model").float()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    model = load_model(arguments.out / "model").float().to(device)
     levels = about(arguments.model, read(arguments.model, "test")).levels
     x = rows_of(arguments.model, read(arguments.model, "test")).rows().x[:: arguments.every]
     cpu = time.process_time()
     found: dict[str, Any] = {"rows": len(x), "every": arguments.every, "questions": {}}
     for name in QUESTIONS:
         rows = x if name == "everything" else x[::20]
-        asked = asked_in(name).expand(len(rows), -1)
-        nats = -log_prob(model, rows, Question(~asked, asked), rows_per_pass=50).value
+        asked = asked_in(name).expand(len(rows), -1).to(device)
+        nats = -log_prob(model, rows.to(device), Question(~asked, asked), rows_per_pass=50).value
         bits = nats / int(asked[0].sum()) / math.log(2)
         found["questions"][name] = {
             "rows": len(rows),
@@ -163,7 +175,7 @@ def score(arguments: argparse.Namespace) -> None:
     }
     found["cpu_seconds"] = time.process_time() - cpu
     print("counting", found["counting"], flush=True)
-    (arguments.out / "score.json").write_text(json.dumps({**found, **environment()}, indent=1) + "\n")
+    (arguments.out / "score.json").write_text(json.dumps({**found, **environment(device)}, indent=1) + "\n")
 
 
 def ship(arguments: argparse.Namespace) -> None:
@@ -180,8 +192,11 @@ def main() -> None:
     parser.add_argument("model", choices=tuple(FOLDERS))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=3600.0)
-    parser.add_argument("--batch", type=int, default=16)
-    parser.add_argument("--rate", type=float, default=0.015)
+    parser.add_argument("--steps", type=int, default=1_000_000, help="at most")
+    parser.add_argument("--batch", type=int, help=f"by default {BATCHES}")
+    parser.add_argument("--rate", type=float, help=f"peak learning rate, by default {RATES}")
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--depth", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every", type=int, default=1, help="score every so many test pictures only, for a trial")
     arguments = parser.parse_args()
