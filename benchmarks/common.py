@@ -9,6 +9,7 @@ import os
 import platform
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,6 +32,16 @@ def commit() -> str:
         return head + ("-dirty" if _git("status", "--porcelain", "--", "src", "benchmarks", "experiments") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+
+
+def machine() -> dict[str, object]:
+    """The processor, its cores, and the versions of what computes: of lines that are made elsewhere."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text().splitlines() if told.is_file() else []
+    models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    packages = {name: getattr(sys.modules.get(name), "__version__", "none") for name in ("numpy", "sklearn", "lightgbm")}
+    cores = os.cpu_count()
+    return {"cpu": models[0] if models else platform.machine(), "cores": cores, **packages, "torch": torch.__version__}
 
 
 def environment(device: str | torch.device = "cpu") -> dict[str, object]:

@@ -5,7 +5,8 @@
 
 Every combination of table, holes, mode, seed and method is a job of its own, done by fresh processes with one thread
 each. Its scores are a line of the file ``--lines``; what is there already is not done again, so a run that was stopped
-goes on where it was. Then the means over seeds, ranks and a picture are made of all lines that belong to the run.
+goes on where it was, there or on another machine. Then the means over seeds, ranks and a picture are made of all lines
+that belong to the run (``--work-only``: not; ``--report-only``: of the lines there are). A line says where it was made.
 
 ``--name`` says what results are called: several runs of some tables each need not overwrite one another.
 
@@ -20,6 +21,7 @@ Writes results/imputation.json and results/imputation.png.
 import argparse
 import importlib
 import itertools
+import json
 import multiprocessing
 import os
 import time
@@ -34,8 +36,8 @@ from benchmarks.tables.holes import WAYS
 
 DEFAULT_METHODS = ("mean", "knn", "ridge", "trees", "lightgbm", "em", "gaussian", "ours")
 QUICK = {"tables": "wine,penguins", "methods": "mean,knn,ridge,em,ours", "holes": "mcar", "modes": "in", "seeds": "0"}
-# The longest first, so that no worker is left with one of them at the end.
-_SLOW = ("posterior", "missforest", "trees", "ours")
+_COST = {"forestdiffusion": 60, "miceforest": 40, "utrees": 30, "posterior": 20, "missforest": 15, "trees": 10, "ours": 8}
+"""About how a job's time grows with its cells: the longest first, so that no worker is left with one at the end."""
 
 
 def main() -> None:
@@ -52,6 +54,8 @@ def main() -> None:
     if not arguments.report_only:
         _work(open_jobs, lines, arguments.workers, folder)
         done = jobs.read_lines(lines)
+    if arguments.work_only:
+        return
     own = [done[job.key] for job in wanted if job.key in done]
     failed = [line for line in own if "error" in line]
     for method, error in sorted({(line["method"], line["error"]) for line in failed}):
@@ -69,6 +73,7 @@ def main() -> None:
         "notes": notes,
         "jobs": len(own) - len(failed),
         "commits": commits,
+        "machines": [json.loads(one) for one in sorted({json.dumps(line["machine"]) for line in own if "machine" in line})],
         "failed": [{key: line[key] for key in ("key", "error")} for line in failed],
         "means": found,
         **result,
@@ -93,6 +98,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, help="the most optimizer steps of ours")
     parser.add_argument("--draws", type=int, help="behind CRPS and energy score of ours and em (default 100)")
     parser.add_argument("--costly", action="store_true", help="also run what takes many minutes for one job")
+    parser.add_argument("--work-only", action="store_true", help="jobs and their lines, no report")
     parser.add_argument("--report-only", action="store_true", help="no jobs, only the report of the lines there are")
     parser.add_argument("--quick", action="store_true", help="two tables, five methods, 30 steps: does it run?")
     arguments = parser.parse_args()
@@ -108,12 +114,13 @@ def _arguments() -> argparse.Namespace:
 
 def _jobs(arguments: argparse.Namespace, folder: Path, notes: list[str]) -> list[jobs.Job]:
     groups = {"numeric": sets.NUMERIC, "mixed": sets.MIXED}
+    cells: dict[str, int] = {}
     tables = list(itertools.chain(*(groups.get(one, (one,)) for one in _list(arguments.tables, sets.NAMES))))
     for table in list(tables):
         if table not in sets.NAMES:
             raise SystemExit(f"--tables: expected {', '.join(sets.NAMES)}, got {table}")
         try:
-            sets.load(table, folder)
+            cells[table] = sets.load(table, folder).frame.size
         except FileNotFoundError as error:
             notes.append(f"{table} is left out: {error.filename} is not there")
             tables.remove(table)
@@ -129,7 +136,7 @@ def _jobs(arguments: argparse.Namespace, folder: Path, notes: list[str]) -> list
             jobs.Job(table, way, mode, seed, method, arguments.draws, arguments.steps)  # pyright: ignore[reportArgumentType]
             for way, mode, seed in settings
         ]
-    return sorted(found, key=lambda job: (_SLOW.index(job.method) if job.method in _SLOW else len(_SLOW), job.seed))
+    return sorted(found, key=lambda job: (job.seed, -_COST.get(job.method, 1) * cells[job.table]))
 
 
 def _work(wanted: list[jobs.Job], lines: Path, workers: int, folder: Path) -> None:

@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 import torch
 
+from benchmarks.common import machine
+
 from . import ours, peers
 from .answers import Answers, Task, score
 from .holes import Way, hide
@@ -70,7 +72,7 @@ def one_thread() -> None:
 
 def run(job: Job, folder: str, commit: str) -> dict[str, Any]:
     """The line of a job; one with "error" if the method failed."""
-    line: dict[str, Any] = {"key": job.key, **asdict(job), "commit": commit}
+    line: dict[str, Any] = {"key": job.key, **asdict(job), "commit": commit, "machine": machine()}
     try:
         torch.set_num_threads(1)
         return {**line, **_scores(job, Path(folder))}

@@ -5,8 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import matplotlib
-import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import rankdata
 
@@ -172,6 +170,9 @@ def show(found: Means, result: Mapping[str, Any]) -> str:
 
 def draw(found: Means, path: Path) -> None:
     """One row of panels for each setting: RMSE, CRPS and NLL beside ours, coverage, CPU seconds."""
+    import matplotlib  # only here: jobs run on machines that cannot draw
+    import matplotlib.pyplot as plt
+
     matplotlib.use("Agg")
     wanted = ("rmse", "crps", "nll", "accuracy", "coverage_tied", "cpu_seconds")
     panels = [one for one in wanted if any(_having(tables[name], one) for tables in found.values() for name in tables)]
