@@ -21,8 +21,12 @@ import numpy as np
 
 
 def utrees(train, test, codes, seed, draws):
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import validate_data
     from utrees import UnmaskingTrees
 
+    if not hasattr(BaseEstimator, "_validate_data"):  # utrees 0.3 calls what scikit-learn has moved since
+        BaseEstimator._validate_data = validate_data
     kinds = ["categorical" if j in codes else "continuous" for j in range(train.shape[1])]
     model = UnmaskingTrees(random_state=seed, xgboost_kwargs={"n_jobs": 1}).fit(train, quantize_cols=kinds)
     return model.impute(n_impute=draws, X=None if test is None else test)
