@@ -39,7 +39,8 @@ def machine() -> dict[str, object]:
     told = Path("/proc/cpuinfo")
     lines = told.read_text().splitlines() if told.is_file() else []
     models = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    packages = {name: getattr(sys.modules.get(name), "__version__", "none") for name in ("numpy", "sklearn", "lightgbm")}
+    names = ("numpy", "sklearn", "lightgbm")
+    packages = {name: getattr(sys.modules.get(name), "__version__", "none") for name in names}
     cores = os.cpu_count()
     return {"cpu": models[0] if models else platform.machine(), "cores": cores, **packages, "torch": torch.__version__}
 
