@@ -89,7 +89,7 @@ def test_sizes_go_from_a_few_million_to_the_papers():
 
     assert count("base", 32_128) == 66_997_248
     assert 2e6 < count("tiny", 8000) < 4e6
-    assert list(SIZES) == ["toy", "tiny", "small", "medium", "base"]
+    assert list(SIZES) == ["toy", "tiny", "small", "compact", "medium", "base"]
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from anyfill.networks.encoder_decoder import BLANK, START, DecoderLayer, Memory, SequenceToSequence, alive_places
+from anyfill.networks.encoder_decoder import BLANK, START, Memory, SequenceToSequence, alive_places
 from anyfill.networks.one_pass_tokens import Cache, Window
 from anyfill.rank import NEVER, asked_in
 
@@ -118,10 +118,6 @@ class DisentangledDecoder(SequenceToSequence):
     def __post_init__(self) -> None:
         self._begin(positional=False, lengths=True)
 
-    def compile_parts(self) -> bool:
-        """Its layers are not called as they are: compile the whole."""
-        return False
-
     def forward(self, x: Tensor, known: Tensor, context: Tensor | Memory | None = None) -> Tensor:
         """Every unknown word given the known ones (B, N + 1)."""
         return self.chain(torch.where(known, x, BLANK), torch.where(known, -1, 0), context)
@@ -144,16 +140,6 @@ class DisentangledDecoder(SequenceToSequence):
         stored = functional.rms_norm(stored, (self.width,), eps=1e-6)
         h = self._drop(self.position.weight[: words.shape[1]].unsqueeze(0).expand(len(words), -1, -1))
         for number, layer in enumerate(self._layers()):
-            h = self._layer(layer, h, stored, visible, (memory.keys[number], memory.values[number], memory.visible))
+            read = (memory.keys[number], memory.values[number], memory.visible)
+            h = layer(h, h, visible, read, stored=stored)
         return self._with_length(self._logits(h), memory)
-
-    def _layer(
-        self,
-        layer: DecoderLayer,
-        h: Tensor,
-        stored: Tensor,
-        visible: Tensor,
-        memory: tuple[Tensor, Tensor, Tensor | None],
-    ) -> Tensor:
-        h = h + layer.drop(layer.attention.across(h, *layer.attention.stored(stored), visible))
-        return layer.finish(h, memory)

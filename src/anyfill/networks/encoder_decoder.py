@@ -155,9 +155,16 @@ class DecoderLayer(nn.Module):
         alive: Tensor | None,
         memory: tuple[Tensor, Tensor, Tensor | None],
         causal: bool = False,
+        stored: Tensor | None = None,
     ) -> Tensor:
-        """h (B, L, width) at places (1, L, width); ``alive`` bool (B, 1, 1, L) or None; memory: keys, values, seen."""
-        h = h + self.drop(self.attention(h, alive, causal))
+        """h (B, L, width) at places (1, L, width); ``alive`` bool (B, 1, 1, L) or None; memory: keys, values, seen.
+
+        With ``stored`` (B, K, width) that is attended to in place of h, where ``alive`` (B, 1, L, K) says so.
+        """
+        if stored is None:
+            h = h + self.drop(self.attention(h, alive, causal))
+        else:
+            h = h + self.drop(self.attention.across(h, *self.attention.stored(stored), alive))
         return self.finish(self.placed(h, places, alive), memory)
 
     def placed(self, h: Tensor, places: Tensor, alive: Tensor | None) -> Tensor:

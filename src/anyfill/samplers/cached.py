@@ -181,10 +181,12 @@ def beam_search(
             if end is not None:
                 ended = ended.gather(1, parent) | (code == end)
                 open_still = open_still & ~ended.all(1)
-            for at in (~open_still).nonzero().flatten().tolist():
-                kept = ~score[at].isneginf()
-                own = question.asked[alive[at]]
-                found[int(alive[at])] = _by_length(rows[at][kept], score[at][kept], own, end, length_penalty)
+            over = (~open_still).nonzero().flatten()
+            if len(over):
+                best = _by_length(rows[over], score[over], question.asked[alive[over]], end, length_penalty)
+                counts = (~score[over].isneginf()).sum(1).tolist()
+                for mine, number, kept in zip(best, alive[over].tolist(), counts):
+                    found[number] = mine[:kept]
             if not bool(open_still.any()):
                 break
             number = (torch.arange(count, device=x.device).unsqueeze(1) * beams + parent)[open_still].flatten()
@@ -194,16 +196,16 @@ def beam_search(
 
 
 def _by_length(rows: Tensor, score: Tensor, asked: Tensor, end: int | None, penalty: float) -> Tensor:
-    """Beams (W, N) with their log-probabilities (W,), best first, longer ones helped; asked (N,)."""
+    """Beams (K, W, N) with their log-probabilities (K, W), best first, longer ones helped; asked (K, N)."""
     if end is None:
         return rows
+    asked = asked.unsqueeze(1)
     is_end = (rows == end) & asked
-    has_ended = is_end.any(1)
-    first = is_end.to(torch.uint8).argmax(1, keepdim=True)
-    behind = asked & has_ended.unsqueeze(1) & (torch.arange(rows.shape[1], device=rows.device) > first)
-    length = (asked & ~behind).sum(1)
-    order = (score / ((5.0 + length) / 6.0) ** penalty).argsort(descending=True, stable=True)
-    return torch.where(behind, end, rows)[order]
+    first = is_end.to(torch.uint8).argmax(2, keepdim=True)
+    behind = asked & is_end.any(2, keepdim=True) & (torch.arange(rows.shape[2], device=rows.device) > first)
+    length = (asked & ~behind).sum(2)
+    order = (score / ((5.0 + length) / 6.0) ** penalty).argsort(dim=1, descending=True, stable=True)
+    return torch.where(behind, end, rows).gather(1, order.unsqueeze(2).expand_as(rows))
 
 
 def can_search(model: Model) -> bool:

@@ -63,7 +63,8 @@ class Training:
         typer.Option(help="How it is trained and decodes; autoregressive ones make good teachers."),
     ] = "padir"
     size: Annotated[
-        Literal["toy", "tiny", "small", "medium", "base"], typer.Option(help="tiny suits 30,000 pairs, base millions.")
+        Literal["toy", "tiny", "small", "compact", "medium", "base"],
+        typer.Option(help="tiny suits 30,000 pairs, base millions."),
     ] = "tiny"
     vocabulary_size: Annotated[int, typer.Option(min=300, max=64_000, help="Pieces for both languages, at most.")] = (
         8000

@@ -17,7 +17,7 @@ So a batch has next to no padding, and which pairs meet still changes from epoch
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +40,8 @@ Layout = Literal["length", "end", "joined"]
 LAYOUTS: tuple[Layout, ...] = ("length", "end", "joined")
 ABOUT = "about.json"
 _PARTS, _SIDES = ("train", "valid"), ("source", "target")
+CodedPair = tuple[str, Sequence[int], Sequence[int]]
+"""(part, source, target)."""
 _WINDOW = 50
 _AT_ONCE = 4096
 
@@ -93,8 +95,38 @@ def encode_pairs(
         valid_share: of the source sentences, held out.
         about: what else to note.
     """
+    longer = 0
+
+    def coded() -> Iterator[list[CodedPair]]:
+        nonlocal longer
+        for some in _in_blocks(pairs):
+            sides = [vocabulary.encode_all([pair[side] for pair in some]) for side in (0, 1)]
+            block: list[CodedPair] = []
+            for (text, _), source, target in zip(some, *sides):
+                if not source or not target or max(len(source), len(target)) > length:
+                    longer += 1
+                else:
+                    block.append(("valid" if is_held_out(text, valid_share) else "train", source, target))
+            yield block
+
+    def noted() -> dict[str, Any]:
+        return {"longer": longer, **(about or {})}
+
+    yield from store_codes(coded(), folder, vocabulary, length=length, languages=languages, about=noted)
+
+
+def store_codes(
+    blocks: Iterable[Iterable[CodedPair]],
+    folder: Path,
+    vocabulary: Joint,
+    *,
+    length: int,
+    languages: tuple[str, str],
+    about: Callable[[], dict[str, Any]] = dict[str, Any],
+) -> Iterator[int]:
+    """Write pairs that are codes already, block by block; ``about`` is asked at the end. Else as ``encode_pairs``."""
     kind = np.dtype("<u2" if vocabulary.size <= 2**16 else "<u4")
-    count, longer = dict.fromkeys(_PARTS, 0), 0
+    count = dict.fromkeys(_PARTS, 0)
     with whole_folder(folder) as fresh:
         with ExitStack() as stack:
             names = [(part, side) for part in _PARTS for side in _SIDES]
@@ -103,13 +135,8 @@ def encode_pairs(
             ends = dict.fromkeys(names, 0)
             for file in bounds.values():
                 file.write(np.zeros(1, "<u8").tobytes())
-            for some in _in_blocks(pairs):
-                sides = [vocabulary.encode_all([pair[side] for pair in some]) for side in (0, 1)]
-                for (text, _), source, target in zip(some, *sides):
-                    if not source or not target or max(len(source), len(target)) > length:
-                        longer += 1
-                        continue
-                    part = "valid" if is_held_out(text, valid_share) else "train"
+            for block in blocks:
+                for part, source, target in block:
                     count[part] += 1
                     for side, written in zip(_SIDES, (source, target)):
                         name = (part, side)
@@ -124,8 +151,8 @@ def encode_pairs(
             "vocabulary": fingerprint(vocabulary),
             "bytes": kind.itemsize,
             "pairs": count,
-            "longer": longer,
-            **(about or {}),
+            "longer": 0,
+            **about(),
         }
         (fresh / ABOUT).write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
 

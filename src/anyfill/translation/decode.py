@@ -191,7 +191,7 @@ class Decoder:
         dropped = repeated(last.x) & asked if how.stutter and self.recipe in ("padir", "sundae") else asked & ~asked
         counted = asked & ~dropped
         total = torch.where(counted, last.score, 0.0).sum(1).cpu()
-        words = counted.sum(1).cpu()
+        words, passed = counted.sum(1).cpu(), last.row_passes.cpu()
         kept = ((told | asked) & ~dropped).cpu()
         rows = [state.x.cpu() for state in states]
         found: list[list[Hypothesis]] = [[] for _ in sources]
@@ -202,7 +202,7 @@ class Decoder:
             mean = float(total[number]) / max(int(words[number]), 1)
             codes = tuple(rows[-1][number, 1 : n + 1][kept[number, 1 : n + 1]].tolist())
             seen = tuple(tuple(one[number, 1 : n + 1].tolist()) for one in rows) if history else ()
-            passes = int(last.row_passes[number])
+            passes = int(passed[number])
             found[row].append(Hypothesis(codes, mean if how.rank == "mean" else value, value, False, passes, seen))
         return [sorted(some, key=lambda one: -one.score) for some in found]
 
@@ -297,9 +297,8 @@ class Decoder:
             self.model, rows, Question(torch.zeros_like(asked), asked), context=context[index.to(context.device)]
         )
         found: list[list[Hypothesis]] = [[] for _ in beams]
-        for row, owner in enumerate(index.tolist()):
-            n, nats = int(count[row]), float(value.value[row])
-            codes = tuple(code for code in rows[row, :n].tolist() if code >= FIRST)
+        for owner, n, nats, row in zip(index.tolist(), count.tolist(), value.value.tolist(), rows.tolist()):
+            codes = tuple(code for code in row[:n] if code >= FIRST)
             found[owner].append(Hypothesis(codes, nats / (n + 1), nats, True, n + 1))
         return found
 

@@ -184,9 +184,13 @@ def fit_pairs(
     folder: Path | None = None,
     resume: bool = False,
     options: Options | None = None,
+    how: FitOptions | None = None,
     console: Console | None = None,
 ) -> tuple[Model, dict[str, Any]]:
-    """Train on an encoded corpus; the model, and steps, seconds and losses of the run."""
+    """Train on an encoded corpus; the model, and steps, seconds and losses of the run.
+
+    ``how``, if it is said, stands for the settings' own options of training.
+    """
     layout = layout_of(settings.recipe)
     rows = corpus.rows("train", layout, settings.length)
     held = corpus.rows("valid", layout, settings.length)
@@ -200,7 +204,8 @@ def fit_pairs(
         seed=settings.seed,
         options=options,
     )
-    objective, how = make_objective(settings.recipe, settings.length, options), settings.options(device)
+    objective = make_objective(settings.recipe, settings.length, options)
+    how = settings.options(device) if how is None else how
     keep: dict[str, Any] = {}
     if folder is not None:
         keep = {"folder": folder, "resume": resume, "notes": notes_of(corpus, vocabulary, settings, languages)}
