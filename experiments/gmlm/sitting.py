@@ -368,10 +368,12 @@ def _parts() -> Iterator[tuple[str, Callable[[argparse.Namespace], None]]]:
         steps = schedule(*each)
         if options.only:
             steps = [step for step in steps if step.name in options.only]
+        if options.trial:
+            steps = [step for step in steps if step.direction == "en-de"]
+            sitting.run(steps[:2])
+            for step in steps[:2] if device == "cuda" else []:
+                profiled(sitting, step)
         sitting.run(steps)
-        if options.trial and device == "cuda":
-            for name in ("teacher", "shipped"):
-                profiled(sitting, next(one for one in steps if one.name == name))
 
     yield "prepare", make
     yield "run", go
