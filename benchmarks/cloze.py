@@ -69,7 +69,17 @@ def read_sentences(path: Path) -> list[str]:
 
 def is_held_out(sentence: str) -> bool:
     """Whether a sentence may not be trained on: one in ten, by its letters alone (case and marks do not count)."""
-    return _tenth(" ".join(WORD.findall(sentence.lower()))) == 0
+    return _tenth(letters(sentence)) == 0
+
+
+def is_for_fitting(sentence: str) -> bool:
+    """Whether a held-out sentence may fit weights, or choose between them; the others are asked."""
+    return _tenth(sentence + "fit") == 1
+
+
+def letters(sentence: str) -> str:
+    """The words of a sentence alone, in small letters."""
+    return " ".join(WORD.findall(sentence.lower()))
 
 
 def _tenth(sentence: str) -> int:
@@ -201,7 +211,7 @@ def main() -> None:
     grams = {order: counted(source, order, arguments.vocabulary) for order in (3, 5)}
     common = Counter(word.lower() for line in source for word in WORD.findall(line)).most_common(arguments.known)
     held = [one for one in sentences if is_held_out(one)]
-    parts = {name: [one for one in held if (_tenth(one + "fit") == 1) == (name == "fit")] for name in ("fit", "asked")}
+    parts = {name: [one for one in held if is_for_fitting(one) == (name == "fit")] for name in ("fit", "asked")}
     sizes = {"fit": arguments.fit_on, "asked": arguments.questions}
     known = {word for word, _ in common}
     asked = {name: cloze_questions(each, known, sizes[name], arguments.seed) for name, each in parts.items()}

@@ -63,6 +63,7 @@ FAMILIES = [
     questions.PerPixel(questions.UniformCardinality(2), 2),
     questions.Strokes(2, 2),
     questions.Spans(4, most=2, longest=2),
+    questions.ScatteredSpans(4, longest=2, most_often=0.5),
 ]
 LIKELIHOODS = [
     likes.Bernoulli(),

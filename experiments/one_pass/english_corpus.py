@@ -5,6 +5,7 @@
 Reads whichever of these are there, and says what it found (OUT/sources.json: lines, characters, licence of each):
 
     tatoeba_de_en     everyday sentences (Tatoeba, CC BY 2.0)
+    enja_small        everyday sentences (Tanaka corpus, CC BY), tokenised and in small letters: put together again
     multi30k          captions (Flickr30k, research use)
     coco_captions     captions (COCO, CC BY 4.0)
     emnlp2017_news    news sentences (WMT, research use)
@@ -14,7 +15,8 @@ Reads whichever of these are there, and says what it found (OUT/sources.json: li
 
 Nothing of it goes into the repository. Texts are put into NFC with straight apostrophes and quotes, single spaces,
 tokenised marks at their words again; each distinct line once, in an order drawn with the seed. Sentences that
-``benchmarks.cloze`` holds out are left out, from whichever source they come. Writes OUT/english.txt.
+``benchmarks.cloze`` holds out are left out, from whichever source they come. Writes OUT/english.txt, and
+OUT/everyday.json: the numbers of its lines that are everyday sentences, which are what people ask about.
 """
 
 import argparse
@@ -27,7 +29,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cloze import is_held_out
+from benchmarks.cloze import is_held_out, letters
 from experiments.common import data_folder
 
 MAX_LINE = 2000
@@ -52,13 +54,21 @@ def joined(line: str) -> str:
     return re.sub(r"([(\[]) ", r"\1", _CLOSING.sub(r"\1", line.replace(" @-@ ", "-").replace(" @,@ ", ",")))
 
 
+def cased(line: str) -> str:
+    """A line in small letters with a capital at its beginning, and "I"."""
+    line = re.sub(r"\bi\b", "I", joined(line.replace(" '", "'")))
+    return line[:1].upper() + line[1:]
+
+
 def column(number: int) -> Callable[[str], str]:
     """What stands in a column of a table of tabs."""
     return lambda line: (line.split("\t") + [""] * number)[number]
 
 
+EVERYDAY = "everyday sentences"
 SOURCES: tuple[tuple[str, str, str, Callable[[str], str]], ...] = (
-    ("everyday sentences", "tatoeba_de_en/deu-eng.tsv.gz", "CC BY 2.0, Tatoeba", column(0)),
+    (EVERYDAY, "tatoeba_de_en/deu-eng.tsv.gz", "CC BY 2.0, Tatoeba", column(0)),
+    (EVERYDAY, "enja_small/train.en.gz", "CC BY, Tanaka corpus", cased),
     ("captions", "multi30k/train.en.gz", "Flickr30k, research use", str),
     ("captions", "coco_captions_textgan/coco60_train.txt.gz", "COCO, CC BY 4.0", joined),
     ("news", "emnlp2017_news/valid.txt.gz", "WMT news, research use", joined),
@@ -104,18 +114,24 @@ def main() -> None:
     table = [(name, arguments.data / path, licence, take) for name, path, licence, take in SOURCES]
     table += [(name, Path(path), licence, str) for name, path, licence in DEBIAN if arguments.debian]
     kept: dict[str, None] = {}
+    everyday, seen = set[str](), set[str]()
     about: list[dict[str, Any]] = []
     for name, path, licence, take in table:
         if not path.is_file():
             about.append({"source": name, "file": path.name, "lines": 0, "why": "not there"})
             continue
         lines = clean(list(lines_in(path))[: arguments.limit], take)
+        if name == EVERYDAY:  # by letters: both sources have some sentences in common
+            lines = [one for one in dict.fromkeys(lines) if (key := letters(one)) not in seen and not seen.add(key)]
+            everyday |= set(lines)
         kept |= dict.fromkeys(lines)
         about.append({"source": name, "file": path.name, "licence": licence, "lines": len(lines)})
         about[-1]["characters"] = sum(map(len, lines))
     found = list(kept)
     random.Random(arguments.seed).shuffle(found)
     (arguments.out / "english.txt").write_text("\n".join(found) + "\n")
+    numbers = [number for number, line in enumerate(found) if line in everyday]
+    (arguments.out / "everyday.json").write_text(json.dumps(numbers) + "\n")
     total = {"lines": len(found), "characters": sum(map(len, found))}
     (arguments.out / "sources.json").write_text(json.dumps({"total": total, "sources": about}, indent=1) + "\n")
     for one in [*about, total]:

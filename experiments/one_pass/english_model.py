@@ -1,135 +1,196 @@
-"""Train the model of everyday English that may ship: pieces, 512 of them at a time, 8-bit weights of at most 15 MB.
+"""Train the model of everyday English that ships: pieces, 512 of them at a time, 8-bit weights of at most 15 MB.
 
     python -m experiments.one_pass.english_corpus --out corpus
-    python -m experiments.one_pass.english_model --corpus corpus/english.txt --out runs/english --stop-after 1500 \
-        --sentences deu-eng.tsv.gz
+    python -m experiments.one_pass.english_model prepare --corpus corpus --out english.npz --sentences deu-eng.tsv.gz
+    python -m experiments.one_pass.english_model train --data english.npz --out runs/english --seconds 400
 
-Started again it goes on where it stopped, bit for bit (``anyfill text train --resume``): several short turns on a GPU
-are one training. Every turn ends with a model that can be used. Then
+``prepare`` learns the pieces and encodes the corpus once, on a CPU. ``train`` needs nothing but that file. Everyday
+sentences are few and read tens of times: dropout, blanks drawn anew each time, and the weights that are kept are those
+of the least loss on lone held-out sentences, of the part of these that no benchmark asks about. The learning rate falls
+to its end when the seconds are over. Stopped and started again it goes on where it was.
 
-    OUT/model          the best weights so far in 8 bits with a scale for each row, its vocabulary, its card in numbers
-    OUT/result.json    bits per piece on held-out sentences with 32-bit and 8-bit weights (the loss of rounding), bytes,
-                       total variation between both readings of blanks (``benchmarks.text_consistency``), and cloze
-                       questions beside n-grams of the same sentences (``benchmarks.cloze``)
+What is asked, row by row (see ``english_rows``): two in five rows are read from left to right; of the others three in
+four have short blanks all over (``ScatteredSpans``), one is cut at random (``UniformSplits``). A quarter of all rows
+also compare both readings of a blank in each of their lines (``AgreeingLoss``). Then
 
-``--smoke`` does all of it in seconds on a CPU: 1M weights, rows of 64, a few steps, a few questions.
+    OUT/model          the best weights in 8 bits with a scale for each row, the vocabulary, the settings
+    OUT/result.json    bits per piece of lone held-out sentences with 32-bit and 8-bit weights (the loss of rounding),
+                       bytes, steps, seconds, the course of the loss
+
+``--smoke`` does all of it in seconds on a CPU: 1M weights, rows of 64, a few steps.
 """
 
 import argparse
 import json
 import math
-import signal
-import subprocess
-import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from anyfill import text
 from anyfill.evaluation import log_prob
 from anyfill.model import Model
-from anyfill.questions import Question
-from anyfill.text.settings import Settings
-from anyfill.text.training import train_in_words
-from anyfill.text.vocabulary import Vocabulary
-from anyfill.training import load_model, load_notes, save_model
-from benchmarks.cloze import is_held_out, read_sentences
-from benchmarks.common import RESULTS, environment
+from anyfill.objectives import AgreeingLoss, OnePassLoss
+from anyfill.questions import Increasing, Mixture, Question, ScatteredSpans, UniformSplits
+from anyfill.rows import Rows
+from anyfill.text.bpe import Bpe, train_bpe
+from anyfill.text.recipes import text_model
+from anyfill.text.vocabularies import vocabulary_notes
+from anyfill.training import FitOptions, fit_steps, load_model, load_notes, save_model
+from benchmarks.cloze import is_for_fitting, is_held_out, read_sentences
+from benchmarks.common import environment
 from experiments.mac.text8_common import write_json
+from experiments.one_pass.english_corpus import plain
+from experiments.one_pass.english_rows import lone_rows, many_copies
 
-SMOKE: dict[str, Any] = {"size": "1M", "vocabulary_size": 600, "length": 64, "batch": 4, "steps": 6}
+SMOKE: dict[str, Any] = {"size": "1M", "length": 64, "batch": 8, "steps": 6, "copies": 1}
 
 
-def train(arguments: argparse.Namespace) -> list[str]:
-    """OUT/run, until it has ended or the time is over."""
+def prepare(arguments: argparse.Namespace) -> None:
+    """Pieces, the corpus in them, how often each line is read, and held-out sentences in them."""
+    content = (arguments.corpus / "english.txt").read_text()
+    vocabulary = train_bpe([content], arguments.vocabulary_size)
+    newline = int(vocabulary.encode("\n")[0])
+    codes = vocabulary.encode(content).numpy().astype(np.uint16)
+    often = np.ones(int((codes == newline).sum()), dtype=np.int64)
+    everyday = json.loads((arguments.corpus / "everyday.json").read_text())
+    often[everyday] = arguments.often
+    held = [plain(one) for one in read_sentences(arguments.sentences) if is_held_out(one)]
+    parts: dict[str, Any] = {}
+    for name in ("valid", "asked"):
+        lines = [vocabulary.encode(one) for one in held if is_for_fitting(one) == (name == "valid")]
+        parts[name] = torch.cat(lines).numpy().astype(np.uint16)
+        parts[f"{name}_sizes"] = np.asarray([len(line) for line in lines], dtype=np.int32)
+    merges = np.asarray(vocabulary.merges, dtype=np.int32)
+    np.savez_compressed(arguments.out, merges=merges, codes=codes, often=often.astype(np.uint8), **parts)
+    print(f"{len(codes):,} pieces, {len(often):,} lines, {len(everyday):,} of them everyday", flush=True)
 
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
 
-    said: dict[str, Any] = {
-        "size": arguments.size,
-        "vocabulary_size": arguments.vocabulary_size,
-        "length": arguments.length,
-        "batch": arguments.batch,
-        "steps": arguments.steps,
-        **(SMOKE if arguments.smoke else {}),
+def objective(length: int, newline: int, *, agree_share: float, agree_weight: float) -> OnePassLoss:
+    """See the top of this file."""
+    blanks = ScatteredSpans(length, longest=4, most_often=0.2), ScatteredSpans(length, longest=2, most_often=0.25)
+    questions = Mixture((UniformSplits(length), *blanks, ScatteredSpans(length, longest=1, most_often=0.3)))
+    if not agree_share:
+        return OnePassLoss(questions, Increasing(), 0.4)
+    return AgreeingLoss(
+        questions, Increasing(), 0.4, agree_share=agree_share, agree_weight=agree_weight, breaks=newline
+    )
+
+
+def train(arguments: argparse.Namespace, data: Any, vocabulary: Bpe, valid: Rows) -> list[dict[str, float]]:
+    """OUT/run, until the time is over; what was reported."""
+    newline, cuda = int(vocabulary.encode("\n")[0]), torch.cuda.is_available()
+    often = data["often"].astype(np.int64)
+    rows = many_copies(data["codes"], often, newline, arguments.length, copies=arguments.copies, seed=arguments.seed)
+    model = text_model(
+        "one_pass_agreeing", arguments.length, vocabulary.size,
+        size=arguments.size, dropout=arguments.dropout, seed=arguments.seed,
+    )  # fmt: skip
+    rule = objective(arguments.length, newline, agree_share=arguments.agree_share, agree_weight=arguments.agree_weight)
+    judge = OnePassLoss(
+        objective(arguments.length, newline, agree_share=0.0, agree_weight=1.0).questions, Increasing(), 0.6
+    )
+    options = FitOptions(
+        steps=arguments.steps, seconds=arguments.seconds, batch_size=arguments.batch,
+        learning_rate=arguments.learning_rate, warmup_steps=min(200, arguments.steps // 10), optimizer="muon",
+        betas=(0.9, 0.95), weight_decay=0.1, precision="bf16-mixed" if cuda else "32-true", compile=cuda,
+        report_every=50 if cuda else 1, validate_every=250 if cuda else 3, save_every=100_000,
+        seed=arguments.seed, device="cuda" if cuda else "cpu",
+    )  # fmt: skip
+    settings = {
+        name: value for name, value in vars(arguments).items() if not isinstance(value, Path) and name != "work"
     }
-    settings = Settings(recipe=arguments.recipe, units="pieces", seed=arguments.seed, valid_share=0.01, **said)
-    signal.signal(signal.SIGALRM, stop)
-    signal.alarm(arguments.stop_after)
-    try:
-        resume = (arguments.out / "run" / "config.json").exists()
-        return train_in_words([arguments.corpus], arguments.out / "run", settings, resume=resume, say=print)
-    except KeyboardInterrupt:
-        return [f"stopped after {arguments.stop_after} s; the same command goes on"]
-    finally:
-        signal.alarm(0)
+    about: dict[str, Any] = {"lines": False, "length": arguments.length, "recipe": "one_pass_agreeing"}
+    notes = vocabulary_notes(vocabulary) | {"text": about, "trained": settings}
+    weights = sum(parameter.numel() for parameter in model.parameters())
+    print(f"{weights:,} weights; {len(rows.codes):,} pieces in {arguments.copies} copies", flush=True)
+    keep: dict[str, Any] = {"folder": arguments.out / "run", "resume": True, "notes": notes}
+    course: list[dict[str, float]] = []
+    tokens, began, before = arguments.batch * arguments.length, time.monotonic(), 0
+    for one in fit_steps(model, rows, rule, options, validation=valid, validation_objective=judge, **keep):
+        now = time.monotonic()
+        pace = (one.step - before) * tokens / max(now - began, 1e-9)
+        flops = pace * 6 * weights * (1 + 3 * arguments.agree_share) / 1e12
+        began, before = now, one.step
+        course.append(
+            {"step": one.step, "seconds": round(one.seconds, 1), "loss": round(one.loss / arguments.length, 4)}
+        )
+        shown = ""
+        if one.validation_loss is not None:
+            course[-1]["valid"] = round(one.validation_loss, 4)
+            shown = f" valid {one.validation_loss:.4f} nats a sentence"
+        print(
+            f"step {one.step} {one.seconds:.0f} s loss {one.loss / arguments.length:.4f}{shown} "
+            f"{pace / 1e6:.2f} M places/s {flops:.0f} TFLOP/s",
+            flush=True,
+        )
+    return course
 
 
 @torch.no_grad()
-def held_out_bits(model: Model, vocabulary: Vocabulary, sentences: list[str], rows: int) -> float:
-    """Bits per piece of held-out sentences, one below the other, in rows from nothing."""
-    codes = vocabulary.encode("\n".join(sentences)).long()
-    length = model.variables
-    rows = min(rows, len(codes) // length)
-    x = codes[: rows * length].view(rows, length).to(next(model.parameters()).device)
-    asked = torch.ones_like(x, dtype=torch.bool)
-    value = log_prob(model, x, Question(~asked, asked), rows_per_pass=8).value
-    return -float(value.mean()) / length / math.log(2)
-
-
-def measured(name: str, *arguments: str) -> dict[str, Any]:
-    """What a benchmark writes, run by itself."""
-    target = f"one_pass/{name}"
-    subprocess.run([sys.executable, "-m", f"benchmarks.{name}", *arguments, "--name", target], check=True)
-    return json.loads((RESULTS / f"{target}.json").read_text())["results"]
+def lone_bits(model: Model, rows: Rows) -> float:
+    """Bits per piece of lone sentences, read from left to right."""
+    device, total = next(model.parameters()).device, 0.0
+    for part in torch.arange(len(rows)).split(64):
+        some = rows.take(part).to(device)
+        total += float(log_prob(model, some.x, Question(~some.present & False, some.present)).value.sum())
+    return -total / int(rows.present.sum()) / math.log(2)
 
 
 def main() -> None:
-    """Train on, export, measure."""
+    """Prepare, or train, export and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument(
-        "--sentences", type=Path, required=True, help="everyday sentences, of which a tenth is held out"
-    )
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--stop-after", type=int, default=1500, help="seconds of this turn")
-    parser.add_argument("--steps", type=int, default=30_000, help="of all turns together")
-    parser.add_argument("--recipe", default="one_pass_agreeing")
-    parser.add_argument("--size", default="10M")
-    parser.add_argument("--vocabulary-size", type=int, default=6144)
-    parser.add_argument("--length", type=int, default=512)
-    parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--questions", type=int, default=500)
-    parser.add_argument("--blanks", type=int, default=200)
-    parser.add_argument("--no-measure", action="store_true", help="train and export only")
-    parser.add_argument("--smoke", action="store_true")
-    parser.add_argument("--seed", type=int, default=0)
+    works = parser.add_subparsers(dest="work", required=True)
+    first, second = works.add_parser("prepare"), works.add_parser("train")
+    first.add_argument("--corpus", type=Path, required=True)
+    first.add_argument("--sentences", type=Path, required=True, help="everyday sentences, of which a tenth is held out")
+    first.add_argument("--out", type=Path, required=True)
+    first.add_argument("--vocabulary-size", type=int, default=6144)
+    first.add_argument("--often", type=int, default=3, help="times that an everyday sentence stands in a copy")
+    second.add_argument("--data", type=Path, required=True)
+    second.add_argument("--out", type=Path, required=True)
+    second.add_argument("--seconds", type=float, default=400.0)
+    second.add_argument("--steps", type=int, default=1_000_000)
+    second.add_argument("--size", default="10M")
+    second.add_argument("--length", type=int, default=512)
+    second.add_argument("--batch", type=int, default=128)
+    second.add_argument("--copies", type=int, default=8)
+    second.add_argument("--learning-rate", type=float, default=0.005)
+    second.add_argument("--dropout", type=float, default=0.15)
+    second.add_argument("--agree-share", type=float, default=0.25)
+    second.add_argument("--agree-weight", type=float, default=2.0)
+    second.add_argument("--smoke", action="store_true")
+    second.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
+    if arguments.work == "prepare":
+        prepare(arguments)
+        return
+    if arguments.smoke:
+        vars(arguments).update(SMOKE)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    for line in train(arguments):
-        print(line, flush=True)
+    data = np.load(arguments.data)
+    vocabulary = Bpe(tuple(map(tuple, data["merges"].tolist())))
+    parts: dict[str, Rows] = {}
+    for name, few in (("valid", 1536), ("asked", 2048)):
+        lines = torch.from_numpy(data[name].astype(np.int64)).split(data[f"{name}_sizes"].tolist())
+        parts[name] = lone_rows(list(lines)[: 8 if arguments.smoke else few], arguments.length)
+    course = train(arguments, data, vocabulary, parts["valid"])
+    write_json(arguments.out / "course.json", course, indent=None)
     model, notes = load_model(arguments.out / "run").float(), load_notes(arguments.out / "run")
     save_model(model, arguments.out / "model", notes=notes, eight_bit=True)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
     loaded = text.load(arguments.out / "model")
-    sentences = [one for one in read_sentences(arguments.sentences) if is_held_out(one)]
-    rows = 2 if arguments.smoke else 64
     bits = {
-        "32-bit": held_out_bits(model, loaded.vocabulary, sentences, rows),
-        "8-bit": held_out_bits(loaded.model, loaded.vocabulary, sentences, rows),
+        name: lone_bits(one.to(device), parts["asked"]) for name, one in (("32-bit", model), ("8-bit", loaded.model))
     }
     size = sum(path.stat().st_size for path in (arguments.out / "model").iterdir())
-    result: dict[str, Any] = {"bits_per_piece": bits, "bytes": size, "environment": environment()}
     print(f"bits per piece {bits}; {size:,} bytes", flush=True)
-    if not arguments.no_measure:
-        said = ["--sentences", str(arguments.sentences), "--model", str(arguments.out / "model")]
-        few, some = ("4", "4") if arguments.smoke else (str(arguments.blanks), str(arguments.questions))
-        result["consistency"] = measured("text_consistency", *said, "--blanks", few)
-        fit_on = "3" if arguments.smoke else "100"
-        result["cloze"] = measured("cloze", *said, "--questions", some, "--fit-on", fit_on)
     shown = {key: str(value.name) if isinstance(value, Path) else value for key, value in vars(arguments).items()}
-    write_json(arguments.out / "result.json", {"arguments": shown, **result}, indent=1)
+    result = {"arguments": shown, "bits_per_piece": bits, "bytes": size, "environment": environment(), "course": course}
+    write_json(arguments.out / "result.json", result, indent=None)
 
 
 if __name__ == "__main__":

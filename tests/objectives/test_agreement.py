@@ -1,10 +1,13 @@
 """Two readings of one question: their penalty by hand, none where they agree, and less of it after training for it."""
 
+import itertools
+
 import pytest
 import torch
 from torch.nn import functional
 
 from anyfill.objectives import AgreeingLoss, OnePassLoss
+from anyfill.objectives.agreement import _blanks
 from anyfill.questions import Question, UniformSplits
 from anyfill.questions.question import chain_rank
 from anyfill.rows import Rows
@@ -83,3 +86,42 @@ def test_wrong_settings_are_refused() -> None:
     for wrong in ({"agree_share": 0.0}, {"agree_weight": 0.0}, {"max_span": 0}):
         with pytest.raises(ValueError, match="expected"):
             objective(**wrong)
+
+
+def test_texts_that_breaks_part_are_compared_each_by_itself(tiny_model) -> None:
+    """With a model whose variables are independent but for one code that all fear, by hand over every place."""
+    model, rule = tiny_model(4, 6), objective(max_span=1, breaks=3)
+    x = torch.tensor([[0, 1, 3, 2, 1, 3]])
+    present = torch.ones_like(x, dtype=torch.bool)
+    made = {
+        round(float(rule.disagreement(model, Rows(x, present), generator=torch.Generator().manual_seed(seed))), 4)
+        for seed in range(300)
+    }
+    expected = set()
+    for first, second in itertools.product((0, 1), (3, 4)):
+        asked = ((torch.arange(6) == first) | (torch.arange(6) == second))[None]
+        with torch.no_grad():
+            direct = model.chain(x, chain_rank(model.order, Question(~asked, asked)))
+            whole = chain_rank(model.order, Question(~present, present))
+            for codes in itertools.product(range(4), repeat=2):
+                other = x.clone()
+                other[0, first], other[0, second] = codes
+                gap = (direct.log_prob(x) - direct.log_prob(other))[0]
+                joint = (model.chain(x, whole).log_prob(x) - model.chain(other, whole).log_prob(other))[0]
+                parts = (gap[first], joint[first:3].sum()), (gap[second], joint[second:].sum())
+                expected.add(float(sum(functional.smooth_l1_loss(*each) for each in parts)))
+    assert all(min(abs(one - other) for other in expected) < 2e-4 for one in made)
+    assert len(made) > 20
+
+
+def test_blanks_lie_within_their_texts_and_never_on_a_break(generator) -> None:
+    ends = torch.rand(200, 12, generator=generator) < 0.3
+    text = ends.long().cumsum(1) - ends.long()
+    asked, last = _blanks(~ends, text, 2, generator)
+    assert not (asked & ends).any()
+    assert not (last & ~asked).any()
+    sizes = torch.zeros_like(text).scatter_add(1, text, asked.long())
+    room = torch.zeros_like(text).scatter_add(1, text, (~ends).long())
+    assert bool((sizes[room > 0] >= 1).all())
+    assert int(sizes.max()) == 2
+    assert torch.equal(torch.zeros_like(text).scatter_add(1, text, last.long()), (room > 0).long())

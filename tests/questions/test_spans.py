@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from anyfill.questions import Spans, enumerate_questions
+from anyfill.questions import ScatteredSpans, Spans, enumerate_questions
 
 
 def test_every_question_is_a_window_with_something_asked() -> None:
@@ -42,3 +42,16 @@ def test_spans_are_as_long_as_stated_and_half_of_the_windows_are_whole() -> None
 def test_bad_settings_are_refused(bad: dict[str, int]) -> None:
     with pytest.raises(ValueError, match="Spans"):
         Spans(**bad)
+
+
+def test_scattered_spans_ask_as_often_as_their_law_says() -> None:
+    """Place j is given if none of the last ``longest`` places began a span that reaches it: E over p of a product."""
+    drawn = ScatteredSpans(12, longest=3, most_often=0.6).sample(60_000, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(drawn.given, ~drawn.asked)
+    p = (torch.arange(10_000, dtype=torch.float64) + 0.5) / 10_000 * 0.6
+    for place in (0, 1, 2, 11):
+        given = torch.ones_like(p)
+        for step in range(min(place, 2) + 1):
+            given = given * (1 - p * (3 - step) / 3)
+        expected = float(1 - given.mean())
+        assert abs(float(drawn.asked[:, place].double().mean()) - expected) < 4.5 * (0.25 / 60_000) ** 0.5

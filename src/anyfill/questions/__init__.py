@@ -1,6 +1,7 @@
 """Questions (given, asked), the orders in which asked variables are answered, and distributions over questions.
 
-Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, HeadGiven, Regions, Spans, Staged, Mixture
+Families      UniformCardinality, UniformSplits, Bernoulli, KSubset, HeadGiven, Regions, Spans, ScatteredSpans, Staged,
+              Mixture
 Pictures      Modes (SFARM), Rectangles, Strokes; PerPixel asks all channels of a pixel
 MAC's edges   MacEdges and InpaintingEdges (closed form), Edges (any test distribution), TheRest (all unknown asked)
 Orders        Increasing, Decreasing, Shuffled, Spaced, ByRegion, InStages, HeadFirst, Scan, PixelOrder
@@ -22,7 +23,7 @@ from anyfill.questions.question import (
     question_of,
     rank_of,
 )
-from anyfill.questions.regions import Rectangles, Regions, Scan, Spans, scans
+from anyfill.questions.regions import Rectangles, Regions, Scan, ScatteredSpans, Spans, scans
 from anyfill.questions.subsets import Bernoulli, HeadGiven, KSubset, UniformCardinality, UniformSplits
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "Rectangles",
     "Regions",
     "Scan",
+    "ScatteredSpans",
     "Shuffled",
     "Spaced",
     "Spans",

@@ -17,7 +17,8 @@ of the window is given.
     "the ____ sat on ___ mat"     a window of 23 places, two spans
 
 Uniformly random subsets (``UniformSplits``) scatter the blanks over a line and almost never leave such holes, nor an
-end beyond which nothing is known.
+end beyond which nothing is known. ``ScatteredSpans``: short spans all over the line,
+as where it holds many short texts.
 
 ``Scan`` and ``Rectangles`` are the orders and questions of a grid of pixels. A scan reads a grid (H, W) line by line.
 Its eight kinds are the symmetries of the square: rows or columns, each from either end, along each line from either
@@ -39,6 +40,7 @@ from typing import Literal
 
 import torch
 from torch import Generator, Tensor
+from torch.nn.functional import pad
 
 from anyfill.checks import refuse, require_count, require_member, require_probability
 from anyfill.questions.families import merged, require_listable, rest_of, uniforms
@@ -151,6 +153,38 @@ class Spans(Family):
                     asked = {p for begin, size in chosen for p in range(begin, min(begin + size, stop))}
                     given = tuple(p for p in range(first, stop) if p not in asked)
                     yield Weighted(given, tuple(sorted(asked)), chance)
+
+
+@dataclass(frozen=True, slots=True)
+class ScatteredSpans(Family):
+    """Short spans all over a line are asked, the rest is given: however few values a row has, some blanks fall there.
+
+    Every place begins a span with the same probability, drawn for each row evenly up to ``most_often``; a span has 1 to
+    ``longest`` places, each as likely; where spans meet they are one.
+
+    Attributes:
+        variables: N, places of the line.
+        longest: places of the longest span.
+        most_often: the greatest probability of a beginning.
+    """
+
+    variables: int
+    longest: int = 4
+    most_often: float = 0.2
+
+    def __post_init__(self) -> None:
+        for name in ("variables", "longest"):
+            require_count(f"ScatteredSpans {name}", getattr(self, name))
+        require_probability("ScatteredSpans most_often", self.most_often)
+
+    def sample(self, batch: int, *, generator: Generator) -> Question:
+        n = self.variables
+        begins = uniforms(batch, n, generator) < self.most_often * uniforms(batch, 1, generator)
+        size = torch.where(begins, 1 + _whole(uniforms(batch, n, generator), self.longest), 0)
+        asked = begins
+        for step in range(1, self.longest):
+            asked = asked | (pad(size, (step, 0))[:, :n] > step)
+        return Question(~asked, asked)
 
 
 def _whole(uniform: Tensor, count: Tensor | int) -> Tensor:
