@@ -1,9 +1,10 @@
 """Train the one-pass model of chorales: the committed script behind the model that ships with anyfill.
 
-Trains on the JSB train part (all 12 transpositions, crops of 8 bars at whole bars), stops by the valid part, and writes
-the model with 16-bit weights, the log-likelihoods of the valid part and unselected samples of (4, 128).
+Trains on the JSB train part (all 12 transpositions, crops of ``--window`` steps at whole bars), stops by the valid
+part, and writes the model with 16-bit weights, the log-likelihoods of the valid part and unselected samples (4, 128).
 
-    joint         nats per cell of p(x), read in the order of time: one pass
+    joint         nats per cell of p(x), read in the order of time: one pass for each window of 8 bars
+    whole         the same, one pass for each window of 24 bars: nearly every piece is read as a whole
     conditional   nats per cell of p(asked | given), half of the cells given at random
 
 ``--parts train valid`` trains on both, for as many steps as were best with ``train`` alone (``--steps``): nothing is
@@ -25,10 +26,11 @@ import torch
 
 from anyfill.evaluation import log_prob
 from anyfill.model import Model
-from anyfill.music.chorale import pitches_of
+from anyfill.music.chorale import BAR, pitches_of
 from anyfill.music.files import read_jsb
 from anyfill.music.model import one_pass_chorale, one_pass_chorale_model
-from anyfill.music.sample import NoParallels
+from anyfill.music.request import LONG_WINDOW, Request, has_onsets, resized
+from anyfill.music.sample import SamplingOptions
 from anyfill.music.training import Crops
 from anyfill.questions import Question
 from anyfill.rows import Rows
@@ -55,14 +57,25 @@ def nats_per_cell(model: Model, rows: Rows, *, device: str, given_share: float, 
 
 
 def drawn(model: Model, count: int, *, device: str, name: str, seed: int) -> np.ndarray:
-    """int16 (count, 4, 128) MIDI numbers, unselected; a name that ends with "v" forbids parallel fifths and octaves."""
+    """Unselected: int16 (count, 4, 128), MIDI numbers; with onsets (count, 2, 4, 128), the numbers and what begins.
+
+    A name that ends with "v" forbids parallel fifths and octaves. A model that is told the form of a piece is told a
+    metre of 4/4 and the end, and neither key nor fermatas.
+    """
+    request, onsets = Request.generate(STEPS // BAR, ending="open"), has_onsets(model)
     generator = torch.Generator(device=device).manual_seed(seed)
-    x = torch.zeros(count, model.variables, dtype=torch.int64, device=device)
+    x = request.codes(onsets=onsets).repeat(count, 1).to(device)
+    context = request.context(model)
+    told = None if context is None else context.expand(count, -1, -1).to(device)
     everything = torch.ones_like(x, dtype=torch.bool)
-    policy = CachedChain(veto=NoParallels() if name.endswith("v") else None)
+    policy = SamplingOptions(seed=seed).policy(onsets) if name.endswith("v") else CachedChain()
     question = Question(~everything, everything)
-    rows = sample(model, x, question, policy=policy, draw=draw_named(name), generator=generator).x
-    return np.stack([pitches_of(row) for row in rows])
+    seen = resized(model, STEPS)
+    rows = sample(seen, x, question, policy=policy, draw=draw_named(name), context=told, generator=generator).x.cpu()
+    if not onsets:
+        return np.stack([pitches_of(row) for row in rows])
+    made = [request.piece.chorale.with_codes(row, everything[0].cpu(), onsets=True) for row in rows]
+    return np.stack([np.stack([one.pitch, one.onset.astype(np.int16)]) for one in made])
 
 
 def draw_named(name: str) -> Draw:
@@ -88,6 +101,9 @@ def main() -> None:
     parser.add_argument("--optimizer", default="adamw", choices=["adamw", "muon"])
     parser.add_argument("--joint-share", type=float, default=0.4)
     parser.add_argument("--ema", type=float, default=0.999)
+    parser.add_argument("--value-dropout", type=float, default=0.0)
+    parser.add_argument("--window", type=int, default=STEPS, help="steps of a crop")
+    parser.add_argument("--validate-every", type=int, default=500)
     parser.add_argument("--stride", type=int, default=16)
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--draws", nargs="+", default=["t1"], help="temperature, nucleus, typical: t0.9p0.95y0.9")
@@ -100,14 +116,19 @@ def main() -> None:
     device = arguments.device
     path = arguments.data / "jsb_chorales" / "jsb16_train_valid.json"
     pieces = [piece for part in arguments.parts for piece in read_jsb(path, part)]
-    source = Crops(pieces, STEPS, stride=arguments.stride).to(device)
-    valid = Crops(read_jsb(path, "valid"), STEPS, stride=STEPS, transpositions=(0,)).rows()
+    window = arguments.window
+    source = Crops(pieces, window, stride=arguments.stride).to(device)
+    held_out = {
+        size: Crops(read_jsb(path, "valid"), size, stride=size, transpositions=(0,)).rows()
+        for size in (STEPS, window, LONG_WINDOW)
+    }
     model = one_pass_chorale_model(
-        STEPS,
+        window,
         width=arguments.width,
         depth=arguments.depth,
         heads=arguments.heads,
         dropout=arguments.dropout,
+        value_dropout=arguments.value_dropout,
         seed=arguments.seed,
     )
     options = FitOptions(
@@ -121,20 +142,20 @@ def main() -> None:
         precision="bf16-mixed" if device == "cuda" else "32-true",
         compile=device == "cuda" and not arguments.no_compile,
         report_every=100,
-        validate_every=500,
+        validate_every=arguments.validate_every,
         seed=arguments.seed,
         device=device,
     )
     if "valid" in arguments.parts:
         options = replace(options, validate_every=10**9)
-    stopping = None if "valid" in arguments.parts else valid
+    stopping = None if "valid" in arguments.parts else held_out[window]
+    judge = None if stopping is None else one_pass_chorale(window, joint_share=1.0)
+    objective = one_pass_chorale(window, joint_share=arguments.joint_share)
     arguments.out.mkdir(parents=True, exist_ok=True)
     log: list[dict[str, Any]] = []
     start = time.perf_counter()
     with torch.random.fork_rng(devices=[]):
-        for report in fit_steps(
-            model, source, one_pass_chorale(STEPS, joint_share=arguments.joint_share), options, validation=stopping
-        ):
+        for report in fit_steps(model, source, objective, options, validation=stopping, validation_objective=judge):
             line = {"step": report.step, "loss": report.loss / model.variables, "seconds": time.perf_counter() - start}
             if report.validation_loss is not None:
                 line["validation"] = report.validation_loss / model.variables
@@ -142,9 +163,11 @@ def main() -> None:
             if report.validation_loss is not None or len(log) % 10 == 0:
                 print(json.dumps(line), flush=True)
     model.to(device).eval()
+    short, long = resized(model, STEPS), resized(model, LONG_WINDOW)
     found = {
-        "joint": nats_per_cell(model, valid, device=device, given_share=0.0),
-        "conditional": nats_per_cell(model, valid, device=device, given_share=0.5),
+        "joint": nats_per_cell(short, held_out[STEPS], device=device, given_share=0.0),
+        "whole": nats_per_cell(long, held_out[LONG_WINDOW], device=device, given_share=0.0),
+        "conditional": nats_per_cell(short, held_out[STEPS], device=device, given_share=0.5),
         "parameters": sum(weights.numel() for weights in model.parameters()),
         "seconds": time.perf_counter() - start,
     }

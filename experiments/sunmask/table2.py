@@ -133,9 +133,13 @@ def _judged(found: dict[str, float], sign: int) -> dict[str, Any]:
     return {**found, "verdict": verdict}
 
 
-def at_home(pitch: NDArray[np.int16]) -> Chorale:
-    """The piece (4, T) in a key that the MIDI path can spell, as near as possible."""
-    piece = Chorale.of(pitch)
+def chorale_of(cells: NDArray[np.int16]) -> Chorale:
+    """From pitches (4, T), or from pitches and what begins (2, 4, T)."""
+    return Chorale.of(cells) if cells.ndim == 2 else Chorale(cells[0], cells[1] > 0)
+
+
+def at_home(piece: Chorale) -> Chorale:
+    """The piece in a key that the MIDI path can spell, as near as possible."""
     return piece.transposed(shift_home(piece))
 
 
@@ -162,10 +166,11 @@ def figures(grades: Sequence[Grade]) -> dict[str, Any]:
 
 def graded(pieces: Sequence[NDArray[np.int16]]) -> dict[str, Any]:
     """All that is reported of one set of pieces."""
-    scores = [Chorale.of(pitch).score() for pitch in pieces]
+    chorales = [chorale_of(cells) for cells in pieces]
+    scores = [one.score() for one in chorales]
     return {
         "key-aware": figures(grade_all(scores, protocol="key-aware")),
-        "paper": figures(grade_all([at_home(pitch).score() for pitch in pieces], protocol="paper")),
+        "paper": figures(grade_all([at_home(one).score() for one in chorales], protocol="paper")),
         "paper, own keys": figures(grade_all(scores, protocol="paper")),
     }
 

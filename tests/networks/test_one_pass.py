@@ -212,6 +212,18 @@ def test_context_reaches_every_term(generator) -> None:
     torch.testing.assert_close(step[row], params[row, int((rank[row] == 0).nonzero()[0])], atol=1e-5, rtol=0)
 
 
+@torch.no_grad()
+def test_hidden_values_say_nothing_while_training_and_everything_is_read_otherwise(generator) -> None:
+    plain = network(Discrete(5))
+    net = OnePassTransformer(Discrete(5), (VARIABLES,), 5, 48, 2, 3, value_dropout=1.0)
+    net.load_state_dict(plain.state_dict())
+    x, rank = values(Discrete(5), 4, generator), random_rank(4, generator)
+    other = (x + 1) % 5
+    torch.testing.assert_close(net.eval().chain(x, rank), plain.chain(x, rank))
+    assert not torch.equal(net.chain(x, rank), net.chain(other, rank))
+    torch.testing.assert_close(net.train().chain(x, rank), net.chain(other, rank))
+
+
 @pytest.mark.parametrize(
     ("changed", "sentence"),
     [
@@ -222,6 +234,7 @@ def test_context_reaches_every_term(generator) -> None:
         ({"kind": Mixed((2, 0))}, "Mixed sizes: expected 12 entries"),
         ({"dropout": 1.5}, "dropout: expected a number from 0 to 1"),
         ({"given": "both"}, "given: expected 'causal' or 'full', got 'both'"),
+        ({"value_dropout": -0.1}, "value_dropout: expected a number from 0 to 1"),
     ],
 )
 def test_bad_settings_are_refused_in_one_sentence(changed: dict[str, object], sentence: str) -> None:

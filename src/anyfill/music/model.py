@@ -44,8 +44,9 @@ SHIPPED = "models/bach"
 
 
 def one_pass_chorale_model(
-    steps: int = 128, *, width: int = 256, depth: int = 8, heads: int = 8, dropout: float = 0.2, seed: int = 0
-) -> Model:
+    steps: int = 128, *, width: int = 256, depth: int = 8, heads: int = 8, dropout: float = 0.2,
+    value_dropout: float = 0.0, seed: int = 0,
+) -> Model:  # fmt: skip
     """An untrained model of (4, steps); about 6.4 M parameters by default."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -58,13 +59,15 @@ def one_pass_chorale_model(
             heads=heads,
             dropout=dropout,
             periods=(BAR, len(VOICES)),
+            value_dropout=value_dropout,
         )
     return Model(network, Categorical(CODES), order=Increasing())
 
 
 def onset_chorale_model(
-    steps: int = LONG_WINDOW, *, width: int = 256, depth: int = 8, heads: int = 8, dropout: float = 0.3, seed: int = 0
-) -> Model:
+    steps: int = LONG_WINDOW, *, width: int = 256, depth: int = 8, heads: int = 8, dropout: float = 0.3,
+    value_dropout: float = 0.0, seed: int = 0,
+) -> Model:  # fmt: skip
     """An untrained model of (4, steps) with onsets that is told the form of a piece; about 6.4 M parameters."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
@@ -78,6 +81,7 @@ def onset_chorale_model(
             dropout=dropout,
             context_width=FEATURES,
             periods=(1, len(VOICES)),  # the place in the bar is told
+            value_dropout=value_dropout,
         )
     return Model(network, Categorical(ONSET_CODES), order=Increasing())
 

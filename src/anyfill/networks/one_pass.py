@@ -42,7 +42,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from anyfill.checks import refuse
+from anyfill.checks import refuse, require_probability
 from anyfill.networks.embed import ValueEmbedding
 from anyfill.networks.one_pass_tokens import Cache, Plan, Window, unsort, wide
 from anyfill.networks.transformer import GridTransformer, Places, Turn
@@ -83,12 +83,16 @@ class OnePassTransformer(AimedDecoder):
     Attributes:
         given: "causal" = a given value sees the given ones before it; "full" = all of them, see above.
         ignored: "left out" = no token speaks of them; "blank" = they are read as blanks where nothing is given.
+        value_dropout: share of the values read that are hidden while training (word dropout): little data is learnt by
+            heart from exact contexts, of which then hardly one comes twice.
     """
 
     given: Literal["causal", "full"] = "causal"
     ignored: Literal["left out", "blank"] = "left out"
+    value_dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        require_probability("value_dropout", self.value_dropout)
         self._begin(positions=("learned", "rotary"), given=("causal", "full"), ignored=("left out", "blank"))
         self.value = ValueEmbedding(self.kind, self.variables, self.width)
         self.start = nn.Parameter(nn.init.normal_(torch.empty(self.width), std=0.5))
@@ -203,6 +207,9 @@ class OnePassTransformer(AimedDecoder):
     def _valued(self, x: Tensor, own: Tensor, blank: Tensor | None) -> Tensor:
         """(B, L, width): vectors of the values x (B, L) of the variables ``own``, or of a blank."""
         value = self.value(x, own)
+        if self.value_dropout and self.training:
+            hidden = torch.rand(own.shape, device=value.device) < self.value_dropout
+            value = torch.where(hidden.unsqueeze(-1), 0.0, value)
         return value if blank is None else torch.where(blank.unsqueeze(-1), self.blank.to(value.dtype), value)
 
     def _tokens(
