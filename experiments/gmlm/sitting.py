@@ -145,6 +145,7 @@ class Sitting:
     device: Any
     batch: int = 1024
     warmed: set[str] = field(default_factory=set[str])
+    eager: set[str] = field(default_factory=set[str])
 
     def corpus(self, name: str, data: str, direction: str) -> Corpus:
         """An encoded corpus; raw ones of the other direction are made by turning them round."""
@@ -200,7 +201,9 @@ class Sitting:
 
     def train(self, step: Step) -> tuple[Translator, dict[str, Any]]:
         """The model of a step; what is compiled first is not counted among its seconds."""
-        corpus = self.corpus(step.corpus, step.data, step.direction)
+        distilled = (self.work / f"corpus-{step.corpus}-distilled-{step.direction}").exists()
+        data = step.data if distilled else "raw"  # what could not be distilled is still worth training on
+        corpus = self.corpus(step.corpus, data, step.direction)
         settings, how = self.settings(step)
         source, target = step.direction.split("-")
         common: dict[str, Any] = {"device": self.device, "languages": (source, target), "options": step.options}
@@ -208,14 +211,21 @@ class Sitting:
         begun = time.perf_counter()
         if kind not in self.warmed and self.device == "cuda":
             short = replace(how, steps=3, seconds=None, report_every=1)
-            fit_pairs(corpus, self.vocabulary, settings, how=short, **common)
+            try:
+                fit_pairs(corpus, self.vocabulary, settings, how=short, **common)
+            except Exception:
+                traceback.print_exc()
+                self.eager.add(kind)
             self.warmed.add(kind)
+        how = replace(how, compile=how.compile and kind not in self.eager)
         warm = time.perf_counter() - begun
         folder = self.work / "models" / f"{step.name}-{step.direction}"
         begun = time.perf_counter()
         model, found = fit_pairs(corpus, self.vocabulary, settings, how=how, folder=folder, **common)
         found |= {
             "warm_seconds": warm,
+            "compiled": how.compile,
+            "data": data,
             "all_seconds": time.perf_counter() - begun,
             "weights": sum(one.numel() for one in model.parameters()),
             "pairs": corpus.about["pairs"]["train"],
@@ -270,7 +280,12 @@ class Sitting:
         at_once = 2048
         for start in range(0, len(sources), at_once):
             some = sources[start : start + at_once]
-            hypotheses = model.decoder.decode(some, Decoding(beam=beam))
+            try:
+                hypotheses = model.decoder.decode(some, Decoding(beam=beam))
+            except Exception:
+                traceback.print_exc()
+                beam = 1
+                hypotheses = model.decoder.decode(some, Decoding(beam=1))
             made += [one[0].codes for one in hypotheses]
         pairs = [("train", a, b) for a, b in zip(sources, made) if b and len(b) <= LENGTH]
         first = [pair for pair in pairs if pair[1] in of_multi30k]
@@ -301,6 +316,7 @@ class Sitting:
                 model, found = self.train(step)
                 note: dict[str, Any] = {"step": step.name, "recipe": step.recipe, "data": step.data}
                 note |= {"corpus": step.corpus, "direction": step.direction, "training": found}
+                note["data"] = found["data"]
                 self.done(step, note)
                 if step.distil:
                     note["distillation"] = self.distil(step, model)
