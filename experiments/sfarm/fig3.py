@@ -27,6 +27,7 @@ def main() -> None:
     masks = structured(data.shape, len(data.test), seed=arguments.seed)
     truth = as_pixels(data.test, data)
     labels = None if data.labels is None or classify is None else data.labels.numpy()
+    right = None if labels is None or classify is None else float((classify(truth).numpy() == labels).mean())
     found: dict[str, dict[str, dict[str, float | None]]] = {}
     first = torch.zeros(len(RATES), dtype=torch.int64)
     every = torch.stack([masks[f"random {rate} %"][0][0] for rate in RATES])
@@ -55,7 +56,7 @@ def main() -> None:
             shown.append(as_pixels(drawn[0, :1], data))
         lines.append((method, np.concatenate(shown)))
         print(f"{method}: {found[method]['50 %']}", flush=True)
-        write(arguments, f"fig3_{arguments.set}", {"classifier": name, "methods": found})
+        write(arguments, f"fig3_{arguments.set}", {"classifier": name, "right_on_originals": right, "methods": found})
     grid_picture(lines, arguments.out / f"fig3_{arguments.set}.png", columns=[f"{rate} %" for rate in RATES])
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Generator, Tensor
 
 from anyfill import recipes
@@ -131,19 +132,14 @@ def grid_picture(lines: Sequence[tuple[str, np.ndarray[Any, Any]]], path: Path, 
 def features_for(data: Data, arguments: Any) -> tuple[str, Any, Any]:
     """The name of features, uint8 pictures -> features, and pictures -> labels where there is a classifier.
 
-    28 x 28 grey: our LeNet, trained on the labelled MNIST or Fashion pictures of --data. Colour: EfficientNet-Lite0, if
-    its packages are there. Else (trials): the pixels themselves.
+    28 x 28 grey: our LeNet, trained on the labelled MNIST or Fashion pictures of --data (of binary sets: on one draw of
+    each) and kept as --out/lenet-SET.safetensors. Colour: EfficientNet-Lite0, if its packages are there. Else (trials):
+    the pixels themselves.
     """
     from anyfill.images import metrics
 
     if data.shape == (28, 28, 1):
-        from anyfill.images.reading import read_idx
-
-        folder = arguments.data / ("fashion_mnist" if arguments.set == "fashion" else "mnist")
-        pixels = read_idx(folder / "train-images-idx3-ubyte.gz").reshape(-1, 28, 28, 1)
-        labels = read_idx(folder / "train-labels-idx1-ubyte.gz").astype(np.int64)
-        keep = slice(None) if arguments.rows is None else slice(0, 40 * arguments.rows)
-        net = metrics.train_lenet(pixels[keep], labels[keep])
+        net = _lenet(arguments)
         return "LeNet", net.features, net.labels
     if data.shape[2] == 3:
         try:
@@ -151,3 +147,26 @@ def features_for(data: Data, arguments: Any) -> tuple[str, Any, Any]:
         except (ImportError, ValueError) as missing:
             print(f"features are pixels: {missing}", flush=True)
     return "pixels", lambda pixels: torch.from_numpy(pixels.reshape(len(pixels), -1)).float(), None
+
+
+def _lenet(arguments: Any) -> Any:
+    """The classifier under --out, trained if it is not there."""
+    from anyfill.images.metrics import LeNet, train_lenet
+    from anyfill.images.reading import read_idx
+
+    path: Path = arguments.out / f"lenet-{arguments.set}.safetensors"
+    if path.exists():
+        net = LeNet()
+        net.load_state_dict(load_file(path))
+        return net.eval()
+    folder = arguments.data / ("fashion_mnist" if arguments.set == "fashion" else "mnist")
+    pixels = read_idx(folder / "train-images-idx3-ubyte.gz").reshape(-1, 28, 28, 1)
+    labels = read_idx(folder / "train-labels-idx1-ubyte.gz").astype(np.int64)
+    if arguments.set in ("static", "dynamic"):
+        drawn = np.random.default_rng(0).random(pixels.shape) < pixels / 255
+        pixels = np.where(drawn, np.uint8(255), np.uint8(0))
+    keep = slice(None) if arguments.rows is None else slice(0, 40 * arguments.rows)
+    net = train_lenet(pixels[keep], labels[keep])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file(net.state_dict(), path)
+    return net

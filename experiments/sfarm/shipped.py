@@ -73,7 +73,7 @@ def train(arguments: argparse.Namespace) -> None:
     valid = rows_of(arguments.model, Pictures(pictures.pixels[-held_out:])).rows(None if cuda else 256)
     sizes = {"width": arguments.width, "depth": arguments.depth, "heads": arguments.width // 32}
     batch = arguments.batch or BATCHES[device]
-    model = picture_model(what, **sizes, seed=arguments.seed)
+    model = picture_model(what, **sizes, dropout=arguments.dropout, seed=arguments.seed)
     options = FitOptions(
         steps=arguments.steps,
         seconds=arguments.seconds,
@@ -97,7 +97,13 @@ def train(arguments: argparse.Namespace) -> None:
     objective = picture_objective(what)
     if cuda:  # compiling does not count; enough steps to meet every length of a batch
         warm = {**asdict(options), "steps": WARM_STEPS, "seconds": None}
-        fit(picture_model(what, **sizes), source, objective, FitOptions(**warm), validation=valid)
+        fit(
+            picture_model(what, **sizes, dropout=arguments.dropout),
+            source,
+            objective,
+            FitOptions(**warm),
+            validation=valid,
+        )
     arguments.out.mkdir(parents=True, exist_ok=True)
     log = JsonLines(arguments.out / "train.jsonl")
     begun, cpu = time.perf_counter(), time.process_time()
@@ -197,6 +203,7 @@ def main() -> None:
     parser.add_argument("--rate", type=float, help=f"peak learning rate, by default {RATES}")
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--depth", type=int, default=4)
+    parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--every", type=int, default=1, help="score every so many test pictures only, for a trial")
     arguments = parser.parse_args()
