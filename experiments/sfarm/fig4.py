@@ -62,14 +62,14 @@ def _picture(arguments, data, models, masks) -> None:  # type: ignore[no-untyped
     lines = [("original", as_pixels(x, data)), ("masked", masked_pixels(x, asked, data))]
     source = torch.Generator(next(iter(models.values())).parameters().__next__().device).manual_seed(arguments.seed)
     for method, model in models.items():
-        drawn = [
-            filled(
-                method, model, data, x[i : i + 1], asked[i : i + 1],
-                mode=masks[name][1], steps=arguments.fill_steps, generator=source,
+        drawn = x.clone()
+        modes = [masks[name][1] if method.startswith("sfarm") else "random" for name in names]
+        for mode in sorted(set(modes)):
+            at = torch.tensor([number for number, one in enumerate(modes) if one == mode])
+            drawn[at] = filled(
+                method, model, data, x[at], asked[at], mode=mode, steps=arguments.fill_steps, generator=source
             )[0]
-            for i, name in enumerate(names)
-        ]  # fmt: skip
-        lines.append((method, as_pixels(torch.cat(drawn), data)))
+        lines.append((method, as_pixels(drawn, data)))
     grid_picture(lines, arguments.out / f"fig4_{arguments.set}.png", columns=names)
 
 

@@ -56,10 +56,10 @@ def order_of(method: str, channels: int) -> Any:
 def drawn_by(
     model: Model, x: Tensor, question: Question, policy: Sampler | None, generator: Generator, temperature: float = 1.0
 ) -> tuple[Tensor, int]:
-    """int64 (B, N): one draw, 64 rows at a time; and the most passes any of them took."""
+    """int64 (B, N): one draw, some rows at a time; and the most passes any of them took."""
     found: list[Tensor] = []
     passes = 0
-    for rows in torch.arange(len(x)).split(64):
+    for rows in torch.arange(len(x)).split(512 if x.is_cuda else 64):
         part = Question(question.given[rows], question.asked[rows])
         one = sample(
             *(model, x[rows], part),

@@ -228,6 +228,7 @@ def options_of(method: str, rows: int, arguments: argparse.Namespace, device: to
 def trained(method: str, data: Data, arguments: argparse.Namespace) -> Model:
     """The model of a method under the output folder, trained if it is not there; compiling does not count."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    torch.set_float32_matmul_precision("high")  # scores in TF32, too, as convolutions are anyway
     folder: Path = arguments.out / method
     record = folder / "run.json"
     if record.exists():
@@ -329,7 +330,7 @@ def scored(
     if method == "one-pass":
         whole = Question.of(x.shape[1], batch=len(x))
         asked = Question(whole.given.to(device), whole.asked.to(device)) if question is None else question
-        return log_prob(model, x, asked).value
+        return log_prob(model, x, asked, rows_per_pass=rows_per_pass(x)).value
     by_pixel = channels if method.startswith("sfarm") else 1
     source = torch.Generator(device).manual_seed(seed)  # the same questions for every method of one kind
     given = None if question is None else question.given
@@ -338,9 +339,14 @@ def scored(
     order = model.order if method.startswith("mac") else None
     found = stratified_bound(
         *(model, x), passes=passes, channels=by_pixel, given=given, order=order,
-        allow_untrained=by_pixel > 1, generator=source,
+        allow_untrained=by_pixel > 1, generator=source, rows_per_pass=rows_per_pass(x),
     )  # fmt: skip
     return found.value
+
+
+def rows_per_pass(x: Tensor) -> int | None:
+    """Of rows (B, N): many on CUDA, where small passes wait for their launch."""
+    return max(1, 2**19 // x.shape[1]) if x.is_cuda else None
 
 
 def joint_scores(method: str, model: Model, data: Data, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -365,7 +371,9 @@ def joint_scores(method: str, model: Model, data: Data, arguments: argparse.Name
         patch = (arguments.patch, arguments.patch)
         orders = scans(*data.shape[:2], patch=patch, channels=channels)
         whole = Question.of(dims, batch=len(x))
-        mixed = mixture_log_prob(model, x.to(device), Question(whole.given.to(device), whole.asked.to(device)), orders)
+        rows = x.to(device)
+        question = Question(whole.given.to(device), whole.asked.to(device))
+        mixed = mixture_log_prob(model, rows, question, orders, rows_per_pass=rows_per_pass(rows))
         found["mixture of 8 scans, exact"] = _figures(mixed.value, dims)
     elif arguments.orders and method.startswith("mac"):
         some = x[_spread(len(x), arguments.order_rows)].to(device)
