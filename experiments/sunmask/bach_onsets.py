@@ -8,9 +8,10 @@
 stop by), see ``bach_corpus``. All others may belong to the test part and are not touched. What the corpus adds to the
 grid: onsets, metres, fermatas, keys, pickups.
 
-**Rows.** Crops of 24 bars of 4/4 (384 steps) that begin with every bar, in 12 transpositions, told more or less of the
-form (``training.TOLD``). So few pieces are soon learnt by heart: dropout and weight decay are high, values that are
-read are hidden at random (``--value-dropout``), weights are averaged, and the best average by JSB valid is kept.
+**Rows.** Crops of 24 bars of 4/4 (384 steps; ``--window``) that begin with every bar, in 12 transpositions, told more
+or less of the form (``training.TOLD``). So few pieces are soon learnt by heart: dropout and weight decay are high,
+values that are read are hidden at random (``--value-dropout``), weights are averaged, and the best average by JSB valid
+is kept.
 
 **Figures.** Nats per note and per cell of the pieces held out, told metre, end and key, in one pass each, exact. Beside
 the model --out has run.json and samples.npz, unselected pieces of eight bars (``bach_model.drawn``).
@@ -29,7 +30,7 @@ from anyfill.model import Model
 from anyfill.music.chorale import REST
 from anyfill.music.model import one_pass_chorale, onset_chorale_model
 from anyfill.music.piece import Piece
-from anyfill.music.request import LONG_WINDOW
+from anyfill.music.request import LONG_WINDOW, resized
 from anyfill.music.scoring import score_piece
 from anyfill.music.training import TOLD, FormCrops
 from anyfill.training import FitOptions, fit_steps, load_model, save_model
@@ -64,6 +65,7 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=6e-3)
     parser.add_argument("--ema", type=float, default=0.995)
     parser.add_argument("--joint-share", type=float, default=0.4)
+    parser.add_argument("--window", type=int, default=LONG_WINDOW, help="steps of a crop")
     parser.add_argument("--transpositions", type=int, default=12, help="how many semitones, around 0")
     parser.add_argument("--validate-every", type=int, default=100)
     parser.add_argument("--samples", type=int, default=200)
@@ -81,10 +83,10 @@ def main() -> None:
     print(f"{len(train)} chorales to train on, {len(valid)} to stop by", flush=True)
     low = -(options.transpositions // 2)
     shifts = tuple(range(low, low + options.transpositions))
-    crops = FormCrops(train, LONG_WINDOW, transpositions=shifts).to(options.device)
-    aside = FormCrops(valid, LONG_WINDOW, transpositions=(0,), told=TOLD[1:2], every_bar=False)
+    crops = FormCrops(train, options.window, transpositions=shifts).to(options.device)
+    aside = FormCrops(valid, options.window, transpositions=(0,), told=TOLD[1:2], every_bar=False)
     model = onset_chorale_model(
-        width=options.width, depth=options.depth, heads=options.heads, dropout=options.dropout,
+        options.window, width=options.width, depth=options.depth, heads=options.heads, dropout=options.dropout,
         value_dropout=options.value_dropout, seed=options.seed,
     )  # fmt: skip
     settings = FitOptions(
@@ -93,7 +95,7 @@ def main() -> None:
         precision="bf16-mixed" if options.device == "cuda" else "32-true", report_every=50,
         validate_every=options.validate_every, seed=options.seed, device=options.device,
     )  # fmt: skip
-    objective = one_pass_chorale(LONG_WINDOW, joint_share=options.joint_share)
+    objective = one_pass_chorale(options.window, joint_share=options.joint_share)
     options.out.mkdir(parents=True, exist_ok=True)
     log: list[dict[str, Any]] = []
     begun = time.perf_counter()
@@ -105,7 +107,8 @@ def main() -> None:
         if report.validation_loss is not None:
             print(json.dumps(line), flush=True)
     trained = time.perf_counter() - begun
-    save_model(model.cpu().half(), options.out / "model", notes={"made_by": "experiments/sunmask/bach_onsets.py"})
+    model = resized(model.cpu(), LONG_WINDOW)
+    save_model(model.half(), options.out / "model", notes={"made_by": "experiments/sunmask/bach_onsets.py"})
     model = load_model(options.out / "model").float()  # as it ships: what 16 bits lose is in the figures
     each = {
         name: drawn(model.to(options.device), options.samples, device=options.device, name=name, seed=options.seed)
