@@ -55,6 +55,20 @@ class Law:
         return Law(np.zeros((len(center), 1)), center[:, None], scale[:, None], plain=True)
 
 
+@dataclass(frozen=True)
+class Levels:
+    """Distributions of one column of numbers that are codes: the values (K,) and their probabilities (B, K)."""
+
+    values: Floats
+    chances: Floats
+
+    def cells(self, rows: NDArray[np.int64], low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
+        """log P(low < X <= high), F(low) and F(high), each (n,), in some rows."""
+        below, at = (((self.values <= end[:, None]) * self.chances[rows]).sum(1) for end in (low, high))
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(at - below, 0.0)), below, at
+
+
 @dataclass
 class Answers:
     """Answers for all rows of the test table.
@@ -72,7 +86,7 @@ class Answers:
 
     point: Mapping[str, NDArray[Any]]
     draws: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    laws: Mapping[str, Law] = field(default_factory=dict)
+    laws: Mapping[str, Law | Levels] = field(default_factory=dict)
     intervals: Mapping[str, tuple[Floats, Floats]] = field(default_factory=dict)
     chances: Mapping[str, tuple[list[str], Floats]] = field(default_factory=dict)
     returned: Mapping[str, NDArray[Any]] = field(default_factory=dict)
@@ -152,7 +166,7 @@ def _numbers(
     draws = None if draws is None else draws[:, cells].astype(np.float64)
     if law is None and draws is None:
         return {**found, "crps": np.abs(point - x) / sd}, 0
-    if law is not None and law.plain:
+    if isinstance(law, Law) and law.plain:
         found["crps"] = scores.crps_gaussian(law.centers[cells, 0], law.scales[cells, 0], x) / sd
     elif draws is not None:
         found["crps"] = scores.crps_draws(draws, x) / sd

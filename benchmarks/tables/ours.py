@@ -1,8 +1,8 @@
 """anyfill's own methods: ``TableModel`` with a recipe, and Gaussian EM on plainly standardised columns.
 
 CPU seconds are of ``fit`` and ``transform``; draws, intervals and distributions, which only scores need, are apart.
-``point`` is the mean before it is rounded to a column's whole numbers (as no peer rounds); what ``transform`` returns
-is scored as ``rmse_returned``.
+``point`` is the mean before it is rounded to a column's whole numbers, or to the levels of codes (as no peer rounds);
+what ``transform`` returns is scored as ``rmse_returned``.
 """
 
 import warnings
@@ -23,7 +23,7 @@ from anyfill.tables.gaussian_em import gaussian_em_model
 from anyfill.tables.kinds import Number
 from anyfill.tables.table import Category
 
-from .answers import Answers, Clock, Law, Task
+from .answers import Answers, Clock, Law, Levels, Task
 from .encoding import Encoding
 from .scores import Floats
 
@@ -61,8 +61,13 @@ def table_model(task: Task, recipe: str) -> Answers:
             if law is not None:
                 laws[name] = law
         elif isinstance(column, Category):
-            levels = [str(value) for value in column.values]
-            chances[name] = (levels, marginals.column(j).log_probs[:, 0].double().exp().numpy())
+            own = marginals.column(j).log_probs[:, 0].double().exp().numpy()
+            if name in task.numbers:  # codes
+                values = np.array([float(value) for value in column.values])
+                point[name] = np.where(task.test[name].isna(), own @ values, filled[name])
+                laws[name] = Levels(values, own)
+            else:
+                chances[name] = ([str(value) for value in column.values], own)
     answers.returned = {name: answers.point[name] for name in task.numbers}
     answers.point, answers.laws, answers.intervals, answers.chances = point, laws, intervals, chances
     clock.lap("scores")

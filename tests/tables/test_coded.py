@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anyfill import TableModel
+from anyfill.tables.answers import probabilities
 from anyfill.tables.coded import is_coded, ordered_columns
 from anyfill.tables.table import Category, Number, Table
 
@@ -134,3 +135,20 @@ def test_no_draw_of_codes_is_a_level_that_does_not_exist(seed: int, levels: list
     model = TableModel(recipe="gaussian", random_state=0).fit(holed)
     for filled in (model.transform(holed), *model.sample(holed, 3, seed=seed)):
         assert set(filled["code"]) <= set(levels)
+
+
+def test_codes_with_an_order_are_filled_with_the_level_nearest_to_their_mean() -> None:
+    frame = people()
+    frame["pain"] = frame["pain"].replace({5: 9})  # levels 1, 2, 3, 4, 9: the gap makes mean and mode differ
+    model = TableModel(recipe="gaussian", random_state=0).fit(with_holes(frame))
+    pain = model.table_.columns[1]
+    assert isinstance(pain, Category)
+    assert pain.ordered
+    asked = frame.assign(pain=np.nan)
+    rows, levels = model.table_.encode(asked), np.array([1.0, 2.0, 3.0, 4.0, 9.0])
+    chances = probabilities(model.model_, model.table_, rows.x, rows.present, 1).double().numpy()
+    mean = chances @ levels
+    nearest = levels[np.abs(mean[:, None] - levels).argmin(1)]
+    filled = model.transform(asked)["pain"].to_numpy()
+    np.testing.assert_array_equal(filled, nearest)
+    assert (nearest != levels[chances.argmax(1)]).any()

@@ -41,7 +41,7 @@ from anyfill.tables.gaussians import Factors, Joint, take
 from anyfill.tables.growing import Asked, Column, Fold, Grower
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.stacking import Judged, density_weights, judge, judged_questions, mean_weights
-from anyfill.tables.table import Table
+from anyfill.tables.table import Category, Table
 from anyfill.tables.trees import AnyOrderTrees, pack
 from anyfill.training import StepReport, fit_steps
 
@@ -157,7 +157,7 @@ def blend_steps(
     most = 1
     clock.trees_begin()
     for j, column in enumerate(likelihood.columns):
-        grower = Grower(j, column, likelihood.width, parts, _codes(likelihood), rounds, seed)
+        grower = Grower(j, column, likelihood.width, parts, _nominal(table), rounds, seed)
         found = grower.grow()
         if found is not None:
             columns[j] = found
@@ -176,8 +176,9 @@ def _sizes(likelihood: Mixed) -> tuple[int, ...]:
     return tuple(0 if isinstance(column, SpikedMixture) else column.width for column in likelihood.columns)
 
 
-def _codes(likelihood: Mixed) -> list[int]:
-    return [j for j, size in enumerate(_sizes(likelihood)) if size]
+def _nominal(table: Table) -> list[int]:
+    """Columns of codes whose order says nothing: trees split the others by it."""
+    return [j for j, column in enumerate(table.columns) if isinstance(column, Category) and not column.ordered]
 
 
 def _folds(

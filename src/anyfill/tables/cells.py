@@ -5,7 +5,8 @@ are asked for are kept, gathered over several blocks, and read as distributions,
 Cells are read elementwise and in multiples of ``LANES``, so it does not matter which come together.
 
 **Categories.** Where rare levels share a code, the likeliest of them competes with the levels that have codes of their
-own: P(rest) times its share of the rest.
+own: P(rest) times its share of the rest. Codes whose order carries information (``anyfill.tables.coded``) have a mean:
+their fill is the level that exists nearest to it, which errs less than the likeliest where neighbours are alike.
 
 **Means of warped columns.** If x = g(u) with g = exp or sinh, E[x] is not g(E[u]). For a mixture of Gaussians, and with
 x clipped to the column's bounds [g(a), g(b)] as draws are, it is in closed form: with U ~ N(m, s)
@@ -18,7 +19,7 @@ and the two ends add g(a) P(U < a) and g(b) P(U > b). Other distributions are av
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 import torch
@@ -51,7 +52,7 @@ class Part:
         members: bool (N,), which these are.
         likelihood: what reads them.
         number: the warped column that this is, alone; None for columns without a warp.
-        category: the category with a rest that this is, alone; None for others.
+        category: the category with a rest, or of codes with an order, that this is, alone; None for others.
         coded: they are categories.
         ordered: they are categories with an order.
         center: which parameter is the mean itself, if one is.
@@ -68,6 +69,14 @@ class Part:
     def level(self, marginals: Marginals) -> Tensor:
         """(H,): codes of the likeliest levels, of marginals (H, 1) of categories."""
         return marginals.mode()[:, 0] if self.category is None else level_log_probs(self.category, marginals).argmax(-1)
+
+    def middle_level(self, marginals: Marginals) -> Tensor:
+        """(H,): codes of the levels nearest to the means of codes with an order, else of the likeliest levels."""
+        if self.category is None or not is_quantity(self.category):
+            return self.level(marginals)
+        values = torch.tensor([float(value) for value in self.category.values], dtype=torch.float64)
+        mean = level_log_probs(self.category, marginals).exp() @ values
+        return (mean.unsqueeze(1) - values).abs().argmin(1)
 
 
 def read_cells(
@@ -150,6 +159,11 @@ def with_rest(table: Table, j: int) -> Category | None:
     return column if isinstance(column, Category) and column.rest_shares else None
 
 
+def is_quantity(column: object) -> TypeGuard[Category]:
+    """True of codes whose order carries information: a mean of them says where their middle is."""
+    return isinstance(column, Category) and column.coded and column.ordered
+
+
 def level_log_probs(category: Category, marginals: Marginals) -> Tensor:
     """float64 (B, K): of marginals (B, 1), log P of the level that each code decodes to."""
     weights = torch.from_numpy(category.weights).log()
@@ -186,7 +200,7 @@ def _parts(likelihood: Likelihood, table: Table, device: torch.device) -> list[P
     groups: dict[tuple[int, bool, bool, int], list[int]] = {}
     for j, column in enumerate(table.columns):
         family = -1 if families is None else int(families.number[j])
-        is_alone = _warped(table, j) is not None or with_rest(table, j) is not None
+        is_alone = _warped(table, j) is not None or _alone(table, j) is not None
         groups.setdefault((family, table.sizes[j] > 0, _is_ordered(column), j if is_alone else -1), []).append(j)
     parts: list[Part] = []
     for (_, coded, ordered, _), members in groups.items():
@@ -196,7 +210,7 @@ def _parts(likelihood: Likelihood, table: Table, device: torch.device) -> list[P
         chosen = np.isin(np.arange(len(table.columns)), members)
         number = _warped(table, j)
         center = _center(likelihood, j) if number is None else None
-        parts.append(Part(chosen, reader, number, with_rest(table, j), coded, ordered, center))
+        parts.append(Part(chosen, reader, number, _alone(table, j), coded, ordered, center))
     return parts
 
 
@@ -217,6 +231,12 @@ def _narrowed(likelihood: Likelihood, family: _OfFamily) -> Likelihood:
 def _warped(table: Table, j: int) -> Number | None:
     number = table.number(j)
     return number if number is not None and number.warp != "none" else None
+
+
+def _alone(table: Table, j: int) -> Category | None:
+    """Column j if it is a category whose levels must be known to be read."""
+    column = table.columns[j]
+    return column if is_quantity(column) else with_rest(table, j)
 
 
 def _is_ordered(column: object) -> bool:
@@ -260,7 +280,7 @@ def _full(index: NDArray[np.int64], device: torch.device, start: int = 0) -> Ten
 def mean_of_part(part: Part, marginals: Marginals) -> Tensor:
     """(H,), standardised, of marginals (H, 1)."""
     if part.coded:
-        return part.level(marginals)
+        return part.middle_level(marginals)
     if part.number is None:
         return marginals.mean()[:, 0]
     return torch.from_numpy(part.number.encode(_mean_of(part.number, marginals).cpu().numpy()))
