@@ -16,7 +16,7 @@ from anyfill.model import Model
 from anyfill.networks.latent import Latent
 from anyfill.questions import PixelOrder, Question, Shuffled
 from anyfill.samplers import Draw, Follow, Sampler, sample
-from experiments.sfarm.pictures import Data, asked_model, question_of
+from experiments.sfarm.pictures import ONE_PASS, Data, asked_model, question_of
 
 
 def filled(
@@ -41,7 +41,7 @@ def filled(
         drawn = _from_latent(model, x, question, generator)
     else:
         policy = None
-        if method != "one-pass":
+        if method not in ONE_PASS:
             order = model.order if method.startswith("mac") else order_of(method, channels)
             policy = Follow(order, groups=max(1, steps))
         drawn, _ = drawn_by(asked_model(method, model, mode), x, question, policy, generator, temperature)

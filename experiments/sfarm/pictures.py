@@ -11,10 +11,11 @@ Sets: ``static`` (Larochelle's binarised MNIST, packed bits), ``dynamic`` (MNIST
 anew), ``fashion`` and ``mnist`` (8 bits), ``cifar10`` (8 bits, RGB), and for trials ``digits`` (8 x 8, 17 levels, in
 scikit-learn). ``--side 14`` takes every second pixel: a trial, not the set.
 
-Methods: ``one-pass`` (exact in one pass), ``ardm``, ``mac`` (all the rest, as its code), ``mac-next`` (as its paper),
-``mac-inpainting`` (completions as well), ``sfarm`` (told the mode), ``sfarm-shares`` (sees known shares), ``sfarm-
-random`` (random borders), all on one U-Net; ``sfarm-paper`` (the paper's own network and training); ``vae``,
-``miwae``, ``ddpm`` from the same U-Net. A pixel's channels are known together for sfarm, apart for the others.
+Methods: ``one-pass`` (exact in one pass), ``one-pass-patches`` (likewise, a token per 2 x 2 pixels), ``ardm``, ``mac``
+(all the rest, as its code), ``mac-next`` (as its paper), ``mac-inpainting`` (completions as well), ``sfarm`` (told the
+mode), ``sfarm-shares`` (sees known shares), ``sfarm-random`` (random borders), all on one U-Net; ``sfarm-paper`` (the
+paper's own network and training); ``vae``, ``miwae``, ``ddpm`` from the same U-Net. A pixel's channels are known
+together for sfarm, apart for the others.
 
 What is asked of whom follows from what each was trained for: one-pass exactly, in its order; ARDM and SFARM over all
 orders (a bound); MAC in its own order (an estimate of the exact chain from some of its steps), completions of
@@ -54,7 +55,8 @@ from experiments.common import data_folder
 WARM_STEPS = 12
 """Of the trial run that compiles before the clock starts."""
 RATES = (5, 10, 20, 30, 50, 90)
-COMPLETES = ("one-pass", "ardm", "mac-inpainting", "sfarm", "sfarm-shares", "sfarm-random", "sfarm-paper")
+ONE_PASS = ("one-pass", "one-pass-patches")
+COMPLETES = (*ONE_PASS, "ardm", "mac-inpainting", "sfarm", "sfarm-shares", "sfarm-random", "sfarm-paper")
 """Whoever was trained to complete pictures and has log-probabilities."""
 METHODS = (*COMPLETES, "mac", "mac-next", "vae", "miwae", "ddpm")
 
@@ -156,14 +158,20 @@ def likelihood_of(codes: int, softmax: bool) -> Likelihood:
     return Categorical(codes) if softmax or codes <= 32 else LogisticMixture(codes, 10)
 
 
+def patch_of(method: str, arguments: argparse.Namespace) -> tuple[int, int]:
+    """Height and width, in pixels, of a token of one-pass."""
+    side = 2 if method == "one-pass-patches" else arguments.patch
+    return side, side
+
+
 def made(method: str, data: Data, arguments: argparse.Namespace) -> tuple[Model, Objective]:
     """A fresh model and its loss."""
     shape, codes, seed = data.shape, data.codes, arguments.seed
     channels, variables = shape[2], math.prod(shape)
     likelihood = likelihood_of(codes, arguments.softmax)
     sizes = UNetSizes(width=arguments.unet_width, blocks=arguments.unet_blocks, dropout=arguments.dropout)
-    if method == "one-pass":
-        patch = (arguments.patch, arguments.patch)
+    if method in ONE_PASS:
+        patch = patch_of(method, arguments)
         model = recipes.one_pass.image_model(
             *(shape, codes, likelihood),
             patch=patch, width=arguments.width, depth=arguments.depth, dropout=arguments.dropout, seed=seed,
@@ -214,7 +222,7 @@ def options_of(method: str, rows: int, arguments: argparse.Namespace, device: to
             schedule="constant", clip_norm=None, **common,
         )  # fmt: skip
     steps = arguments.steps or 1_000_000
-    if method == "one-pass":
+    if method in ONE_PASS:
         return FitOptions(
             steps=steps, seconds=arguments.seconds, learning_rate=arguments.rate or 3e-3, optimizer="muon",
             betas=(0.9, 0.95), weight_decay=0.1, warmup_steps=100, ema=0.999, **common,
@@ -327,7 +335,7 @@ def scored(
     """float64 (B,): log p of the rows, or of what is asked of them: exact, a bound, or an estimate; see above."""
     device = next(model.parameters()).device
     x = x.to(device)
-    if method == "one-pass":
+    if method in ONE_PASS:
         whole = Question.of(x.shape[1], batch=len(x))
         asked = Question(whole.given.to(device), whole.asked.to(device)) if question is None else question
         return log_prob(model, x, asked, rows_per_pass=rows_per_pass(x)).value
@@ -361,14 +369,14 @@ def joint_scores(method: str, model: Model, data: Data, arguments: argparse.Name
     asked = asked_model(method, model)
     value = scored(method, asked, x, None, channels, passes=arguments.passes)
     kind = f"bound, {arguments.passes} stratified passes"
-    if method == "one-pass":
+    if method in ONE_PASS:
         kind = "exact, one order"
     elif method.startswith("mac"):
         kind = f"estimate of the exact chain, {arguments.passes} stratified steps"
     found: dict[str, Any] = {"kind": kind, "rows": len(x), **_figures(value, dims)}
     device = next(model.parameters()).device
-    if method == "one-pass":
-        patch = (arguments.patch, arguments.patch)
+    if method in ONE_PASS:
+        patch = patch_of(method, arguments)
         orders = scans(*data.shape[:2], patch=patch, channels=channels)
         whole = Question.of(dims, batch=len(x))
         rows = x.to(device)

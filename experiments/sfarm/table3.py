@@ -18,7 +18,7 @@ import torch
 
 from anyfill.evaluation import log_prob, mean_of
 from anyfill.questions import Question
-from experiments.sfarm.pictures import Data, joint_scores, load, parser_of, timed, trained, write
+from experiments.sfarm.pictures import ONE_PASS, Data, joint_scores, load, parser_of, timed, trained, write
 
 SHARES = (0.02, 0.1, 0.3, 0.6, 0.9)
 
@@ -32,10 +32,10 @@ def marginals(method: str, model: torch.nn.Module, data: Data, rows: int, longes
     for share in SHARES:
         asked = torch.rand(x.shape, generator=source) < share
         asked[:, 0] |= ~asked.any(1)
-        if method != "one-pass" and int(asked.sum(1).max()) > longest:
+        if method not in ONE_PASS and int(asked.sum(1).max()) > longest:
             continue  # as many passes a row as are asked
         question = Question(torch.zeros_like(asked).to(device), asked.to(device))
-        factorization = None if method == "one-pass" else "difference" if method.startswith("mac") else None
+        factorization = None if method in ONE_PASS else "difference" if method.startswith("mac") else None
         value = log_prob(model, x, question, factorization=factorization).value  # type: ignore[arg-type]
         bits = -value / (asked.sum(1).to(device) * math.log(2))
         mean = mean_of(bits)
@@ -54,7 +54,7 @@ def main() -> None:
         model = trained(method, data, arguments)
         joint, seconds = timed(lambda method=method, model=model: joint_scores(method, model, data, arguments))
         found[method] = {"joint": joint, "seconds_of_scoring": seconds, "rows": len(data.test)}
-        if method in ("one-pass", "mac", "mac-next", "ardm"):
+        if method in (*ONE_PASS, "mac", "mac-next", "ardm"):
             found[method]["marginals"] = marginals(method, model, data, arguments.marginal_rows, arguments.longest)
         print(f"{method}: {joint['bits_per_dim']:.3f} +- {joint['bits_stderr']:.3f} bits ({joint['kind']})", flush=True)
         write(arguments, f"table3_{arguments.set}", {"methods": found})
