@@ -133,8 +133,11 @@ class Compared:
 def by_model(loaded: TextModel, counts: KneserNey | None, one: Cloze, *, stated: bool, n: int = 12) -> Compared:
     """What ``fill`` compares for a word."""
     given = [part.replace("_", r"\_").replace("[", r"\[") for part in (one.before, one.behind)]
-    lengths = str(len(one.word)) if stated and loaded.vocabulary.units == "characters" else None
-    found = loaded.fill(f"{given[0]}____{given[1]}", n=n, seed=0, lengths=lengths, counts=counts)
+    units = loaded.vocabulary.units
+    lengths = str(len(one.word)) if stated and units == "characters" else None
+    letters = stated and units == "pieces" and one.word.isalpha()
+    blank = "_" * len(one.word) if letters else "____"
+    found = loaded.fill(f"{given[0]}{blank}{given[1]}", n=n, seed=0, lengths=lengths, letters=letters, counts=counts)
     kept = [fill for fill in found if not stated or len(fill.answers[0]) == len(one.word)]
     said = [0.0 if counts is None else counted_log_prob(counts, fill.text) for fill in kept]
     bits = [math.log(2) * fill.log2_probability for fill in kept]

@@ -1,7 +1,8 @@
 r"""A text with blanks in it, as people write it: what is given, and how long each blank may be.
 
     ____      between spaces or marks: one word, of any length; with ``letters`` exactly so many characters
-    l_st      beside letters or digits: exactly so many characters; of one token, where tokens are words or pieces
+    l_st      beside letters or digits: exactly so many characters; of one token, where tokens are words; of pieces, a
+              word that is spelt so (``anyfill.text.patterns``)
     []        a blank of unstated length (``--lengths`` says which lengths are tried)
     [5]       a blank of exactly 5
     [3-8]     a blank of 3 to 8
@@ -38,6 +39,7 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
+from anyfill.text.patterns import fits, letters_before, letters_behind
 from anyfill.text.vocabularies import Words, boundary, brings_space, encode_text, written
 from anyfill.text.vocabulary import Characters, Utf8, Vocabulary, as_text8, is_folded, require_foldable
 
@@ -52,11 +54,13 @@ _WAYS = r"[], [5] or [3-8] (\[ writes a bracket)"
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Lengths from ``minimum`` to ``maximum``, both included; ``is_word``: what stands there is one word."""
+    """Lengths from ``minimum`` to ``maximum``, both included; ``is_word``: what stands there is one word; ``pattern``:
+    how it is spelt, "" = anyhow."""
 
     minimum: int
     maximum: int
     is_word: bool = False
+    pattern: str = ""
 
     def __post_init__(self) -> None:
         if not 1 <= self.minimum <= self.maximum:
@@ -101,7 +105,13 @@ def parse_lengths(text: str, what: str = "--lengths") -> Lengths:
 
 
 def parse(
-    text: str, *, unstated: Lengths, free: bool = False, tokens: bool = False, word: Lengths | None = None
+    text: str,
+    *,
+    unstated: Lengths,
+    free: bool = False,
+    tokens: bool = False,
+    word: Lengths | None = None,
+    spelt: bool = False,
 ) -> Template:
     """Read a text with blanks.
 
@@ -112,6 +122,8 @@ def parse(
         tokens: lengths count words or pieces; a run of underscores is one of them.
         word: the lengths of a run of underscores that stands by itself and so is one word; None = it is as long as it
             is written.
+        spelt: letters are counted, tokens are not: a run of underscores beside letters, or that is no word, is a word
+            of so many letters.
 
     Raises:
         ValueError: there is no text, no blank in it, or brackets that say nothing.
@@ -119,7 +131,7 @@ def parse(
     if not text:
         raise refuse("text", expected="some text with a blank in it, as 'the ____ sat'", got="none")
     stretches, blanks, now = [""], list[Lengths](), 0
-    runs: list[bool] = []  # which blanks are one run of underscores and nothing else
+    runs: list[int] = []  # of blanks that are one run of underscores and nothing else, how many; else 0
     for found in _TOKEN.finditer(text):
         stretches[-1] += text[now : found.start()]
         now = found.end()
@@ -134,21 +146,45 @@ def parse(
         else:
             blank = _bracket(found["bracket"], found.start(), unstated)
         if blanks and stretches[-1] == "":
-            blanks[-1], runs[-1] = blanks[-1] + blank, False
+            blanks[-1], runs[-1] = blanks[-1] + blank, 0
         else:
             blanks.append(blank)
-            runs.append(found["run"] is not None and not free)
+            runs.append(len(found["run"]) if found["run"] is not None and not free else 0)
             stretches.append("")
     stretches[-1] += text[now:]
     if not blanks:
         shown = text if len(text) <= 40 else text[:40] + " …"
         raise refuse("text", expected=r"a blank in it: ____, [] or [3-8]", got=repr(shown))
+    if spelt:
+        _spell(stretches, blanks, runs, is_word=word is not None)
     if word is not None:
         for number, is_run in enumerate(runs):
             touching = stretches[number][-1:] + stretches[number + 1][:1]
             if is_run and not any(one.isalnum() for one in touching):
                 blanks[number] = Lengths(word.minimum, word.maximum, is_word=True)
     return Template(tuple(stretches), tuple(blanks))
+
+
+def _spell(stretches: list[str], blanks: list[Lengths], runs: list[int], *, is_word: bool) -> None:
+    """Put the letters beside runs of underscores into the blanks, as patterns; runs by themselves too, if no words."""
+    number = 0
+    while number < len(blanks):
+        size = runs[number]
+        before = letters_before(stretches[number]) if size else ""
+        behind = letters_behind(stretches[number + 1]) if size else ""
+        if not size or (is_word and not before and not behind):
+            number += 1
+            continue
+        pattern = before + "_" * size + behind
+        stretches[number] = stretches[number].removesuffix(before)
+        stretches[number + 1] = stretches[number + 1].removeprefix(behind)
+        while not stretches[number + 1] and number + 1 < len(blanks) and runs[number + 1]:  # the same word goes on
+            behind = letters_behind(stretches[number + 2])
+            pattern += "_" * runs[number + 1] + behind
+            stretches[number + 2] = stretches[number + 2].removeprefix(behind)
+            del stretches[number + 1], blanks[number + 1], runs[number + 1]
+        blanks[number], runs[number] = Lengths(1, len(pattern), is_word=True, pattern=pattern), 0
+        number += 1
 
 
 def _bracket(written: str, place: int, unstated: Lengths) -> Lengths:
@@ -187,8 +223,10 @@ class Sheet:
         text would have other codes (all but pieces, which can be cut in several ways). A word must be one.
         """
         text = self._written(blank, codes)
-        is_word = self.template.blanks[blank].is_word
-        return None if text is None or (is_word and not is_one_word(text)) else text
+        wanted = self.template.blanks[blank]
+        if text is None or (wanted.is_word and not is_one_word(text)):
+            return None
+        return text if not wanted.pattern or (len(text) == len(wanted.pattern) and fits(text, wanted.pattern)) else None
 
     def _written(self, blank: int, codes: Tensor) -> str | None:
         inner = self.vocabulary.plain

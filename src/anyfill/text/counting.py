@@ -16,6 +16,7 @@ from anyfill.interface.output import require_new
 from anyfill.text.blanks import is_one_word
 from anyfill.text.bpe import train_bpe
 from anyfill.text.ngram import KneserNey, count_ngrams, load_ngrams
+from anyfill.text.patterns import fits
 from anyfill.text.reading import text_blocks
 from anyfill.text.vocabularies import Words, common_words
 from anyfill.text.vocabulary import Vocabulary
@@ -108,11 +109,17 @@ def weighed(counts: KneserNey, before: str, behind: str, *, is_whole: bool = Tru
     return np.where(_are_words(words), value, -np.inf)
 
 
-def likely_words(counts: KneserNey, before: str, behind: str, *, n: int = 48, is_whole: bool = True) -> list[str]:
-    """The n likeliest words between two pieces of text, likeliest first."""
+def likely_words(
+    counts: KneserNey, before: str, behind: str, *, n: int = 48, is_whole: bool = True, pattern: str = ""
+) -> list[str]:
+    """The n likeliest words between two texts, likeliest first; of those that fit a pattern, if there is one."""
     value = weighed(counts, before, behind, is_whole=is_whole)
+    words = words_of(counts).words
+    if pattern:
+        may = [False, *(len(word) == len(pattern) and fits(word, pattern) for word in words)]
+        value = np.where(may, value, -np.inf)
     best = np.argsort(-value, kind="stable")[:n]
-    return [words_of(counts).words[code - 1] for code in best.tolist() if np.isfinite(value[code])]
+    return [words[code - 1] for code in best.tolist() if np.isfinite(value[code])]
 
 
 def counted_log_prob(counts: KneserNey, text: str) -> float:

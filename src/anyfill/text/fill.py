@@ -231,7 +231,8 @@ def fill_blanks(
             if words and window.blanks[0].is_word:
                 before, behind = _around(template, way.answers)
                 is_last = len(way.answers) + 1 == len(template.blanks)
-                likely = () if counts is None else likely_words(counts, before, behind, is_whole=is_last)
+                spelt: Any = {"is_whole": is_last, "pattern": window.blanks[0].pattern}
+                likely = () if counts is None else likely_words(counts, before, behind, **spelt)
                 work = word_candidates(loaded, sheet, group.start, window, proposed=likely)
             else:
                 work = candidates(loaded, sheet, group, window, draws=draws, sampling=sampling, generator=generator)

@@ -208,7 +208,8 @@ class TextModel:
         tokens = self.vocabulary.units in ("words", "pieces")
         unstated = Lengths(1, 3 if tokens else 12) if lengths is None else parse_lengths(lengths)
         word = None if letters else self._word if lengths is None else unstated
-        template = parse(require_text(text, "text"), unstated=unstated, free=free, tokens=tokens, word=word)
+        options: dict[str, Any] = {"unstated": unstated, "free": free, "tokens": tokens, "word": word}
+        template = parse(require_text(text, "text"), **options, spelt=self.vocabulary.units == "pieces")
         sampling = SamplingOptions(sampler, temperature, nucleus, top_k, typical, chosen_seed(seed))
         said: dict[str, Any] = {"draws": draws, "counts": counted, "weights": weights}
         work = fill_blanks(self, template, n=n, sampling=sampling, **said)

@@ -12,7 +12,9 @@ Where nothing stands behind, by p(before, word, the word ends), that is
 
     log p(before, word) + log sum over codes c that cannot go on with a word of p(c | before, word).
 
-A word is letters and digits, with apostrophes or hyphens between them (``is_one_word``).
+A word is letters and digits, with apostrophes or hyphens between them (``is_one_word``). Where some of its letters are
+known (``anyfill.text.patterns``) the search from the left takes only codes that go on with the pattern; and if no more
+than ``MAX_LISTED`` spellings fit, all of them are compared, and nothing can be missed.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,15 +36,17 @@ from anyfill.questions.question import Question, chain_rank
 from anyfill.questions.supported import step_factorization
 from anyfill.samplers import beam_search, can_search
 from anyfill.text.blanks import BlankWindow, Sheet, is_one_word
-from anyfill.text.candidates import Candidate, Tried
+from anyfill.text.candidates import MAX_LISTED, Candidate, Tried
 from anyfill.text.model import TextModel
+from anyfill.text.patterns import fitting, spellings
 from anyfill.text.vocabularies import Words, encode_text
 from anyfill.text.vocabulary import Vocabulary
 
-WIDTH, LEFT = 32, 40
+WIDTH, LEFT = 48, 64
 """Beginnings of words that go on; proposals from the left that are compared."""
-WIDTH_BOTH, KEPT_BOTH, ALL_BOTH = 4, 2, 32
-"""The same with both sides, for each length; and of all lengths together, where there is one length."""
+WIDTH_BOTH, KEPT_BOTH, ALL_BOTH, MAX_BOTH = 6, 3, 32, 6
+"""The same with both sides, for each length from two codes up; of one code, or where there is one length; the longest
+word that is looked for so."""
 _ROWS = 128
 
 
@@ -99,6 +103,7 @@ def word_candidates(
     before, behind = window.given
     is_closed = bool(len(behind)) or (loaded.lines and bool(loaded.lengths))
     found: dict[str, Tensor] = {}
+    listed = spellings(lengths.pattern, MAX_LISTED) if lengths.pattern else None
 
     def add(way: Tensor) -> None:
         answer = sheet.answer(blank, way)
@@ -107,13 +112,15 @@ def word_candidates(
             if lengths.minimum <= len(canonical) <= lengths.maximum:
                 found[answer] = canonical
 
-    for way in _from_the_left(model, before, lengths.maximum, codes, window):
-        add(way)
-    yield None, 0.3
-    for way in _from_both_sides(model, window, codes):
-        add(way)
-    yield None, 0.5
-    for word in proposed:
+    if listed is None:
+        texts = _texts_of(sheet.vocabulary) if lengths.pattern else ()
+        for way in _from_the_left(model, before, lengths.maximum, codes, window, _Spelt(lengths.pattern, lead, texts)):
+            add(way)
+        yield None, 0.3
+        for way in _from_both_sides(model, window, codes):
+            add(way)
+        yield None, 0.5
+    for word in proposed if listed is None else listed:
         with suppress(ValueError):  # of characters that the model does not have
             add(encode_text(sheet.vocabulary, lead + word))
     if not found:
@@ -134,7 +141,8 @@ def word_candidates(
     share = value.softmax(0).tolist()
     ranked = [Candidate((one,), (found[one],), nats, part) for one, nats, part in zip(answers, value.tolist(), share)]
     several = lengths.maximum - lengths.minimum + 1
-    yield (sorted(ranked, key=lambda one: -one.log_prob), Tried(several, several, 0)), 1.0
+    tried = Tried(several, several, 0, 0 if listed is None else several)
+    yield (sorted(ranked, key=lambda one: -one.log_prob), tried), 1.0
 
 
 def _closed(model: Model, x: Tensor, sizes: Tensor) -> Iterator[Tensor]:
@@ -166,7 +174,49 @@ def _finite(marginals: object) -> FiniteMarginals:
     return marginals
 
 
-def _from_the_left(model: Model, before: Tensor, longest: int, codes: WordCodes, window: BlankWindow) -> list[Tensor]:
+class _Spelt(NamedTuple):
+    """A pattern that a word must fit, what its first code brings along, and the texts of all codes (V,)."""
+
+    pattern: str
+    lead: str
+    texts: tuple[str, ...]
+
+    def allowed(self, ways: Tensor, codes: WordCodes) -> Tensor:
+        """bool (B, V): what each of the ways (B, L) may go on with."""
+        if not self.pattern:
+            return (codes.first if ways.shape[1] == 0 else codes.inside).expand(len(ways), -1)
+        may = torch.zeros(len(ways), len(codes.first), dtype=torch.bool)
+        for row, way in enumerate(ways.tolist()):
+            if not way and self.lead:
+                size = len(self.lead)
+                behind = tuple(text[size:] if text.startswith(self.lead) else "" for text in self.texts)
+                may[row, list(fitting(behind, self.pattern, 0))] = True
+                may[row] |= torch.tensor([text == self.lead for text in self.texts])
+            else:
+                may[row, list(fitting(self.texts, self.pattern, self._written(way)))] = True
+        return may
+
+    def _written(self, way: list[int]) -> int:
+        return sum(len(self.texts[code]) for code in way) - (len(self.lead) if way else 0)
+
+    def ended(self, ways: Tensor) -> Tensor:
+        """bool (B,): which of the ways (B, L) may be whole words."""
+        if not self.pattern:
+            return torch.ones(len(ways), dtype=torch.bool)
+        return torch.tensor([self._written(way) == len(self.pattern) for way in ways.tolist()])
+
+
+@lru_cache(maxsize=4)
+def _texts_of(vocabulary: Vocabulary) -> tuple[str, ...]:
+    """What each code stands for by itself, "" where that is no text."""
+    plain = vocabulary.plain
+    texts = [plain.decode(torch.tensor([code])) for code in range(plain.size)]
+    return tuple("" if "\ufffd" in text else text for text in texts) + ("",) * (vocabulary.size - plain.size)
+
+
+def _from_the_left(
+    model: Model, before: Tensor, longest: int, codes: WordCodes, window: BlankWindow, spelt: _Spelt
+) -> list[Tensor]:
     """The codes of words that are likely from what stands before, likeliest first."""
     network, start, variables = model.network, len(before), model.variables
     if not isinstance(network, Windowed):
@@ -184,22 +234,23 @@ def _from_the_left(model: Model, before: Tensor, longest: int, codes: WordCodes,
         ways, score = torch.zeros(1, 0, dtype=torch.int64), torch.zeros(1, dtype=torch.float64)
         for step in range(longest + 1):
             if start + step >= variables:  # nothing can stand behind: the word may end here
-                ended += zip(score.tolist(), ways)
+                ended += [one for one, may in zip(zip(score.tolist(), ways), spelt.ended(ways).tolist()) if may]
                 break
             place = torch.full((len(ways), 1), start + step)
             log_probs = _finite(marginals_at(model.likelihood, params.unsqueeze(1), place)).log_probs[:, 0].double()
             if step >= shortest:
                 closing = torch.where(codes.behind, log_probs, -torch.inf).logsumexp(1)
-                ended += zip((score + closing).tolist(), ways)
+                may_end = spelt.ended(ways).tolist()
+                ended += [one for one, may in zip(zip((score + closing).tolist(), ways), may_end) if may]
             if step == longest:
                 break
-            allowed = codes.first if step == 0 else codes.inside
+            allowed = spelt.allowed(ways, codes)
             total = (score.unsqueeze(1) + torch.where(allowed, log_probs, -torch.inf)).flatten()
             count = min(WIDTH, int(total.isfinite().sum()))
             if not count:
                 break
             score, best = total.topk(count)
-            parent, code = best.div(len(allowed), rounding_mode="floor"), best % len(allowed)
+            parent, code = best.div(allowed.shape[1], rounding_mode="floor"), best % allowed.shape[1]
             ways = torch.cat([ways[parent], code.unsqueeze(1)], 1)
             params, cache = network.extend(code, network.select(cache, parent))
     ended.sort(key=lambda one: -one[0])
@@ -209,15 +260,19 @@ def _from_the_left(model: Model, before: Tensor, longest: int, codes: WordCodes,
 def _from_both_sides(model: Model, window: BlankWindow, codes: WordCodes) -> Iterator[Tensor]:
     """The codes of words that are likely given what stands on both sides, for each length."""
     lengths, variables = window.blanks[0], model.variables
-    rows = [window.row((size,), variables) for size in range(lengths.minimum, lengths.maximum + 1)]
+    longest = max(lengths.minimum, min(lengths.maximum, MAX_BOTH))
+    rows = [window.row((size,), variables) for size in range(lengths.minimum, longest + 1)]
     question = Question(torch.stack([row.given for row in rows]), torch.stack([row.asked for row in rows]))
     if step_factorization(model.factorizations, question, model.order, order=model.order) is None:
         return
     allowed = codes.inside.expand(variables, -1).clone()
     allowed[rows[0].places[0].start] = codes.first
-    several = len(rows) > 1
     x = torch.stack([row.x for row in rows])
-    found = beam_search(model, x, question, width=WIDTH_BOTH if several else ALL_BOTH, allowed=allowed)
-    for row, ways in zip(rows, found):
-        for way in ways[: KEPT_BOTH if several else ALL_BOTH]:
-            yield way[row.places[0]]
+    for start, stop, width, keep in ((0, 1, ALL_BOTH, ALL_BOTH), (1, len(rows), WIDTH_BOTH, KEPT_BOTH)):
+        some = slice(start, stop)
+        if start == stop:
+            continue
+        asked = Question(question.given[some], question.asked[some])
+        for row, ways in zip(rows[some], beam_search(model, x[some], asked, width=width, allowed=allowed)):
+            for way in ways[:keep]:
+                yield way[row.places[0]]
