@@ -111,8 +111,8 @@ def text(
 ) -> None:
     """Translate a text, or a file line by line: one line in, one line out, empty ones stay empty.
 
-    --keep "Berlin@4" keeps a word at a place (places count pieces, as --show-passes shows them), --keep Berlin
-    anywhere. Models that decode in parallel take it, and so does anyfill translate fill for templates.
+    --keep "Berlin@4" makes a word the fourth one of the translation, --keep Berlin keeps it anywhere. Models that
+    decode in parallel take it, and so does anyfill translate fill for templates.
     """
     from anyfill.interface.output import require_new
     from anyfill.interface.threads import compute_device

@@ -1,16 +1,20 @@
 """What a translation must hold: words at a place or anywhere, and templates with blanks.
 
-    Berlin@4                "Berlin" begins at place 4; places count pieces from 1, as --show-passes shows them
+    Berlin@4                "Berlin" is the fourth word; words are what stands between spaces, counted from 1
     Berlin                  "Berlin" stands somewhere: where the model likes it best
     I live in ___ .         a template: ___ is a blank of any length, [2] one of two pieces, the rest stays as it is
 
 A word that is kept is not part of a longer one: what follows it begins a word, is a mark, or is nothing.
+
+A model has places for pieces, not for words. For "the fourth word" every cut of the places in front into three words is
+tried (a word has at most two pieces more than it must, in all), and in each the places that begin a word may hold
+nothing else, the places that go on neither: what comes out has three words in front, whichever cut scores best.
 """
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 
 from anyfill.checks import refuse
 from anyfill.translation.vocabulary import Joint, plain
@@ -26,7 +30,7 @@ class Keep:
 
     Attributes:
         text: as it is written.
-        place: where its first piece stands, from 1; None = anywhere.
+        place: which word of the translation its first one is, from 1; None = any.
     """
 
     text: str
@@ -55,11 +59,19 @@ class Fixed:
         length: n.
         codes: at places 1 … n, by place.
         behind: places right behind a phrase, where no word may go on.
+        begins, goes_on: places where a word must begin, or must not.
     """
 
     length: int
     codes: dict[int, int]
     behind: frozenset[int]
+    begins: frozenset[int] = frozenset()
+    goes_on: frozenset[int] = frozenset()
+
+    @property
+    def counted(self) -> frozenset[int]:
+        """Places that must not be dropped: something rests on their being there."""
+        return self.behind | self.begins | self.goes_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,30 +129,81 @@ def _add_text(
     parts.append(tuple(vocabulary.encode(plain(piece), begins=begins)))
 
 
+_SPARE = 2
+"""Pieces in front of a counted word, beyond one a word, that are tried."""
+_WAYS = 256
+
+
 def placements(keeps: Sequence[Keep], length: int, vocabulary: Joint) -> list[Fixed]:
     """Every way of keeping these phrases in ``length`` places, at most a few hundred; none = they do not fit.
 
     Phrases without a place stand in the order they are named in, each wherever there is room.
     """
-    codes = [vocabulary.encode(keep.text) for keep in keeps]
+    at = sorted((keep for keep in keeps if keep.place is not None), key=lambda keep: keep.place or 0)
+    anywhere = [vocabulary.encode(keep.text) for keep in keeps if keep.place is None]
+    found: list[Fixed] = []
+    for one in _counted(at, length, vocabulary):
+        found += _anywhere(anywhere, one, vocabulary)
+        if len(found) >= _WAYS:
+            break
+    return found[:_WAYS]
+
+
+def _counted(keeps: Sequence[Keep], length: int, vocabulary: Joint) -> list[Fixed]:
+    """The ways of keeping phrases that are counted, in the order of their places; fewest spare pieces first."""
+    ways = [(0, 0, Fixed(length, {}, frozenset()))]  # (places, words) behind the last phrase
+    for keep in keeps:
+        own, onward = vocabulary.encode(keep.text), list[tuple[int, int, Fixed]]()
+        for place, words, fixed in ways:
+            missing = (keep.place or 1) - 1 - words
+            for begins in _cuts(missing, length - place - len(own)):
+                start = place + len(begins)
+                free = dict(zip(range(place + 1, start + 1), begins))
+                codes = dict(zip(range(start + 1, length + 1), own))
+                more = Fixed(
+                    length,
+                    fixed.codes | codes,
+                    fixed.behind | {start + len(own) + 1},
+                    fixed.begins | {one for one, new in free.items() if new},
+                    fixed.goes_on | {one for one, new in free.items() if not new},
+                )
+                onward.append((start + len(own), words + missing + len(keep.text.split()), more))
+        ways = sorted(onward, key=lambda way: way[0])[:_WAYS]
+    return [fixed for _, _, fixed in ways]
+
+
+def _cuts(words: int, room: int) -> list[list[bool]]:
+    """The ways of making so many words of pieces: for each piece, whether it begins one; the first always does."""
+    if words <= 0:
+        return [[]] if words == 0 and room >= 0 else []
+    return [
+        [place == 0 or place in begins for place in range(pieces)]
+        for pieces in range(words, min(words + _SPARE, room) + 1)
+        for begins in combinations(range(1, pieces), words - 1)
+    ]
+
+
+def _anywhere(phrases: Sequence[Sequence[int]], fixed: Fixed, vocabulary: Joint) -> list[Fixed]:
+    """The ways of putting phrases into what is free, in their order."""
     found: list[Fixed] = []
 
-    def go_on(number: int, taken: dict[int, int], behind: frozenset[int], least: int) -> None:
-        if len(found) >= 256:
-            return
-        if number == len(keeps):
-            found.append(Fixed(length, taken, behind))
-            return
-        own, keep = codes[number], keeps[number]
-        last = length - len(own) + 1
-        for place in range(least, last + 1) if keep.place is None else [keep.place]:
-            places = range(place, place + len(own))
-            if place > last or any(one in taken for one in places):
-                continue
-            after = least if keep.place is not None else place + len(own)
-            go_on(number + 1, taken | dict(zip(places, own)), behind | {place + len(own)}, after)
+    def fits(place: int, code: int, first: bool) -> bool:
+        if place in fixed.codes:
+            return False
+        new = vocabulary.begins_word[code]
+        return not ((place in fixed.begins and not new) or (place in fixed.goes_on and (new or first)))
 
-    fixed_first = sorted(range(len(keeps)), key=lambda i: keeps[i].place is None)
-    codes, keeps = [codes[i] for i in fixed_first], [keeps[i] for i in fixed_first]
-    go_on(0, {}, frozenset(), 1)
+    def go_on(number: int, taken: dict[int, int], behind: frozenset[int], least: int) -> None:
+        if len(found) >= _WAYS:
+            return
+        if number == len(phrases):
+            found.append(Fixed(fixed.length, taken, behind, fixed.begins, fixed.goes_on))
+            return
+        own = phrases[number]
+        for place in range(least, fixed.length - len(own) + 2):
+            end = place + len(own)
+            if end not in fixed.goes_on and all(fits(place + i, code, i == 0) for i, code in enumerate(own)):
+                go_on(number + 1, taken | dict(zip(range(place, end), own)), behind | {end}, end)
+
+    go_on(0, fixed.codes, fixed.behind, 1)
     return found

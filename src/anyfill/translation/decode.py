@@ -188,7 +188,12 @@ class Decoder:
         question = Question(told, asked)
         states = self._states(policy, ruled, x, question, memory.rows(index), how.seed, all_of_them=history, keys=keys)
         last = states[-1]
-        dropped = repeated(last.x) & asked if how.stutter and self.recipe in ("padir", "sundae") else asked & ~asked
+        dropped = asked & ~asked
+        if how.stutter and self.recipe in ("padir", "sundae"):
+            dropped = repeated(last.x) & asked
+            for number, (_, fixed) in enumerate(tried):
+                counted = [place for place in fixed.counted if place <= fixed.length]
+                dropped[number, counted] = False
         counted = asked & ~dropped
         total = torch.where(counted, last.score, 0.0).sum(1).cpu()
         words, passed = counted.sum(1).cpu(), last.row_passes.cpu()
@@ -227,13 +232,20 @@ class Decoder:
             for code in sources[source]:
                 if FIRST <= code < FIRST + MAX_PLACEHOLDERS:
                     forbidden[row, 0, code] = False
-        if any(one.behind for _, one in tried):
-            goes_on = ~(torch.tensor(self.vocabulary.begins_word) | torch.tensor(self.vocabulary.is_mark))
+        if any(one.counted for _, one in tried):
+            begins, mark = torch.tensor(self.vocabulary.begins_word), torch.tensor(self.vocabulary.is_mark)
+            # A space alone begins a word only if one goes on behind it: where words are counted there is none.
+            alone = torch.tensor([self.vocabulary.piece(code) == "▁" for code in range(self.vocabulary.size)])
             forbidden = forbidden.expand(-1, width, -1).clone()
             for row, (_, one) in enumerate(tried):
-                for place in one.behind:
-                    if place < width:
-                        forbidden[row, place] |= goes_on
+                for places, never in (
+                    (one.behind, ~(begins | mark)),
+                    (one.begins, ~begins | alone),
+                    (one.goes_on, begins),
+                ):
+                    for place in places:
+                        if place < width:
+                            forbidden[row, place] |= never
         return forbidden.to(self.device)
 
     def _states(
