@@ -41,7 +41,7 @@ HELD_OUT = 2_000
 WARM_STEPS = 30
 MODELS = Path(__file__).resolve().parents[2] / "src" / "anyfill" / "models"
 FOLDERS = {"digits": "mnist", "fashion": "fashion_mnist"}
-RATES, BATCHES = {"cpu": 0.015, "cuda": 0.005}, {"cpu": 16, "cuda": 256}
+RATES, BATCHES = {"cpu": 0.015, "cuda": 0.006}, {"cpu": 16, "cuda": 512}
 
 
 def read(name: str, part: str) -> Pictures:

@@ -121,8 +121,8 @@ class OnePassGroups(AimedDecoder):
         visits = self._visits(rank)
         if strict or not self._ties(visits):
             length = max(int((visits.told + visits.count).max()), 1)
-            if strict:  # few different lengths, so that few are compiled
-                part = max(1, self.groups // 4)
+            if strict:  # few different lengths, so that few are compiled; of eights, as fast kernels want them
+                part = 8 * -(-self.groups // 40)
                 length = -(-length // part) * part
             tokens = self._tokens(x, visits, length, context)
             h = self._run(*tokens, self._visible(visits, length).unsqueeze(1))

@@ -25,6 +25,7 @@ wide, are asked given the rest.
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Literal, get_args
 
 import torch
@@ -92,8 +93,7 @@ class Modes(Family):
         """bool (B, M, H W): the first region of every mode, for every row."""
         device = generator.device
         if self.borders == "fixed":
-            table = torch.tensor([self.regions_of(mode)[0][0] for mode in self.modes], device=device)
-            return table.expand(batch, -1, -1)
+            return _fixed_regions(self).to(device).expand(batch, -1, -1)
         rows = torch.arange(self.height, device=device).repeat_interleave(self.width)
         columns = torch.arange(self.width, device=device).repeat(self.height)
         left = columns < below(self.width - 1, batch, generator) + 1
@@ -136,6 +136,12 @@ class Modes(Family):
             for region, share in self.regions_of(mode)
             for question in Staged(region).support()
         )
+
+
+@cache
+def _fixed_regions(family: Modes) -> Tensor:
+    """bool (M, H W): the first region of every mode, of fixed borders; listed once, for every step draws from it."""
+    return torch.tensor([family.regions_of(mode)[0][0] for mode in family.modes])
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ A rectangle is drawn by two cuts on each axis; halves of the picture are the rec
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from itertools import product
 from typing import Literal
 
@@ -317,6 +318,7 @@ class Rectangles(Family):
         return [Weighted(rest_of(asked, self.variables), asked, share) for asked, share in found.items()]
 
 
+@cache
 def axis_spans(side: int) -> tuple[Tensor, Tensor]:
     """Where every span of an axis begins and ends, less the whole axis."""
     pairs = [(a, b) for a in range(side) for b in range(a + 1, side + 1) if (a, b) != (0, side)]

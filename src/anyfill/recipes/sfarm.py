@@ -188,13 +188,14 @@ def in_mode(model: Model, mode: Mode = "random", modes: tuple[Mode, ...] = MODES
         inner: object = CoupledChannels(FixedContext(network.network, context), network.likelihood, network.channels)
     else:
         inner = FixedContext(network, context)
-    return Model(
+    told = Model(
         cast(UNet, inner),
         model.likelihood,
         corruption=model.corruption,
         order=model.order,
         factorizations=model.factorizations,
     )
+    return told.to(next(network.parameters()).device)  # the mode goes to where the weights are
 
 
 def options(rows: int, *, epochs: int = 2000, batch_size: int = 100, seed: int = 0) -> FitOptions:
