@@ -40,7 +40,7 @@ from anyfill.translation.constraints import Fixed
 from anyfill.translation.recipes import layout_of, sampler_of
 from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint
 
-ROWS = {"cpu": 256, "cuda": 2048}
+ROWS = {"cpu": 256, "cuda": 8192}
 """Candidates decoded side by side."""
 MOST = 64
 """Ways to meet a constraint that are tried for one source."""

@@ -33,7 +33,7 @@ from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint, place
 MADE_BY = "anyfill translate train"
 NOTES = "translation"
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])[\"'»”)\]]*\s+")
-_BATCH = {"cpu": 64, "cuda": 1024}
+_BATCH = {"cpu": 64, "cuda": 2048}
 """Texts translated at a time."""
 _FOREIGN = 0.3
 """More bytes of unseen characters than this, and the text is in another script."""

@@ -185,11 +185,13 @@ def fit_pairs(
     resume: bool = False,
     options: Options | None = None,
     how: FitOptions | None = None,
+    begin: Model | None = None,
     console: Console | None = None,
 ) -> tuple[Model, dict[str, Any]]:
     """Train on an encoded corpus; the model, and steps, seconds and losses of the run.
 
-    ``how``, if it is said, stands for the settings' own options of training.
+    ``how``, if it is said, stands for the settings' own options of training. With ``begin`` weights of that model are
+    the first ones, see ``take_weights``.
     """
     layout = layout_of(settings.recipe)
     rows = corpus.rows("train", layout, settings.length)
@@ -204,6 +206,8 @@ def fit_pairs(
         seed=settings.seed,
         options=options,
     )
+    if begin is not None:
+        take_weights(model, begin)
     objective = make_objective(settings.recipe, settings.length, options)
     how = settings.options(device) if how is None else how
     keep: dict[str, Any] = {}
@@ -219,6 +223,20 @@ def fit_pairs(
     if last is not None:
         found |= {"loss": last.loss, "valid_loss": last.validation_loss}
     return model, found
+
+
+@torch.no_grad()
+def take_weights(model: Model, other: Model) -> int:
+    """Put into a model those weights of another that have its names and shapes; how many tensors.
+
+    So a parallel decoder may begin from its teacher: the table, the encoder, and most of the decoder are the same.
+    """
+    given, count = other.state_dict(), 0
+    for name, weight in model.named_parameters():
+        if name in given and given[name].shape == weight.shape:
+            weight.copy_(given[name].to(weight.device))
+            count += 1
+    return count
 
 
 def train(
