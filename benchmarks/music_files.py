@@ -9,12 +9,18 @@ MusicXML as the file, it is checked that
     the tune is in it with its own pitches, onsets and lengths, and there are three voices more,
     signatures and tempos are those of the file.
 
+A file that takes longer than ``--limit`` seconds of CPU time counts as a failure. Results are written after every file.
+
     python -m benchmarks.music_files          # results/music_files.json; needs apt and music21
 """
 
 import argparse
+import signal
 import subprocess
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
 from importlib import resources
@@ -104,24 +110,56 @@ def tried(path: Path, seed: int) -> dict[str, Any]:
     return {"file": path.name, "outcome": "refused", "why": said[-1]}
 
 
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """TimeoutError after so many seconds of CPU time."""
+
+    def stop(number: int, frame: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def judged(path: Path, seed: int, limit: float) -> dict[str, Any]:
+    """What became of one file, and in what time; anything but an answer or a refusal is a failure."""
+    begun = time.process_time()
+    try:
+        with limited(limit):
+            found = tried(path, seed)
+    except TimeoutError:
+        found = {"file": path.name, "outcome": "failed", "why": f"more than {limit:g} s"}
+    except Exception as error:  # what this benchmark looks for
+        found = {"file": path.name, "outcome": "failed", "why": repr(error)[:200]}
+    return {**found, "cpu_seconds": round(time.process_time() - begun, 2)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit", type=float, default=120.0, help="seconds of CPU time for one file")
     parser.add_argument("--output", default="music_files", help="results/NAME.json")
     options = parser.parse_args()
+    found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
-        files = gather(Path(folder), options.seed)
-        found = [tried(path, options.seed) for path in files]
-    counts = {
-        outcome: sum(one["outcome"] == outcome for one in found)
-        for outcome in ("at once", "with --tune top", "refused")
-    }
+        for path in gather(Path(folder), options.seed):
+            found.append(judged(path, options.seed, options.limit))
+            print(found[-1], flush=True)
+            record(options.output, options.seed, found)
+
+
+def record(name: str, seed: int, found: list[dict[str, Any]]) -> None:
+    """Write what was found so far."""
+    outcomes = ("at once", "with --tune top", "refused", "failed")
+    counts = {outcome: sum(one["outcome"] == outcome for one in found) for outcome in outcomes}
     kept = {name: sum(bool(one.get(name)) for one in found) for name in ("tune_kept", "signs_kept")}
-    for one in found:
-        if one["outcome"] == "refused" or not one["tune_kept"] or not one["signs_kept"]:
-            print(one)
-    print(len(found), counts, kept)
-    write_result(options.output, {"seed": options.seed, "counts": counts, **kept, "files": found})
+    print(len(found), counts, kept, flush=True)
+    write_result(name, {"seed": seed, "counts": counts, **kept, "files": found})
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ from torch import nn
 from anyfill.evaluation import log_prob
 from anyfill.likelihoods import Categorical, Gaussian, Mixed
 from anyfill.model import Model
+from anyfill.networks.embed import Discrete
 from anyfill.networks.embed import Mixed as MixedKind
 from anyfill.networks.exact import EnumeratedJoint
 from anyfill.networks.network import Cached
@@ -135,6 +136,33 @@ def test_rows_that_are_given_the_same_are_read_once_with_the_same_outcome(tiny_m
         torch.testing.assert_close(got, expected)
         value = torch.arange(12) % 3
         torch.testing.assert_close(model.network.extend(value, mine)[0], model.network.extend(value, cache)[0])
+
+
+@pytest.mark.parametrize(("alike", "read"), [(True, 3), (False, 12)])
+def test_rows_that_are_told_the_same_beside_their_values_are_read_once_too(
+    alike: bool, read: int, monkeypatch, generator
+) -> None:
+    network = OnePassTransformer(Discrete(3), (6,), 3, 16, 1, 2, context_width=2)
+    for weights in network.parameters():
+        torch.nn.init.normal_(weights, std=0.3, generator=generator)
+    question, x = question_and_rows(12)
+    rank, context = chain_rank(Increasing(), question), torch.randn(12, 6, 2, generator=generator)
+    context = context[:1].expand(12, -1, -1) if alike else context
+    opened: list[int] = []
+    plain_open = OnePassTransformer.open
+
+    def counting(self, x, rank, context=None):
+        opened.append(len(x))
+        return plain_open(self, x, rank, context)
+
+    with torch.no_grad():
+        expected, cache = network.open(x, rank, context)
+        monkeypatch.setattr(OnePassTransformer, "open", counting)
+        got, mine = _opened_once(network, x, rank, context)
+        assert opened == [read]
+        torch.testing.assert_close(got, expected)
+        value = torch.arange(12) % 3
+        torch.testing.assert_close(network.extend(value, mine)[0], network.extend(value, cache)[0])
 
 
 def test_draws_are_the_same_however_rows_are_read(tiny_model) -> None:

@@ -108,7 +108,8 @@ class SamplingOptions:
         rules: list[Veto] = [*([] if self.parallels else [NoParallels(ONSET_CODES if onsets else CODES)])]
         if onsets:
             rules.append(GoesOn())
-        return CachedChain(veto=rules[0] if len(rules) == 1 else AllOf(tuple(rules)) if rules else None)
+        veto = rules[0] if len(rules) == 1 else AllOf(tuple(rules)) if rules else None
+        return CachedChain(veto=veto, read_once=True)
 
     @property
     def generator(self) -> Generator:
@@ -192,7 +193,7 @@ def alternatives(
     final = request.last_chord(model)
     if final is not None and request.ending is not None:
         seen, cells, one, known = final
-        rule = CachedChain(veto=Triad(request.ending, ONSET_CODES if onsets else CODES), min_mass=0.0)
+        rule = CachedChain(veto=Triad(request.ending, ONSET_CODES if onsets else CODES), min_mass=0.0, read_once=True)
         state = _last(seen, x, cells, one, rule, told, options, generator)
         x = _held(torch.where(one.asked, state.x, x[:, cells]), x, known, onsets)
         done += int(one.asked.sum())

@@ -179,13 +179,15 @@ class Window:
     Attributes:
         slots: int64 (B, 1, W, 1), where their keys and values are written.
         own, target: int64 (B, W), the variables they read and predict.
-        visible: bool (B, 1, W, reach), which of the first ``reach`` slots each of them sees.
+        reach: how many slots are looked at.
+        visible: bool (B, 1, W, reach), which of these each of them sees; None = all.
     """
 
     slots: Tensor
     own: Tensor
     target: Tensor
-    visible: Tensor
+    reach: int
+    visible: Tensor | None
 
     @classmethod
     def behind(cls, cache: Cache, count: int, *, copies: bool) -> "Window":
@@ -195,14 +197,18 @@ class Window:
         start = cache.place.unsqueeze(1)
         slots = (start + 1 + step).clamp(max=room - 1)
         reads = start.expand(-1, count) if copies else start + step
-        slot = torch.arange(int(slots.max()) + 1 if len(slots) else 1, device=cache.place.device)
-        seen = start if copies else slots
-        visible = (slot <= seen.unsqueeze(2)) | (slot == slots.unsqueeze(2))
+        reach = int(slots.max()) + 1 if len(slots) else 1
+        visible = None
+        # One answer and rows that are equally far, as draws side by side are: attention without a mask is quicker.
+        if count > 1 or copies or not len(slots) or int(slots.min()) + 1 < reach:
+            slot = torch.arange(reach, device=cache.place.device)
+            seen = start if copies else slots
+            visible = ((slot <= seen.unsqueeze(2)) | (slot == slots.unsqueeze(2))).unsqueeze(1)
         own = cache.order.gather(1, reads.clamp(max=variables - 1))
         target = cache.order.gather(1, slots.clamp(max=variables - 1))
-        return cls(slots[:, None, :, None], own, target, visible.unsqueeze(1))
+        return cls(slots[:, None, :, None], own, target, reach, visible)
 
     def write(self, into: Tensor, new: Tensor) -> Tensor:
         """Put keys or values (B, H, W, D) into their slots of (B, H, L, D); returns the first ``reach`` of them."""
         into.scatter_(2, self.slots.expand_as(new), new.to(into.dtype))
-        return into[:, :, : self.visible.shape[-1]]
+        return into[:, :, : self.reach]
