@@ -24,7 +24,7 @@ import math
 import os
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from multiprocessing import get_context
@@ -51,15 +51,11 @@ from anyfill.tables.ensemble import EnsembleOptions, ensemble_steps
 from anyfill.tables.gaussian_em import gaussian_em_model
 from anyfill.tables.quantities import infer_number
 from anyfill.training import fit
+from experiments.where import data_folder as data_folder
+from experiments.where import shown as shown
 
 SETS = ("energy", "yacht", "concrete")
 FLOOR, WIDE = 1e-3, 0.01
-
-
-def data_folder() -> Path:
-    """ANYFILL_DATA, or the folder beside the repository."""
-    default = Path(__file__).resolve().parents[2] / "shared" / "data"
-    return Path(os.environ.get("ANYFILL_DATA", default))
 
 
 @dataclass(frozen=True, slots=True)
@@ -345,12 +341,3 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         except json.JSONDecodeError:
             continue
     return found
-
-
-def shown(arguments: Mapping[str, object]) -> dict[str, Any]:
-    """Arguments as JSON takes them; of a path from the root only its name."""
-
-    def plain(value: object) -> str:
-        return value.name if isinstance(value, Path) and value.is_absolute() else str(value)
-
-    return json.loads(json.dumps(dict(arguments), default=plain))

@@ -22,8 +22,8 @@ from anyfill.music.habits import ENDINGS, Habits, habits, summary
 from anyfill.music.model import ChoraleModel
 from anyfill.music.piece import Piece
 from benchmarks.common import environment, write_result
-from experiments.common import data_folder
 from experiments.sunmask.bach_corpus import corpus_parts, pieces_in
+from experiments.where import data_folder
 
 HOW = {"rules": {}, "plain": {"ending": "open", "held": True}}
 

@@ -37,7 +37,7 @@ from anyfill.rows import Rows
 from anyfill.samplers import CachedChain, Draw, sample
 from anyfill.training import FitOptions, fit_steps, save_model
 from benchmarks.common import environment
-from experiments.common import data_folder
+from experiments.where import data_folder
 
 STEPS = 128
 

@@ -35,9 +35,9 @@ from anyfill.music.scoring import score_piece
 from anyfill.music.training import TOLD, FormCrops
 from anyfill.training import FitOptions, fit_steps, load_model, save_model
 from benchmarks.common import environment
-from experiments.common import shown
 from experiments.sunmask.bach_corpus import PARTS, pieces_in
 from experiments.sunmask.bach_model import drawn
+from experiments.where import shown
 
 
 def figures(model: Model, pieces: list[Piece]) -> dict[str, float]:

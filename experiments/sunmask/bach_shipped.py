@@ -20,8 +20,8 @@ from anyfill.music import model as music_model
 from anyfill.music.chorale import REST
 from anyfill.music.files import read_jsb
 from benchmarks.common import RESULTS, environment
-from experiments.common import data_folder
 from experiments.sunmask.bach_model import drawn
+from experiments.where import data_folder
 
 BAR = 16
 

@@ -41,7 +41,7 @@ from anyfill.music.grades import Grade, grade_all
 from anyfill.music.request import shift_home
 from anyfill.music.training import whole_windows
 from benchmarks.common import RESULTS, write_result
-from experiments.common import data_folder
+from experiments.where import data_folder
 
 PAPER = {
     "Bach GT": (4.91, 1.63),
