@@ -4,7 +4,8 @@
     metered    any other stream of results that knows the share of its work that is done
 
 Everything goes to stderr, so that what a command prints on stdout can be piped. Inside ``reported_to`` it goes to a
-listener instead, a web page say, which is told at every step and may end the work by raising.
+listener instead, a web page say, which is told at every step and may end the work by raising. Work between two steps
+that may take longer than a moment calls ``check_cancelled`` in its inner loops, where it may be ended likewise.
 """
 
 import math
@@ -31,16 +32,27 @@ Listener = Callable[[str, float, str], object]
 LINE_EVERY = 30.0
 """Seconds between lines where there is no terminal."""
 _listener: ContextVar[Listener | None] = ContextVar("who is told of progress", default=None)
+_check: ContextVar[Callable[[], object] | None] = ContextVar("who may end work between its steps", default=None)
 
 
 @contextmanager
-def reported_to(listener: Listener) -> Generator[None]:
-    """Inside, in this thread: progress is told to ``listener`` and not shown; what it raises ends the work."""
-    before = _listener.set(listener)
+def reported_to(listener: Listener, *, check: Callable[[], object] | None = None) -> Generator[None]:
+    """Inside, in this thread: progress is told to ``listener`` and not shown; what it raises ends the work.
+
+    ``check`` is called by ``check_cancelled``, many times between two steps, and may raise likewise.
+    """
+    told, asked = _listener.set(listener), _check.set(check)
     try:
         yield
     finally:
-        _listener.reset(before)
+        _listener.reset(told)
+        _check.reset(asked)
+
+
+def check_cancelled() -> None:
+    """Ends the work here, by an exception, if whoever listens does not want it any more; costs next to nothing."""
+    if (check := _check.get()) is not None:
+        check()
 
 
 def watch(

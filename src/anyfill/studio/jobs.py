@@ -2,7 +2,8 @@
 
 A job is a function that is run in a thread of the pool. What it does reports its progress as on the command line
 (``anyfill.interface.progress``): at every step of a sampling loop or of training the job is told how far it is, and
-there it looks whether it has been cancelled. What it finds on its way it sends out with ``Job.send``.
+there it looks whether it has been cancelled; so it does at each pass of a network and in the inner loops of work
+without steps (``check_cancelled``). What it finds on its way it sends out with ``Job.send``.
 
 Everything that happens is an event with a number, kept with the job: a page that is reloaded reads them again from the
 first one on, and misses nothing. A job that nobody watches for ``GRACE`` seconds is cancelled: its tab was closed.
@@ -92,12 +93,16 @@ class Job:
 
     def tell(self, what: str, share: float, words: str) -> None:
         """How far it is: for ``reported_to``. Looks for cancel each time, and tells people now and then."""
-        if self.state == "cancelled":
-            raise CancelledError
+        self.check()
         now = time.monotonic()
         if now - self._told >= TELL_EVERY or share >= 1:
             self._told = now
             self.send("progress", {"what": what, "share": round(share, 4), "words": words})
+
+    def check(self) -> None:
+        """``CancelledError`` if it is cancelled: for work between two steps."""
+        if self.state == "cancelled":
+            raise CancelledError
 
     def finish(self, state: State, data: Any = None) -> None:
         """Come to an end; the first end is the one that counts."""
@@ -266,7 +271,7 @@ def _run(job: Job) -> None:
             return
         job.state = "running"
     try:
-        with reported_to(job.tell):
+        with reported_to(job.tell, check=job.check):
             job.finish("done", job.work(job))
     except CancelledError:
         job.cancel()

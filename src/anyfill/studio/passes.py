@@ -1,7 +1,7 @@
 """How many passes a network makes for an answer, counted in the thread that works on it.
 
 Networks are asked in several ways (a call, a chain, cells, a cache that is opened and extended). Each call from outside
-is one pass; a way that goes through another is counted once.
+is one pass; a way that goes through another is counted once. Before each pass a job looks whether it is still wanted.
 """
 
 import threading
@@ -9,6 +9,8 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any
+
+from anyfill.interface.progress import check_cancelled
 
 if TYPE_CHECKING:
     from torch import nn
@@ -46,6 +48,7 @@ def _counting(way: Callable[..., Any]) -> Callable[..., Any]:
         count = getattr(_own, "count", None)
         if count is None or getattr(_own, "inside", False):
             return way(*arguments, **options)
+        check_cancelled()
         _own.count, _own.inside = count + 1, True
         try:
             return way(*arguments, **options)

@@ -97,6 +97,8 @@ async def _sweep(studio: Studio) -> None:
 def _warm(models: Models) -> None:
     with suppress(ValueError, OSError):  # it is said when the model is asked for
         models.warm()
+    # What torch's first optimizer imports, for a second or two in which no job could be ended.
+    import torch._dynamo  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 
 def run(access: Access, models: Models, *, ready: Any = None) -> None:

@@ -50,6 +50,7 @@ class OpenTable:
         frame: its cells, in the order of the file.
         present: bool (rows, columns).
         read: its rows as a model is trained on them, and what the columns are.
+        row_numbers: the columns that only count the rows.
         columns: what the visitor said that columns are.
         model: of the table, when there is one.
         filled: when it is filled.
@@ -68,6 +69,7 @@ class OpenTable:
     frame: Frame = field(init=False)
     present: NDArray[np.bool_] = field(init=False)
     read: TrainingRows = field(init=False)
+    row_numbers: frozenset[str] = field(init=False)
 
     def __post_init__(self) -> None:
         require_table(self.path)
@@ -79,13 +81,13 @@ class OpenTable:
     def say(self, columns: Mapping[str, str]) -> None:
         """Take columns for what the visitor says they are; a model that took them for something else is dropped."""
         self.read = _named(self.path, self.name, lambda: TrainingRows.of(self.path, columns))
+        self.row_numbers = frozenset(self.read.row_numbers())
         self.columns, self.model, self.filled = dict(columns), None, None
 
     def describe(self) -> dict[str, Any]:
         """What the page shows of it."""
         table = self.model.table if self.model is not None else self.read.table
         shares = 1 - self.present.mean(0)
-        numbers = set(self.read.row_numbers())
         columns = [
             {
                 "name": column.name,
@@ -93,7 +95,7 @@ class OpenTable:
                 "inferred": column.label,
                 "details": column.details,
                 "missing": float(share),
-                "row_number": column.name in numbers,
+                "row_number": column.name in self.row_numbers,
                 "number": table.number(j) is not None,
                 "levels": [str(level) for level in getattr(column, "values", ())][:60],
             }

@@ -40,8 +40,7 @@ def fill(job: Job, table: OpenTable, recipe: str, seed: int, level: float, model
                 settings = {"recipe": recipe, "steps": None, "random_state": seed, "unknown": "missing"}
                 model = table.read.fit(**settings)
             count_passes(model.model.model_.network)
-        table.model = model
-        table.filled = _filled(table, model, level, {"recipe": recipe, "seed": seed})
+        table.model, table.filled = model, _filled(table, model, level, {"recipe": recipe, "seed": seed})
         return {**table.describe(), "how": _how_filled(table, spent, recipe, seed)}
 
 

@@ -18,6 +18,7 @@ import lightgbm
 import numpy as np
 from numpy.typing import NDArray
 
+from anyfill.interface.progress import check_cancelled
 from anyfill.tables.columns import Floats
 
 _KEPT = (
@@ -134,10 +135,15 @@ def grow(train: Sample, kept: Sample, growth: Growth, *, classes: int = 1, categ
         learnt,
         growth.rounds,
         valid_sets=[data(kept, learnt)] if has_checks else None,
-        callbacks=[stop] if has_checks else None,
+        callbacks=[_between_rounds, stop] if has_checks else [_between_rounds],
     )
     text = slim(booster.model_to_string(num_iteration=booster.best_iteration))
     return Grown(text, scores_of(text, kept.inputs))
+
+
+def _between_rounds(_: Any) -> None:
+    """For LightGBM, which calls it after each round."""
+    check_cancelled()
 
 
 def trees_of(text: str) -> int:

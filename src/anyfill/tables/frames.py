@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 
 from anyfill.checks import refuse
+from anyfill.interface.progress import check_cancelled
 from anyfill.tables.column_writing import numpy_cells, write_series
 from anyfill.tables.columns import MISSING_TOKENS, Array, Column, listed, present, read_array, read_series, require_once
 
@@ -171,6 +172,7 @@ def blank(native: Any, hidden: Mapping[str, Array]) -> Any:
     """A data frame with nulls where ``hidden``, bool (rows,) for names of columns, is True."""
     wrapped = _wrapped(native)
     for name, cells in hidden.items():
+        check_cancelled()
         keep = nw.new_series("keep", ~cells, nw.Boolean(), backend=wrapped.implementation)
         kept = wrapped.select(nw.col(name).alias("cells"), keep=keep).select(
             nw.when(nw.col("keep")).then(nw.col("cells"))

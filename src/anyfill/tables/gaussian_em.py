@@ -52,6 +52,7 @@ from torch import Generator, Tensor
 from torch.nn.functional import one_hot
 
 from anyfill.checks import refuse, require_count, require_positive
+from anyfill.interface.progress import check_cancelled
 from anyfill.likelihoods import Categorical, Gaussian, Mixed
 from anyfill.model import Model
 from anyfill.networks import embed
@@ -66,6 +67,7 @@ FLOOR = 1e-3
 MIN_NOISE = 0.01
 """The least share of a feature's variance that is noise, where factors explain it."""
 _FACTOR_PRIOR = 3.0
+_BATCH = 2**18  # numbers in the matrices of rows that EM looks at together
 
 
 class Estimate(NamedTuple):
@@ -104,6 +106,7 @@ def em_steps(features: Tensor, known: Tensor, *, ridge: float) -> Iterator[Estim
         spread = torch.zeros_like(identity)
         log_likelihood = -units
         for portion in portions:
+            check_cancelled()
             answer = moments.answer(portion, away[portion.rows])
             filled[portion.rows] = answer.shift
             spread += answer.total_covariance()
@@ -244,21 +247,12 @@ def _improved(joint: Joint, features: Tensor, known: Tensor, steps: int, rank: i
     size, rows = features.shape[1], len(features)
     identity = torch.eye(size, dtype=features.dtype, device=features.device)
     overall = features.sum(0) / known.sum(0).clamp(min=1)
-    unknown = ~known
-    block = unknown.unsqueeze(-1) & unknown.unsqueeze(-2)
     for _ in range(steps):
-        answer = per_component(joint, features, known)
-        share = answer.log_density.softmax(1)
+        share, filled, spread = _answered(joint, features, known)
         amount = share.sum(0)
-        filled = torch.where(known.unsqueeze(1), features.unsqueeze(1), answer.mean)  # (B, K, D)
         means = ((share.unsqueeze(-1) * filled).sum(0) + 0.5 * overall) / (amount + 0.5).unsqueeze(-1)
-        scatters: list[Tensor] = []
-        for k in range(len(amount)):
-            centred = filled[:, k] - means[k]
-            left = joint.covariances[k] - answer.explained[:, k].mT @ answer.explained[:, k]
-            spread = torch.where(block, left, 0.0).flatten(1).T @ share[:, k]
-            scatters.append((share[:, k, None] * centred).T @ centred + spread.view(size, size))
-        scatter = torch.stack(scatters)
+        centred = (filled - means).transpose(0, 1)  # (K, B, D)
+        scatter = (share.T.unsqueeze(-1) * centred).mT @ centred + spread
         common = scatter.sum(0) / rows + FLOOR * identity
         # One component alone needs no company, only enough to be positive definite.
         prior = PRIOR if len(amount) > 1 else max(1.0, size**2 / rows)
@@ -273,6 +267,26 @@ def _improved(joint: Joint, features: Tensor, known: Tensor, steps: int, rank: i
     return joint
 
 
+def _answered(joint: Joint, features: Tensor, known: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The step E: shares (B, K), rows filled in by each component (B, K, D), and what is left open, summed (K, D, D).
+
+    Some rows at a time: matrices of all of them are more than memory near the processor holds.
+    """
+    shares: list[Tensor] = []
+    filled: list[Tensor] = []
+    spread = torch.zeros_like(joint.covariances)
+    size = max(1, _BATCH // joint.covariances.numel())
+    for some, seen in zip(features.split(size), known.split(size)):
+        answer = per_component(joint, some, seen)
+        shares.append(answer.log_density.softmax(1))
+        filled.append(torch.where(seen.unsqueeze(1), some.unsqueeze(1), answer.mean))
+        unknown = ~seen.unsqueeze(1)
+        left = joint.covariances - answer.explained.mT @ answer.explained
+        left = torch.where(unknown.unsqueeze(-1) & unknown.unsqueeze(-2), left, 0.0)
+        spread += torch.einsum("bk,bkij->kij", shares[-1], left)
+    return torch.cat(shares), torch.cat(filled), spread
+
+
 def _split(joint: Joint, features: Tensor, known: Tensor, components: int, generator: Generator) -> Joint:
     """K components from k-means (several starts, Lloyd's steps) on the rows filled in by a single Gaussian."""
     filled = condition(joint, features, known).center
@@ -280,6 +294,7 @@ def _split(joint: Joint, features: Tensor, known: Tensor, components: int, gener
     def clustered() -> tuple[float, Tensor]:
         centers = filled[_far_apart(filled, components, generator)]
         for _ in range(15):
+            check_cancelled()
             member = one_hot(torch.cdist(filled, centers).argmin(1), components).to(filled)
             amount = member.sum(0).unsqueeze(1)
             centers = torch.where(amount > 0, member.T @ filled / amount.clamp(min=1), centers)
@@ -327,6 +342,7 @@ def fit_factors(
     squares = features.square().sum(0)
     seen = known.to(features.dtype)
     for _ in range(steps):
+        check_cancelled()
         mean, root = latent_given(factors, features, known)
         moment = root.mT @ root + mean.unsqueeze(-1) * mean.unsqueeze(-2)  # (B, r, r)
         whole = torch.cat([mean, torch.ones_like(mean[:, :1])], 1)

@@ -40,6 +40,7 @@ import torch
 from torch import Tensor, nn
 from torch.linalg import cholesky_ex, solve_triangular
 
+from anyfill.interface.progress import check_cancelled
 from anyfill.networks.embed import Cycle, cycle_features, cycle_owners
 
 _CHUNK = 2**22  # numbers in the matrices of all rows, or runs, that are conditioned together
@@ -228,6 +229,7 @@ def _of_pattern(joint: Joint, known: Tensor) -> tuple[Tensor, ...]:
 
 def _factored(joint: Joint, known: Tensor) -> tuple[Tensor, Tensor]:
     """L and Sigma_o. (B, K, D, D): identity and 0 where features are not known (B, D)."""
+    check_cancelled()
     identity = torch.eye(known.shape[1], dtype=joint.means.dtype, device=known.device)
     here = known.unsqueeze(1).unsqueeze(-1)  # (B, 1, D, 1)
     factor = cholesky_ex(torch.where(here & here.mT, joint.covariances, identity)).L

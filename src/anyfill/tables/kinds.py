@@ -34,6 +34,7 @@ import numpy as np
 import pandas as pd
 
 from anyfill.checks import refuse
+from anyfill.interface.progress import check_cancelled
 from anyfill.tables.columns import Array, Column, Floats, Unknown, listed, present
 from anyfill.tables.number_styles import NumberStyle, style_of
 
@@ -415,6 +416,7 @@ def read_numbers(column: Column, *, unknown: Unknown = "error", style: NumberSty
     """
     if column.kind == "datetime":
         raise refuse(f"column {column.name!r}", expected="numbers", got="dates")
+    check_cancelled()
     numbers, bad = parse_numbers(column.values, style)
     if bad.any() and style is None and (found := style_of(pd.unique(column.values[column.present]))) is not None:
         numbers, bad = parse_numbers(column.values, found)

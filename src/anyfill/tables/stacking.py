@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 from torch import Generator, Tensor
 
+from anyfill.interface.progress import check_cancelled
 from anyfill.likelihoods import Mixed, Pooled
 from anyfill.questions.subsets import Bernoulli
 from anyfill.rows import Rows
@@ -221,6 +222,7 @@ def _by_em(log_probs: Floats, prior: Floats) -> Floats:
     top = log_probs.max(0)
     chance = np.exp(log_probs - top)
     for _ in range(60):
+        check_cancelled()
         share = chance * weights[:, None]
         share /= share.sum(0)
         weights = share.sum(1) + PRIOR * prior
