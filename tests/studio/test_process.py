@@ -57,6 +57,10 @@ def test_killed_in_the_middle_of_a_job_it_leaves_no_partial_file(place):
     assert [path for path in left if path.suffix == ".html"] == []  # the report is there as a whole or not at all
     assert all(path.parent.name.startswith("anyfill-studio-") for path in left)
     assert not list(Path.cwd().glob("*.part"))
+    with running() as (base, _):
+        get(base, "api/models")
+        assert len(list(place.glob("anyfill-studio-*"))) == 1  # the next one has swept
+    assert list(place.glob("anyfill-studio-*")) == []
 
 
 @pytest.mark.slow

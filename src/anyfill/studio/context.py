@@ -1,9 +1,6 @@
 """What every route may need: the pool, the models, the folder of the session; and who asks."""
 
 import re
-import secrets
-import shutil
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +10,7 @@ from pydantic import BaseModel, Field
 
 from anyfill.studio.jobs import Job, NoRoomError, Pool
 from anyfill.studio.models import Models
+from anyfill.studio.session import Session
 from anyfill.studio.stores import Store
 
 _TAB = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -27,21 +25,26 @@ class Studio:
         pool: where work is done.
         models: what answers.
         tables: those that are open.
-        folder: all that is written is written in here, under names of our own; it is removed at the end.
+        session: all that is written is written in its folder; it is removed at the end.
     """
 
     def __init__(self, models: Models) -> None:
         self.pool, self.models, self.tables = Pool(), models, Store("table")
-        self.folder = Path(tempfile.mkdtemp(prefix="anyfill-studio-"))
+        self.session = Session()
+
+    @property
+    def folder(self) -> Path:
+        """Of the session."""
+        return self.session.folder
 
     def new_file(self, suffix: str) -> Path:
-        """The name of a file that is not there yet; nobody else has a say in it."""
-        return self.folder / f"{secrets.token_hex(8)}{suffix}"
+        """The name of a file that is not there yet."""
+        return self.session.new_file(suffix)
 
     def close(self) -> None:
         """End everything; leaves nothing behind."""
         self.pool.close()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.session.close()
 
 
 class Started(BaseModel):
