@@ -13,7 +13,7 @@ from anyfill.lazy import lazily
 from anyfill.moved import install, with_old_names
 
 if TYPE_CHECKING:
-    from anyfill import images, ising, music, text, translation
+    from anyfill import images, ising, music, policy, text, translation
     from anyfill.conditional import Conditional
     from anyfill.evaluation import LogProb, consistency, log_prob
     from anyfill.model import Model
@@ -43,6 +43,7 @@ __all__ = [
     "load_model",
     "log_prob",
     "music",
+    "policy",
     "sample",
     "save_model",
     "text",
@@ -66,6 +67,7 @@ _HOME = {
     "load_model": "training",
     "log_prob": "evaluation",
     "music": "music",
+    "policy": "policy",
     "sample": "samplers",
     "save_model": "training",
     "text": "text",

@@ -23,6 +23,7 @@ import typer
 from anyfill.images import cli as image_commands
 from anyfill.ising import cli as lab_commands
 from anyfill.music import cli as music_commands
+from anyfill.policy import cli as policy_commands
 from anyfill.studio import cli as studio_commands
 from anyfill.tables import cli as table_commands
 from anyfill.text import cli as text_commands
@@ -91,6 +92,7 @@ music_commands.register(app)
 text_commands.register(app)
 translation_commands.register(app)
 image_commands.register(app)
+policy_commands.register(app)
 
 
 def _versions() -> str:

@@ -23,7 +23,7 @@ from anyfill.checks import refuse
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
-_PACKAGES = ("networks", "likelihoods", "corruption", "questions", "tables", "ising")
+_PACKAGES = ("networks", "likelihoods", "corruption", "questions", "tables", "ising", "policy")
 _RENAMED = {
     "corruption.Absorb": "corruption.Absorbing",
     "corruption.Scramble": "corruption.Uniform",
