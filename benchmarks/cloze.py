@@ -30,6 +30,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ from anyfill.text.model import TextModel
 from anyfill.text.ngram import KneserNey, count_ngrams
 from anyfill.text.vocabularies import common_words
 from anyfill.text.vocabulary import as_text8
-from benchmarks.common import write_result
+from benchmarks.common import spread, write_result
 
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 
@@ -196,6 +197,7 @@ def main() -> None:
     parser.add_argument("--compared", type=int, default=40, help="best fills that are ranked again with weights")
     parser.add_argument("--known", type=int, default=10_000)
     parser.add_argument("--vocabulary", type=int, default=30_000)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--name", default="cloze")
     arguments = parser.parse_args()
@@ -224,24 +226,21 @@ def main() -> None:
     for stated in (True, False):
         ways: dict[str, Any] = {}
         for order, counts in grams.items():
-            started = time.process_time()
-            answers = [by_counts(counts, one, stated=stated, fold=arguments.fold) for one in asked["asked"]]
-            each = (time.process_time() - started) / len(answers)
+            count = partial(by_counts, counts, stated=stated, fold=arguments.fold)
+            answers, each = spread(count, asked["asked"], arguments.processes)
             ways[f"{order}-gram"] = accuracy(asked["asked"], answers) | {"cpu_seconds_each": each}
         if loaded is not None:
-            started = time.process_time()
-            compared = [by_model(loaded, None, one, stated=stated) for one in asked["asked"]]
-            each = (time.process_time() - started) / len(compared)
+            ask = partial(by_model, loaded, None, stated=stated)
+            compared, each = spread(ask, asked["asked"], arguments.processes)
             alone = [one.best((1.0, 0.0)) for one in compared]
             ways["model"] = accuracy(asked["asked"], alone) | {"cpu_seconds_each": each}
             if arguments.fit_on:
-                tried = [by_model(loaded, grams[5], one, stated=stated, n=arguments.compared) for one in asked["fit"]]
+                weigh = partial(by_model, loaded, grams[5], stated=stated, n=arguments.compared)
+                tried, _ = spread(weigh, asked["fit"], arguments.processes)
                 weights = fitted(asked["fit"], tried)
-                compared = [
-                    by_model(loaded, grams[5], one, stated=stated, n=arguments.compared) for one in asked["asked"]
-                ]
+                compared, each = spread(weigh, asked["asked"], arguments.processes)
                 mixed = [one.best(weights) for one in compared]
-                ways["both"] = accuracy(asked["asked"], mixed) | {"weights": weights}
+                ways["both"] = accuracy(asked["asked"], mixed) | {"weights": weights, "cpu_seconds_each": each}
         results["stated" if stated else "unstated"] = ways
         for name, way in ways.items():
             print(

@@ -5,19 +5,22 @@ under a temporary name first, so that a run that is cut short never leaves half 
 """
 
 import json
+import multiprocessing
 import os
 import platform
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import torch
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
+A, B = TypeVar("A"), TypeVar("B")
 
 
 def commit() -> str:
@@ -32,6 +35,33 @@ def commit() -> str:
         return head + ("-dirty" if _git("status", "--porcelain", "--", "src", "benchmarks", "experiments") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
+
+
+_work: list[Callable[[Any], Any]] = []
+"""What the processes of ``spread`` do: they are forks, and find it here."""
+
+
+def _timed(item: Any) -> tuple[Any, float]:
+    started = time.process_time()
+    return _work[-1](item), time.process_time() - started
+
+
+def spread(work: Callable[[A], B], items: Sequence[A], processes: int = 1) -> tuple[list[B], float]:
+    """What the work makes of each item, in their order, and the CPU seconds of one on average.
+
+    With several processes (forks, each of one thread) items are handed out one by one.
+    """
+    _work.append(work)
+    try:
+        if processes == 1:
+            found = [_timed(one) for one in items]
+        else:
+            torch.set_num_threads(1)
+            with multiprocessing.get_context("fork").Pool(processes) as pool:
+                found = list(pool.imap(_timed, items))
+    finally:
+        _work.pop()
+    return [one for one, _ in found], sum(seconds for _, seconds in found) / max(len(found), 1)
 
 
 def machine() -> dict[str, object]:

@@ -1,6 +1,6 @@
-"""Missing letters and wrong words in everyday sentences: what n-grams restore and find, beside a word list.
+"""Missing letters and wrong words in everyday sentences: what the model and n-grams restore and find, and a word list.
 
-    python -m benchmarks.text_restore --sentences deu-eng.tsv.gz [--questions 500] [--model FOLDER]
+    python -m benchmarks.text_restore --sentences deu-eng.tsv.gz [--questions 500] [--model FOLDER] [--processes 8]
 
 Sentences are split as in ``benchmarks.cloze``: n-grams are counted, and the word list is made, from those that are not
 held out. Of so many held-out sentences of 5 to 20 words each
@@ -14,7 +14,9 @@ held out. Of so many held-out sentences of 5 to 20 words each
     word list   restore: the most common word that fits; check: words that are not in the list are doubted, the most
                 common word one edit away is proposed
     3-gram      ``restore`` and ``check`` by interpolated Kneser-Ney trigrams
-    5-gram      the same with 5-grams, the default; with --model, and a model's say
+    5-gram      the same with 5-grams
+    model       the model that ships, or --model, without any counts: ``spelt`` and ``doubted``
+    5-gram and model   the 5-grams propose, both rank
 
 Writes results/text_restore.json.
 """
@@ -22,20 +24,19 @@ Writes results/text_restore.json.
 import argparse
 import random
 import re
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from anyfill import text
 from anyfill.text.doubts import _edits as edits  # pyright: ignore[reportPrivateUsage]
-from anyfill.text.doubts import check
-from anyfill.text.gaps import Change, Corrected, matching, restore
-from anyfill.text.model import TextModel
+from anyfill.text.doubts import check, doubted
+from anyfill.text.gaps import Change, Corrected, matching, restore, spelt
 from anyfill.text.ngram import KneserNey
 from benchmarks.cloze import WORD, counted, is_held_out, read_sentences
-from benchmarks.common import write_result
+from benchmarks.common import spread, write_result
 
 GAPPED = re.compile(r"(?:[^\W]|['’])*_(?:[^\W]|['’])*")
 
@@ -88,12 +89,13 @@ def checked_by_list(known: dict[str, int], sentence: str) -> Corrected:
     return Corrected(sentence, tuple(changes))
 
 
-def graded(broken: Sequence[Broken], answer: Callable[[str], Corrected], *, is_check: bool) -> dict[str, Any]:
+def graded(
+    broken: Sequence[Broken], answer: Callable[[str], Corrected], *, is_check: bool, processes: int = 1
+) -> dict[str, Any]:
     """Precision and recall of an answer to each sentence."""
-    started = time.process_time()
+    found, seconds = spread(lambda one: answer(one.now).changes, broken, processes)
     answered = right = there = mended = 0
-    for one in broken:
-        changes = answer(one.now).changes
+    for one, changes in zip(broken, found):
         there += len(one.places)
         answered += sum(change.word != change.written or is_check for change in changes)
         for change in changes:
@@ -102,10 +104,10 @@ def graded(broken: Sequence[Broken], answer: Callable[[str], Corrected], *, is_c
                 is_right = word is not None and change.word == word[0]
                 mended += is_right
                 right += is_right or is_check
-    found: dict[str, Any] = {"precision": right / max(answered, 1), "recall": right / max(there, 1), "words": there}
+    shares: dict[str, Any] = {"precision": right / max(answered, 1), "recall": right / max(there, 1), "words": there}
     if is_check:
-        found |= {"mended": mended / max(there, 1), "doubted": answered}
-    return found | {"cpu_seconds_each": (time.process_time() - started) / len(broken)}
+        shares |= {"mended": mended / max(there, 1), "doubted": answered}
+    return shares | {"cpu_seconds_each": seconds}
 
 
 def main() -> None:
@@ -113,7 +115,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sentences", type=Path, required=True)
     parser.add_argument("--questions", type=int, default=500)
-    parser.add_argument("--model", type=Path, help="folder of a model that ranks beside the 5-grams")
+    parser.add_argument("--model", type=Path, help="folder; by default the model that ships")
+    parser.add_argument("--no-model", action="store_true", help="only the word list and the counts")
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--weights", type=float, nargs=2, default=(0.5, 1.0), help="of the model and of the counts")
     parser.add_argument("--vocabulary", type=int, default=30_000)
     parser.add_argument("--seed", type=int, default=0)
@@ -130,27 +134,24 @@ def main() -> None:
     grams = {order: counted(train, order, arguments.vocabulary) for order in (3, 5)}
     words: Sequence[str] = getattr(grams[5].vocabulary, "words", ())
     known = {word: number for number, word in reversed([*enumerate(words)])}
-    results: dict[str, Any] = {
-        "restore": {"word list": graded(gapped, lambda one: restored_by_list(grams[5], one), is_check=False)},
-        "check": {"word list": graded(wrong, lambda one: checked_by_list(known, one), is_check=True)},
-    }
-    ways: list[tuple[str, KneserNey, TextModel | None]] = [("3-gram", grams[3], None), ("5-gram", grams[5], None)]
-    if arguments.model is not None:
-        ways.append(("5-gram and model", grams[5], text.load(arguments.model)))
     weights = (arguments.weights[0], arguments.weights[1])
-    for name, counts, model in ways:
-
-        def mend(sentence: str, counts: KneserNey = counts, model: TextModel | None = model) -> Corrected:
-            return restore(sentence, counts, model=model, weights=weights)
-
-        def doubt(sentence: str, counts: KneserNey = counts, model: TextModel | None = model) -> Corrected:
-            return check(sentence, counts, model=model, weights=weights)
-
-        results["restore"][name] = graded(gapped, mend, is_check=False)
-        results["check"][name] = graded(wrong, doubt, is_check=True)
-    for task, each in results.items():
-        for name, found in each.items():
-            print(f"{task:8s} {name:18s}", {key: round(value, 3) for key, value in found.items()}, flush=True)
+    ways: dict[str, tuple[Callable[[str], Corrected], Callable[[str], Corrected]]] = {
+        "word list": (partial(restored_by_list, grams[5]), partial(checked_by_list, known)),
+        "3-gram": (partial(restore, counts=grams[3]), partial(check, counts=grams[3])),
+        "5-gram": (partial(restore, counts=grams[5]), partial(check, counts=grams[5])),
+    }
+    if not arguments.no_model:
+        loaded = text.load(arguments.model)
+        both: dict[str, Any] = {"counts": grams[5], "model": loaded, "weights": weights}
+        ways["model"] = partial(spelt, loaded), partial(doubted, loaded)
+        ways["5-gram and model"] = partial(restore, **both), partial(check, **both)
+    results: dict[str, Any] = {"restore": {}, "check": {}}
+    for name, (mend, doubt) in ways.items():
+        results["restore"][name] = graded(gapped, mend, is_check=False, processes=arguments.processes)
+        results["check"][name] = graded(wrong, doubt, is_check=True, processes=arguments.processes)
+        for task, each in results.items():
+            shown = {key: round(value, 3) for key, value in each[name].items()}
+            print(f"{task:8s} {name:18s}", shown, flush=True)
     said = {key: value.name if isinstance(value, Path) else value for key, value in vars(arguments).items()}
     write_result(arguments.name, {"arguments": said, "sentences": len(chosen), "results": results})
 

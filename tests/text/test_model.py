@@ -61,7 +61,7 @@ def test_what_is_no_trained_model_of_text_is_refused_in_one_sentence(tmp_path: P
 
 
 def test_an_installation_without_a_model_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_models, "SHIPPED", "models/none")
+    monkeypatch.setattr(text_models, "MODELS", "models/none")
     with pytest.raises(ValueError, match="--model: expected the folder of a model"):
         text_models.load()
 

@@ -35,12 +35,17 @@ class Entry:
     @property
     def option(self) -> str:
         """How the command line is told of it."""
-        return "" if self.folder is None else f" --model {self.folder}"
+        return f" --model {self.folder or self.key}" if self._is_named else ""
 
     @property
     def argument(self) -> str:
         """How ``load`` is told of it."""
-        return "" if self.folder is None else f'"{self.folder}"'
+        return f'"{self.folder or self.key}"' if self._is_named else ""
+
+    @property
+    def _is_named(self) -> bool:
+        """Whether it must be named: no model of its room ships before it."""
+        return self.folder is not None or self.key == "text8"
 
 
 class Models:
@@ -86,7 +91,7 @@ def load(entry: Entry) -> Any:
     if entry.room == "text":
         from anyfill import text
 
-        model: Any = text.load(entry.folder)
+        model: Any = text.load(entry.key if entry.folder is None else entry.folder)
     elif entry.room == "music":
         from anyfill import music
 
@@ -135,6 +140,7 @@ def _room(folder: Path) -> Room:
 
 def _shipped() -> list[Entry]:
     homes: tuple[tuple[Room, str, str], ...] = (
+        ("text", "english", "Everyday English"),
         ("text", "text8", "English, 27 letters (text8)"),
         ("music", "bach", "Bach's chorales"),
         ("images", "digits", "Handwritten digits"),

@@ -40,8 +40,8 @@ from torch import Tensor
 
 from anyfill.checks import refuse
 from anyfill.text.patterns import fits, letters_before, letters_behind
-from anyfill.text.vocabularies import Words, boundary, brings_space, encode_text, written
-from anyfill.text.vocabulary import Characters, Utf8, Vocabulary, as_text8, is_folded, require_foldable
+from anyfill.text.vocabularies import Words, boundary, brings_space, encode_text, require_letters, written
+from anyfill.text.vocabulary import Characters, Utf8, Vocabulary, as_text8, is_folded
 
 _RANGE = r"([0-9]{1,6})(?:-([0-9]{1,6}))?"
 _TOKEN = re.compile(
@@ -271,9 +271,9 @@ def sheet_of(template: Template, vocabulary: Vocabulary, *, lines: bool = False)
         for blank, before in enumerate(stretches[:-1]):
             if before.endswith(" "):
                 stretches[blank], leads[blank] = before[:-1], " "
+    for stretch in stretches:
+        require_letters(vocabulary, stretch)
     if is_folded(vocabulary):
-        for stretch in stretches:
-            require_foldable(stretch)
         for before, behind in pairwise(stretches):
             if before[-1:].isdigit() or behind[:1].isdigit():
                 expected = "no digit at it, for this model reads digits as words and writes none"

@@ -13,11 +13,13 @@ or marks is a whole number of pieces, and what stands around it has the codes th
 Codes 0 … 255 are the bytes. Code 256 + k is the k-th merge: wherever its two codes meet inside a chunk they become one,
 merges in their order. Learning takes, again and again, the pair that is most common in the chunks counted by how often
 they occur (of equally common ones that of the smallest codes), until there are enough codes or no pair occurs twice.
-Any text has codes, and ``decode(encode(text)) == text``.
+Any text has codes, and ``decode(encode(text)) == text``. That is not to know it: a script of which not one letter is a
+piece was not, or hardly ever, in what the pieces were learnt from (``scripts_of``).
 """
 
 import heapq
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -117,6 +119,18 @@ def pieces_of(merges: tuple[tuple[int, int], ...]) -> tuple[bytes, ...]:
     for left, right in merges:
         table.append(table[left] + table[right])
     return tuple(table)
+
+
+@lru_cache(maxsize=8)
+def scripts_of(merges: tuple[tuple[int, int], ...]) -> frozenset[str]:
+    """The scripts that letters in the pieces are of, by the first word of their names in Unicode: LATIN, GREEK …"""
+    letters = {one for piece in pieces_of(merges) for one in piece.decode(errors="ignore") if one.isalpha()}
+    return frozenset(map(script_of, letters))
+
+
+def script_of(letter: str) -> str:
+    """The first word of its name."""
+    return unicodedata.name(letter, "UNKNOWN").split()[0]
 
 
 class _Encoder:

@@ -44,8 +44,10 @@ ROWS = 64
 """Rows drawn side by side: enough for a processor to be busy, few enough to see how the work goes on."""
 COUNTS = "counts.safetensors"
 """Beside the weights of a model: n-grams that come with it."""
-SHIPPED = "models/text8"
-"""Where the package keeps its own model."""
+MODELS = "models"
+"""Where the package keeps its own models."""
+SHIPPED = ("english", "text8")
+"""Its models of text: pieces of everyday English, which answer where none is named; and text8's 27 symbols."""
 SHIPPED_NAME = "the model that ships with anyfill"
 
 
@@ -314,18 +316,22 @@ def load(folder: str | Path | None = None) -> TextModel:
     """A model of text, ready to be asked.
 
     Args:
-        folder: made by ``anyfill text train``; None = the model that ships with anyfill.
+        folder: made by ``anyfill text train``; None = the model that ships with anyfill; "english" or "text8" = the
+            one of that name that ships, unless there is a folder of that name.
 
     Raises:
         ValueError: there is no model, it is none of text, its codes are not its vocabulary's, or it was never trained.
     """
-    if folder is not None:
+    named = str(folder) if str(folder) in SHIPPED and not Path(str(folder)).exists() else None
+    if folder is not None and named is None:
         return _load(Path(folder), str(folder))
-    with resources.as_file(resources.files("anyfill").joinpath(SHIPPED)) as shipped:
-        if not (shipped / "config.json").is_file():
-            expected = "the folder of a model (this anyfill comes without one of its own)"
-            raise refuse("--model", expected=expected, got="none")
-        return _load(shipped, SHIPPED_NAME)
+    own = resources.files("anyfill").joinpath(MODELS)
+    for one in SHIPPED if named is None else (named,):
+        with resources.as_file(own.joinpath(one)) as shipped:
+            if (shipped / "config.json").is_file():
+                return _load(shipped, SHIPPED_NAME if named is None else named)
+    expected = "the folder of a model (this anyfill comes without one of its own)"
+    raise refuse("--model", expected=expected, got="none" if named is None else named)
 
 
 def _load(folder: Path, name: str) -> TextModel:

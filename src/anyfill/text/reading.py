@@ -26,7 +26,8 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.text.vocabulary import Characters, Vocabulary, as_text8, is_folded, require_foldable
+from anyfill.text.vocabularies import require_letters
+from anyfill.text.vocabulary import Characters, Vocabulary, as_text8, is_folded
 
 BLOCK = 2**22
 """Bytes read at a time."""
@@ -252,9 +253,9 @@ def _text(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[_Part]
     waiting, offset, is_new, in_word, space, read = "", 0, True, False, "", 0
     for part in source.blocks(block):
         text = part.text
+        require_letters(vocabulary, text, source.name, offset=read)
+        read += len(text)
         if is_folded(vocabulary):
-            require_foldable(text, source.name, offset=read)
-            read += len(text)
             text = space + as_text8(text)
             text = text.lstrip() if is_new and not waiting else f" {text[2:]}" if text.startswith("  ") else text
             space = " " if text.endswith(" ") else ""  # it stays only if more text comes
@@ -280,8 +281,8 @@ def _lines(source: Source, vocabulary: Vocabulary, block: int) -> Iterator[_Part
             raise refuse(source.name, expected=f"lines of at most {MAX_LINE:,} characters", got=got)
         for line in whole:
             text = line.removesuffix("\r")
+            require_letters(vocabulary, text, source.name, offset=offset)
             if is_folded(vocabulary):
-                require_foldable(text, source.name, offset=offset)
                 text = as_text8(text).strip()
             if text.strip():
                 yield _Part(text, offset, True, len(text.split()), part.share)

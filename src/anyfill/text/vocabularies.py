@@ -26,6 +26,7 @@ user's own text is what is shown. Any other vocabulary takes the text as it is, 
 import base64
 import binascii
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -37,7 +38,7 @@ from torch import Tensor
 
 from anyfill.checks import refuse, require_count
 from anyfill.pieces import processor, trained_model
-from anyfill.text.bpe import Bpe
+from anyfill.text.bpe import Bpe, script_of, scripts_of
 from anyfill.text.vocabulary import (
     Characters,
     Utf8,
@@ -48,6 +49,7 @@ from anyfill.text.vocabulary import (
     fingerprint,
     is_folded,
     require_fingerprint,
+    require_foldable,
 )
 
 UNKNOWN = "<unk>"
@@ -311,6 +313,22 @@ def vocabulary_of(notes: Mapping[str, Any], source: str = "model") -> Vocabulary
 def encode_text(vocabulary: Vocabulary, text: str) -> Tensor:
     """int64 (L,): the codes of a piece of text, folded where the vocabulary is text8's."""
     return vocabulary.encode(as_text8(text) if is_folded(vocabulary) else text).long()
+
+
+def require_letters(vocabulary: Vocabulary, text: str, what: str = "text", *, offset: int = 0) -> None:
+    """ValueError if the text has letters of a script that the vocabulary reads, if at all, byte by byte.
+
+    That is what text8's symbols cannot be folded from, and what none of the pieces is written in.
+    """
+    if is_folded(vocabulary):
+        require_foldable(text, what, offset=offset)
+    elif isinstance(plain := vocabulary.plain, Bpe) and not text.isascii():
+        known = scripts_of(plain.merges)
+        for place, one in enumerate(text):
+            if one.isalpha() and not one.isascii() and script_of(one) not in known:
+                name = unicodedata.name(one, f"U+{ord(one):04X}")
+                expected = f"letters that the model knows ({', '.join(sorted(map(str.capitalize, known)))})"
+                raise refuse(what, expected=expected, got=f"{one!r} ({name}) at character {offset + place + 1:,}")
 
 
 def brings_space(vocabulary: Vocabulary) -> bool:
