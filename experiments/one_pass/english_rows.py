@@ -22,15 +22,15 @@ class FromLines:
     """A RowSource of lines.
 
     Attributes:
-        codes: uint16 (T,): all copies, ``newline`` behind each line.
-        starts: int64 (R,): where the lines begin that rows begin with.
+        codes: int32 (T,): all copies, ``newline`` behind each line; on the device where rows are wanted.
+        starts: int64 (R,): where the lines begin that rows begin with, likewise.
         length: N.
         newline: the code that ends a line.
         alone_every: every such row holds one line alone.
     """
 
-    codes: Codes
-    starts: NDArray[np.int64]
+    codes: Tensor
+    starts: Tensor
     length: int
     newline: int
     alone_every: int = 4
@@ -45,19 +45,27 @@ class FromLines:
 
     def take(self, index: Tensor) -> Rows:
         """The rows with these numbers (B,)."""
-        number = index.cpu().numpy()
-        windows = np.lib.stride_tricks.sliding_window_view(self.codes, self.length)
-        x = torch.from_numpy(windows[self.starts[number]].astype(np.int64))
+        number = index.to(self.starts.device)
+        place = self.starts[number].unsqueeze(1) + torch.arange(self.length, device=self.starts.device)
+        x = self.codes[place].long()
         ends = (x == self.newline).long()
         before = ends.cumsum(1) - ends  # lines that ended before
-        alone = index.cpu().unsqueeze(1) % self.alone_every == 0
-        unended = index.cpu().unsqueeze(1) % (2 * self.alone_every) == 0
-        present = torch.where(alone, (before == 0) & ~(unended & (ends > 0)), True)
+        alone = number.unsqueeze(1) % self.alone_every == 0
+        unended = number.unsqueeze(1) % (2 * self.alone_every) == 0
+        present = ~alone | ((before == 0) & ~(unended & (ends > 0)))
         return Rows(torch.where(present, x, 0), present)
 
 
 def many_copies(
-    codes: Codes, often: NDArray[np.int64], newline: int, length: int, *, copies: int, seed: int, alone_every: int = 4
+    codes: Codes,
+    often: NDArray[np.int64],
+    newline: int,
+    length: int,
+    *,
+    copies: int,
+    seed: int,
+    alone_every: int = 4,
+    device: str = "cpu",
 ) -> FromLines:
     """Rows of a corpus of lines, the k-th of which stands ``often[k]`` times in each copy."""
     ends = np.flatnonzero(codes == newline) + 1
@@ -69,7 +77,8 @@ def many_copies(
     place = np.arange(first[-1]) - np.repeat(first[:-1], sizes[lines])
     made = codes[np.repeat(begins[lines], sizes[lines]) + place]
     starts = first[:-1]
-    return FromLines(made, starts[starts <= len(made) - length], length, newline, alone_every)
+    starts = torch.from_numpy(starts[starts <= len(made) - length]).to(device)
+    return FromLines(torch.from_numpy(made.astype(np.int32)).to(device), starts, length, newline, alone_every)
 
 
 def lone_rows(lines: list[Tensor], length: int) -> Rows:

@@ -122,9 +122,9 @@ class OnePassTransformer(AimedDecoder):
     def _chain(self, x: Tensor, plan: Plan, context: Tensor | None, strict: bool) -> Tensor:
         if strict:
             # Whether any row is told something is not looked up: on an accelerator every step would wait for it.
-            return unsort(
-                self._read(plan.legible(x, strict), plan, self.variables, context, self.given == "full"), plan
-            )
+            # Put in order before the head: its parameters, one for each code, may be many times wider.
+            h = self._hidden(plan.legible(x, strict), plan, self.variables, context, self.given == "full")
+            return self.head(self.norm(unsort(h, plan)))
         x = plan.legible(x)
         if not plan.ties():
             full = self.given == "full" and bool(plan.given.any())
@@ -232,11 +232,15 @@ class OnePassTransformer(AimedDecoder):
 
     def _read(self, x: Tensor, plan: Plan, length: int, context: Tensor | None, full: bool) -> Tensor:
         """(B, L, P): one pass over the first L variables read; ``full`` = not everything is plainly causal."""
+        return self.head(self.norm(self._hidden(x, plan, length, context, full)))
+
+    def _hidden(self, x: Tensor, plan: Plan, length: int, context: Tensor | None, full: bool) -> Tensor:
+        """(B, L, width): the same, before the head."""
         h, query_turn, key_turn = self._tokens(x, plan, length, context)
         visible = self._visible(plan, h.shape[1]).unsqueeze(1) if full else None
         for block in self.blocks:
             h = block(h, query_turn, key_turn, visible, not full)
-        return self.head(self.norm(h))
+        return h
 
     def _told(self, plan: Plan) -> Tensor:
         """int64 (B, 1): how many values each row is told at once, to be read both ways."""

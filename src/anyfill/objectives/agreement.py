@@ -9,7 +9,9 @@ same but for the last, drawn from the direct reading, both readings say how much
 
 and the penalty is Huber's of Dd - Dj: 0 for a true joint, whatever b' was drawn. It is taken of a share of the rows, at
 the price of three more passes over these, and added to the nats of ``OnePassLoss`` with a weight. Dropout is off there:
-its noise would differ between the passes, and Dj sums it up.
+its noise would differ between the passes, and Dj sums it up. The direct reading follows the joint, which is taken as it
+is: independent variables agree as well as a true joint, and a network whose joint follows too becomes just that where
+dropout is off, while its nats, with dropout, go on falling.
 
 A row may hold many short texts, a break (the end of a line, say) behind each. If they have nothing to do with one
 another, b' in one does not change another's terms, so the same three passes compare a blank in every one of them, Dj
@@ -79,10 +81,10 @@ class AgreeingLoss(OnePassLoss):
             direct = model.chain(x, ranks, context, strict=True)
             with torch.no_grad():
                 drawn = direct.sample(generator=generator).to(x.dtype)
-            other = torch.where(last, drawn, x)
-            both = None if context is None else torch.cat([context, context])
-            pair = torch.cat([x, other])
-            joint = model.chain(pair, whole.repeat(2, 1), both, strict=True).log_prob(pair)
+                other = torch.where(last, drawn, x)
+                both = None if context is None else torch.cat([context, context])
+                pair = torch.cat([x, other])
+                joint = model.chain(pair, whole.repeat(2, 1), both, strict=True).log_prob(pair)
         place = torch.arange(x.shape[1], device=x.device).expand_as(x)
         none = torch.full_like(x, -1, dtype=torch.int64)
         end = none.scatter_reduce(1, text, torch.where(last, place, -1), "amax")  # (B, N): of each text, its b's end
