@@ -7,12 +7,15 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joblib import Parallel, delayed
 from sklearn.impute import MissingIndicator
 
 from anyfill import TableModel
+from anyfill.rows import Rows
+from anyfill.tables.ensemble import deal_folds
 from anyfill.tables.frames import Frame
 from anyfill.tables.imputing import weighted_rows, without_markers
 
@@ -178,3 +181,16 @@ def test_what_is_learnt_is_noted_and_kept(tmp_path: Path) -> None:
     assert any(one[2] is not None for one in model.history_)
     model.save(tmp_path / "model")
     assert TableModel.load(tmp_path / "model").history_ == model.history_
+
+
+def test_copies_of_a_row_are_dealt_to_the_same_folds() -> None:
+    origin = weighted_rows(np.arange(40) % 4, 40, seed=0)
+    rows = Rows.from_values(torch.randn(len(origin), 7))
+
+    def alike(folds: torch.Tensor) -> bool:
+        return all((folds[origin == k] == folds[origin == k][:1]).all() for k in range(40) if k % 4)
+
+    folds = deal_folds(rows, origin=origin, generator=torch.Generator().manual_seed(0))
+    assert alike(folds)
+    assert len(folds.unique(dim=0)) == 30  # rows of their own are dealt apart
+    assert not alike(deal_folds(rows, generator=torch.Generator().manual_seed(0)))

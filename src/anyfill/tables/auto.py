@@ -36,7 +36,7 @@ from anyfill.rows import Rows
 from anyfill.tables.blend import Blend
 from anyfill.tables.boosting import trees_of
 from anyfill.tables.cross_fit import CrossFitLoss, EnsembleTrainer, HeldOutLoss, Unseen, deal, weigh
-from anyfill.tables.ensemble import FOLDS, EnsembleOptions, Shape, choose_shape, fit_starts, untrained
+from anyfill.tables.ensemble import FOLDS, EnsembleOptions, Shape, choose_shape, deal_folds, fit_starts, untrained
 from anyfill.tables.gaussians import Factors, Joint, take
 from anyfill.tables.growing import Asked, Column, Fold, Grower
 from anyfill.tables.residual_network import GaussianResidualEnsemble
@@ -54,7 +54,8 @@ class Effort:
 
     Attributes:
         folds: G, at most.
-        copies: masked cells that each column's trees learn from, about.
+        copies: masked rows that trees learn from, about.
+        min_copies: of each row, at least: a column with many holes is asked for in few of them.
         rounds: the most trees of a model.
         rows: the most rows that trees learn from.
         judged: the most cells that are judged.
@@ -66,6 +67,7 @@ class Effort:
 
     folds: int
     copies: int
+    min_copies: int
     rounds: int
     rows: int
     judged: int
@@ -80,19 +82,37 @@ class Effort:
 
     def copies_for(self, rows: int) -> int:
         """How often each row is asked."""
-        return min(max(2, round(self.copies / rows)), 12)
+        return min(max(self.min_copies, round(self.copies / rows)), 12)
 
 
 EFFORTS: dict[Level, Effort] = {
     "low": Effort(
-        folds=2, copies=4000, rounds=100, rows=10_000, judged=15_000, steps=0, patience=0, network_cells=0, joints=False
+        folds=2,
+        copies=4000,
+        min_copies=2,
+        rounds=100,
+        rows=10_000,
+        judged=15_000,
+        steps=0,
+        patience=0,
+        network_cells=0,
+        joints=False,
     ),
     "medium": Effort(
-        folds=3, copies=6000, rounds=150, rows=20_000, judged=30_000, steps=400, patience=4, network_cells=60_000
+        folds=3,
+        copies=8000,
+        min_copies=4,
+        rounds=150,
+        rows=20_000,
+        judged=30_000,
+        steps=400,
+        patience=4,
+        network_cells=60_000,
     ),
     "high": Effort(
         folds=FOLDS,
         copies=12_000,
+        min_copies=6,
         rounds=300,
         rows=50_000,
         judged=60_000,
@@ -114,6 +134,7 @@ def blend_steps(
     device: str = "cpu",
     shape: Shape | None = None,
     cycles: tuple[Cycle, ...] = (),
+    origin: Tensor | None = None,
 ) -> Iterator[StepReport | Unseen | Model]:
     """Fit; reports on the way, what is said of cells that were left out, and last the model.
 
@@ -127,12 +148,14 @@ def blend_steps(
         device: where networks are trained.
         shape: the joints; by default those that predict best.
         cycles: of variables that go round.
+        origin: (B,), of which row each is a copy; by default no row is.
     """
     clock = _Clock()
     generator = torch.Generator().manual_seed(seed)
     count = effort.folds_for(rows.x.numel())
     has_networks = effort.steps > 0 and rows.x.numel() <= effort.network_cells
-    used = rows if len(rows) <= effort.rows else rows.take(torch.arange(effort.rows) * len(rows) // effort.rows)
+    kept = torch.arange(min(len(rows), effort.rows)) * max(len(rows), 1) // max(min(len(rows), effort.rows), 1)
+    used = rows if len(rows) <= effort.rows else rows.take(kept)
     if shape is None:
         shape = choose_shape(rows, _sizes(likelihood), cycles, simple=not effort.joints, generator=generator)
     options = EnsembleOptions(
@@ -143,7 +166,7 @@ def blend_steps(
         patience=effort.patience,
     )
     network = untrained(rows, likelihood, options, shape, cycles)
-    folds = torch.randint(FOLDS, used.x.shape, generator=generator)
+    folds = deal_folds(used, origin=origin if origin is None else origin[kept], generator=generator)
     stacks: list[Joint | Factors] = [network.joint(0)]
     if network.has_joints:
         starts = fit_starts(used, folds, count, shape, network.expansion, generator=generator)

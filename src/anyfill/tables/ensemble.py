@@ -237,6 +237,14 @@ def _enough_rows(features: int) -> int:
 FOLDS = 6
 
 
+def deal_folds(rows: Rows, *, origin: Tensor | None = None, generator: Generator) -> Tensor:
+    """(B, N): the fold of each cell. Copies of one row, those with the same ``origin`` (B,), are dealt alike: what is
+    left out in one must not be told by another."""
+    count = len(rows) if origin is None else int(origin.max()) + 1
+    folds = torch.randint(FOLDS, (count, rows.variables), generator=generator)
+    return folds if origin is None else folds[origin]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnsembleOptions:
     """Settings of the default recipe; None = by the size of the table.
@@ -309,6 +317,7 @@ def ensemble_steps(
     *,
     cycles: tuple[Cycle, ...] = (),
     device: str = "cpu",
+    origin: Tensor | None = None,
 ) -> Iterator[StepReport | Unseen | Model]:
     """Train; reports on the way, what is said of cells that were left out (if there are joints), and last the model.
 
@@ -318,13 +327,14 @@ def ensemble_steps(
         options: settings.
         cycles: of variables that go round.
         device: "cpu", "cuda" or "auto".
+        origin: (B,), of which row each is a copy; by default no row is.
     """
     options = EnsembleOptions() if options is None else options
     generator = torch.Generator().manual_seed(options.seed)
     shape = _shape(rows, likelihood, options, cycles, generator)
     network = untrained(rows, likelihood, options, shape, cycles)
     held = tuple(range(network.each)) * len(network.joints)
-    folds = torch.randint(FOLDS, rows.x.shape, generator=generator)
+    folds = deal_folds(rows, origin=origin, generator=generator)
     stacks = [network.joint(0)]
     if network.has_joints:
         starts = fit_starts(rows, folds, network.each, shape, network.expansion, generator=generator)

@@ -40,6 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from anyfill.checks import refuse, require_count
 from anyfill.evaluation import LogProb
@@ -247,10 +248,13 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         frame = inputs.read_frame(self, X, reset=True)
         index = imputing.weighted_rows(sample_weight, len(frame), seed=self._seed(None))
-        return self.fit_table(nw.to_native(frame.take(index.numpy()).native, pass_through=True))
+        return self.fit_table(nw.to_native(frame.take(index.numpy()).native, pass_through=True), origin=index)
 
-    def fit_table(self, X: Any, table: Table | None = None) -> "TableModel":
-        """The same where somebody has looked at the columns already: ``table`` is what they are."""
+    def fit_table(self, X: Any, table: Table | None = None, *, origin: Tensor | None = None) -> "TableModel":
+        """The same where somebody has looked at the columns already: ``table`` is what they are.
+
+        ``origin`` (B,) says of which row each is a copy: what is left out of one copy is left out of all.
+        """
         inputs.require_settings(vars(self))
         inputs.require_enough_reference(self.reference_rows)
         frame, seed = inputs.read_frame(self, X, reset=True), self._seed(None)
@@ -260,7 +264,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         inputs.warn_of_ignored(table)
         rows = table.encode(frame)
         watched, self.history_ = imputing.watched(self)
-        self.model_, self.linear_, self.n_iter_ = train(watched, table, rows, seed=seed)
+        self.model_, self.linear_, self.n_iter_ = train(watched, table, rows, seed=seed, origin=origin)
         self.reference_ = kept_rows(rows, self.reference_rows, seed=seed)
         self.table_, self.recipe_, self.empty_ = table, self.recipe, empty_like(frame)
         return self

@@ -5,8 +5,8 @@
     floor(u + N W_i) - floor(u + N W_{i-1}) times,    W_i = (w_1 + … + w_i) / (w_1 + … + w_n),
 
 u uniform in [0, 1): N w_i / sum w on average and never off by more than one (systematic sampling). N = n, or the sum of
-the weights where these are whole and that is at most 4 n: then row i comes up exactly w_i times. A row that comes up
-several times is in several folds, so with very uneven weights a model takes itself for surer than it is.
+the weights where these are whole and that is at most 4 n: then row i comes up exactly w_i times. Copies
+of a row are dealt to the same folds: what is left out of one to judge a model by is left out of all.
 """
 
 import copy

@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
 import torch
+from torch import Tensor
 
 from anyfill import recipes
 from anyfill.checks import refuse, require_count
@@ -63,7 +64,7 @@ class Trained(NamedTuple):
     steps: int
 
 
-def train(settings: Any, table: Table, rows: Rows, *, seed: int) -> Trained:
+def train(settings: Any, table: Table, rows: Rows, *, seed: int, origin: Tensor | None = None) -> Trained:
     """Fit the recipe of a ``TableModel`` to these rows.
 
     Args:
@@ -71,12 +72,18 @@ def train(settings: Any, table: Table, rows: Rows, *, seed: int) -> Trained:
         table: the columns.
         rows: their values.
         seed: of everything random.
+        origin: (B,), of which row each is a copy; by default no row is.
     """
     models: list[Model] = []
     lines: list[Linear | None] = [None]
 
     def reports() -> Iterator[StepReport]:
-        own = {"steps": settings.steps, "device": settings.device, "effort": settings.effort}
+        own: dict[str, Any] = {
+            "steps": settings.steps,
+            "device": settings.device,
+            "effort": settings.effort,
+            "origin": origin,
+        }
         items = fit_recipe(settings.recipe, table, rows, seed=seed, **own)
         for item in items:
             if isinstance(item, StepReport):
@@ -111,6 +118,7 @@ def fit_recipe(
     steps: int | None = None,
     device: str = "cpu",
     effort: Level = "medium",
+    origin: Tensor | None = None,
 ) -> Items:
     """Fit the recipe of this name: reports on the way, what some say of cells they left out, and last the model.
 
@@ -122,11 +130,12 @@ def fit_recipe(
         steps: the most optimizer steps; by default by the number of rows.
         device: "cpu", "cuda" or "auto".
         effort: how much work auto and trees do, see ``auto``.
+        origin: (B,), of which row each is a copy; by default no row is.
     """
     require_recipe(name)
     if steps is not None:
         require_count("steps", steps)
-    return RECIPES[name](Task(table, rows, seed, steps, device, effort))
+    return RECIPES[name](Task(table, rows, seed, steps, device, effort, origin))
 
 
 def require_recipe(name: str, said: str = "recipe") -> None:
@@ -144,6 +153,7 @@ class Task(NamedTuple):
     steps: int | None
     device: str
     effort: Level = "medium"
+    origin: Tensor | None = None
 
     @property
     def variables(self) -> int:
@@ -195,7 +205,7 @@ def _trained(
 ) -> Items:
     """Train a model; its reports, and last the model."""
     count, steps = len(task.rows), task.steps
-    train, validation = _split(task.rows, task.seed)
+    train, validation = _split(task.rows, task.seed, task.origin)
     options = FitOptions(
         steps=_steps(count) if steps is None else steps,
         batch_size=min(batch_size, max(16, len(train))) if count <= _LARGE else 4 * batch_size,
@@ -216,19 +226,23 @@ def _steps(rows: int) -> int:
     return int(min(max(1500, 20 * rows**0.5), 20_000))
 
 
-def _split(rows: Rows, seed: int) -> tuple[Rows, Rows | None]:
-    """Rows to train on, and a tenth (2 to 2000) to stop by."""
+def _split(rows: Rows, seed: int, origin: Tensor | None = None) -> tuple[Rows, Rows | None]:
+    """Rows to train on, and a tenth (2 to 2000) to stop by; copies of a row stay together."""
     if len(rows) < _MIN_ROWS:
         return rows, None
-    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
-    count = min(max(len(rows) // 10, 2), 2000)
-    return rows.take(order[count:]), rows.take(order[:count])
+    generator = torch.Generator().manual_seed(seed)
+    order = torch.randperm(len(rows) if origin is None else int(origin.max()) + 1, generator=generator)
+    count = min(max(len(order) // 10, 2), 2000)
+    if origin is None:
+        return rows.take(order[count:]), rows.take(order[:count])
+    aside = torch.isin(origin, order[:count])
+    return rows.take((~aside).nonzero()[:, 0]), rows.take(aside.nonzero()[:, 0])
 
 
 def _ensemble(task: Task, options: EnsembleOptions, components: int) -> Items:
     options = replace(options, steps=task.steps, seed=task.seed)
     likelihood, cycles = likelihood_of(task.table, components=components), task.kind.cycles
-    return ensemble_steps(task.rows, likelihood, options, cycles=cycles, device=task.device)
+    return ensemble_steps(task.rows, likelihood, options, cycles=cycles, device=task.device, origin=task.origin)
 
 
 def _blend(task: Task, effort: Level, shape: Shape | None = None) -> Items:
@@ -236,6 +250,7 @@ def _blend(task: Task, effort: Level, shape: Shape | None = None) -> Items:
     if shape is not None:
         work = replace(work, folds=EFFORTS[task.effort].folds, rounds=EFFORTS[task.effort].rounds)
     options: dict[str, Any] = {"seed": task.seed, "steps": task.steps, "device": task.device, "shape": shape}
+    options["origin"] = task.origin
     return blend_steps(rows, likelihood, task.table, work, cycles=task.kind.cycles, **options)
 
 
