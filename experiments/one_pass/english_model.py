@@ -5,13 +5,14 @@
     python -m experiments.one_pass.english_model train --data english.npz --out runs/english --seconds 400
 
 ``prepare`` learns the pieces and encodes the corpus once, on a CPU. ``train`` needs nothing but that file. Everyday
-sentences are few and read tens of times: dropout, and blanks drawn anew each time. The learning rate falls to its end
-when the seconds are over, and the last weights are kept; on the way, lone held-out sentences are looked at, of the part
-that no benchmark asks about. Stopped and started again it goes on where it was.
+sentences are few and read tens of times: dropout, and blanks drawn anew each time, for the first three quarters of the
+time; then, without dropout and at the falling end of the learning rate, both readings of a blank learn to agree
+(``AgreeingLoss``; dropout and agreement do not go together, see there). The last weights are kept; on the way, lone
+held-out sentences are looked at, of the part that no benchmark asks about. Stopped and started again it goes on.
 
 What is asked, row by row (see ``english_rows``): two in five rows are read from left to right; of the others three in
-four have short blanks all over (``ScatteredSpans``), one is cut at random (``UniformSplits``). An eighth of all rows
-also compare both readings of a blank in each of their lines (``AgreeingLoss``). Then
+four have short blanks all over (``ScatteredSpans``), one is cut at random (``UniformSplits``). In the
+second part a quarter of all rows also compare both readings of a blank in each of their lines. Then
 
     OUT/model          the best weights in 8 bits with a scale for each row, the vocabulary, the settings
     OUT/result.json    bits per piece of lone held-out sentences with 32-bit and 8-bit weights (the loss of rounding),
@@ -24,6 +25,7 @@ import argparse
 import json
 import math
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +44,15 @@ from anyfill.text.bpe import Bpe, train_bpe
 from anyfill.text.recipes import text_model
 from anyfill.text.vocabularies import vocabulary_notes
 from anyfill.training import FitOptions, fit_steps, load_model, load_notes, save_model
+from anyfill.training.reports import StepReport
 from benchmarks.cloze import is_for_fitting, is_held_out, read_sentences
 from benchmarks.common import environment
 from experiments.mac.text8_common import write_json
 from experiments.one_pass.english_corpus import plain
 from experiments.one_pass.english_rows import lone_rows, many_copies
 
+TURN = 0.3
+"""The share of the learning rate at which the second part begins."""
 SMOKE: dict[str, Any] = {"size": "1M", "length": 64, "batch": 8, "steps": 6, "copies": 1}
 
 
@@ -90,33 +95,53 @@ def train(arguments: argparse.Namespace, data: Any, vocabulary: Bpe, valid: Rows
     torch.set_num_threads(1)  # rows are on the device; threads that wait for a busy processor would hold it up
     options_of_rows: dict[str, Any] = {"copies": arguments.copies, "seed": arguments.seed, "device": device}
     rows = many_copies(data["codes"], often, newline, arguments.length, **options_of_rows)
-    model = text_model(
-        "one_pass_agreeing", arguments.length, vocabulary.size,
-        size=arguments.size, dropout=arguments.dropout, seed=arguments.seed,
-    )  # fmt: skip
-    rule = objective(arguments.length, newline, agree_share=arguments.agree_share, agree_weight=arguments.agree_weight)
-    options = FitOptions(
-        steps=arguments.steps, seconds=arguments.seconds, batch_size=arguments.batch,
-        learning_rate=arguments.learning_rate, warmup_steps=min(200, arguments.steps // 10), optimizer="muon",
-        betas=(0.9, 0.95), weight_decay=0.1, precision="bf16-mixed" if cuda else "32-true", compile=cuda,
-        report_every=50 if cuda else 1, save_every=100_000,
-        seed=arguments.seed, device="cuda" if cuda else "cpu",
-    )  # fmt: skip
     settings = {
         name: value for name, value in vars(arguments).items() if not isinstance(value, Path) and name != "work"
     }
     about: dict[str, Any] = {"lines": False, "length": arguments.length, "recipe": "one_pass_agreeing"}
     notes = vocabulary_notes(vocabulary) | {"text": about, "trained": settings}
+    course: list[dict[str, float]] = []
+    last = arguments.last if arguments.agree_share else 0.0
+    before: Model | None = None
+    for number, share in enumerate((1.0 - last, last), 1):
+        if not share:
+            continue
+        dropout = arguments.dropout if number == 1 else 0.0
+        model = text_model(
+            "one_pass_agreeing", arguments.length, vocabulary.size, size=arguments.size, dropout=dropout,
+            seed=arguments.seed,
+        )  # fmt: skip
+        if before is not None:
+            model.load_state_dict({name: value.cpu() for name, value in before.state_dict().items()})
+        agree: dict[str, Any] = {"agree_share": arguments.agree_share if number == 2 else 0.0}
+        rule = objective(arguments.length, newline, **agree, agree_weight=arguments.agree_weight)
+        options = FitOptions(
+            steps=arguments.steps, seconds=share * arguments.seconds, batch_size=arguments.batch,
+            learning_rate=arguments.learning_rate * (1.0 if number == 1 else TURN),
+            warmup_steps=min(200 if number == 1 else 20, arguments.steps // 10),
+            schedule="cosine" if number == 1 else "linear", final_fraction=TURN if number == 1 and last else 0.0,
+            optimizer="muon", betas=(0.9, 0.95), weight_decay=0.1, compile=cuda,
+            precision="bf16-mixed" if cuda else "32-true", report_every=50 if cuda else 1, save_every=100_000,
+            seed=arguments.seed + number, device=device,
+        )  # fmt: skip
+        keep: dict[str, Any] = {"folder": arguments.out / f"run{number}", "resume": True, "notes": notes}
+        course += _watched(model, fit_steps(model, rows, rule, options, **keep), valid, arguments)
+        before = model
+    return course
+
+
+def _watched(
+    model: Model, reports: Iterator[StepReport], valid: Rows, arguments: argparse.Namespace
+) -> list[dict[str, float]]:
+    """The reports as they come, with what lone held-out sentences cost every 250 steps."""
     weights = sum(parameter.numel() for parameter in model.parameters())
-    print(f"{weights:,} weights; {len(rows.codes):,} pieces in {arguments.copies} copies", flush=True)
-    keep: dict[str, Any] = {"folder": arguments.out / "run", "resume": True, "notes": notes}
+    print(f"{weights:,} weights", flush=True)
     course: list[dict[str, float]] = []
     tokens, began, before = arguments.batch * arguments.length, time.monotonic(), 0
-    for one in fit_steps(model, rows, rule, options, **keep):
+    for one in reports:
         now = time.monotonic()
         pace = (one.step - before) * tokens / max(now - began, 1e-9)
-        flops = pace * 6 * weights * (1 + 5 / 3 * arguments.agree_share) / 1e12
-        began, before = now, one.step
+        flops = pace * 6 * weights / 1e12
         course.append(
             {"step": one.step, "seconds": round(one.seconds, 1), "loss": round(one.loss / arguments.length, 4)}
         )
@@ -125,7 +150,7 @@ def train(arguments: argparse.Namespace, data: Any, vocabulary: Bpe, valid: Rows
             found = {name: round(value, 4) for name, value in held_out_nats(model, valid, arguments.batch).items()}
             course[-1] |= found
             shown = f" held out, nats a piece: {found}"
-            now = time.monotonic()
+        began, before = time.monotonic(), one.step
         print(
             f"step {one.step} {one.seconds:.0f} s loss {one.loss / arguments.length:.4f}{shown} "
             f"{pace / 1e6:.2f} M places/s {flops:.0f} TFLOP/s",
@@ -177,12 +202,13 @@ def main() -> None:
     second.add_argument("--steps", type=int, default=1_000_000)
     second.add_argument("--size", default="10M")
     second.add_argument("--length", type=int, default=512)
-    second.add_argument("--batch", type=int, default=128)
+    second.add_argument("--batch", type=int, default=256)
     second.add_argument("--copies", type=int, default=8)
     second.add_argument("--learning-rate", type=float, default=0.005)
-    second.add_argument("--dropout", type=float, default=0.2)
-    second.add_argument("--agree-share", type=float, default=0.125)
+    second.add_argument("--dropout", type=float, default=0.15)
+    second.add_argument("--agree-share", type=float, default=0.25)
     second.add_argument("--agree-weight", type=float, default=2.0)
+    second.add_argument("--last", type=float, default=0.25, help="share of the seconds for agreement")
     second.add_argument("--smoke", action="store_true")
     second.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
@@ -197,10 +223,13 @@ def main() -> None:
     parts: dict[str, Rows] = {}
     for name, few in (("valid", 1536), ("asked", 2048)):
         lines = torch.from_numpy(data[name].astype(np.int64)).split(data[f"{name}_sizes"].tolist())
-        parts[name] = lone_rows(list(lines)[: 8 if arguments.smoke else few], arguments.length)
+        order = torch.randperm(len(lines), generator=torch.Generator().manual_seed(0)).tolist()
+        some = [lines[number] for number in order[: 8 if arguments.smoke else few]]
+        parts[name] = lone_rows(some, arguments.length)
     course = train(arguments, data, vocabulary, parts["valid"])
     write_json(arguments.out / "course.json", course, indent=None)
-    model, notes = load_model(arguments.out / "run").float(), load_notes(arguments.out / "run")
+    run = max(arguments.out.glob("run[12]"))
+    model, notes = load_model(run).float(), load_notes(run)
     save_model(model, arguments.out / "model", notes=notes, eight_bit=True)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     loaded = text.load(arguments.out / "model")

@@ -10,8 +10,8 @@ same but for the last, drawn from the direct reading, both readings say how much
 and the penalty is Huber's of Dd - Dj: 0 for a true joint, whatever b' was drawn. It is taken of a share of the rows, at
 the price of three more passes over these, and added to the nats of ``OnePassLoss`` with a weight. Dropout is off there:
 its noise would differ between the passes, and Dj sums it up. The direct reading follows the joint, which is taken as it
-is: independent variables agree as well as a true joint, and a network whose joint follows too becomes just that where
-dropout is off, while its nats, with dropout, go on falling.
+is: independent variables agree as well as a true joint, and a network whose joint follows too became just that where
+dropout was off, while its nats, with dropout, went on falling. Best train the network without dropout here.
 
 A row may hold many short texts, a break (the end of a line, say) behind each. If they have nothing to do with one
 another, b' in one does not change another's terms, so the same three passes compare a blank in every one of them, Dj
