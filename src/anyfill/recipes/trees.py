@@ -18,8 +18,8 @@ from anyfill.questions.mixture import Mixture
 from anyfill.questions.subsets import Bernoulli
 from anyfill.rows import Rows
 
-USUAL = (0.15, 0.85)
-"""Bounds of the rate of holes that is taken for the usual one."""
+USUAL = (0.15, 0.3)
+"""Bounds of the rate of holes that is taken for the usual one. Rows have their own already, and these come on top."""
 
 
 def questions(variables: int, missing: float) -> Mixture:
