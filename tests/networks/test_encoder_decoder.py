@@ -6,7 +6,7 @@ import torch
 from anyfill import Question, recipes
 from anyfill.evaluation import log_prob
 from anyfill.networks import CausalDecoder, DisentangledDecoder, EncoderDecoder
-from anyfill.networks.encoder_decoder import END
+from anyfill.networks.encoder_decoder import END, freeze
 from anyfill.questions import Factorization, Increasing
 from anyfill.questions.order import HeadFirst
 from anyfill.rank import NEVER
@@ -213,3 +213,17 @@ def test_bad_sizes_and_sources_are_refused():
         network(x, known, torch.full((1, 12), 3))
     with pytest.raises(ValueError, match="a source"):
         network(x, known)
+
+
+@pytest.mark.parametrize("kind", [EncoderDecoder, CausalDecoder, DisentangledDecoder])
+def test_a_frozen_network_answers_as_before(kind, generator) -> None:
+    network = kind(20, 6, width=16, depth=2, heads=2, places=12, dropout=0.0).eval()
+    x = torch.randint(3, 20, (3, 7), generator=generator)
+    x[:, 0] = torch.tensor([6, 3, 5])
+    known = torch.rand(3, 7, generator=generator) < 0.5
+    known[:, 0] = True
+    source = torch.randint(3, 20, (3, 5), generator=generator)
+    with torch.no_grad():
+        before = network(x, known, source)
+        freeze(network)
+        torch.testing.assert_close(network(x, known, source), before)

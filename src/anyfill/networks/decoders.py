@@ -83,9 +83,9 @@ class CausalDecoder(SequenceToSequence):
         for number, layer in enumerate(self._layers()):
             own = layer.attention
             normed = own.norm(h)
-            key, value = own.stored(normed)
+            query, key, value = own.projected(normed)
             seen = window.write(words.keys[number], key), window.write(words.values[number], value)
-            h = h + own.attend(own.split(own.query(normed)), *seen, window.visible)
+            h = h + own.attend(query, *seen, window.visible)
             h = layer.finish(h, (memory.keys[number], memory.values[number], memory.visible))
         return self._logits(h), replace(cache, words=words.at(words.place + values.shape[1]))
 

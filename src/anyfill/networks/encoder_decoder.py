@@ -78,6 +78,7 @@ class Attention(nn.Module):
         self.out = nn.Linear(width, width, bias=False)
         for matrix in (self.query, self.key, self.value, self.out):
             nn.init.xavier_uniform_(matrix.weight)
+        self.joint: nn.Module | None = None  # queries, keys and values as one product, where weights are frozen
 
     def split(self, h: Tensor) -> Tensor:
         """(B, L, width) -> (B, H, L, D)."""
@@ -87,6 +88,13 @@ class Attention(nn.Module):
         """Keys and values (B, H, L, D) of what is attended to, normed already."""
         return self.split(self.key(h)), self.split(self.value(h))
 
+    def projected(self, h: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries, keys and values (B, H, L, D) of what attends to itself, normed already."""
+        if self.joint is not None:
+            query, key, value = self.joint(h).chunk(3, -1)
+            return self.split(query), self.split(key), self.split(value)
+        return self.split(self.query(h)), *self.stored(h)
+
     def attend(self, query: Tensor, key: Tensor, value: Tensor, visible: Tensor | None, causal: bool = False) -> Tensor:
         """(B, L, width) from queries (B, H, L, D)."""
         seen = functional.scaled_dot_product_attention(query, key, value, attn_mask=visible, is_causal=causal)
@@ -94,8 +102,7 @@ class Attention(nn.Module):
 
     def forward(self, h: Tensor, visible: Tensor | None = None, causal: bool = False) -> Tensor:
         """Self-attention."""
-        h = self.norm(h)
-        return self.attend(self.split(self.query(h)), *self.stored(h), visible, causal)
+        return self.attend(*self.projected(self.norm(h)), visible, causal)
 
     def across(self, h: Tensor, key: Tensor, value: Tensor, visible: Tensor | None) -> Tensor:
         """Attention of h to what was stored."""
@@ -120,7 +127,7 @@ class FeedForward(nn.Module):
             nn.init.xavier_uniform_(matrix.weight)
 
     def forward(self, h: Tensor) -> Tensor:
-        return self.down(functional.relu(self.up(self.norm(h))))
+        return self.down(functional.relu(self.up(self.norm(h)), inplace=True))
 
 
 class EncoderLayer(nn.Module):
@@ -147,6 +154,7 @@ class DecoderLayer(nn.Module):
         self.cross = Attention(width, heads)
         self.feed = FeedForward(width, inner)
         self.drop = nn.Dropout(dropout)
+        self.where: Tensor | None = None  # (1, H, N, N): positional scores, where weights are frozen
 
     def forward(
         self,
@@ -172,11 +180,20 @@ class DecoderLayer(nn.Module):
         by = self.positional
         if by is None:
             return h
-        where = functional.rms_norm(places, (places.shape[-1],), eps=EPS)
-        query, key = by.split(by.query(where)), by.split(by.key(where))
         value = by.split(by.value(by.norm(h)))
+        if self.where is not None:
+            scores = self.where[..., : h.shape[1], : h.shape[1]]
+            scores = scores if alive is None else scores.masked_fill(~alive, -torch.inf)
+            return h + by.out((scores.softmax(-1) @ value).transpose(1, 2).flatten(2))
+        query, key = self.placed_queries(by, places)
         shape = (len(h), *query.shape[1:])
         return h + by.attend(query.expand(shape), key.expand(shape), value, alive)
+
+    @staticmethod
+    def placed_queries(by: Attention, places: Tensor) -> tuple[Tensor, Tensor]:
+        """Queries and keys (1, H, L, D) of places (1, L, width)."""
+        where = functional.rms_norm(places, (places.shape[-1],), eps=EPS)
+        return by.split(by.query(where)), by.split(by.key(where))
 
     def finish(self, h: Tensor, memory: tuple[Tensor, Tensor, Tensor | None]) -> Tensor:
         """After cross-attention and feed-forward."""
@@ -340,6 +357,25 @@ class EncoderDecoder(SequenceToSequence):
         alive = alive_places(x, known)
         here = None if not alive.is_cuda and bool(alive.all()) else alive[:, None, None]
         return self.embed(words), self.position.weight[: words.shape[1]].unsqueeze(0), here
+
+
+@torch.no_grad()
+def freeze(network: SequenceToSequence) -> None:
+    """Work out, in place, what never changes while weights do not: for speed, before they are rounded.
+
+    Queries, keys and values become one product; what positional attention says is the same in every pass.
+    """
+    layers = [*network.encoder, *network.decoder]
+    for attention in (layer.attention for layer in layers if isinstance(layer, EncoderLayer | DecoderLayer)):
+        joint = nn.Linear(network.width, 3 * network.width, bias=False)
+        weights = [part.weight for part in (attention.query, attention.key, attention.value)]
+        joint.weight = nn.Parameter(torch.cat([weight.detach() for weight in weights]))
+        attention.joint = joint
+    places = network.position.weight[: network.length].unsqueeze(0)
+    for layer in network.decoder:
+        if isinstance(layer, DecoderLayer) and layer.positional is not None:
+            query, key = layer.placed_queries(layer.positional, places)
+            layer.where = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
 
 
 def alive_places(x: Tensor, known: Tensor) -> Tensor:

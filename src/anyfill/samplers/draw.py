@@ -22,7 +22,7 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.likelihoods.discrete import sample_codes, tempered
+from anyfill.likelihoods.discrete import greatest, sample_codes, tempered
 from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals, require_temperature
 from anyfill.likelihoods.mixed import MixedMarginals
 
@@ -100,10 +100,12 @@ class Restricted(Draw):
             raise refuse("Restricted", expected="discrete marginals", got=type(marginals).__name__)
         log_probs = marginals.log_probs
         forbidden = self.forbidden.to(log_probs.device)
-        kept = torch.where(forbidden & ~forbidden.all(-1, keepdim=True), -torch.inf, log_probs)
-        kept = torch.where((kept == -torch.inf).all(-1, keepdim=True), log_probs, kept)
+        kept = torch.where(forbidden, -torch.inf, log_probs)
+        nothing = kept.amax(-1, keepdim=True) == -torch.inf
+        if bool(nothing.any()):
+            kept = torch.where(nothing, log_probs, kept)
         if self.temperature == 0.0:
-            return kept.argmax(-1)
+            return greatest(kept)
         return sample_codes(self.filtered(kept.log_softmax(-1)), generator=generator)
 
 

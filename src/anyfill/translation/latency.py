@@ -28,7 +28,7 @@ from torch import nn
 from anyfill.checks import refuse
 from anyfill.model import Model
 from anyfill.networks.decoders import CausalDecoder
-from anyfill.networks.encoder_decoder import END, EPS, SequenceToSequence
+from anyfill.networks.encoder_decoder import END, EPS, SequenceToSequence, freeze
 from anyfill.questions.question import Question
 from anyfill.samplers import CachedChain, Restricted, State, sample
 from anyfill.translation.decode import padded
@@ -46,6 +46,7 @@ def int8(model: Model) -> Model:
     projection = nn.Linear(network.width, network.codes, bias=False)
     projection.weight = nn.Parameter(network.table.weight.detach().clone())
     network.projection = projection
+    freeze(network)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch means to move this elsewhere
         quantisation: Any = importlib.import_module("torch.ao.quantization")
