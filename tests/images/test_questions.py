@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyfill.images.questions import KINDS, PictureQuestions, strokes
+from anyfill.images.questions import KINDS, PictureQuestions, strokes_of
 
 
 @given(height=st.integers(1, 9), width=st.integers(1, 9), channels=st.sampled_from([1, 3]), seed=st.integers(0, 10**6))
@@ -38,7 +38,7 @@ def test_every_kind_comes_as_often_as_it_is_listed(generator) -> None:
 
 @pytest.mark.parametrize("size", [(28, 28), (5, 40), (1, 1)])
 def test_strokes_are_neither_nothing_nor_everything(size, generator) -> None:
-    drawn = strokes(300, *size, generator=generator)
+    drawn = strokes_of(*size).sample(300, generator=generator).asked
     assert drawn.shape == (300, size[0] * size[1])
     assert drawn.any(1).all()
     if min(size) > 20:
