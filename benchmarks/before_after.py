@@ -66,13 +66,25 @@ print(json.dumps(found))
 """
 
 
-def measure(src: Path, model: str) -> dict[str, float]:
+def measure(src: Path, work: str, *words: str) -> dict[str, float]:
     """CPU seconds of each piece of work with one tree."""
     environment = {**os.environ, "PYTHONPATH": str(src)}
     done = subprocess.run(
-        [sys.executable, "-c", WORK, model], env=environment, check=True, capture_output=True, text=True
+        [sys.executable, "-c", work, *words], env=environment, check=True, capture_output=True, text=True
     )
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def compared(other: Path, work: str, *words: str, turns: int) -> dict[str, dict[str, float]]:
+    """Medians of both trees for each piece of work, and their ratio, printed too."""
+    trees = {"before": other.resolve(), "after": ROOT / "src"}
+    seconds = [{name: measure(src, work, *words) for name, src in trees.items()} for _ in range(turns)]
+    found: dict[str, dict[str, float]] = {}
+    for kind in seconds[0]["after"]:
+        before, after = (statistics.median(turn[name][kind] for turn in seconds) for name in ("before", "after"))
+        found[kind] = {"before_seconds": before, "after_seconds": after, "before_over_after": before / after}
+        print(f"{kind:9s}{before:8.2f} s {after:8.2f} s   {before / after:.2f} x")
+    return found
 
 
 def main() -> None:
@@ -81,13 +93,7 @@ def main() -> None:
     parser.add_argument("--model", default="", help="folder of a saved table model")
     parser.add_argument("--turns", type=int, default=3)
     arguments = parser.parse_args()
-    trees = {"before": arguments.other.resolve(), "after": ROOT / "src"}
-    turns = [{name: measure(src, arguments.model) for name, src in trees.items()} for _ in range(arguments.turns)]
-    found = {}
-    for work in turns[0]["after"]:
-        before, after = (statistics.median(turn[name][work] for turn in turns) for name in ("before", "after"))
-        found[work] = {"before_seconds": before, "after_seconds": after, "before_over_after": before / after}
-        print(f"{work:8s}{before:8.2f} s {after:8.2f} s   {before / after:.2f} x")
+    found = compared(arguments.other, WORK, arguments.model, turns=arguments.turns)
     print(f"wrote {write_result('before_after', {'turns': arguments.turns, 'work': found})}")
 
 

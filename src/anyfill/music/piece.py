@@ -106,11 +106,8 @@ class Piece:
             tuple(sorted((*self.kept(voice), *self.added(voice)), key=lambda note: note.start))
             for voice in range(len(VOICES))
         )
-        later = self.chorale.score()
-        bars = (
-            *self.source.bars,
-            *(bar for bar in later.bars if bar >= self.source.length and bar not in self.source.bars),
-        )
+        later, end, stated = self.chorale.score(), self.source.length, set(self.source.bars)
+        bars = (*self.source.bars, *(bar for bar in later.bars if bar >= end and bar not in stated))
         return self._signed(
             replace(self.source, voices=voices, names=VOICES, bars=bars if len(bars) > 1 else later.bars)
         )
