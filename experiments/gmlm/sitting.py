@@ -53,8 +53,8 @@ from experiments.gmlm.translation import Plan, test_pairs, training_pairs
 VOCABULARY, LENGTH, DROPOUT = 8000, 64, 0.25
 PASSES = (1, 2, 4, 10)
 SIZE: Size = "compact"
-BATCH = {"all": 2048, "multi30k": 1024}
-COMPILE_SECONDS, DISTIL_SECONDS = 50, 45
+BATCH = {"all": 1024, "multi30k": 512}
+COMPILE_SECONDS, DISTIL_SECONDS = 50, 40
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ def smooth(**change: Any) -> Options:
     return Options(smoothing=0.1, **change)
 
 
-def schedule(teacher: float, shipped: float, each: float) -> list[Step]:
-    """What is done, in this order."""
+def schedule(teacher: float, shipped: float, each: float, *, again: bool = False) -> list[Step]:
+    """What is done, in this order; ``again`` = teachers are there, shipped models go on from what they were."""
     both, ways = ("multi30k", "tatoeba"), ("en-de", "de-en")
     teaching: dict[str, Any] = {"keep": True, "distil": True, "tests": both}
     shipping: dict[str, Any] = {"keep": True, "tests": both, "lengths": (1, 3, 5)}
@@ -108,13 +108,17 @@ def schedule(teacher: float, shipped: float, each: float) -> list[Step]:
         "kept-uniform": smooth(kept=-1.0),
     }
     parallel: tuple[Recipe, ...] = ("padir", "cmlm", "disco", "sundae")
+    if again:
+        teaching |= {"tests": (), "keep": False}
     others: tuple[Recipe, ...] = ("deep_shallow", "autoregressive", "one_pass")
     small = ("multi30k", "distilled", "en-de", each)
+    teachers = [Step("teacher", "autoregressive", "all", "raw", way, teacher, **teaching) for way in ways]
+    ships = [Step("shipped", "padir", "all", "distilled", way, shipped, **shipping) for way in ways]
+    compared = [Step(f"{recipe}-distilled", recipe, *small) for recipe in parallel]
+    compared.append(Step("padir-raw", "padir", "multi30k", "raw", "en-de", each))
+    first = [teachers[0], *compared, ships[0], teachers[1], ships[1]] if again else [*teachers, *ships, *compared]
     return [
-        *(Step("teacher", "autoregressive", "all", "raw", way, teacher, **teaching) for way in ways),
-        *(Step("shipped", "padir", "all", "distilled", way, shipped, **shipping) for way in ways),
-        *(Step(f"{recipe}-distilled", recipe, *small) for recipe in parallel),
-        Step("padir-raw", "padir", "multi30k", "raw", "en-de", each),
+        *first,
         *(Step(f"padir-{name}", "padir", *small, options=options) for name, options in variants.items()),
         *(Step(f"{recipe}-raw", recipe, "multi30k", "raw", "en-de", each) for recipe in parallel[1:]),
         *(Step(f"{recipe}-distilled", recipe, *small) for recipe in others),
@@ -154,6 +158,7 @@ class Sitting:
     trial: bool
     device: Any
     batch: int | None = None
+    begin: Path = Path("none")
     compiled: dict[str, bool] = field(default_factory=dict[str, bool])
 
     def corpus(self, name: str, data: str, direction: str) -> Corpus:
@@ -185,6 +190,10 @@ class Sitting:
             tar.add(folder, "results")
         (self.out / "results.tar.gz.part").replace(self.out / "results.tar.gz")
 
+    def had(self, step: Step) -> bool:
+        """Whether an earlier sitting has left this very model, to go on from."""
+        return (self.begin / f"{step.name}-{step.direction}").is_dir()
+
     def settings(self, step: Step) -> tuple[Settings, FitOptions]:
         """How to train; without validation, so that the last weights (their average) are kept."""
         size: Size = "toy" if self.device == "cpu" else SIZE
@@ -211,6 +220,11 @@ class Sitting:
 
     def train(self, step: Step) -> tuple[Translator, dict[str, Any]]:
         """The model of a step; what is compiled first is not counted among its seconds."""
+        if step.seconds == 0.0:
+            shutil.copytree(
+                self.begin / f"teacher-{step.direction}", self.work / "models" / f"teacher-{step.direction}"
+            )
+            return load(self.work / "models" / f"teacher-{step.direction}", device=self.device), {"data": step.data}
         distilled = (self.work / f"corpus-{step.corpus}-distilled-{step.direction}").exists()
         data = step.data if distilled else "raw"  # what could not be distilled is still worth training on
         corpus = self.corpus(step.corpus, data, step.direction)
@@ -222,7 +236,7 @@ class Sitting:
             common["begin"] = load_model(teacher) if teacher.exists() else None
         begun = time.perf_counter()
         rates: dict[str, float] = {}
-        if self.device == "cuda" and step.corpus == "all":
+        if self.device == "cuda" and step.corpus == "all" and not self.had(step):
             if step.recipe not in self.compiled:
                 rates = self.tried(corpus, settings, how, common)
                 self.compiled[step.recipe] = rates["compiled"] > 1.15 * rates["plain"]
@@ -232,6 +246,7 @@ class Sitting:
         warm = time.perf_counter() - begun
         folder = self.work / "models" / f"{step.name}-{step.direction}"
         begun = time.perf_counter()
+        common["begin"] = load_model(self.begin / folder.name) if self.had(step) else common.get("begin")
         model, found = fit_pairs(corpus, self.vocabulary, settings, how=how, folder=folder, **common)
         found |= {
             "warm_seconds": warm,
@@ -351,7 +366,7 @@ class Sitting:
                 model, found = self.train(step)
                 note: dict[str, Any] = {"step": step.name, "recipe": step.recipe, "data": step.data}
                 note |= {"corpus": step.corpus, "direction": step.direction, "training": found}
-                note["data"] = found["data"]
+                note["data"], note["goes_on"] = found["data"], self.had(step)
                 self.done(step, note)
                 if step.distil:
                     note["distillation"] = self.distil(step, model)
@@ -408,7 +423,9 @@ def _parts() -> Iterator[tuple[str, Callable[[argparse.Namespace], None]]]:
         batch = None if device == "cuda" else 16
         sitting = Sitting(options.work, options.out, options.until, options.trial, device, batch)
         each = (2.0, 2.0, 1.5) if options.trial else (options.teacher, options.shipped, options.each)
-        steps = schedule(*each)
+        if options.begin is not None:
+            sitting.begin, each = options.begin, (0.0, *each[1:])
+        steps = schedule(*each, again=options.begin is not None)
         if options.only:
             steps = [step for step in steps if step.name in options.only]
         sitting.run(steps)
@@ -429,6 +446,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--teacher", type=float, default=55.0)
     parser.add_argument("--shipped", type=float, default=58.0)
     parser.add_argument("--each", type=float, default=17.0)
+    parser.add_argument("--begin", type=Path, default=None, help="models of an earlier sitting, to go on from")
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--trial", action="store_true")
     options = parser.parse_args(argv)
