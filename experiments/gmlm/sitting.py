@@ -315,8 +315,9 @@ class Sitting:
     def distil(self, step: Step, model: Translator, beam: int = 4) -> dict[str, Any]:
         """The teacher's translations of every source as the distilled corpora, both."""
         begun = time.perf_counter()
-        side = self.corpus("all", "raw", step.direction).side("train", "source")
         small = self.corpus("multi30k", "raw", step.direction).side("train", "source")
+        whole = (self.work / f"corpus-all-raw-{step.direction}").exists()
+        side = self.corpus("all", "raw", step.direction).side("train", "source") if whole else small
         sources = unique(side)
         of_multi30k = set(unique(small))
         sources.sort(key=lambda codes: (codes not in of_multi30k, len(codes)))
