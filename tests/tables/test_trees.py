@@ -1,6 +1,7 @@
 """Any-order trees: laws of their chains, densities, draws; what unknown values cannot do; folders."""
 
 import itertools
+from typing import get_args
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from anyfill.evaluation import log_prob
 from anyfill.questions.question import Question
 from anyfill.tables.blend import Blend
 from anyfill.tables.boosting import Growth, Sample, averaged, grow, scores_of, slim
-from anyfill.tables.trees import AnyOrderTrees, ColumnTrees, pack, unpack
+from anyfill.tables.trees import AnyOrderTrees, ColumnTrees, Inputs, UseOfJoint, pack, unpack
 
 
 def coded(rows=400, seed=0):
@@ -203,3 +204,17 @@ def test_joints_without_networks_answer_as_they_do_beside_them():
     joint = beside(x, known).unflatten(-1, (3, 4))[:, :, :, :]  # (2, 2, M + J, P + 1) laid out flat
     assert joint.shape == (2, 2, 3, 4)
     torch.testing.assert_close(alone(x, known)[..., :3], beside(x, known)[..., 6:9])
+
+
+@pytest.mark.parametrize("joint", get_args(UseOfJoint))
+def test_trees_of_codes_use_the_joint_as_they_say(joint: UseOfJoint) -> None:
+    rng = np.random.default_rng(0)
+    values, log_chances = rng.normal(size=(50, 2)), np.log(rng.dirichlet(np.ones(3), 50))
+    given = Inputs(values, np.zeros(50), np.ones(50), log_chances)
+    table = given.table(True)
+    own = values if joint == "nothing" else table
+    target = rng.integers(0, 3, 50).astype(float)
+    grown = grow(Sample(own, target), Sample(own, target), Growth(rounds=3, min_rows=5), classes=3)
+    found = ColumnTrees(3, grown.text, joint=joint).log_chances(given, table)
+    logits = grown.scores + (log_chances if joint == "begins" else 0.0)
+    np.testing.assert_allclose(found, logits - np.logaddexp.reduce(logits, 1, keepdims=True), atol=1e-12)

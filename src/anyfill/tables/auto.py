@@ -101,7 +101,7 @@ EFFORTS: dict[Level, Effort] = {
     "medium": Effort(
         folds=3,
         copies=8000,
-        min_copies=5,
+        min_copies=4,
         rounds=150,
         rows=20_000,
         judged=30_000,

@@ -9,12 +9,13 @@ begins at the joint of all cells.
 of the rows by the other half while they are judged, and the shape of what is left, w and v, is by EM.
 
 **Choices** by the cells of the first fold: leaves that are constants or straight lines, whichever errs less (constants
-in large tables); and the answer by cells, which costs most, only where a pool with it is better by ``MIN_GAIN`` nats.
+in large tables); what use trees of codes make of the joint (none in large tables); and the answer by cells, which costs
+most, only where a pool with it is better by ``MIN_GAIN`` nats.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -28,7 +29,18 @@ from anyfill.tables.columns import Floats
 from anyfill.tables.gaussians import Factors, Joint
 from anyfill.tables.residual_head import log_chances
 from anyfill.tables.residual_network import GaussianResidualEnsemble
-from anyfill.tables.trees import GROUPS, Cells, ColumnTrees, Inputs, Reader, begin_of, inside_of, tree_values, with_cell
+from anyfill.tables.trees import (
+    GROUPS,
+    Cells,
+    ColumnTrees,
+    Inputs,
+    Reader,
+    UseOfJoint,
+    begin_of,
+    inside_of,
+    tree_values,
+    with_cell,
+)
 
 MIN_GAIN = 0.01
 """Nats that the answer by cells must add to be kept."""
@@ -157,6 +169,13 @@ class Grower:
         given = part.inputs(self.j, which)
         return _Part(given, given.table(self.size > 0), part.truth[which, self.j], part.row[which])
 
+    def _every_cell(self, part: Asked) -> Sample:
+        """All present cells of the column, given what else is known of their rows."""
+        which = np.flatnonzero(part.known[:, self.j] | part.asked[:, self.j])
+        values = part.values[which]
+        values[:, self.j] = np.nan
+        return Sample(values, part.truth[which, self.j])
+
     def _is_large(self, train: "_Part") -> bool:
         """True where trying other ways would take too long."""
         return train.table.size > LARGE
@@ -165,16 +184,26 @@ class Grower:
         return growth_for(rows, rounds_for(classes, self.rounds), seed=self.seed)
 
     def _codes(self, parts: "Sequence[tuple[_Part, _Part]]") -> Column:
-        found: list[Grown] = []
-        for train, kept in parts:
-            growth = self._growth(len(train.target), self.size)
-            own, checked = (Sample(one.table, one.target, begin_of(one.given.log_chances)) for one in (train, kept))
-            found.append(grow(own, checked, growth, classes=self.size, categorical=self.categorical))
-        each = [ColumnTrees(self.size, one.text) for one in found]
+        def grown(number: int, joint: UseOfJoint) -> ColumnTrees:
+            train, kept = parts[number]
+            own, checked = (_sample(one, joint) for one in (train, kept))
+            if joint == "nothing":  # then what is known of the column itself need not be hidden from others
+                own = self._every_cell(self.folds[number].train)
+            growth = self._growth(len(own.target), self.size)
+            text = grow(own, checked, growth, classes=self.size, categorical=self.categorical).text
+            return ColumnTrees(self.size, text, joint=joint)
+
+        train, kept = parts[0]
+        ways: tuple[UseOfJoint, ...] = ("nothing",) if self._is_large(train) else get_args(UseOfJoint)
+        tried = [grown(0, joint) for joint in ways]
+        code = kept.target.astype(np.int64)[:, None]
+        said = [np.take_along_axis(one.log_chances(kept.given, kept.table), code, 1).mean() for one in tried]
+        best = tried[int(np.argmax(said))]
+        each = [best, *(grown(number, best.joint) for number in range(1, len(parts)))]
         reader = Reader(0, 1.0, 1, self.outputs)
-        said = [reader.answer(one, kept.given) for one, (_, kept) in zip(each, parts)]
-        params, weights = (np.concatenate(some) for some in zip(*said))
-        return Column(ColumnTrees(self.size, averaged([one.text for one in found])), params, weights)
+        answers = [reader.answer(one, kept.given) for one, (_, kept) in zip(each, parts)]
+        params, weights = (np.concatenate(some) for some in zip(*answers))
+        return Column(replace(each[0], mean=averaged([one.mean for one in each])), params, weights)
 
     def _number(self, parts: "Sequence[tuple[_Part, _Part]]") -> Column:
         column = self.likelihood
@@ -326,6 +355,12 @@ class _Part(NamedTuple):
     table: Floats
     target: Floats
     row: NDArray[Any]
+
+
+def _sample(part: _Part, joint: UseOfJoint) -> Sample:
+    """The cells of a column of codes for a model that makes this use of the joint."""
+    begin = begin_of(part.given.log_chances) if joint == "begins" else None
+    return Sample(part.given.values if joint == "nothing" else part.table, part.target, begin)
 
 
 def _halved(each: Sequence[ColumnTrees], scales: Sequence[str], errors: Sequence[Floats], parts: Any) -> Any:

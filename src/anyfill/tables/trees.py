@@ -2,10 +2,11 @@
 
 Inputs of every model of column j are the known values of the row (missing where not known), where in their turns those
 that go round stand (the weekday of a date, say), and where a joint Gaussian, if there is one, says that column j is:
-center c and log-spread log s of a number, log-chances of codes. A model begins there, so trees learn what the joint
-does not know.
+center c and log-spread log s of a number, log-chances of codes. A model of a number begins there, so trees learn what
+the joint does not know. One of codes begins there, or is only told it, or is not even told, whichever answers cells
+best that were left out: a joint of many codes is far too sure of the rows it was fitted to.
 
-    codes     logits  log chances of the joint + f(inputs)
+    codes     logits  f(inputs), or log chances of the joint + f(inputs)
     numbers   two answers, of which a blend may take either:
               around a mean    sum_k w_k N(m, (r v_k)^2)      m = c + f(inputs), r = s e^{g(inputs)}
               by cells         sum_a P(a) spike_a + sum_b P(b) N(m_b, r_b^2)
@@ -21,7 +22,7 @@ import json
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -36,6 +37,7 @@ from anyfill.tables.columns import Floats
 
 GROUPS = 3
 """Members of a pool that the cells of a column are spread over; each has the K components of the likelihood."""
+UseOfJoint = Literal["begins", "told", "nothing"]
 NOTHING = -80.0
 """The log-weight of what has none: e^-80 is nothing beside 1, and a finite number."""
 
@@ -104,6 +106,7 @@ class ColumnTrees:
         low, high: the range of the center.
         noise: (w_k, v_k) of each component.
         cells: the answer by cells, if it pays.
+        joint: whether a model of codes begins at what the joint says, is told it, or knows nothing of it.
     """
 
     size: int
@@ -113,6 +116,7 @@ class ColumnTrees:
     high: float = 0.0
     noise: tuple[tuple[float, float], ...] = ((1.0, 1.0),)
     cells: Cells | None = None
+    joint: UseOfJoint = "begins"
 
     def centers(self, given: Inputs, table: Floats) -> Floats:
         """(n,): m."""
@@ -124,7 +128,8 @@ class ColumnTrees:
 
     def log_chances(self, given: Inputs, table: Floats) -> Floats:
         """(n, S): of codes."""
-        return log_softmax(begin_of(given.log_chances) + scores_of(self.mean, table))
+        scores = scores_of(self.mean, given.values if self.joint == "nothing" else table)
+        return log_softmax(begin_of(given.log_chances) + scores if self.joint == "begins" else scores)
 
     def by_cells(self, table: Floats) -> tuple[Floats, Floats, Floats]:
         """log P (n, A + T) of spikes and cells, then centers and scales (n, T) of cells; only where there are cells."""
