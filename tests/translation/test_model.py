@@ -192,10 +192,12 @@ def test_the_likeliest_lengths_are_those_of_the_posterior():
 def test_several_lengths_are_decoded_side_by_side_and_ranked(translators):
     model = translators("padir")
     source = model.vocabulary.encode(SOURCE)
-    found = model.decoder.decode([source, source[:3]], Decoding(passes=2, lengths=4))
-    assert [len(one) for one in found] == [4, 4]
-    for some in found:
-        assert [one.score for one in some] == sorted((one.score for one in some), reverse=True)
+    for reward in (0.0, 0.1, 3.0):
+        found = model.decoder.decode([source, source[:3]], Decoding(passes=2, lengths=4, reward=reward))
+        assert [len(one) for one in found] == [4, 4]
+        for some in found:
+            by = [one.score + reward * len(one.codes) for one in some]
+            assert by == sorted(by, reverse=True)
     joint = model.decoder.decode([source], Decoding(passes=2, lengths=4, rank="joint"))[0]
     assert joint[0].log_prob == max(one.log_prob for one in joint)
 

@@ -45,7 +45,7 @@ class Entry:
     @property
     def _is_named(self) -> bool:
         """Whether it must be named: no model of its room ships before it."""
-        return self.folder is not None or self.key == "text8"
+        return self.folder is not None or self.key in ("text8", "en-de")
 
 
 class Models:
@@ -109,7 +109,7 @@ def load(entry: Entry) -> Any:
     else:
         from anyfill import translation
 
-        return translation.load(entry.folder or "")
+        return translation.load(entry.folder or entry.key)
     count_passes(model.model.network)
     return model
 
@@ -145,6 +145,14 @@ def _shipped() -> list[Entry]:
         ("music", "bach", "Bach's chorales"),
         ("images", "digits", "Handwritten digits"),
         ("images", "fashion", "Fashion"),
+        ("translation", "de-en", "German to English"),
+        ("translation", "en-de", "English to German"),
     )
     base = resources.files("anyfill").joinpath("models")
-    return [Entry(key, room, name) for room, key, name in homes if base.joinpath(key, "config.json").is_file()]
+
+    def home(room: Room, key: str) -> str:
+        return f"translation-{key}" if room == "translation" else key
+
+    return [
+        Entry(key, room, name) for room, key, name in homes if base.joinpath(home(room, key), "config.json").is_file()
+    ]

@@ -147,12 +147,13 @@ def fill(
     n: Annotated[int, typer.Option("-n", "--n", min=1, max=100, help="How many.")] = 3,
     passes: Passes = 4,
     as_json: AsJson = False,
+    to: To = None,
     model: ModelFolder = None,
 ) -> None:
     """Fill the blanks of a translation; what is given stays as it is."""
     from anyfill.translation.model import load
 
-    found = load(model).fill(words, template, n, passes=passes)
+    found = load(model, to=to).fill(words, template, n, passes=passes)
     _put(_json([asdict(one) for one in found]) if as_json else "".join(f"{one.text}\n" for one in found), None, False)
 
 
@@ -163,6 +164,7 @@ def edit(
     change: Annotated[list[str], typer.Argument(metavar="OLD=NEW...", help="Words to be replaced.")],
     *,
     passes: Passes = 4,
+    to: To = None,
     model: ModelFolder = None,
 ) -> None:
     """Replace words of a translation and let the others adapt to them."""
@@ -174,7 +176,7 @@ def edit(
         if not (old and sign and new):
             raise refuse("change", expected="OLD=NEW", got=repr(one))
         pairs[old] = new
-    typer.echo(load(model).adapt(words, draft, pairs, passes=passes).text)
+    typer.echo(load(model, to=to).adapt(words, draft, pairs, passes=passes).text)
 
 
 @command("How likely a translation is, exactly.")
@@ -183,12 +185,13 @@ def score(
     translation: Annotated[str, typer.Argument(help="Its translation.")],
     *,
     as_json: AsJson = False,
+    to: To = None,
     model: ModelFolder = None,
 ) -> None:
     """The exact log-probability of a translation, of models that have a likelihood."""
     from anyfill.translation.model import load
 
-    found = load(model).score(words, translation)
+    found = load(model, to=to).score(words, translation)
     if as_json:
         typer.echo(_json({**asdict(found), "per_piece": found.per_piece}), nl=False)
     else:

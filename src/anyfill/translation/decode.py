@@ -3,7 +3,8 @@
 Models with a length decode several candidates side by side: the likeliest lengths under p(n | source), or all ways in
 which a constraint can be met. The source is read once; all candidates share what was read. Ranking:
 
-    mean    1/n sum_i log p(w_i | …), each word by the pass that wrote it (CMLM, fairseq): lengths compare fairly
+    mean    1/n sum_i log p(w_i | …) + r n, each word by the pass that wrote it (CMLM, fairseq): lengths compare fairly;
+            r rewards words, as candidates lose repeated ones and the shorter of two is the surer
     joint   log p(n | source) + sum_i log p(w_i | …): the likelihood that the model assigns, where it has one
 
 Autoregressive models decode greedily or by a beam and are ranked by their exact log-probability.
@@ -58,6 +59,7 @@ class Decoding:
         beam: beams of autoregressive models; 1 = greedy.
         stutter: remask repeated words between passes, drop them after the last (PaDIR).
         rank: how candidates compare.
+        reward: r of ranking by the mean, nats a word.
         length_penalty: of beams.
         speculative: one-pass models guess several words at a time; the result is the same.
         seed: of the noise that PaDIR and SUNDAE start from.
@@ -68,6 +70,7 @@ class Decoding:
     beam: int = 4
     stutter: bool = True
     rank: Literal["mean", "joint"] = "mean"
+    reward: float = 0.1
     length_penalty: float = 0.6
     speculative: bool = False
     seed: int = 0
@@ -85,7 +88,7 @@ class Hypothesis:
 
     Attributes:
         codes: its words.
-        score: what it is ranked by, nats.
+        score: mean log-probability of a word, or all of it where candidates are ranked jointly; nats.
         log_prob: log p(n) + sum of the words' log-probabilities, by the passes that wrote them; exact where ``exact``.
         exact: whether that is the model's likelihood.
         passes: of the network.
@@ -200,16 +203,19 @@ class Decoder:
         kept = ((told | asked) & ~dropped).cpu()
         rows = [state.x.cpu() for state in states]
         found: list[list[Hypothesis]] = [[] for _ in sources]
+        ranked: list[list[float]] = [[] for _ in sources]
         for number, (row, fixed) in enumerate(tried):
             n = fixed.length
             prior = float(log_lengths[row, n - 1])
             value = prior + float(total[number])
             mean = float(total[number]) / max(int(words[number]), 1)
+            reward = how.reward * int(words[number]) if ways is None else 0.0  # a template says how long it is
+            ranked[row].append(mean + reward if how.rank == "mean" else value)
             codes = tuple(rows[-1][number, 1 : n + 1][kept[number, 1 : n + 1]].tolist())
             seen = tuple(tuple(one[number, 1 : n + 1].tolist()) for one in rows) if history else ()
             passes = int(passed[number])
             found[row].append(Hypothesis(codes, mean if how.rank == "mean" else value, value, False, passes, seen))
-        return [sorted(some, key=lambda one: -one.score) for some in found]
+        return [_by_rank(some, by) for some, by in zip(found, ranked)]
 
     def rows(self, fixed: Sequence[Fixed]) -> tuple[Tensor, Tensor, Tensor]:
         """x, given and asked (R, L + 1) of candidates."""
@@ -354,6 +360,10 @@ class Decoder:
             codes = tuple(code for code in target[row, :n].tolist() if code >= FIRST)
             made.append(Hypothesis(codes, float(value[row]) / (n + 1), float(value[row]), True, last.passes))
         return sorted(made, key=lambda one: -one.score)
+
+
+def _by_rank(some: Sequence[Hypothesis], by: Sequence[float]) -> list[Hypothesis]:
+    return [some[i] for i in sorted(range(len(some)), key=lambda i: -by[i])]
 
 
 def _key(source: Sequence[int], length: int, seed: int) -> int:

@@ -32,6 +32,8 @@ from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint, place
 
 MADE_BY = "anyfill translate train"
 NOTES = "translation"
+SHIPPED = "translation-"
+"""What the folders of models that ship begin with; the languages stand behind it."""
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])[\"'»”)\]]*\s+")
 _BATCH = {"cpu": 64, "cuda": 2048}
 """Texts translated at a time."""
@@ -376,25 +378,29 @@ def load(folder: str | Path | None = None, *, to: str | None = None, device: str
     """A translator, ready to be asked.
 
     Args:
-        folder: made by ``anyfill translate train``; None = the one that ships with anyfill for this language.
+        folder: made by ``anyfill translate train``; or the way of a model that ships, "de-en" or "en-de"; None = the
+            first of those that translates to this language.
         to: the language it must translate to; None = any.
         device: "cpu" or "cuda".
 
     Raises:
         ValueError: there is no model, it is none that translates, or to another language.
     """
+    root = resources.files("anyfill").joinpath("models")
+    names = sorted(one.name for one in root.iterdir() if one.name.startswith(SHIPPED)) if root.is_dir() else []
+    ways = {name.removeprefix(SHIPPED): name for name in names}
     if folder is None:
-        root = resources.files("anyfill").joinpath("models")
-        shipped = (
-            sorted(one.name for one in root.iterdir() if one.name.startswith("translation-")) if root.is_dir() else []
-        )
-        for name in shipped:
-            if to is None or name.endswith(f"-{to}"):
-                with resources.as_file(root.joinpath(name)) as path:
-                    return _load(path, name, device)
-        how = "anyfill translate train PAIRS.tsv -o FOLDER --from de --to en makes one, then --model FOLDER"
-        raise refuse("model", expected=f"the folder of one, as none ships with this anyfill ({how})", got="none")
-    made = _load(Path(folder), str(folder), device)
+        chosen = next((way for way in ways if to is None or way.endswith(f"-{to}")), None)
+        if chosen is None:
+            how = "anyfill translate train PAIRS.tsv -o FOLDER --from de --to en makes one, then --model FOLDER"
+            there = f"one of {', '.join(ways)}" if ways else "none ships with this anyfill"
+            raise refuse("model", expected=f"the folder of one, or {there} ({how})", got="none" if to is None else to)
+        folder = chosen
+    if str(folder) in ways and not Path(folder).exists():
+        with resources.as_file(root.joinpath(ways[str(folder)])) as path:
+            made = _load(path, str(folder), device)
+    else:
+        made = _load(Path(folder), str(folder), device)
     if to is not None and made.languages[1] != to:
         raise refuse("--to", expected=f"{made.languages[1]}, as {folder} translates to", got=to)
     return made
