@@ -9,7 +9,16 @@ from anyfill.policy.kitchen import SENSORS, TASKS
 from anyfill.policy.rollouts import Rollouts
 from anyfill.policy.simulator import film
 
-_SHOWN = ("slide", "hinge right", "microwave", "kettle x", "kettle y", "light turn", "bottom left burner turn")
+_SHOWN = (
+    "slide",
+    "hinge right",
+    "microwave",
+    "kettle x",
+    "kettle y",
+    "light turn",
+    "bottom left burner turn",
+    "top left burner turn",
+)
 
 
 def save_states(rollouts: Rollouts, path: Path, *, episodes: int = 3) -> None:
@@ -39,7 +48,7 @@ def save_states(rollouts: Rollouts, path: Path, *, episodes: int = 3) -> None:
     axes[0][0].set_ylabel("joints (rad)")
     axes[1][0].set_ylabel("moved since the start")
     for row in range(2):
-        axes[row][-1].legend(fontsize=6, ncols=2)
+        axes[row][-1].legend(fontsize=6, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.savefig(path, dpi=110)
 
 
