@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-GUIDES = ("studio", "tables", "music", "text", "images", "ising", "translation")
+GUIDES = ("studio", "tables", "music", "text", "images", "ising", "translation", "policy")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/anyfill/models/*/README.md")])
 
 

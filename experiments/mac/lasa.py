@@ -1,7 +1,7 @@
 """LASA handwriting: a stroke is completed from 10, 30 or 50 % of it, its start, its middle or its end.
 
-30 shapes, 7 strokes each, of 1000 steps; demonstrations 1-5 are learnt from, 6 and 7 of every shape are completed. A row
-is a whole stroke of 50 evenly spaced points (``Layout`` with ``points``); no shape is told. Five strokes of a shape are
+30 shapes, 7 strokes each, of 1000 steps; 1-5 are learnt from, 6 and 7 of every shape are completed. A row is
+a whole stroke of 50 evenly spaced points (``Layout`` with ``points``); no shape is told. Five strokes of a shape are
 few: rows are random convex combinations of them (Dirichlet(1)), turned, stretched and moved a little (0.05 rad, 5 %,
 1 unit), made by the seed.
 

@@ -7,7 +7,7 @@ import pytest
 
 from anyfill import policy
 from anyfill.cli.main import run
-from anyfill.policy import simulator
+from anyfill.policy import recipes, settings, simulator
 from tests.policy.conftest import noise
 
 SMALL = ["--steps", "4", "--width", "16", "--depth", "1", "--components", "2", "--batch", "8", "--device", "cpu"]
@@ -24,6 +24,10 @@ def test_every_method_trains_is_saved_and_answers(method, kitchen_file, tmp_path
     found = json.loads(capsys.readouterr().out)
     assert list(found["answers"][0])[:2] == ["motor 1", "motor 2"]
     assert np.isfinite(list(found["answers"][0].values())).all()
+
+
+def test_the_options_of_the_command_name_every_method_there_is():
+    assert list(settings.METHODS) == list(recipes.METHODS) == METHODS
 
 
 def test_a_table_with_groups_is_learnt_from_and_a_motor_that_is_held_stays_out(table, tmp_path, capsys):

@@ -6,7 +6,7 @@ import torch
 from anyfill.policy.layout import Blocks
 from anyfill.policy.questions import NAMES, NamedQuestions
 from anyfill.policy.recipes import policy_objective
-from anyfill.policy.subsets import ActionQuestions
+from anyfill.policy.subsets import ActionQuestions, AlongPath
 from anyfill.questions import Edges, Factorization
 from tests.policy.test_layout import Layout, made
 
@@ -90,3 +90,13 @@ def test_the_papers_mac_knows_only_earlier_actions():
     known = question.given[:, ACTION]
     assert not bool(known[:, -1].any())
     assert set(map(tuple, known.tolist())) == {(a, b, False) for a in (False, True) for b in (False, True)}
+
+
+def test_a_specialists_path_is_walked_in_order_from_every_step_equally_often():
+    question = AlongPath(NamedQuestions(BLOCKS, ("policy",))).sample(6000, generator=torch.Generator().manual_seed(0))
+    known = question.given[:, ACTION]
+    assert torch.equal(known, torch.arange(3) < known.sum(1, keepdim=True))  # earlier actions first
+    assert torch.equal(question.asked[:, ACTION], ~known)
+    assert bool(question.given[:, OBSERVED].all())
+    # three steps, 2,000 each: beyond 5 deviations (183) once in a million
+    assert ((torch.bincount(known.sum(1), minlength=3) - 2000).abs() < 183).all()

@@ -10,6 +10,7 @@ the nearest neighbour answer for actions, and with one value.
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ class PolicyModel:
     @property
     def device(self) -> torch.device:
         """Where it computes."""
-        found = next(self.model.parameters(), None)
+        found = next(chain(self.model.parameters(), self.model.buffers()), None)
         return torch.device("cpu") if found is None else found.device
 
     def question(
@@ -170,13 +171,14 @@ class PolicyModel:
         return self.nats_of(self.layout.rows(demonstrations), self.question(name, **how))
 
     def nats_of(self, rows: Rows, asked: Question) -> tuple[float, int]:
-        """Mean nats for each asked variable of rows (B, N) under one question (1, N), and of how many that is."""
+        """Mean nats for each asked variable of rows (B, N) under questions (B, N) or one (1, N), and of how many."""
         if self.method in AT_ONCE:
             raise refuse("nats", expected="a method with distributions", got=self.method)
         total, count = 0.0, 0
         for begin in range(0, len(rows), _ROWS):
             part = rows.take(torch.arange(begin, min(begin + _ROWS, len(rows)))).to(self.device)
-            given, wanted = (one.to(self.device).expand_as(part.present) for one in (asked.given, asked.asked))
+            both = (one if len(one) == 1 else one[begin : begin + _ROWS] for one in (asked.given, asked.asked))
+            given, wanted = (one.to(self.device).expand_as(part.present) for one in both)
             own = Question(given & part.present, wanted & part.present)
             with self.model.evaluating():
                 if self.method == "bc-mixture":

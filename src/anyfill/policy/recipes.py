@@ -27,7 +27,7 @@ from anyfill.policy.layout import Layout
 from anyfill.policy.mixture import JointMixtureLoss
 from anyfill.policy.neighbour import NearestRow
 from anyfill.policy.questions import NamedQuestions, askable
-from anyfill.policy.subsets import ActionQuestions
+from anyfill.policy.subsets import ActionQuestions, AlongPath
 from anyfill.questions import Edges, Mixture, TheRest, UniformSplits
 
 Method = Literal["joint", "one-pass", "mac", "bc", "bc-dropout", "bc-mixture", "neighbour"]
@@ -96,16 +96,14 @@ def training_questions(layout: Layout) -> Mixture:
     return Mixture((UniformSplits(layout.variables), named))
 
 
-def policy_objective(method: str, layout: Layout, questions: Mixture | NamedQuestions | None = None) -> Objective:
-    """What is minimised; ``questions`` in the place of those that any-order methods are trained on by themselves."""
+def policy_objective(method: str, layout: Layout) -> Objective:
+    """What is minimised."""
     blocks = layout.blocks
     match method:
         case "joint":
-            asked = training_questions(layout) if questions is None else questions
-            return MaskedLoss(TheRest(Edges(asked, reweight="none")), weights=Mean())
+            return MaskedLoss(TheRest(Edges(training_questions(layout), reweight="none")), weights=Mean())
         case "one-pass":
-            asked = training_questions(layout) if questions is None else questions
-            return OnePassLoss(asked, joint_share=0.1, conditioned_share=0.5)
+            return OnePassLoss(training_questions(layout), joint_share=0.1, conditioned_share=0.5)
         case "mac":
             edges = Edges(ActionQuestions(blocks, subsets=True), reweight="exact")
             return MaskedLoss(ActionQuestions(blocks, edges=edges), weights=Mean())
@@ -113,3 +111,9 @@ def policy_objective(method: str, layout: Layout, questions: Mixture | NamedQues
             return JointMixtureLoss(ActionQuestions(blocks))
         case _:
             return MaskedLoss(ActionQuestions(blocks, dropout=method == "bc-dropout"), weights=Sum())
+
+
+def specialist_objective(layout: Layout, name: str) -> Objective:
+    """One named question alone, along its own path: what a specialist of it is trained on."""
+    one = NamedQuestions(layout.blocks, (name,), len(layout.columns.observation))
+    return MaskedLoss(AlongPath(one), weights=Mean())

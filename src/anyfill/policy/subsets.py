@@ -1,4 +1,4 @@
-"""Questions about actions alone, for methods that answer nothing else.
+"""Questions about actions alone, for methods that answer nothing else, and paths of one question for a specialist.
 
     given   the observation; the goal, if there is one, in half of the rows
     asked   all actions (behaviour cloning), or a uniform number of them (M of the paper's MAC)
@@ -15,7 +15,7 @@ from torch import Generator
 from anyfill.policy.layout import Blocks
 from anyfill.questions import Edges, Question
 from anyfill.questions.families import below, only, uniforms
-from anyfill.questions.question import Family, Order
+from anyfill.questions.question import Family, Order, Questions
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +68,26 @@ class ActionQuestions(Family):
             certain = only(place.start + below(self.blocks.action, batch, generator), self.variables)
             asked = (action & (uniform(self.variables) < uniform(1))) | certain
         return Question(given, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class AlongPath(Family):
+    """A uniform step of the path of a question, by index, and all that is still asked there: to train one question.
+
+    Attributes:
+        questions: whose asked variables are answered one after another.
+    """
+
+    questions: Questions
+
+    @property
+    def variables(self) -> int:
+        """N."""
+        return self.questions.variables
+
+    def sample(self, batch: int, *, generator: Generator) -> Question:
+        question = self.questions.sample(batch, generator=generator)
+        place = question.asked.cumsum(1) - 1
+        step = (uniforms(batch, 1, generator) * question.asked.sum(1, keepdim=True)).long()
+        answered = question.asked & (place < step)
+        return Question(question.given | answered, question.asked & ~answered)

@@ -18,6 +18,7 @@ from anyfill.interface.options import resumed
 from anyfill.interface.output import require_place
 from anyfill.interface.progress import clock, watch
 from anyfill.interface.threads import compute_device, free_threads, threads
+from anyfill.objectives import Objective
 from anyfill.policy.demonstrations import Demonstrations
 from anyfill.policy.groups import Groups
 from anyfill.policy.layout import Layout
@@ -101,9 +102,14 @@ class PolicyRun:
         ]
 
     def fit(
-        self, folder: Path | None, *, resume: bool = False, console: Console | None = None
+        self,
+        folder: Path | None,
+        *,
+        resume: bool = False,
+        console: Console | None = None,
+        objective: Objective | None = None,
     ) -> tuple[PolicyModel, list[str]]:
-        """Train; the model, and what came of it in words."""
+        """Train, by the method's own objective or another; the model, and what came of it in words."""
         made, rows = self.model(), self.layout.rows(self.train)
         held = None if self.held is None else some_rows(self.layout.rows(self.held), _SCORED)
         if self.method == "neighbour":
@@ -115,7 +121,8 @@ class PolicyRun:
         keep: dict[str, Any] = {"folder": folder, "resume": resume, "notes": self.notes(), "validation": held}
         if folder is None:
             keep = {"validation": held}
-        objective, options = policy_objective(self.method, self.layout), self.options(len(rows))
+        objective = policy_objective(self.method, self.layout) if objective is None else objective
+        options = self.options(len(rows))
         last: StepReport | None = None
         with threads(free_threads() if self.device == "cpu" else torch.get_num_threads()):
             reports = fit_steps(made.model, rows, objective, options, **keep)
