@@ -9,7 +9,7 @@ import torch
 from torch import Generator
 
 from anyfill.evaluation import log_prob
-from anyfill.likelihoods import Categorical, Gaussian, Mixed
+from anyfill.likelihoods import Bernoulli, Categorical, Gaussian, Mixed
 from anyfill.model import Model
 from anyfill.networks import EnumeratedJoint, RandomConditionals
 from anyfill.objectives import MaskedLoss, Rescaled, Stepwise
@@ -148,3 +148,9 @@ def test_stepwise_weights_count_one_of_all_steps() -> None:
     nothing = Stepwise()(Question(given, torch.zeros_like(asked)))
     assert not math.isnan(float(nothing.sum()))
     assert float(nothing.sum()) == 0.0
+
+
+def test_the_mode_is_told_on_the_device_of_the_weights() -> None:
+    model = sfarm.image_model((4, 4), 2, Bernoulli(), width=8, blocks=1).to("meta")
+    told = sfarm.in_mode(model, "interior")
+    assert {one.device.type for one in (*told.parameters(), *told.buffers())} == {"meta"}
