@@ -124,6 +124,19 @@ def test_samplers_of_the_library_may_be_passed(black_and_white) -> None:
         black_and_white.fill(pixels, "bottom", sampler="fastest")
 
 
+def test_steps_are_groups_of_the_sampler_that_follows_the_order(black_and_white) -> None:
+    pixels = np.zeros((6, 6), np.uint8)
+    few = black_and_white.fill(pixels, "bottom", n=3, seed=1, steps=2)
+    same = black_and_white.fill(pixels, "bottom", n=3, seed=1, sampler=Follow(groups=2))
+    assert all((one.pixels == other.pixels).all() for one, other in zip(few, same, strict=True))
+    frames = [*black_and_white.trace(pixels, "bottom", n=1, seed=1, steps=2)]
+    assert len(frames) < len([*black_and_white.trace(pixels, "bottom", n=1, seed=1)])
+    with pytest.raises(ValueError, match="--steps"):
+        black_and_white.fill(pixels, "bottom", steps=0)
+    with pytest.raises(ValueError, match="--steps"):
+        black_and_white.fill(pixels, "bottom", steps=2, sampler="speculative")
+
+
 def test_surprise_sums_to_the_score(black_and_white, colour) -> None:
     for model in (black_and_white, colour):
         pixels = RNG.integers(0, 256, model.about.shape).astype(np.uint8)

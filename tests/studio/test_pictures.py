@@ -80,6 +80,24 @@ def test_six_fills_are_those_of_python_and_what_is_given_stays(visitor, model, b
     assert (np.array(found["uncertainty"])[:3] == 0).all()
 
 
+def test_each_fill_has_its_exact_bits_and_fewer_steps_take_fewer_passes(visitor, model, bar, half):
+    body = {"picture": wire(bar, half), "n": 3, "seed": 5, "model": "own-bars"}
+    whole, few = visitor.done("/api/pictures/fill", body), visitor.done("/api/pictures/fill", {**body, "steps": 2})
+    for found in (whole, few):
+        own = [model.score(unpacked(one), invert=False).nats / np.log(2) for one in found["pictures"]]
+        assert found["bits"] == pytest.approx(own, rel=1e-5)
+        assert all((unpacked(one) == bar)[:3].all() for one in found["pictures"])
+    assert few["how"]["passes"] < whole["how"]["passes"]
+    assert (whole["how"]["kind"], few["how"]["kind"]) == ("exact", "estimate")
+    assert "--steps 2" in few["how"]["cli"]
+    assert "steps=2" in few["how"]["python"]
+    own = model.fill(WirePicture(**wire(bar, half)).picture(), n=3, seed=5, steps=2)
+    assert all((unpacked(one) == other.pixels[..., 0]).all() for one, other in zip(few["pictures"], own, strict=True))
+    both = {**body, "steps": 2, "sampler": "speculative"}
+    name, said = visitor.events(visitor.post("/api/pictures/fill", both).json()["job"])[-1]
+    assert (name, "--steps" in said["detail"]) == ("failed", True)
+
+
 def test_fills_are_seen_while_they_are_drawn(visitor, bar, half):
     body = {"picture": wire(bar, half), "n": 2, "seed": 5, "model": "own-bars"}
     events = visitor.events(visitor.post("/api/pictures/fill", body).json()["job"])

@@ -58,7 +58,16 @@ class Drawing:
         Literal["exact", "speculative"],
         typer.Option(help="exact: one by one; speculative: the same law, other passes."),
     ] = "exact"
+    steps: Annotated[
+        int | None,
+        typer.Option(min=1, help="Draw in so many steps, many pixels at once: worse, not exact.", show_default=False),
+    ] = None
     model: ModelName = "digits"
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """How, as the verbs call it."""
+        return {"temperature": self.temperature, "sampler": self.sampler, "steps": self.steps}
 
     def targets(self, stem: str, names: Sequence[str]) -> list[Path]:
         """Where the files go; refused where something is in the way."""
@@ -104,7 +113,7 @@ def fill(
     read = erased_in(read, erase, generator=source)
     stem = f"{picture.stem}-filled-{seed}"
     how.targets(stem, [*map(str, range(1, n + 1)), "sheet"])
-    options: dict[str, Any] = {"temperature": how.temperature, "sampler": how.sampler, "resize": resize}
+    options: dict[str, Any] = {**how.drawn, "resize": resize}
     model = load(how.model)
     ready, _ = model.prepared(read, seed=seed, resize=resize, invert=invert)
     _remark(ready.remarks)
@@ -178,7 +187,7 @@ def generate(
     paths = how.targets(f"{Path(how.model).name}-{seed}", [*map(str, range(1, n + 1)), "sheet"])
     model = load(how.model)
     typer.echo(f"seed {seed}")
-    drawn = model.sample(n, seed=seed, temperature=how.temperature, sampler=how.sampler, progress=True)
+    drawn = model.sample(n, seed=seed, progress=True, **how.drawn)
     for path, picture in zip(paths, (*drawn, gallery(drawn))):
         picture.save(path)
         typer.echo(f"wrote {path}")

@@ -29,7 +29,7 @@ from anyfill.interface.progress import metered
 from anyfill.interface.threads import free_threads, threads
 from anyfill.model import Model
 from anyfill.questions.question import Question, chain_rank
-from anyfill.samplers import Draw, Sampler, Speculative
+from anyfill.samplers import Draw, Follow, Sampler, Speculative
 from anyfill.training import load_model, load_notes
 
 SHIPPED = {"digits": "models/digits", "fashion": "models/fashion"}
@@ -146,6 +146,7 @@ class ImageModel:
         seed: int | None = None,
         temperature: float = 1.0,
         sampler: str | Sampler = "exact",
+        steps: int | None = None,
         resize: bool = False,
         invert: bool | None = None,
         progress: bool = False,
@@ -160,6 +161,8 @@ class ImageModel:
             temperature: below 1 is safer, above 1 bolder.
             sampler: "exact", one by one; "speculative", the same law in fewer passes where the network can; or one of
                 ``anyfill.samplers``.
+            steps: so many groups of pixels, those of a group drawn each by itself (ARDM's S'): a trade of quality
+                for passes, not the model's law; None = as ``sampler`` says.
             resize: crop and shrink the picture to the model's size first.
             invert: read light as dark, and turn what is drawn back; None = if the border says so.
             progress: show on stderr how far it is.
@@ -180,7 +183,7 @@ class ImageModel:
                 inverted,
                 count,
                 draw,
-                self._sampler(sampler),
+                self._sampler(sampler, steps),
                 seed + begin,
             )
             frames = work.frames(uncertainty if begin == 0 else None)
@@ -199,13 +202,14 @@ class ImageModel:
         seed: int = 0,
         temperature: float = 1.0,
         sampler: str | Sampler = "exact",
+        steps: int | None = None,
         resize: bool = False,
         invert: bool | None = None,
     ) -> Iterator[Frame]:
         """The steps of ``fill``, of at most 32 alternatives: each has the pictures so far, and what is known."""
         require_count("n", n, maximum=AT_ONCE)
         ready, inverted = self.prepared(picture, erased, seed=seed, resize=resize, invert=invert)
-        draw, how = Draw(temperature=temperature), self._sampler(sampler)
+        draw, how = Draw(temperature=temperature), self._sampler(sampler, steps)
         about = self.about
         return Filling(self.model, about.shape, about.levels, ready, inverted, n, draw, how, seed).frames()
 
@@ -216,6 +220,7 @@ class ImageModel:
         seed: int | None = None,
         temperature: float = 1.0,
         sampler: str | Sampler = "exact",
+        steps: int | None = None,
         progress: bool = False,
     ) -> list[Picture]:
         """New pictures, drawn from nothing; options as in ``fill``."""
@@ -224,7 +229,7 @@ class ImageModel:
         blank = Picture(
             np.zeros(about.shape, dtype=np.uint8), np.ones(about.shape[:2], dtype=bool), f"{self.name}-{seed}.png"
         )
-        options: dict[str, Any] = {"temperature": temperature, "sampler": sampler, "progress": progress}
+        options: dict[str, Any] = {"temperature": temperature, "sampler": sampler, "steps": steps, "progress": progress}
         return [*self.fill(blank, n=n, seed=seed, invert=False, **options)]
 
     def score(
@@ -337,7 +342,12 @@ class ImageModel:
         rank = chain_rank(self.model.order, question)
         return -terms(self.model, x, rank)[0] / math.log(2)
 
-    def _sampler(self, sampler: str | Sampler) -> Sampler | None:
+    def _sampler(self, sampler: str | Sampler, steps: int | None) -> Sampler | None:
+        if steps is not None:
+            require_count("--steps", steps)
+            if sampler != "exact":
+                raise refuse("--steps", expected="no --sampler beside it", got=repr(sampler))
+            return Follow(groups=steps)
         if not isinstance(sampler, str):
             return sampler
         if sampler not in SAMPLERS:

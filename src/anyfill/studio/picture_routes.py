@@ -23,6 +23,7 @@ class FillPicture(BaseModel):
     seed: Annotated[int | None, Field(ge=0, le=2**31 - 1)] = None
     temperature: Annotated[float, Field(ge=0, le=5)] = 1.0
     sampler: Literal["exact", "speculative"] = "exact"
+    steps: Annotated[int | None, Field(ge=1, le=MAX_SIDE**2)] = None
     model: ModelKey = ""
 
 

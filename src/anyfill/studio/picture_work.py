@@ -29,7 +29,7 @@ def fills(models: Models, asked: "FillPicture", job: "Job") -> dict[str, Any]:
     """Fill what is erased in several ways; shows them as they are drawn."""
     entry, model = models.entry("images", asked.model), models.get("images", asked.model)
     picture, seed = asked.picture.picture(), asked.seed or 0
-    draw = (("temperature", asked.temperature, 1.0), ("sampler", asked.sampler, "exact"))
+    draw = (("temperature", asked.temperature, 1.0), ("sampler", asked.sampler, "exact"), ("steps", asked.steps, None))
     how: dict[str, Any] = {name: value for name, value, _ in draw}
     with spending() as spent:
         bits, shown = np.zeros(picture.pixels.shape[:2]), 0.0
@@ -42,16 +42,16 @@ def fills(models: Models, asked: "FillPicture", job: "Job") -> dict[str, Any]:
         account = spent.how(
             given=f"{int(picture.known.sum()):,} pixels",
             asked=f"{int((~picture.known).sum()):,} erased pixels, jointly",
-            kind="exact",
-            why="draws from the model's own law"
-            if asked.temperature == 1
-            else "draws from the model's law, sharpened as you chose",
+            kind="exact" if asked.steps is None else "estimate",
+            why=_why(asked),
             python=f"images.load({_name(entry)}).fill('picture.png', 'mask.png', "
             f"n={asked.n}, seed={seed}{arguments(draw)})",
             cli=f"anyfill image fill picture.png --mask mask.png -n {asked.n} --seed {seed}"
             f"{options(draw)}{_option(entry)}",
         )
     result = {"pictures": _packed(last), "channels": int(last.pixels.shape[3]), "seed": seed}
+    whole = metered(((one, (n + 1) / asked.n) for n, one in enumerate(last.pixels)), "scoring")
+    result["bits"] = [_bits(model.score(one, invert=last.filling.inverted)) for one in whole]
     return jsonable({**result, "uncertainty": _rounded(bits), "how": account})
 
 
@@ -68,7 +68,7 @@ def scored(models: Models, wire: WirePicture, key: str) -> dict[str, Any]:
             python=f"images.load({_name(entry)}).score('picture.png')",
             cli=f"anyfill image score picture.png{_option(entry)}",
         )
-    figures = {"bits": found.nats / math.log(2), "bits_per_dimension": found.bits_per_dimension}
+    figures = {"bits": _bits(found), "bits_per_dimension": found.bits_per_dimension}
     return jsonable({**figures, "surprise": _rounded(found.surprise), "remarks": list(found.remarks), "how": how})
 
 
@@ -101,6 +101,16 @@ def to_begin_with(models: Models, key: str) -> dict[str, Any]:
         return {"pictures": [_wire(one) for one in found], "source": "scikit-learn's handwritten digits, enlarged"}
     drawn = model.sample(EXAMPLES, seed=0)
     return {"pictures": [_wire(one.pixels) for one in drawn], "source": "drawn by the model, seed 0"}
+
+
+def _why(asked: "FillPicture") -> str:
+    if asked.steps is not None:
+        return f"{asked.steps} steps: pixels of a step are drawn each by itself, which is not the model's joint law"
+    return f"draws from the model's {'own law' if asked.temperature == 1 else 'law, sharpened as you chose'}"
+
+
+def _bits(found: images.Score) -> float:
+    return found.nats / math.log(2)
 
 
 def _wire(pixels: Any) -> dict[str, Any]:

@@ -7,9 +7,11 @@ import { begin } from "../job.js";
 import { modelChoice } from "../models.js";
 import { shown } from "../progress.js";
 import { pack, paint, pictureCanvas, unpack } from "./canvas.js";
+import { makeComparison, told } from "./compare.js";
 import { makeMask } from "./mask.js";
 
 const MANY = 6;
+const WAYS = [["exact", "exact: pixel by pixel"], ["speculative", "speculative: the same law, guessed ahead"], ["4", "4 steps, many pixels at once"], ["16", "16 steps"], ["64", "64 steps"]];
 
 export function open(place) {
   const model = modelChoice("images", load);
@@ -24,9 +26,12 @@ export function open(place) {
   const bold = h("input", { type: "range", min: 0.2, max: 1.6, step: 0.05, value: 1 });
   const said = h("span", { class: "value" }, "1");
   const fillButton = h("button", { class: "button main", type: "button", disabled: true, onclick: fill }, icon("spark"), "Fill what is erased");
-  const sampler = h("select", {}, h("option", { value: "exact" }, "exact: pixel by pixel"), h("option", { value: "speculative" }, "speculative: fewer passes"));
+  const sampler = h("select", {}, WAYS.map(([value, words]) => h("option", { value }, words)));
   const choose = h("input", { type: "file", accept: "image/png,image/jpeg,image/webp,image/bmp,image/gif", hidden: true, "aria-label": "A picture to open", onchange: () => take(choose.files[0]) });
   const canvases = Array.from({ length: MANY }, (_, n) => pictureCanvas(28, 28, `Completion ${n + 1}`));
+  const captions = canvases.map(() => h("figcaption", { class: "soft" }, " "));
+  const line = h("p", { class: "soft told", role: "status" });
+  const compared = makeComparison();
   const overlays = [["none", "Plain"], ["uncertainty", "Uncertainty"], ["surprise", "Surprise"]].map(([key, words]) => h("button", { type: "button", "aria-pressed": key === state.overlay, "data-key": key, onclick: () => lay(key) }, words));
   bold.addEventListener("input", () => (said.textContent = bold.value));
 
@@ -36,6 +41,7 @@ export function open(place) {
     state.picture = { ...found, bytes: unpack(found.pixels) };
     state.fills = null;
     state.surprise = null;
+    compared.clear();
     fillButton.disabled = false;
     mask.show(state.picture);
     canvases.forEach((one) => Object.assign(one, { width: found.width, height: found.height }));
@@ -72,12 +78,18 @@ export function open(place) {
       const bytes = state.fills?.pictures[n];
       paint(canvas, bytes ? { ...state.picture, channels: state.fills.channels, bytes } : state.picture, { hidden: state.fills ? state.fills.hidden : mask.erased, heat, most: Math.log2(state.about?.levels ?? 2) });
     });
+    captions.forEach((one, n) => (one.textContent = state.fills?.bits ? `${state.fills.bits[n].toFixed(1)} bits` : " "));
+    line.textContent = state.fills?.bits ? told(state.fills) : "";
     if (state.overlay === "surprise" && state.surprise) paint(mask.canvas, state.picture, { hidden: mask.erased, heat: state.surprise, most: 6 });
   }
 
   async function fill() {
     state.job?.cancel();
-    const body = { picture: wire(), n: MANY, model: model.key, seed: seed.value === "" ? null : Number(seed.value), temperature: Number(bold.value), sampler: sampler.value };
+    const steps = Number(sampler.value) || null;
+    const way = { temperature: Number(bold.value), sampler: steps ? "exact" : sampler.value, steps };
+    const body = { picture: wire(), n: MANY, model: model.key, seed: seed.value === "" ? null : Number(seed.value), ...way };
+    if (state.fills?.bits) compared.add(state.fills);
+    state.fills = null;
     state.job = await shown(status, (handlers) => begin("picture", "/api/pictures/fill", body, handlers), {
       frame: ({ pictures, known }) => {
         const bytes = pictures.map(unpack);
@@ -86,7 +98,7 @@ export function open(place) {
         redraw();
       },
       done: (found) => {
-        state.fills = { ...found, pictures: found.pictures.map(unpack), hidden: null };
+        state.fills = { ...found, ...way, width: state.picture.width, height: state.picture.height, pictures: found.pictures.map(unpack), hidden: null };
         account.fill = found.how;
         seed.placeholder = `new (${found.seed})`;
         results.dataset.done = "yes";
@@ -119,7 +131,7 @@ export function open(place) {
     mask.half("bottom");
   }
 
-  const settings = h("div", { class: "settings" }, h("label", { class: "field short" }, "Seed", seed), h("label", { class: "field" }, h("span", {}, "Temperature ", said), bold), h("label", { class: "field" }, "Sampler", sampler));
+  const settings = h("div", { class: "settings" }, h("label", { class: "field short" }, "Seed", seed), h("label", { class: "field" }, h("span", {}, "Temperature ", said), bold), h("label", { class: "field" }, "Sampler and steps", sampler));
   show(place,
     h("div", { class: "page-head" }, h("div", {}, h("h1", {}, "Picture"), h("p", {}, "Paint away what you like; what stays is never changed.")), model.element),
     gallery,
@@ -128,9 +140,9 @@ export function open(place) {
       h("div", { class: "stack" },
         h("section", { class: "card", "aria-label": "Completions" },
           h("div", { class: "head" }, fillButton, h("div", { class: "row" }, h("div", { class: "segments", role: "group", "aria-label": "What is laid over" }, overlays), howButton(() => account.fill))),
-          show(results, canvases), settings), status)));
+          show(results, canvases.map((canvas, n) => h("figure", {}, canvas, captions[n]))), line, settings), status, compared.element)));
   load().catch((error) => show(status, h("p", { class: "message bad", role: "alert" }, error.message)));
-  const repaint = () => redraw();
+  const repaint = () => (redraw(), compared.draw());
   addEventListener("themechange", repaint);
   return () => {
     state.job?.leave();
