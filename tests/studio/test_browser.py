@@ -24,8 +24,8 @@ CONTROLS = """[...document.querySelectorAll('main button, main input, main selec
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A model of 28 x 28 pictures, hardly trained, called digits."""
-    from anyfill import images
+    """A model of 28 x 28 pictures, hardly trained, called digits; and one that translates, likewise."""
+    from anyfill import images, translation
 
     place = tmp_path_factory.mktemp("models")
     draw = np.random.default_rng(0)
@@ -36,6 +36,11 @@ def folder(tmp_path_factory):
         pixels[top : top + 12, left : left + 5] = 255
         Image.fromarray(pixels).save(place / "some" / f"{n}.png")
     images.train(place / "some", place / "digits", width=16, depth=1, steps=4, batch=4)
+    pairs = [("Der Hund ist klein.", "The dog is small."), ("Das Haus ist rot.", "The house is red.")]
+    (place / "pairs.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs * 3), encoding="utf-8")
+    toy = {"recipe": "cmlm", "size": "toy", "vocabulary_size": 320, "length": 24, "batch": 4, "valid_share": 0.0}
+    languages = {"source": "de", "target": "en"}
+    translation.train(place / "pairs.tsv", place / "de-en", **languages, **toy, steps=60, device="cpu")
     return place
 
 
@@ -243,9 +248,49 @@ def test_the_page_of_the_api_describes_itself(page, base):
     page.get_by_role("button", name="Try it").last.scroll_into_view_if_needed()
 
 
-def test_translation_says_how_to_make_a_model(page, base):
+def test_translate_lock_a_word_blank_another_and_choose_a_third(page, base):
     page.goto(f"{base}#/translation")
-    expect(page.get_by_text(re.compile("anyfill translate train"))).to_be_visible(timeout=SOON)
+    expect(page.get_by_label("The sentence to translate")).to_be_visible(timeout=SOON)
+    if page.get_by_label("Model").count():
+        page.get_by_label("Model").select_option("own-de-en")
+    expect(page.get_by_role("heading", name="de → en")).to_be_visible(timeout=SOON)
+    page.get_by_label("The sentence to translate").fill("Das Haus ist rot.")
+    page.get_by_role("button", name="Translate", exact=True).click()
+    words = page.locator(".words button")
+    expect(words.first).to_be_visible(timeout=SOON)
+    expect(page.locator(".pass").nth(1)).to_contain_text("pass 1")
+    before = words.all_inner_texts()
+    words.nth(1).click()
+    others = page.get_by_label("What else could stand there")
+    expect(others.locator("li").first).to_be_visible(timeout=SOON)
+    page.get_by_role("button", name="Blank it").click()
+    expect(words.nth(1)).to_have_text("___")
+    words.nth(0).click()
+    page.get_by_role("button", name="Lock").click()
+    page.get_by_role("button", name="Fill the blanks").click()
+    expect(page.locator(".words .blank")).to_have_count(0, timeout=SOON)
+    after = words.all_inner_texts()
+    assert (after[0], after[-1]) == (before[0], before[-1])  # only the blank was written
+    expect(words.nth(0)).to_have_class("locked")
+    page.get_by_role("button", name="Translate", exact=True).click()
+    expect(page.locator(".pass").first).to_be_visible(timeout=SOON)
+    assert before[0] in words.all_inner_texts()
+
+
+def test_steps_are_compared_with_what_was_drawn_before(page, base):
+    page.goto(f"{base}#/picture")
+    expect(page.get_by_text(re.compile("What you see holds"))).to_be_visible(timeout=SOON)
+    page.get_by_role("button", name="Fill what is erased").click()
+    said = page.locator(".told")
+    expect(said).to_contain_text("pixel by pixel", timeout=2 * SOON)
+    expect(page.locator("figcaption").first).to_contain_text("bits")
+    page.get_by_label("Sampler and steps").select_option("4")
+    page.get_by_role("button", name="Fill what is erased").click()
+    # one pass more says how uncertain each pixel is
+    expect(said).to_contain_text("4 steps, temperature 1: 5 passes", timeout=2 * SOON)
+    before = page.get_by_label("Earlier fills", exact=True)
+    expect(before).to_contain_text("pixel by pixel")
+    assert before.locator("canvas").count() == 6
 
 
 @pytest.fixture(scope="module")

@@ -58,7 +58,7 @@ def looks_of(table, recipe):
     """How often a job looks in all of a fill."""
     watched = Watched(cancel_at=0)
     with reported_to(watched.tell, check=watched.look):
-        fill(watched.job, table, recipe, 0, 0.9, None)
+        fill(watched.job, table, {"recipe": recipe, "seed": 0}, 0.9)
     table.model = table.filled = None
     return watched.looks
 
@@ -74,7 +74,7 @@ def test_a_fill_that_is_cancelled_anywhere_does_not_begin_another_step_of_em_or_
             patched.setattr(gaussian_em.Moments, "answer", watched.work("EM", gaussian_em.Moments.answer))
             patched.setattr(boosting.lightgbm, "train", watched.work("trees", boosting.lightgbm.train))
             with reported_to(watched.tell, check=watched.look), pytest.raises(CancelledError):
-                fill(watched.job, table, recipe, 0, 0.9, None)
+                fill(watched.job, table, {"recipe": recipe, "seed": 0}, 0.9)
         assert watched.looks == watched.cancel_at
         assert watched.after == []
         assert table.filled is None

@@ -109,7 +109,9 @@ def load(entry: Entry) -> Any:
     else:
         from anyfill import translation
 
-        return translation.load(entry.folder or entry.key)
+        translator = translation.load(entry.folder or entry.key)
+        count_passes(translator.decoder.model.network)
+        return translator
     count_passes(model.model.network)
     return model
 

@@ -49,7 +49,7 @@ def fills(models: Models, asked: "FillPicture", job: "Job") -> dict[str, Any]:
             cli=f"anyfill image fill picture.png --mask mask.png -n {asked.n} --seed {seed}"
             f"{options(draw)}{_option(entry)}",
         )
-    result = {"pictures": _packed(last), "channels": int(last.pixels.shape[3]), "seed": seed}
+    result: dict[str, Any] = {"pictures": _packed(last), "channels": int(last.pixels.shape[3]), "seed": seed}
     whole = metered(((one, (n + 1) / asked.n) for n, one in enumerate(last.pixels)), "scoring")
     result["bits"] = [_bits(model.score(one, invert=last.filling.inverted)) for one in whole]
     return jsonable({**result, "uncertainty": _rounded(bits), "how": account})

@@ -149,8 +149,11 @@ async def fill_table(key: Key, asked: FillTable, studio: AStudio, tab: Tab) -> S
     def work(job: Any) -> dict[str, Any]:
         from anyfill.studio.table_work import fill
 
-        model = studio.models.get("table", asked.model) if asked.model else None
-        return jsonable(fill(job, table, asked.recipe, asked.seed, asked.level, model))
+        settings: dict[str, Any] = {"recipe": asked.recipe, "seed": asked.seed}
+        if not asked.model:
+            return jsonable(fill(job, table, settings, asked.level))
+        model, folder = studio.models.get("table", asked.model), studio.models.entry("table", asked.model).folder
+        return jsonable(fill(job, table, {"folder": str(folder), "seed": asked.seed}, asked.level, model))
 
     return start(studio, tab, work)
 

@@ -30,18 +30,30 @@ TRAINING = threading.Lock()
 DRAWS = 20
 """Tables in a download of draws."""
 REPORT_ROWS = 2000
+_DEFAULT: dict[str, Any] = {"recipe": "gaussian", "seed": 0}
 
 
-def fill(job: Job, table: OpenTable, recipe: str, seed: int, level: float, model: FileModel | None) -> dict[str, Any]:
-    """Train a model of a table, unless there is one, and fill it."""
+def fill(
+    job: Job, table: OpenTable, settings: dict[str, Any], level: float, model: FileModel | None = None
+) -> dict[str, Any]:
+    """Train a model of a table, unless there is one, and fill it.
+
+    Args:
+        job: which is told how far it is.
+        table: what to fill.
+        settings: seed, and the recipe of the model or the folder that it is from.
+        level: of the intervals.
+        model: the one of that folder.
+    """
     with spending() as spent:
         if model is None:
             with _Turn(job):
-                settings = {"recipe": recipe, "steps": None, "random_state": seed, "unknown": "missing"}
-                model = table.read.fit(**settings)
+                model = table.read.fit(
+                    recipe=settings["recipe"], steps=None, random_state=settings["seed"], unknown="missing"
+                )
             count_passes(model.model.model_.network)
-        table.model, table.filled = model, _filled(table, model, level, {"recipe": recipe, "seed": seed})
-        return {**table.describe(), "how": _how_filled(table, spent, recipe, seed)}
+        table.model, table.filled = model, _filled(table, model, level, settings)
+        return {**table.describe(), "how": _how_filled(table, spent, settings)}
 
 
 def surprises(table: OpenTable, top: int, seed: int) -> dict[str, Any]:
@@ -122,21 +134,25 @@ def _filled(table: OpenTable, model: FileModel, level: float, settings: dict[str
     return Filled(plain, whole.select(list(names)), columns, level, settings)  # pyright: ignore[reportArgumentType]
 
 
-def _how_filled(table: OpenTable, spent: Spent, recipe: str, seed: int) -> dict[str, Any]:
+def _how_filled(table: OpenTable, spent: Spent, settings: dict[str, Any]) -> dict[str, Any]:
     name = table.name
+    own, made = settings.get("folder"), f" --recipe {settings.get('recipe')}{_columns(table)}"
     return spent.how(
         given="of each row the cells that are there",
         asked=f"{int((~table.present).sum()):,} missing cells, each by itself",
         kind="exact" if table.require_model().model.model_.is_exact else "estimate",
         why="means and quantiles of the model's own conditional distributions",
         python=f"{python_line(table)}\nfilled = model.transform({name!r})\nlow, high = model.interval({name!r}, 0.9)",
-        cli=f"anyfill fill {quote(name)} -o filled.csv --recipe {recipe}{_columns(table)} --seed {seed}",
+        cli=f"anyfill fill {f'{quote(own)} ' if own else ''}{quote(name)} -o filled.csv"
+        f"{'' if own else made} --seed {settings['seed']}",
     )
 
 
 def python_line(table: OpenTable) -> str:
     """The line of Python that makes the model."""
-    settings = {"recipe": "gaussian", "seed": 0} if table.filled is None else table.filled.settings
+    settings = _DEFAULT if table.filled is None else table.filled.settings
+    if "folder" in settings:
+        return f"model = TableModel.load({settings['folder']!r})"
     said = f", columns={table.columns!r}" if table.columns else ""
     made = f"recipe={settings['recipe']!r}{said}, random_state={settings['seed']}, unknown='missing'"
     return f"model = TableModel({made}).fit({table.name!r})"
@@ -144,7 +160,9 @@ def python_line(table: OpenTable) -> str:
 
 def fit_line(table: OpenTable) -> str:
     """The command that makes the model."""
-    settings = {"recipe": "gaussian", "seed": 0} if table.filled is None else table.filled.settings
+    settings = _DEFAULT if table.filled is None else table.filled.settings
+    if "folder" in settings:
+        return f"MODEL={quote(settings['folder'])}"
     options = f"--recipe {settings['recipe']}{_columns(table)} --seed {settings['seed']} --unknown missing"
     return f"anyfill fit {quote(table.name)} -o MODEL {options}"
 

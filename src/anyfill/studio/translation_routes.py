@@ -1,20 +1,30 @@
 """/api/translation: translate with the passes shown, alternatives, blanks; the verbs of ``anyfill.translation``.
 
-No model ships: ``anyfill translate train`` makes one, and ``anyfill studio --model`` brings it here.
+``anyfill translate train`` makes models, and ``anyfill studio --model`` brings them here beside those that ship.
 """
 
 from shlex import quote
 from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
+from anyfill.checks import refuse
 from anyfill.interface.output import jsonable
 from anyfill.studio.context import AStudio, Started, Studio, Tab, start
 from anyfill.studio.how import spending
 
 routes = APIRouter(prefix="/api/translation", tags=["translation"])
 Sentence = Annotated[str, Field(max_length=2_000)]
+
+
+EXAMPLES = {
+    "de": "Die Datei konnte nicht geöffnet werden.",
+    "en": "The file could not be opened.",
+    "fr": "Impossible d'ouvrir le fichier.",
+    "es": "No se pudo abrir el archivo.",
+}
+"""What a page opens with, by language."""
 
 
 class Translate(BaseModel):
@@ -29,13 +39,35 @@ class Translate(BaseModel):
     model: Annotated[str, Field(max_length=200)] = ""
 
 
+@routes.get("/about", summary="Between which languages a model translates")
+async def about(studio: AStudio, tab: Tab, model: Annotated[str, Query(max_length=200)] = "") -> dict[str, Any]:
+    """The languages, and a sentence to begin with."""
+
+    def answer() -> dict[str, Any]:
+        languages = studio.models.get("translation", model).languages
+        return {"languages": list(languages), "example": EXAMPLES.get(languages[0], "")}
+
+    return await studio.pool.ask(tab, answer)
+
+
 @routes.post("/translate", status_code=202, summary="Translate a sentence, or fill blanks of its translation")
 async def translate(asked: Translate, studio: AStudio, tab: Tab) -> Started:
     """A job; its result has the best translation with its passes, and alternatives."""
     return start(studio, tab, lambda job: _translate(studio, asked))
 
 
+def _others(model: Any, asked: Translate, best: str) -> list[Any]:
+    """Other translations of a single sentence, that have the words that must be there."""
+    if len(model.segments(asked.text)) != 1:
+        return []
+    drawn = model.alternatives(asked.text, asked.n, passes=asked.passes, seed=asked.seed)
+    words = [phrase.split("@")[0] for phrase in asked.keep]
+    return [one for one in drawn if one.text != best and all(word in one.text for word in words)]
+
+
 def _translate(studio: Studio, asked: Translate) -> dict[str, Any]:
+    if not asked.text.strip():
+        raise refuse("text", expected="a sentence to translate", got="nothing")
     entry, model = studio.models.entry("translation", asked.model), studio.models.get("translation", asked.model)
     with spending() as spent:
         load = f"translation.load({entry.argument})"
@@ -43,15 +75,14 @@ def _translate(studio: Studio, asked: Translate) -> dict[str, Any]:
             found = model.fill(asked.text, asked.template, asked.n, passes=asked.passes, seed=asked.seed)
             python = f"{load}.fill({asked.text!r}, {asked.template!r}, {asked.n}, passes={asked.passes})"
             cli = f"anyfill translate fill {quote(asked.text)} {quote(asked.template)} -n {asked.n}{entry.option}"
-            history: Any = ()
+            history, remarks = (), ()
         else:
             best = model.translate(asked.text, passes=asked.passes, keep=asked.keep, seed=asked.seed, history=True)
-            others = model.alternatives(asked.text, asked.n, passes=asked.passes, seed=asked.seed)
-            found = [best, *(one for one in others if one.text != best.text)]
+            found = [best, *_others(model, asked, best.text)]
             python = f"{load}.translate({asked.text!r}, passes={asked.passes}, keep={asked.keep!r}, seed={asked.seed})"
             kept = "".join(f" --keep {quote(one)}" for one in asked.keep)
             cli = f"anyfill translate text {quote(asked.text)} --passes {asked.passes}{kept}{entry.option}"
-            history = best.history
+            history, remarks = best.history, best.remarks
         how = spent.how(
             given="the sentence" + (", and all outside the blanks" if asked.template else ""),
             asked="its translation, and how long it is",
@@ -62,5 +93,12 @@ def _translate(studio: Studio, asked: Translate) -> dict[str, Any]:
         )
     lines = [{"text": one.text, "score": one.score, "passes": one.passes} for one in found]
     return jsonable(
-        {"found": lines, "history": [list(one) for one in history], "languages": model.languages, "how": how}
+        {
+            "text": asked.text,
+            "found": lines,
+            "history": [list(one) for one in history],
+            "remarks": list(remarks),
+            "languages": model.languages,
+            "how": how,
+        }
     )
