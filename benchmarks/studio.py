@@ -1,6 +1,7 @@
 """How fast the studio answers: the first fill from a cold start, cancel, what-if, twenty tabs at once.
 
 python -m benchmarks.studio          # writes results/studio.json
+python -m benchmarks.studio --looks  # only how long a cancelled fill goes on, into results/studio_cancel.json
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from benchmarks.common import write_result
 from benchmarks.studio_browser import running
 
 ROWS, COLUMNS, QUESTIONS, TABS = 1000, 20, 200, 20
+LONG = 5000
 
 
 async def finished(client: httpx.AsyncClient, path: str, body: dict[str, Any], tab: str = "one") -> tuple[str, Any]:
@@ -63,15 +65,55 @@ async def cancels(client: httpx.AsyncClient, count: int = 5) -> list[float]:
     return found
 
 
-def table() -> bytes:
+def table(rows: int = ROWS) -> bytes:
     """Twenty columns that go together, a tenth of them missing."""
     draw = np.random.default_rng(0)
-    z, weights = draw.normal(size=(ROWS, 4)), draw.normal(size=(4, COLUMNS))
-    values = z @ weights + 0.5 * draw.normal(size=(ROWS, COLUMNS))
+    z, weights = draw.normal(size=(rows, 4)), draw.normal(size=(4, COLUMNS))
+    values = z @ weights + 0.5 * draw.normal(size=(rows, COLUMNS))
     frame = pd.DataFrame({f"x{n}": values[:, n].round(3) for n in range(COLUMNS)})
     for name in list(frame)[-4:]:
         frame[name] = np.where(frame[name] > 1, "high", np.where(frame[name] > -1, "middle", "low"))
     return frame.mask(draw.random(frame.shape) < 0.1).to_csv(index=False).encode()
+
+
+def looks(recipe: str) -> dict[str, float]:
+    """How long a fill of 5,000 rows goes on that is cancelled at a random time: until it looks again.
+
+    All times at which it looks are written down; a time drawn evenly falls into a gap by the gap's length, and waits for
+    its end. In seconds of the thread, which other work on the machine does not lengthen, and in those of the clock.
+    """
+    import tempfile
+    from pathlib import Path
+
+    from anyfill.interface.progress import reported_to
+    from anyfill.studio.jobs import Job
+    from anyfill.studio.table_store import OpenTable
+    from anyfill.studio.table_work import fill
+
+    import torch._dynamo  # noqa: F401  # as the studio does when it starts
+
+    own, clock = list[float](), list[float]()
+
+    def look(*_: Any) -> None:
+        own.append(time.thread_time())
+        clock.append(time.perf_counter())
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.csv"
+        path.write_bytes(table(LONG))
+        opened = OpenTable(path, path.name)
+        with reported_to(look, check=look):
+            look()
+            fill(Job("tab", lambda job: {}), opened, {"recipe": recipe, "seed": 0}, 0.9)
+            look()
+    found: dict[str, float] = {"looks": len(own)}
+    for name, times in (("thread", own), ("clock", clock)):
+        gaps = np.sort(np.diff(times))
+        draw = np.random.default_rng(0)
+        waits = draw.choice(gaps, 100_000, p=gaps / gaps.sum()) * draw.random(100_000)
+        found |= {f"{name}_p95_seconds": float(np.percentile(waits, 95)), f"{name}_max_seconds": float(gaps[-1])}
+        found[f"{name}_fill_seconds"] = float(gaps.sum())
+    return found
 
 
 async def what_ifs(client: httpx.AsyncClient, recipe: str) -> list[float]:
@@ -115,8 +157,14 @@ async def measure() -> dict[str, Any]:
 def main() -> None:
     """Measure and write."""
     import os
+    import sys
 
     load = os.getloadavg()[0]
+    if "--looks" in sys.argv[1:]:
+        found = {recipe: looks(recipe) for recipe in ("gaussian", "auto")}
+        payload = {**found, "load_average_before": load, "rows": LONG, "columns": COLUMNS, "seed": 0}
+        print(json.dumps(payload, indent=2))
+        return write_result("studio_cancel", payload)
     found = asyncio.run(measure())
     payload = {**found, "load_average_before": load, "rows": ROWS, "columns": COLUMNS, "seed": 0}
     print(json.dumps(payload, indent=2))

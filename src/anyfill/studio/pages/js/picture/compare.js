@@ -9,7 +9,7 @@ const MOST = 3;
 export function told(run) {
   const way = run.steps ? `${run.steps} ${run.steps === 1 ? "step" : "steps"}` : run.sampler === "speculative" ? "speculative" : "pixel by pixel";
   const mean = run.bits.reduce((sum, one) => sum + one, 0) / run.bits.length;
-  return `${way}, temperature ${run.temperature}: ${run.how.passes} passes, ${run.how.seconds.toFixed(1)} s, ${mean.toFixed(1)} bits on average`;
+  return `${way}, temperature ${run.temperature}: ${run.how.passes} passes, ${run.how.seconds.toFixed(1)} s, ${mean.toFixed(1)} bits on average, seed ${run.seed}`;
 }
 
 export function makeComparison() {

@@ -100,7 +100,6 @@ export function open(place) {
       done: (found) => {
         state.fills = { ...found, ...way, width: state.picture.width, height: state.picture.height, pictures: found.pictures.map(unpack), hidden: null };
         account.fill = found.how;
-        seed.placeholder = `new (${found.seed})`;
         results.dataset.done = "yes";
         redraw();
       },

@@ -21,9 +21,11 @@ export async function open(place) {
   const results = h("div", { class: "stack" });
   const words = makeWords((template, tell) => shown(status, (on) => begin("translation word", "/api/translation/translate", { ...asked(), template, n: OTHERS }, on), { done: (found) => tell(found.found) }));
   const jobs = [];
+  let example = "";
   const asked = () => ({ text: source.value, passes: Number(passes.value) || 4, model: model.key });
 
   async function run(body) {
+    jobs.push(null);
     jobs.push(await shown(status, (handlers) => begin("translation", "/api/translation/translate", body, handlers), { done: told }));
   }
 
@@ -33,7 +35,7 @@ export async function open(place) {
   }
 
   function told(found) {
-    if (found.text !== undefined && !source.value) source.value = found.text;
+    if (source.value === example) source.value = found.text; // after a reload
     words.set(found.found[0]?.text ?? "");
     const lines = found.found.map((one) => h("li", {}, h("button", { type: "button", onclick: () => words.set(one.text) }, h("span", { class: "share" }, short(one.score, 3)), h("span", {}, one.text))));
     const first = found.history[0]?.every((piece) => piece === "_") ? 0 : 1; // before the first pass all is blank
@@ -46,7 +48,8 @@ export async function open(place) {
   async function about() {
     const found = await get(`/api/translation/about?model=${encodeURIComponent(model.key)}`);
     languages.textContent = found.languages.join(" → ");
-    source.value = found.example;
+    if (source.value && source.value !== example) return; // somebody has written meanwhile
+    source.value = example = found.example;
     words.clear();
     show(results);
   }
@@ -60,7 +63,7 @@ export async function open(place) {
           words.element, status)),
       results));
   await about().catch((error) => show(status, h("p", { class: "message bad", role: "alert" }, error.message)));
-  resume("translation", { done: told }).then((job) => jobs.push(job));
+  if (!jobs.length) resume("translation", { done: told }).then((job) => jobs.push(job));
   return () => jobs.forEach((job) => job?.leave());
 }
 
