@@ -79,18 +79,18 @@ def table(rows: int = ROWS) -> bytes:
 def looks(recipe: str) -> dict[str, float]:
     """How long a fill of 5,000 rows goes on that is cancelled at a random time: until it looks again.
 
-    All times at which it looks are written down; a time drawn evenly falls into a gap by the gap's length, and waits for
-    its end. In seconds of the thread, which other work on the machine does not lengthen, and in those of the clock.
+    All times at which it looks are written down; a time drawn evenly falls into a gap by the gap's length, and waits
+    for its end. In seconds of the thread, which other work on the machine does not lengthen, and in those of the clock.
     """
     import tempfile
     from pathlib import Path
+
+    import torch._dynamo  # noqa: F401  # as the studio does when it starts
 
     from anyfill.interface.progress import reported_to
     from anyfill.studio.jobs import Job
     from anyfill.studio.table_store import OpenTable
     from anyfill.studio.table_work import fill
-
-    import torch._dynamo  # noqa: F401  # as the studio does when it starts
 
     own, clock = list[float](), list[float]()
 
@@ -164,7 +164,8 @@ def main() -> None:
         found = {recipe: looks(recipe) for recipe in ("gaussian", "auto")}
         payload = {**found, "load_average_before": load, "rows": LONG, "columns": COLUMNS, "seed": 0}
         print(json.dumps(payload, indent=2))
-        return write_result("studio_cancel", payload)
+        write_result("studio_cancel", payload)
+        return
     found = asyncio.run(measure())
     payload = {**found, "load_average_before": load, "rows": ROWS, "columns": COLUMNS, "seed": 0}
     print(json.dumps(payload, indent=2))
