@@ -162,7 +162,7 @@ class Block(nn.Module):
         return self.finish(h, attended)
 
     def _drop(self, h: Tensor) -> Tensor:
-        return functional.dropout(h, self.dropout, self.training) if self.dropout else h
+        return functional.dropout(h, self.dropout) if self.dropout and self.training else h
 
 
 Net = TypeVar("Net", bound=nn.Module)
