@@ -173,21 +173,21 @@ def blend_steps(
         for number, (every, _) in enumerate(starts):
             network.set_joint(number, every)
         stacks = [stack for _, stack in starts]
-    work = _Work(len(likelihood.columns) * count, options.steps or 0 if has_networks else 0)
+    training = _Training(network, stacks, used, folds, likelihood, options, device) if has_networks else None
     rounds = min(effort.rounds, steps or effort.rounds)
     parts = _folds(network, stacks[-1], used, folds, count, effort, generator=generator)
     columns: dict[int, Column] = {}
     most = 1
-    clock.trees_begin()
+    clock.trees_begin(0.0 if training is None else training.seconds())
     for j, column in enumerate(likelihood.columns):
         grower = Grower(j, column, likelihood.width, parts, _nominal(table), rounds, seed)
         found = grower.grow()
         if found is not None:
             columns[j] = found
             most = max(most, trees_of(found.trees.mean) // count)
-        yield clock.report(most, work.trees((j + 1) * count))
-    if has_networks:
-        yield from _networks(network, stacks, used, folds, likelihood, options, clock, work, device, generator)
+        yield clock.report(most, j + 1, len(likelihood.columns))
+    if training is not None:
+        yield from map(clock.passed, training.steps(generator=generator))
     judged = judge(network, stacks, [part.kept for part in parts], columns)
     model, unseen = _blended(network, columns, likelihood, table, judged, parts, folds)
     if unseen is not None and used is rows:
@@ -231,31 +231,50 @@ def _folds(
     return found
 
 
-def _networks(
-    network: GaussianResidualEnsemble,
-    stacks: list[Joint | Factors],
-    rows: Rows,
-    folds: Tensor,
-    likelihood: Mixed,
-    options: EnsembleOptions,
-    clock: "_Clock",
-    work: "_Work",
-    device: str,
-    generator: Generator,
-) -> Iterator[StepReport]:
-    """Train the members, each without its fold, and set the factors on their scales."""
-    held = tuple(range(network.each)) * len(network.joints)
-    trainer = EnsembleTrainer(network, stacks, torch.tensor(held))
-    student, train = Model(trainer, likelihood), Rows(rows.x, rows.present, folds)
-    judged = deal(train, network.members, 500, generator=generator)
-    missing = 1.0 - float(rows.present.float().mean())
-    loss = CrossFitLoss(any_order.questions(rows.variables, missing), held)
-    settings = options.fit_options(len(rows), network.members, device)
-    judges = HeldOutLoss(rows.variables, held)
-    for report in fit_steps(student, train, loss, settings, validation=judged, validation_objective=judges):
-        yield clock.passed(report, work.steps(report.progress))
-    network.cpu()
-    weigh(trainer, likelihood, deal(train, network.members, 1000, generator=generator), held)
+class _Training:
+    """The training of the members, each without its fold."""
+
+    def __init__(
+        self,
+        network: GaussianResidualEnsemble,
+        stacks: list[Joint | Factors],
+        rows: Rows,
+        folds: Tensor,
+        likelihood: Mixed,
+        options: EnsembleOptions,
+        device: str,
+    ) -> None:
+        self.held = tuple(range(network.each)) * len(network.joints)
+        self.network, self.likelihood = network, likelihood
+        self.trainer = EnsembleTrainer(network, stacks, torch.tensor(self.held))
+        self.student, self.train = Model(self.trainer, likelihood), Rows(rows.x, rows.present, folds)
+        missing = 1.0 - float(rows.present.float().mean())
+        self.loss = CrossFitLoss(any_order.questions(rows.variables, missing), self.held)
+        self.settings = options.fit_options(len(rows), network.members, device)
+
+    def seconds(self) -> float:
+        """About how long the steps will take, by three that leave nothing behind."""
+        generator = torch.Generator().manual_seed(0)
+        some = torch.randint(len(self.train), (self.settings.batch_size,), generator=generator)
+        batch, taken = self.train.take(some), 0.0
+        with torch.random.fork_rng(devices=[]):
+            for number in range(4):
+                begun = time.monotonic()
+                self.loss(self.student, batch, generator=generator).mean().backward()
+                taken += time.monotonic() - begun if number else 0.0  # the first makes what later ones find ready
+        self.student.zero_grad(set_to_none=True)
+        return self.settings.steps * taken / 3
+
+    def steps(self, *, generator: Generator) -> Iterator[StepReport]:
+        """Train, and set the factors on the members' scales."""
+        network, held = self.network, self.held
+        judged = deal(self.train, network.members, 500, generator=generator)
+        judges = HeldOutLoss(network.variables, held)
+        yield from fit_steps(
+            self.student, self.train, self.loss, self.settings, validation=judged, validation_objective=judges
+        )
+        network.cpu()
+        weigh(self.trainer, self.likelihood, deal(self.train, network.members, 1000, generator=generator), held)
 
 
 def _blended(
@@ -331,50 +350,39 @@ def _kinds(asked: Asked) -> int:
     return max(1, int((asked.row == asked.row[0]).sum())) if len(asked.row) else 1
 
 
-class _Work:
-    """Shares of the work, in optimizer steps: so many are a column's trees without one fold, and so many the ending."""
-
-    PER_COLUMN = 14.0
-    ENDING = 0.1
-
-    def __init__(self, columns: int, steps: int) -> None:
-        self.of_trees = self.PER_COLUMN * columns
-        self.of_steps = float(steps)
-        self.total = (self.of_trees + self.of_steps) * (1 + self.ENDING)
-
-    def trees(self, columns: int) -> float:
-        """The share that is done when so many are grown."""
-        return self.PER_COLUMN * columns / self.total
-
-    def steps(self, progress: float) -> float:
-        """The share that is done when so much of the networks' training is."""
-        return (self.of_trees + self.of_steps * progress) / self.total
-
-
 class _Clock:
-    """Reports of the whole from those of its parts; what comes before the trees is over when they begin."""
+    """Reports of the whole from those of its parts.
+
+    The time left is that of the other columns' trees, at the pace of those that are grown; of the networks' steps, at
+    the pace of a few that were tried before; and ``ENDING`` of it all for what comes last. What comes before the trees
+    is over when they begin.
+    """
+
+    ENDING = 0.07
 
     def __init__(self) -> None:
         self.begun = self.trees = time.monotonic()
-        self.progress = 0.0
+        self.progress = self.networks = 0.0
 
-    def trees_begin(self) -> None:
-        """From now on the share of the work says how long the rest will take."""
-        self.trees = time.monotonic()
+    def trees_begin(self, networks: float) -> None:
+        """From now on columns are counted; the networks will take about so many seconds."""
+        self.trees, self.networks = time.monotonic(), networks
 
-    def _left(self, share: float) -> tuple[float, float]:
-        """Seconds so far, and those left."""
-        now = time.monotonic()
-        seconds, eta = now - self.begun, (now - self.trees) * (1 - share) / max(share, 1e-9)
+    def _seconds(self, left: float) -> tuple[float, float]:
+        """Those so far, and those left, the ending included."""
+        seconds = time.monotonic() - self.begun
+        eta = left + self.ENDING * (seconds + left)
         self.progress = min(max(self.progress, seconds / max(seconds + eta, 1e-9)), 0.999)  # it never goes back
         return seconds, eta
 
-    def report(self, step: int, share: float) -> StepReport:
+    def report(self, step: int, columns: int, of: int) -> StepReport:
         """One of the trees."""
-        seconds, eta = self._left(share)
+        spent = time.monotonic() - self.trees
+        seconds, eta = self._seconds(spent * (of - columns) / columns + self.networks)
         return StepReport(step, math.nan, 0.0, 0.0, None, seconds, 0.0, eta, self.progress)
 
-    def passed(self, report: StepReport, share: float) -> StepReport:
+    def passed(self, report: StepReport) -> StepReport:
         """One of the networks."""
-        seconds, eta = self._left(share)
+        is_early = not report.progress or not math.isfinite(report.eta)
+        seconds, eta = self._seconds(self.networks if is_early else report.eta)
         return replace(report, seconds=seconds, eta=eta, progress=self.progress)
