@@ -79,15 +79,16 @@ def window(share: float, place: str) -> Array:
 
 def dtw(ours: Array, theirs: Array) -> float:
     """Mean distance along the cheapest monotone path between two curves (n, 2) and (m, 2)."""
-    apart = np.linalg.norm(ours[:, None] - theirs[None], axis=2)
-    cost = np.full((len(ours) + 1, len(theirs) + 1), np.inf)
-    steps = np.zeros_like(cost)
-    cost[0, 0] = 0.0
-    for i in range(1, len(ours) + 1):
-        for j in range(1, len(theirs) + 1):
-            before = min(((i - 1, j - 1), (i - 1, j), (i, j - 1)), key=lambda at: cost[at])
-            cost[i, j], steps[i, j] = cost[before] + apart[i - 1, j - 1], steps[before] + 1
-    return float(cost[-1, -1] / steps[-1, -1])
+    apart = np.linalg.norm(ours[:, None] - theirs[None], axis=2).tolist()
+    width = len(theirs)
+    above: list[tuple[float, int]] = [(0.0, 0)] + [(math.inf, 0)] * width  # cost and steps of the cheapest path so far
+    for line in apart:
+        here = [(math.inf, 0)]
+        for j in range(width):
+            cost, steps = min(above[j], above[j + 1], here[j])
+            here.append((cost + line[j], steps + 1))
+        above = here
+    return above[-1][0] / above[-1][1]
 
 
 def error(ours: Array, theirs: Array, given: Array) -> float:
@@ -187,7 +188,9 @@ def completed(model: PolicyModel, test: Array, given: Array, *, draws: int, seed
     with model.model.evaluating():
         found = [torch.where(known, x, model.model.marginals(shown, known).mean())]
     source = torch.Generator(device=model.device).manual_seed(seed)
-    found += [model.answer(shown, Question(known, ~known), generator=source) for _ in range(draws)]
+    many = known.repeat(draws, 1)
+    drawn = model.answer(shown.repeat(draws, 1), Question(many, ~many), generator=source)
+    found += drawn.chunk(draws)
     values = [model.layout.restore(one.cpu()).numpy().reshape(-1, POINTS, 2) for one in found]
     return np.where(given[None, None, :, None], test, np.stack(values))
 

@@ -76,6 +76,15 @@ def test_whole_trajectories_are_resampled_evenly():
     assert layout.names[:3] == ("x@0", "y@0", "x@1")
 
 
+def test_every_point_of_whole_trajectories_is_standardised_by_itself():
+    found = made([9] * 40)
+    layout = Layout.of(found, points=4)
+    rows = layout.rows(found)
+    assert torch.allclose(rows.x[:, :8].mean(0), torch.zeros(8), atol=1e-5)
+    assert torch.allclose(rows.x[:, :8].std(0, correction=0), torch.ones(8), atol=1e-4)
+    assert layout.restore(rows.x)[3, 2].item() == pytest.approx(resampled(found.observation[27:36], 4)[1, 0], abs=1e-5)
+
+
 def test_steps_without_actions_are_refused_but_not_whole_trajectories():
     columns = Columns(("x",), (), (), (), ())
     empty = np.zeros((4, 0), dtype=np.float32)

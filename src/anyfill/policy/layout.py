@@ -8,7 +8,8 @@ with a history of H observations and a chunk of C actions. What lies before the 
 end is missing: neither given nor asked. A row of a *whole* trajectory has its P evenly spaced observations as history,
 and no actions.
 
-    value = (number - mean) / scale      for numbers; a column that hardly varies keeps its own unit
+    value = (number - mean) / scale      for numbers, each column by its own moments, and in whole trajectories each
+                                         point of a column; what hardly varies keeps its own unit
     value = code                         for goals with categories
 """
 
@@ -60,7 +61,7 @@ class Layout:
         history: H.
         chunk: C.
         whole: P, if rows are whole trajectories; then it is the history.
-        center, scale: of the columns observation, goal, action, one after another.
+        center, scale: of the columns observation, goal, action, one after another; of every variable if whole.
     """
 
     columns: Columns
@@ -88,9 +89,10 @@ class Layout:
         if points:
             columns, history, chunk = replace(columns, action=(), next=()), points, 1
         made = cls(columns, history, chunk, points)
-        groups = (demonstrations.observation, demonstrations.goal, *(() if points else (demonstrations.action,)))
-        values = np.concatenate(groups, 1).astype(np.float64)
-        coded = np.array([False] * len(columns.observation) + [bool(c) for c in columns.categories])
+        groups = (demonstrations.observation, demonstrations.goal, demonstrations.action)
+        values = (_whole(made, demonstrations) if points else np.concatenate(groups, 1)).astype(np.float64)
+        observed = made.blocks.observation if points else len(columns.observation)
+        coded = np.array([False] * observed + [bool(c) for c in columns.categories])
         coded = np.concatenate([coded, np.zeros(values.shape[1] - len(coded), dtype=bool)])
         there = np.isfinite(values)
         count = np.maximum(there.sum(0), 1)
@@ -135,6 +137,8 @@ class Layout:
     def _moments(self, of: tuple[float, ...]) -> Tensor:
         """(N,) float64: of each variable, from those of each column."""
         c = self.columns
+        if self.whole:
+            return torch.tensor(of, dtype=torch.float64)
         observed, rest = of[: len(c.observation)], of[len(c.observation) :]
         goal, action = rest[: len(c.goal)], rest[len(c.goal) :]
         spread = (*observed * self.history, *goal, *action * self.chunk, *(observed[place] for place in c.next))
