@@ -36,14 +36,17 @@ def chorale(page: Any) -> None:
 
 
 def picture(page: Any) -> None:
-    """A digit, its lower half painted away, six completions; or how to make a model."""
+    """A digit, its lower half painted away, completions of two kinds; or how to make a model."""
     expect(page.get_by_text("What you see holds").or_(page.get_by_text("anyfill image train"))).to_be_visible(
         timeout=SOON
     )
     fill = page.get_by_role("button", name="Fill what is erased")
     if fill.count():
         fill.click()
-        expect(page.locator(".completions[data-done]")).to_be_visible(timeout=SOON)
+        expect(page.locator(".told")).to_contain_text("pixel by pixel", timeout=SOON)
+        page.get_by_label("Sampler and steps").select_option("16")
+        fill.click()
+        expect(page.locator(".told")).to_contain_text("16 steps", timeout=SOON)
 
 
 def text(page: Any) -> None:
@@ -53,8 +56,20 @@ def text(page: Any) -> None:
 
 
 def translation(page: Any) -> None:
-    """How to make a model."""
-    expect(page.locator("h1")).to_be_visible(timeout=SOON)
+    """A sentence, a word of its translation locked, others for another; or how to make a model."""
+    expect(page.get_by_text("anyfill translate train").or_(page.get_by_label("The sentence"))).to_be_visible(
+        timeout=SOON
+    )
+    translate = page.get_by_role("button", name="Translate", exact=True)
+    if translate.count():
+        expect(page.get_by_label("The sentence")).not_to_be_empty(timeout=SOON)
+        translate.click()
+        words = page.locator(".words button")
+        expect(words.first).to_be_visible(timeout=SOON)
+        words.first.click()
+        page.get_by_role("button", name="Lock").click()
+        words.nth(1).click()
+        expect(page.get_by_label("What else could stand there").locator("li").first).to_be_visible(timeout=SOON)
 
 
 SCENES = {"table": table, "chorale": chorale, "picture": picture, "text": text, "translation": translation}
@@ -66,6 +81,7 @@ def main() -> None:
     parser.add_argument("--model", action="append", default=[])
     parser.add_argument("-o", "--output", type=Path, default=Path(__file__).parent)
     parser.add_argument("--dark", type=Path, help="folder for the dark ones")
+    parser.add_argument("--width", type=int, default=1280, help="of the window, in pixels")
     parser.add_argument("--only", choices=SCENES, action="append", help="these pages")
     said = parser.parse_args()
     with running(*(word for one in said.model for word in ("--model", one))) as (base, _):
@@ -73,7 +89,8 @@ def main() -> None:
             if folder is None:
                 continue
             for name in said.only or SCENES:
-                with browsing(base, height=940 if name == "chorale" else 800, dark=dark) as page:
+                height = {"chorale": 940, "picture": 1240}.get(name, 800)
+                with browsing(base, width=said.width, height=height, dark=dark) as page:
                     page.goto(f"{base}#/{name}")
                     SCENES[name](page)
                     page.wait_for_timeout(400)

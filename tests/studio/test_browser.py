@@ -106,6 +106,13 @@ def test_a_hundred_thousand_rows_scroll(page, base, tmp_path):
     page.goto(f"{base}#/table")
     page.get_by_label("A table to open").set_input_files(tmp_path / "long.csv")
     expect(page.get_by_text("100,000 rows")).to_be_visible(timeout=SOON)
+    asked, most, told = [], 0, page.locator(".grid .line")
+    page.on("request", lambda one: asked.append(one.url) if "/rows" in one.url else None)
+    for n in range(40):  # a long flight: few lines are there at any time, and few pages are asked for
+        page.locator(".grid").evaluate("(grid, n) => { grid.scrollTop = (grid.scrollHeight * n) / 40; }", n)
+        most = max(most, told.count())
+    assert most < 60
+    assert len(asked) <= 120
     page.locator(".grid").evaluate("grid => { grid.scrollTop = grid.scrollHeight; }")
     expect(page.locator("[data-cell='99999 0']")).to_have_text("99999", timeout=SOON)
     assert page.locator(".grid .line").count() < 60
@@ -319,7 +326,7 @@ def test_every_control_has_a_name_and_every_word_can_be_read(base, axe, name, da
         assert wrong == []
 
 
-@pytest.mark.parametrize("name", ["table", "chorale", "picture", "text"])
+@pytest.mark.parametrize("name", ["table", "chorale", "picture", "text", "translation"])
 def test_every_control_is_reached_by_the_keyboard(base, name):
     with browsing(base) as page:
         page.goto(f"{base}#/{name}")
