@@ -34,7 +34,7 @@ import torch
 from numpy.typing import NDArray
 
 from anyfill import TableModel
-from benchmarks.common import RESULTS, commit, write_result
+from benchmarks.common import RESULTS, commit, machine, write_result
 from benchmarks.tables.jobs import append, read_lines
 
 TESTED = 2000
@@ -230,11 +230,12 @@ def main() -> None:
     for job in wanted:
         key = "|".join(map(str, job))
         if key not in done:
-            append(lines, {"key": key, "commit": commit(), **run(*job)})
+            append(lines, {"key": key, "commit": commit(), "machine": machine(), **run(*job)})
             print(lines.read_text().splitlines()[-1], flush=True)
     done = read_lines(lines)
     result = {"|".join(map(str, job)): done["|".join(map(str, job))] for job in wanted}
-    print(f"wrote {write_result('known_law', {'arguments': vars(arguments), 'laws': json.loads(json.dumps(result))})}")
+    said = {key: value for key, value in vars(arguments).items() if key != "lines"}
+    print(f"wrote {write_result('known_law', {'arguments': said, 'laws': json.loads(json.dumps(result))})}")
 
 
 if __name__ == "__main__":
