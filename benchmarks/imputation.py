@@ -64,7 +64,10 @@ def main() -> None:
         done = jobs.read_lines(lines)
     if arguments.work_only:
         return
-    own = [done[job.key] for job in wanted if job.key in done]
+    if arguments.any_draws:
+        good = [line for line in done.values() if "error" not in line]
+        done |= {line["key"].replace(f"|{line['draws']}|", "|*|"): line for line in good}
+    own = [done.get(job.key) or done[job.undrawn] for job in wanted if job.key in done or job.undrawn in done]
     failed = [line for line in own if "error" in line]
     for method, error in sorted({(line["method"], line["error"]) for line in failed}):
         count = sum((line["method"], line["error"]) == (method, error) for line in failed)
@@ -105,6 +108,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", help="comma-separated (default 0,1,2)")
     parser.add_argument("--steps", type=int, help="the most optimizer steps of ours")
     parser.add_argument("--draws", type=int, help="behind CRPS and energy score of ours and em (default 100)")
+    parser.add_argument("--any-draws", action="store_true", help="report lines with another number of draws, too")
     parser.add_argument("--costly", action="store_true", help="also run what takes many minutes for one job")
     parser.add_argument("--work-only", action="store_true", help="jobs and their lines, no report")
     parser.add_argument("--report-only", action="store_true", help="no jobs, only the report of the lines there are")

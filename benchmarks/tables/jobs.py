@@ -64,6 +64,11 @@ class Job:
         steps = self.steps if own and self.method != "gaussian" else None
         return "|".join(map(str, (self.table, self.holes, self.mode, self.seed, self.method, self.draws, steps)))
 
+    @property
+    def undrawn(self) -> str:
+        """The key of the same job with any number of draws."""
+        return self.key.replace(f"|{self.draws}|", "|*|")
+
 
 def one_thread() -> None:
     """Of a fresh worker process."""

@@ -42,7 +42,7 @@ from anyfill.tables.growing import Asked, Column, Fold, Grower
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.stacking import Judged, density_weights, judge, judged_questions, mean_weights
 from anyfill.tables.table import Category, Table
-from anyfill.tables.trees import AnyOrderTrees, pack
+from anyfill.tables.trees import AnyOrderTrees, pack, without_second
 from anyfill.training import StepReport, fit_steps
 
 Level = Literal["low", "medium", "high"]
@@ -295,7 +295,7 @@ def _blended(
     stacked = torch.where(coded[:, None], weights, stacked)
     used = torch.maximum(weights, stacked).amax(0)
     kept = {
-        j: column.trees if bool(used[j, -1] > 0) else replace(column.trees, cells=None)
+        j: column.trees if bool(used[j, -1] > 0) else without_second(column.trees)
         for j, column in columns.items()
         if bool((used[j, -2:] > 0).any())
     }

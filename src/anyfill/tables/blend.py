@@ -18,14 +18,13 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from anyfill.checks import refuse
 from anyfill.networks.network import Unspecified
 from anyfill.tables.residual_network import GaussianResidualEnsemble
-from anyfill.tables.trees import GROUPS, NOTHING, AnyOrderTrees, ColumnTrees, tree_values, without_cells
+from anyfill.tables.trees import GROUPS, NOTHING, AnyOrderTrees, ColumnTrees, tree_values, without_second
 
 SHARES = 3
 """Up to a third, up to two thirds, and more of the other columns known: each has its own weights."""
@@ -156,6 +155,6 @@ class Blend(nn.Module, Unspecified):
         if found is None:
             most = self.get_buffer(self._weights).amax(0)[:, -2:].cpu().numpy()
             found = {j: one for j, one in self.trees.columns.items() if (most[j] > NOTHING).any()}
-            found = without_cells(found, np.flatnonzero(most[:, 1] <= NOTHING).tolist())
+            found = {j: one if most[j, 1] > NOTHING else without_second(one) for j, one in found.items()}
             self._columns[self._weights] = found
         return found

@@ -9,13 +9,12 @@ begins at the joint of all cells.
 of the rows by the other half while they are judged, and the shape of what is left, w and v, is by EM.
 
 **Choices** by the cells of the first fold: leaves that are constants or straight lines, whichever errs less (constants
-in large tables); what use trees of codes make of the joint (none in large tables); and the answer by cells, which costs
-most, only where a pool with it is better by ``MIN_GAIN`` nats.
+in large tables); and the answer by cells, which costs most, only where a pool with it is better by ``MIN_GAIN`` nats.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -193,17 +192,15 @@ class Grower:
             text = grow(own, checked, growth, classes=self.size, categorical=self.categorical).text
             return ColumnTrees(self.size, text, joint=joint)
 
-        train, kept = parts[0]
-        ways: tuple[UseOfJoint, ...] = ("nothing",) if self._is_large(train) else get_args(UseOfJoint)
-        tried = [grown(0, joint) for joint in ways]
-        code = kept.target.astype(np.int64)[:, None]
-        said = [np.take_along_axis(one.log_chances(kept.given, kept.table), code, 1).mean() for one in tried]
-        best = tried[int(np.argmax(said))]
-        each = [best, *(grown(number, best.joint) for number in range(1, len(parts)))]
+        numbers = range(len(parts))
+        each = [grown(number, "nothing") for number in numbers]
+        if not self._is_large(parts[0][0]):
+            each = [replace(grown(number, "begins"), alone=each[number].mean) for number in numbers]
         reader = Reader(0, 1.0, 1, self.outputs)
         answers = [reader.answer(one, kept.given) for one, (_, kept) in zip(each, parts)]
         params, weights = (np.concatenate(some) for some in zip(*answers))
-        return Column(replace(each[0], mean=averaged([one.mean for one in each])), params, weights)
+        alone = averaged([one.alone for one in each]) if each[0].alone else ""
+        return Column(replace(each[0], mean=averaged([one.mean for one in each]), alone=alone), params, weights)
 
     def _number(self, parts: "Sequence[tuple[_Part, _Part]]") -> Column:
         column = self.likelihood

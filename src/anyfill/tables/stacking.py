@@ -157,7 +157,7 @@ def judge(
             some = slice(done[j], done[j] + len(own))
             done[j] += len(own)
             trees[own], inner[own] = (torch.from_numpy(one[some]) for one in (column.params, column.log_weights))
-            has[own] = torch.tensor([True, column.trees.cells is not None])
+            has[own] = torch.tensor([True, column.trees.has_second])
         number = torch.from_numpy(part.row)[row]
         share = known_share(known)[row]
         params = torch.cat([torch.stack(answers, 1).float(), trees], 1)

@@ -3,10 +3,10 @@
 Inputs of every model of column j are the known values of the row (missing where not known), where in their turns those
 that go round stand (the weekday of a date, say), and where a joint Gaussian, if there is one, says that column j is:
 center c and log-spread log s of a number, log-chances of codes. A model of a number begins there, so trees learn what
-the joint does not know. One of codes begins there, or is only told it, or is not even told, whichever answers cells
-best that were left out: a joint of many codes is far too sure of the rows it was fitted to.
+the joint does not know. A joint of many codes is far too sure of the rows it was fitted to, so of codes there are two
+models, one that begins there and one that knows nothing of it (in large tables the latter alone).
 
-    codes     logits  f(inputs), or log chances of the joint + f(inputs)
+    codes     two answers: logits  log chances of the joint + f(inputs),  and  f(inputs)
     numbers   two answers, of which a blend may take either:
               around a mean    sum_k w_k N(m, (r v_k)^2)      m = c + f(inputs), r = s e^{g(inputs)}
               by cells         sum_a P(a) spike_a + sum_b P(b) N(m_b, r_b^2)
@@ -37,7 +37,7 @@ from anyfill.tables.columns import Floats
 
 GROUPS = 3
 """Members of a pool that the cells of a column are spread over; each has the K components of the likelihood."""
-UseOfJoint = Literal["begins", "told", "nothing"]
+UseOfJoint = Literal["begins", "nothing"]
 NOTHING = -80.0
 """The log-weight of what has none: e^-80 is nothing beside 1, and a finite number."""
 
@@ -106,7 +106,8 @@ class ColumnTrees:
         low, high: the range of the center.
         noise: (w_k, v_k) of each component.
         cells: the answer by cells, if it pays.
-        joint: whether a model of codes begins at what the joint says, is told it, or knows nothing of it.
+        joint: whether the model of codes begins at what the joint says, or knows nothing of it.
+        alone: beside one that begins there, a model of codes that knows nothing of it; empty = none.
     """
 
     size: int
@@ -117,6 +118,12 @@ class ColumnTrees:
     noise: tuple[tuple[float, float], ...] = ((1.0, 1.0),)
     cells: Cells | None = None
     joint: UseOfJoint = "begins"
+    alone: str = ""
+
+    @property
+    def has_second(self) -> bool:
+        """True if there are two answers."""
+        return self.cells is not None or bool(self.alone)
 
     def centers(self, given: Inputs, table: Floats) -> Floats:
         """(n,): m."""
@@ -176,6 +183,9 @@ class Reader:
         weights = np.full((len(table), 1 + GROUPS), -np.log(GROUPS), dtype=np.float32)
         if column.size:
             params[:, :, : column.size] = column.log_chances(given, table)[:, None]
+            if column.alone:  # the second answer, in every group alike
+                other = replace(column, mean=column.alone, joint="nothing")
+                params[:, 1:, : column.size] = other.log_chances(given, table)[:, None]
             return params, weights
         noise = np.array(column.noise)
         shape = (len(table), len(noise))
@@ -295,6 +305,6 @@ def _column(kept: dict[str, Any]) -> ColumnTrees:
     return replace(column, noise=noise, cells=Cells(cells["shares"], cells["inside"], **listed))
 
 
-def without_cells(columns: Mapping[int, ColumnTrees], which: Sequence[int]) -> dict[int, ColumnTrees]:
-    """The models with the answers by cells of some columns left out."""
-    return {j: replace(column, cells=None) if j in which else column for j, column in columns.items()}
+def without_second(column: ColumnTrees) -> ColumnTrees:
+    """The models of the first answer alone."""
+    return replace(column, cells=None, alone="")
