@@ -1,6 +1,7 @@
 """Any-order trees: laws of their chains, densities, draws; what unknown values cannot do; folders."""
 
 import itertools
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -13,7 +14,8 @@ from anyfill.evaluation import log_prob
 from anyfill.questions.question import Question
 from anyfill.tables.blend import Blend
 from anyfill.tables.boosting import Growth, Sample, averaged, grow, scores_of, slim
-from anyfill.tables.trees import AnyOrderTrees, ColumnTrees, Inputs, UseOfJoint, pack, unpack
+from anyfill.tables.growing import mean_cells
+from anyfill.tables.trees import AnyOrderTrees, Cells, ColumnTrees, Inputs, UseOfJoint, pack, unpack
 
 
 def coded(rows=400, seed=0):
@@ -218,3 +220,13 @@ def test_trees_of_codes_use_the_joint_as_they_say(joint: UseOfJoint) -> None:
     found = ColumnTrees(3, grown.text, joint=joint).log_chances(given, table)
     logits = grown.scores + (log_chances if joint == "begins" else 0.0)
     np.testing.assert_allclose(found, logits - np.logaddexp.reduce(logits, 1, keepdims=True), atol=1e-12)
+
+
+def test_folds_that_could_not_place_values_inside_cells_are_left_out_of_the_mean():
+    x = np.random.default_rng(0).normal(size=(80, 3))
+    text = grow(Sample(x, x[:, 0]), Sample(x, x[:, 0]), Growth(rounds=3)).text
+    one = Cells(text, text, (0.0,), (-1.0, 1.0), (0.5, 0.5), (-2.0, 0.0), (0.0, 2.0))
+    for insides, wanted in ((("", text), text), (("", ""), "")):
+        found = mean_cells([replace(one, inside=inside) for inside in insides])
+        assert found is not None
+        assert found.inside == wanted

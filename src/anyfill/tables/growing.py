@@ -224,7 +224,7 @@ class Grower:
             half = (kept.row % 2 == 0)[:, None]
             params.append(np.where(half[:, :, None], said[1][0], said[0][0]))
             weights.append(said[0][1])
-        final = replace(each[0], mean=averaged(texts), scale=averaged(scales), cells=_mean_cells(cells))
+        final = replace(each[0], mean=averaged(texts), scale=averaged(scales), cells=mean_cells(cells))
         return Column(final, np.concatenate(params), np.concatenate(weights))
 
     def _means(self, parts: "Sequence[tuple[_Part, _Part]]") -> list[str]:
@@ -369,7 +369,7 @@ def _halved(each: Sequence[ColumnTrees], scales: Sequence[str], errors: Sequence
             yield error[half], replace(one, scale=scales[1 - side]), part
 
 
-def _mean_cells(cells: Sequence[Cells] | None) -> Cells | None:
+def mean_cells(cells: Sequence[Cells] | None) -> Cells | None:
     """The mean of the answers of all folds."""
     if not cells:
         return None
@@ -377,7 +377,8 @@ def _mean_cells(cells: Sequence[Cells] | None) -> Cells | None:
         name: tuple(np.mean([getattr(one, name) for one in cells], 0).tolist()) for name in ("middle", "low", "high")
     }
     width = tuple(np.sqrt(np.mean([np.square(one.spread) for one in cells], 0)).tolist())
-    shares, inside = averaged([one.shares for one in cells]), averaged([one.inside for one in cells])
+    shares, placed = averaged([one.shares for one in cells]), [one.inside for one in cells if one.inside]
+    inside = averaged(placed) if placed else ""  # a fold may have had no cell to check it by
     return replace(cells[0], shares=shares, inside=inside, spread=width, **mean)
 
 
