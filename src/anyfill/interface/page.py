@@ -72,12 +72,10 @@ def point(name: str, words: str) -> str:
     return f"<p><b>{escape(name)}</b>: {escape(words)}</p>"
 
 
-def picture(name: str, description: str, width: int) -> str:
-    """A picture NAME.png, and NAME-dark.png for dark pages, as wide as it was drawn."""
-    return (
-        f'<picture><source srcset="{escape(name)}-dark.png" media="(prefers-color-scheme: dark)">'
-        f'<img src="{escape(name)}.png" alt="{escape(description)}" width="{width}"></picture>'
-    )
+def picture(name: str, description: str, width: int, *, dark: bool = True) -> str:
+    """A picture NAME.png, and if ``dark`` NAME-dark.png for dark pages, as wide as it was drawn."""
+    other = f'<source srcset="{escape(name)}-dark.png" media="(prefers-color-scheme: dark)">' if dark else ""
+    return f'<picture>{other}<img src="{escape(name)}.png" alt="{escape(description)}" width="{width}"></picture>'
 
 
 def table(

@@ -1,6 +1,5 @@
 """Results of rollouts as a folder; of several folders one page: success per task, film strips, states over time."""
 
-import html
 import json
 import shutil
 from collections.abc import Sequence
@@ -48,14 +47,14 @@ def write_report(folders: Sequence[Path], output: Path) -> None:
     """A page about the results of several rollouts."""
     found = [(folder, _results(folder)) for folder in folders]
     with replacing(output, REPORT) as fresh:
-        pieces = [_table(found)]
+        pieces = [pages.heading("Rollouts", 1), _table(found)]
         for number, (folder, result) in enumerate(found, 1):
             pieces.append(pages.heading(f"{folder.name}: {_conditions(result)}"))
             for name, what in ((FILM, "frames of the first episodes"), (STATES, "states over time")):
                 if (folder / name).is_file():
-                    copied = f"{number}-{name}"
-                    shutil.copyfile(folder / name, fresh / copied)
-                    pieces.append(pages.picture(copied, what, 960))
+                    copied = fresh / f"{number}-{name}"
+                    shutil.copyfile(folder / name, copied)
+                    pieces.append(pages.picture(copied.stem, what, 960, dark=False))
         (fresh / "index.html").write_text(pages.page("Rollouts", pieces), encoding="utf-8")
         write_results(fresh, REPORT, {"rollouts": [str(folder) for folder in folders]})
 
@@ -80,10 +79,10 @@ def _conditions(result: dict[str, Any]) -> str:
 def _table(found: Sequence[tuple[Path, dict[str, Any]]]) -> str:
     """Success per task, one line for each folder."""
     head = ["rollouts", "method", "conditions", "episodes", "of four", "of seven", *TASKS]
-    lines = ["<table><thead><tr>" + "".join(f"<th>{html.escape(word)}</th>" for word in head) + "</tr></thead><tbody>"]
+    lines: list[list[str]] = []
     for folder, result in found:
         of = [f"{result[key]['mean']:.2f} ± {2 * result[key]['stderr']:.2f}" for key in ("of_four", "of_seven")]
         shares = [f"{result['share_done'][task]:.0%}" for task in TASKS]
         cells = [folder.name, result["method"], _conditions(result), str(result["episodes"]), *of, *shares]
-        lines.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
-    return "\n".join([*lines, "</tbody></table>"])
+        lines.append([pages.text(cell) for cell in cells])
+    return pages.table(head, lines, short=(4, 5), numbers=(3, *range(6, len(head))))
