@@ -104,7 +104,7 @@ async def example(studio: AStudio, tab: Tab) -> dict[str, Any]:
         frame = made_up_penguins(344)
         lost = np.random.default_rng(1).random(frame.shape) < 0.06
         path = studio.new_file(".csv")
-        frame.mask(lost).to_csv(path, index=False)
+        frame.mask(lost).convert_dtypes().to_csv(path, index=False)  # whole numbers without .0, as people write them
         return studio.tables.add(OpenTable(path, "penguins.csv")).describe()
 
     return await studio.pool.ask(tab, opened)
