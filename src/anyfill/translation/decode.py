@@ -4,7 +4,7 @@ Models with a length decode several candidates side by side: the likeliest lengt
 which a constraint can be met. The source is read once; all candidates share what was read. Ranking:
 
     mean    1/n sum_i log p(w_i | …) + r n, each word by the pass that wrote it (CMLM, fairseq): lengths compare fairly;
-            r rewards words, as candidates lose repeated ones and the shorter of two is the surer
+            r rewards words: repeated ones are dropped, so candidates tend to be short
     joint   log p(n | source) + sum_i log p(w_i | …): the likelihood that the model assigns, where it has one
 
 Autoregressive models decode greedily or by a beam and are ranked by their exact log-probability.
@@ -70,7 +70,7 @@ class Decoding:
     beam: int = 4
     stutter: bool = True
     rank: Literal["mean", "joint"] = "mean"
-    reward: float = 0.1
+    reward: float = 0.0
     length_penalty: float = 0.6
     speculative: bool = False
     seed: int = 0

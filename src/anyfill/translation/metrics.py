@@ -12,6 +12,7 @@ Intervals are bootstrap over sentences; two systems are compared on the same res
 
 import importlib
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -105,6 +106,11 @@ def compared(
 
 def _statistics(outputs: Sequence[str], references: Sequence[str], tokenize: str) -> NDArray[np.float64]:
     """(sentences, 10): lengths of output and reference, right n-grams, all n-grams, n = 1 … 4."""
+    return _counted(tuple(outputs), tuple(references), tokenize)
+
+
+@lru_cache(maxsize=64)  # a system is compared with many others
+def _counted(outputs: tuple[str, ...], references: tuple[str, ...], tokenize: str) -> NDArray[np.float64]:
     bleu = sacrebleu_metrics().BLEU(tokenize=tokenize, effective_order=True)
     rows: list[list[float]] = []
     for output, reference in zip(outputs, references):

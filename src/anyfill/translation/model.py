@@ -52,7 +52,7 @@ class Translation:
         text: its translation.
         score: mean log-probability of a piece, nats; by the passes that wrote them, or exact (see the model's recipe).
         passes: of the network, the most over sentences.
-        history: the pieces after each pass, of a single sentence, if they were asked for.
+        history: the pieces before the first pass and after each, of a single sentence, if they were asked for.
         remarks: what a reader should know.
     """
 

@@ -1,0 +1,129 @@
+"""Score what a sitting translated: BLEU, chrF, stutter, intervals, differences; results/gmlm/table1.json and a plot.
+
+    python -m experiments.gmlm.scores RESULTS... --tests FOLDER
+
+RESULTS are folders or files of ``experiments.gmlm.sitting`` (results/NAME.DIRECTION.json), FOLDER has its tests.
+Differences are by paired bootstrap over sentences, 500 resamples: every system against its direction's teacher, and in
+each group of equal seconds against PaDIR at 4 passes.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from anyfill.disk import write_bytes
+from anyfill.translation.metrics import compared, evaluated
+from benchmarks.common import RESULTS, environment
+
+MAIN = ("padir-distilled", 4)
+"""What the others of the comparison are set against: PaDIR at 4 passes."""
+
+
+def read(paths: list[Path]) -> list[dict[str, Any]]:
+    """What was translated: one note for each system, test and way of decoding; the last file that has it counts."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for path in paths:
+        for file in sorted(path.glob("*.json")) if path.is_dir() else [path]:
+            note = json.loads(file.read_text(encoding="utf-8"))
+            every = note.get("translations") or ([note] if "texts" in note else [])
+            for one in every:
+                about = {key: note.get(key) for key in ("step", "recipe", "data", "corpus", "direction", "training")}
+                row = about | one | {"reward": one.get("reward", note.get("reward", 0.0))}
+                keys = ("step", "direction", "test", "passes", "lengths", "beam", "reward")
+                found[tuple(row[key] for key in keys)] = row
+    return list(found.values())
+
+
+def name_of(row: dict[str, Any]) -> str:
+    """What a row is called."""
+    if row["step"] in ("teacher", "deep_shallow-distilled", "autoregressive-distilled"):
+        return f"{row['step']} beam {row['beam']}"
+    rewarded = f" reward {row['reward']}" if row["reward"] else ""
+    return f"{row['step']} T{row['passes']} L{row['lengths']}{rewarded}"
+
+
+def scored(rows: list[dict[str, Any]], tests: Path) -> dict[str, Any]:
+    """Systems with their scores, and differences on the same sentences."""
+    systems: list[dict[str, Any]] = []
+    outputs: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    trained: dict[str, Any] = {}
+    references: dict[tuple[str, str], list[str]] = {}
+    for row in rows:
+        at = (row["direction"], row["test"])
+        pairs = json.loads((tests / f"tests-{row['direction']}.json").read_text(encoding="utf-8"))[row["test"]]
+        references[at] = [pair[1] for pair in pairs]
+        outputs.setdefault(at, {})[name_of(row)] = row
+        kept = ("step", "direction", "test", "passes", "lengths", "beam", "reward", "mean_passes", "seconds")
+        systems.append(
+            {"system": name_of(row)} | {key: row[key] for key in kept} | evaluated(row["texts"], references[at])
+        )
+        if row.get("training"):
+            trained[f"{row['step']} {row['direction']}"] = row["training"] | {"data": row["data"]}
+    gaps: list[dict[str, Any]] = []
+    for at, by in outputs.items():
+        teacher = by.get("teacher beam 5")
+        main = next((row for row in by.values() if (row["step"], row["passes"]) == MAIN), None)
+        for name, row in by.items():
+            for against, other in (("teacher beam 5", teacher), ("padir-distilled T4", main)):
+                small = row.get("corpus") == "multi30k"
+                if other is None or other is row or (other is main and not small):
+                    continue
+                gap = compared(row["texts"], other["texts"], references[at])
+                gaps.append({"direction": at[0], "test": at[1], "system": name, "against": against} | gap)
+    return {"systems": systems, "gaps": gaps, "training": trained}
+
+
+def plot(found: dict[str, Any], path: Path) -> None:
+    """BLEU on Multi30k against passes, with intervals; teachers as lines."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    ways = sorted({row["direction"] for row in found["systems"]}, reverse=True)
+    figure, axes = plt.subplots(1, len(ways), figsize=(5.2 * len(ways), 4), squeeze=False, constrained_layout=True)
+    for axis, way in zip(axes[0], ways):
+        here = [row for row in found["systems"] if row["direction"] == way and row["test"] == "multi30k"]
+        names = dict.fromkeys(row["step"] for row in here if not row["system"].startswith("teacher"))
+        for name in names:
+            own = [row for row in here if row["step"] == name and row["lengths"] == 5]
+            reward = max((row["reward"] for row in own if row["passes"] == 1), default=0.0)
+            own = sorted((row for row in own if row["reward"] == reward), key=lambda row: row["passes"])
+            if not own or "beam" in own[0]["system"]:
+                continue
+            low = [row["bleu"] - row["bleu_low"] for row in own]
+            high = [row["bleu_high"] - row["bleu"] for row in own]
+            label = "PaDIR as shipped (all pairs)" if name == "shipped" else name
+            x = [row["passes"] for row in own]
+            axis.errorbar(x, [row["bleu"] for row in own], [low, high], marker="o", capsize=2, label=label)
+        for row in here:
+            if row["system"] == "teacher beam 5":
+                axis.axhline(row["bleu"], color="0.4", linestyle="--", label="teacher, beam 5")
+        axis.set(xscale="log", xticks=[1, 2, 4, 10], xticklabels=["1", "2", "4", "10"], xlabel="passes", title=way)
+        axis.set_ylabel("BLEU, Multi30k test 2016")
+        axis.minorticks_off()
+        axis.legend(fontsize=7)
+    figure.savefig(path, dpi=130)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("results", nargs="+", type=Path)
+    parser.add_argument("--tests", type=Path, required=True)
+    parser.add_argument("--out", type=Path, default=RESULTS / "gmlm" / "table1.json")
+    options = parser.parse_args(argv)
+    found = scored(read(options.results), options.tests)
+    document = {"name": "gmlm/table1", "scored_on": environment("cpu"), "trained_on": "one NVIDIA H200", **found}
+    write_bytes((json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode(), options.out)
+    plot(found, options.out.with_suffix(".png"))
+    for row in found["systems"]:
+        print(
+            f"{row['direction']} {row['test']:9} {row['system']:36} {row['bleu']:.2f} [{row['bleu_low']:.2f}, ", end=""
+        )
+        print(f"{row['bleu_high']:.2f}] chrF {row['chrf']:.1f} stutter {row['stutter']:.2f}")
+
+
+if __name__ == "__main__":
+    main()

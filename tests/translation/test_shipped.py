@@ -1,0 +1,49 @@
+"""The two models that ship: there right after an installation, small, and able to say good morning."""
+
+from importlib import resources
+
+import pytest
+
+from anyfill import translation
+
+WAYS = ("de-en", "en-de")
+
+
+@pytest.fixture(scope="module")
+def shipped():
+    return {way: translation.load(way) for way in WAYS}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_shipped_model_has_a_card_and_is_below_15_mb(way):
+    folder = resources.files("anyfill").joinpath("models", f"translation-{way}")
+    sizes = {one.name: len(one.read_bytes()) for one in folder.iterdir()}
+    assert sum(sizes.values()) <= 15_000_000
+    assert folder.joinpath("README.md").read_text(encoding="utf-8").startswith("# Model card")
+
+
+def test_the_language_chooses_the_model():
+    assert translation.load(to="en").languages == ("de", "en")
+    assert translation.load(to="de").languages == ("en", "de")
+    with pytest.raises(ValueError, match="de-en, en-de"):
+        translation.load(to="fr")
+
+
+def test_they_translate_what_they_were_trained_for(shipped):
+    assert shipped["de-en"].translate("Guten Morgen", passes=4).text.startswith("Good morning")
+    assert "dogs" in shipped["de-en"].translate("Zwei Hunde spielen im Schnee.").text
+    assert "Hunde" in shipped["en-de"].translate("Two dogs are playing in the snow.").text
+
+
+def test_they_know_which_language_they_read(shipped):
+    assert shipped["de-en"].translate("This is an English sentence about dogs.", passes=1).remarks
+    assert not shipped["de-en"].translate("Das ist ein deutscher Satz über Hunde.", passes=1).remarks
+
+
+def test_placeholders_survive(shipped):
+    assert "%s" in shipped["de-en"].translate("Guten Morgen, %s!").text
+
+
+def test_padir_has_no_likelihood_and_says_so(shipped):
+    with pytest.raises(ValueError, match="likelihood"):
+        shipped["de-en"].score("Guten Morgen", "Good morning")
