@@ -32,7 +32,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,7 @@ from torch import Tensor
 
 from anyfill import recipes
 from anyfill.evaluation import log_prob, mean_of, mixture_log_prob, stratified_bound
+from anyfill.images.questions import PictureQuestions
 from anyfill.images.reading import PictureRows, Pictures, read_idx, read_pictures
 from anyfill.likelihoods import Bernoulli, Categorical, Likelihood, LogisticMixture
 from anyfill.model import Model
@@ -176,7 +177,10 @@ def made(method: str, data: Data, arguments: argparse.Namespace) -> tuple[Model,
             *(shape, codes, likelihood),
             patch=patch, width=arguments.width, depth=arguments.depth, dropout=arguments.dropout, seed=seed,
         )  # fmt: skip
-        return model, recipes.one_pass.image_objective(shape, patch=patch, joint_share=arguments.joint)
+        objective = recipes.one_pass.image_objective(shape, patch=patch, joint_share=arguments.joint)
+        if method == "one-pass-patches":  # scattered pixels cost twice the tokens: in batches of their own
+            objective = replace(objective, questions=PictureQuestions(*shape))
+        return model, objective
     if method == "ardm":
         model = recipes.sfarm.image_model(shape, codes, likelihood, told="nothing", seed=seed, **sizes)
         return model, recipes.ardm.objective(variables)
