@@ -2,8 +2,9 @@
 
 Sopranos of chorales of music21's corpus that are the same music as a piece of JSB valid (``bach_corpus``), with their
 onsets, stated keys and fermatas, are harmonised once each, as the command does by default, and with the rules for
-endings (and, for a model without onsets, for notes struck again) switched off. Drawn once, nothing selected. Held out:
-a model of ``bach_onsets`` was not trained on these pieces, only stopped by them.
+endings (and, for a model without onsets, for notes struck again) switched off. Drawn once, nothing selected. How a
+piece ends is told in the key of Bach's chorale. Held out: a model of ``bach_onsets`` was not trained on these pieces,
+only stopped by them.
 
     python -m experiments.sunmask.bach_endings          # results/sunmask/bach_endings.json, of the model that ships
 """
@@ -19,6 +20,7 @@ import torch
 
 from anyfill.music import load
 from anyfill.music.habits import ENDINGS, Habits, habits, summary
+from anyfill.music.keys import find_key
 from anyfill.music.model import ChoraleModel
 from anyfill.music.piece import Piece
 from benchmarks.common import environment, write_result
@@ -38,11 +40,12 @@ def harmonised(folder: Path | None, piece: Piece, seed: int) -> dict[str, Habits
     """The habits of a piece and of harmonisations of its soprano."""
     if piece.source is None:
         raise ValueError("a piece without a file")
+    key = find_key(piece.source)  # of Bach's chorale: a harmonisation of its tune is in that key, or ends elsewhere
     tune = replace(piece.source, voices=piece.source.voices[:1], names=("soprano",), document=None)
-    found = {"bach": habits(piece.source)}
+    found = {"bach": habits(piece.source, key)}
     for name, how in HOW.items():
         (made,) = _model(folder).harmonise(tune, n=1, seed=seed, **how)
-        found[name] = habits(made.score)
+        found[name] = habits(made.score, key)
     return found
 
 

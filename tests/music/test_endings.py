@@ -16,7 +16,7 @@ from anyfill.music.habits import bach_habits, habits
 from anyfill.music.keys import parse_key
 from anyfill.music.model import one_pass_chorale, one_pass_chorale_model
 from anyfill.music.request import Request
-from anyfill.music.score import Note, Score
+from anyfill.music.score import Note, Score, Signs
 from anyfill.music.strikes import strike_again
 from anyfill.questions import Factorization
 
@@ -36,6 +36,16 @@ def tune(*pitches: int) -> Score:
 
 
 TWINKLE = (60, 60, 67, 67, 69, 69, 67, 67, 65, 65, 64, 64, 62, 62, 60, 60)
+
+
+def test_a_tune_in_an_old_mode_ends_on_the_triad_of_its_final() -> None:
+    """G Dorian, written with one flat as many are: G is no note of the tonic of D minor, nor of its dominant."""
+    dorian = replace(tune(67, 69, 70, 72, 74, 72, 70, 67), signs=Signs(keys=((F(0), -1, True),)))
+    ending = Request.harmonise(dorian).ending
+    assert ending is not None
+    assert (ending.kind, ending.tonic, ending.chords()) == (
+        "tonic", 7, [frozenset((7, 11, 2)), frozenset((7, 10, 2))]
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(("ending", "last", "chord"), [

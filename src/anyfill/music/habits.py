@@ -19,7 +19,7 @@ from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
-from anyfill.music.keys import find_key
+from anyfill.music.keys import Key, find_key
 from anyfill.music.piece import RANGES
 from anyfill.music.score import VOICES, Note, Score
 
@@ -41,8 +41,8 @@ class Habits:
     figures: Mapping[str, float]
 
 
-def habits(score: Score) -> Habits:
-    """The habits of a score of four voices in which something sounds."""
+def habits(score: Score, key: Key | None = None) -> Habits:
+    """The habits of a score of four voices in which something sounds; its key is the one found, unless it is known."""
     lines = [[note for note in voice if note.pitch is not None] for voice in score.voices]
     notes = [len(line) for line in lines]
     repeats = [sum(_repeats(a, b) for a, b in pairwise(line)) for line in lines]
@@ -56,16 +56,16 @@ def habits(score: Score) -> Habits:
         "crossing": _crossing(lines, float(score.length)),
         "range": inside / max(sum(notes), 1),
     }
-    return Habits(ending_of(score), figures)
+    return Habits(ending_of(score, key), figures)
 
 
-def ending_of(score: Score) -> str:
-    """How a score ends."""
+def ending_of(score: Score, key: Key | None = None) -> str:
+    """How a score ends, in the key that is found or in one that is known."""
     last = max((note.end for note in score.sounding()), default=None)
     if last is None:
         return "no triad"
     chord = [note.pitch for note in score.sounding() if note.end == last and note.pitch is not None]
-    root, key = min(chord) % 12, find_key(score)
+    root, key = min(chord) % 12, key or find_key(score)
     if {(pitch - root) % 12 for pitch in chord} not in _TRIADS:
         return "no triad"
     return {0: "tonic", 7: "dominant"}.get((root - key.pitch_class) % 12, "other triad")

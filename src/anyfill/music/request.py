@@ -396,7 +396,10 @@ def _ending_of(piece: Piece, asked: NDArray[np.bool_], wanted: str | None) -> En
         if ending is not None and all(ending.allows(voice, pitch) for voice, pitch in there):
             return ending
     if wanted is None:
-        return None
+        # Old tunes end on a final that their signature does not name (Dorian, Phrygian): the triad on it.
+        scale = {(7 * (signature.fifths + place) + piece.shift) % 12 for place in range(-1, 6)}
+        modal = len(there) == 1 and there[0][1] % 12 in scale and not piece.new_key
+        return Ending("tonic", there[0][1] % 12, minor=True, hold=hold, last=final) if modal else None
     said = " and ".join(f"the {VOICES[voice]} on {spelled(signature, pitch - piece.shift)}" for voice, pitch in there)
     chord = {"tonic": "tonic", "half": "dominant"}[wanted]
     raise refuse(f"--ending {wanted}", expected=f"notes of the {chord} of {signature.key} at the end", got=said)
