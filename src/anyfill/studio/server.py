@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from importlib import resources
@@ -20,6 +21,8 @@ from anyfill.studio.jobs import NoRoomError
 from anyfill.studio.models import Models
 from anyfill.studio.security import Access, Guard
 
+QUIET = 10.0
+"""Seconds after the models are warm in which nothing more is loaded."""
 SWEEP = 1.0
 """Seconds between looks at jobs that nobody watches."""
 
@@ -97,6 +100,7 @@ async def _sweep(studio: Studio) -> None:
 def _warm(models: Models) -> None:
     with suppress(ValueError, OSError):  # it is said when the model is asked for
         models.warm()
+    time.sleep(QUIET)  # the first answers do not wait for this
     # What torch's first optimizer imports, for a second or two in which no job could be ended.
     import torch._dynamo  # noqa: F401  # pyright: ignore[reportUnusedImport]
 

@@ -29,7 +29,10 @@ export function open(place) {
   const status = h("div", {});
   const spoken = h("p", { class: "faint spoken", role: "status" }, "Draw a tune, or press Harmonise.");
   const notation = makeNotation(state);
-  const alternatives = makeAlternatives(player, (piece) => state.replace(piece, { keepMarks: true }));
+  const alternatives = makeAlternatives(player, (piece) => {
+    state.replace(piece, { keepMarks: true });
+    spoken.textContent = `Alternative ${piece.number} is taken; undo takes it back.`;
+  });
   const files = fileButtons(state, (piece) => (state.replace(piece), alternatives.hide()));
   let job = null;
 
@@ -95,6 +98,7 @@ export function open(place) {
     try {
       const found = await post("/api/chorale/regions", { piece: state.piece, ask: words.value });
       for (const { voice, start, stop } of found) lock ? state.lock(voice, start, stop) : state.erase(voice, start, stop);
+      spoken.textContent = lock ? `Locked: ${words.value}.` : `Painted away: ${words.value}. Rewrite erased writes it anew; the rest stays.`;
     } catch (error) {
       toast(error.message, "bad");
     }
