@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyfill.cli import main as cli
+from anyfill.text.bpe import train_bpe
 from anyfill.text.counting import count, counted_log_prob, likely_words
 from anyfill.text.doubts import _edits, _is_two_edits, check, check_lines, doubted
 from anyfill.text.gaps import matching, restore, spelt
@@ -115,16 +116,26 @@ def test_gains_are_those_of_the_channel(counts) -> None:
     assert one.bits == pytest.approx(gain / math.log(2), abs=1e-3)
 
 
-def test_a_model_spells_letters_and_finds_likelier_words_by_itself(tiny) -> None:
+def test_a_model_spells_letters_by_itself(tiny) -> None:
     loaded = tiny(TEXT8, 24)
     found = spelt(loaded, "the c□t s_t")
     assert found.text == loaded.fill("the c_t s_t", n=1, letters=True)[0].text
     assert [one.written for one in found.changes] == ["c□t", "s_t"]
-    seen = doubted(loaded, "the cat sat", threshold=0.0, most=2)
+
+
+@pytest.mark.parametrize("vocabulary", [TEXT8, train_bpe(["the cat sat on the mat. " * 9], 270)])
+def test_a_model_alone_doubts_by_the_same_channel(tiny, vocabulary) -> None:
+    loaded = tiny(vocabulary, 24)
+    seen = doubted(loaded, "the cat sat", threshold=-math.inf, most=2)
+    assert len(seen.changes) == 2
     bits = loaded.score("the cat sat").bits
     for one in seen.changes:
         better = "the cat sat"[: one.offset] + one.word + "the cat sat"[one.offset + len(one.written) :]
-        assert bits - loaded.score(better).bits == pytest.approx(one.bits, abs=1e-5)
+        size = len(one.word)
+        ways = size + (size + 1) * 27 + size * 26 + max(size - 1, 0)
+        expected = bits - loaded.score(better).bits + math.log2(0.02 / ways) - math.log2(0.98)
+        assert one.bits == pytest.approx(expected, abs=1e-4)
+        assert one.word in set(_edits(one.written))
 
 
 def test_counts_propose_words_that_the_beams_miss(tiny, counts, monkeypatch) -> None:

@@ -66,14 +66,15 @@ def test_an_installation_without_a_model_says_so(monkeypatch: pytest.MonkeyPatch
         text_models.load()
 
 
-def test_the_model_that_ships_is_one_of_text8_for_blanks() -> None:
-    try:
-        loaded = text_models.load()
-    except ValueError:
-        pytest.skip("this checkout has no model of text yet")
+def test_the_model_that_ships_reads_pieces_and_text8s_symbols_are_there_by_name() -> None:
+    loaded, other = text_models.load(), text_models.load("text8")
     assert loaded.is_shipped
-    assert loaded.vocabulary == TEXT8
-    assert Factorization.DIRECT in loaded.model.factorizations
+    assert loaded.vocabulary.units == "pieces"
+    assert loaded.length >= 512
+    assert other.vocabulary == TEXT8
+    assert not other.is_shipped
+    for one in (loaded, other):
+        assert Factorization.DIRECT in one.model.factorizations
 
 
 # How to draw: what can be said, and what is refused

@@ -20,15 +20,17 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import torch
 
 from anyfill.checks import require_count
+from anyfill.evaluation import shared_prefix_log_prob
 from anyfill.text.blanks import is_one_word
 from anyfill.text.counting import words_of
 from anyfill.text.gaps import SHOWN, Change, Corrected, changed
 from anyfill.text.model import TextModel
 from anyfill.text.ngram import Floats, KneserNey
 from anyfill.text.scoring import log_prob_of
-from anyfill.text.vocabularies import Words
+from anyfill.text.vocabularies import Words, boundary, encode_text
 
 ERROR = 0.02
 """The chance that a word is not what was meant."""
@@ -80,6 +82,8 @@ _LIKELY = 200
 """Words that are likely in a place, of which those of two edits are looked for."""
 _MAYBE = 4
 """Bits of surprise from which on a word is looked at without counts."""
+_NEAREST = 96
+"""Words that look alike that a model alone compares, those of the fewest codes first."""
 _NEAR = 6.0
 """Nats below a gain of 0 from which on a model is not asked."""
 
@@ -165,31 +169,57 @@ def check_lines(text: str, counts: KneserNey, *, most: int = 20, **options: Any)
 
 
 def doubted(loaded: TextModel, text: str, *, threshold: float = 0.0, most: int = 5) -> Corrected:
-    """The most surprising words of a text and the likelier ones that a model finds in their places."""
-    now = log_prob_of(loaded, text)
-    words = list(_WORD.finditer(text))
-    around = [(word, text[: word.start()], text[word.end() :]) for word in words]
-    # A word is suspect if the text is much likelier without it: one pass for each.
-    lost = [
-        (log_prob_of(loaded, before + behind) - now, number)
-        for number, (_, before, behind) in enumerate(around)
-        if (before + behind).strip()
-    ]
+    """Words that are likely not what was meant, by a model alone: the same channel, with p(text) for both sides.
+
+    Words are suspect if the text is much likelier without them. For the ``most`` most suspect ones all words that one
+    edit makes of them and that are written in at most as many codes are compared.
+    """
     found: list[Change] = []
-    for gain, number in sorted(lost, reverse=True)[:most]:
-        if gain / math.log(2) < _MAYBE:
-            break
-        word, before, behind = around[number]
-        likely = loaded.fill(f"{_escaped(before)}____{_escaped(behind)}", n=SHOWN + 1, seed=0)
-        better = [(one.log2_probability - now / math.log(2), one.answers[0]) for one in likely]
-        better = [one for one in better if one[0] > threshold and one[1] != word[0].lower()]
-        if better:
-            others = tuple(other for _, other in better[1:])
-            found.append(Change(word.start(), word[0], better[0][1], better[0][0], others))
-    found.sort(key=lambda one: -one.bits)
+    start = 0
+    for line in text.split("\n"):
+        found += [replace(one, offset=start + one.offset) for one in _doubted_in(loaded, line, most)]
+        start += len(line) + 1
+    found = [one for one in found if one.bits > threshold]
+    found = sorted(found, key=lambda one: -one.bits)[:most]
     return Corrected(changed(text, found), tuple(found))
 
 
-def _escaped(text: str) -> str:
-    """A given text as ``fill`` reads it."""
-    return re.sub(r"(\\*)([_\[])", lambda one: one[1] * 2 + "\\" + one[2], text)
+def _doubted_in(loaded: TextModel, line: str, most: int) -> list[Change]:
+    """The best change of each of the most suspect words of one line, whatever it gains."""
+    words = [(word, line[: word.start()], line[word.end() :]) for word in _WORD.finditer(line)]
+    words = [one for one in words if (one[1] + one[2]).strip()]
+    if not words:
+        return []
+    now, *without = _log_probs(loaded, [line, *(before.rstrip() + behind for _, before, behind in words)])
+    suspect = sorted(range(len(words)), key=lambda number: now - without[number])
+    found: list[Change] = []
+    for number in suspect[:most]:
+        if (without[number] - now) / math.log(2) < _MAYBE:
+            break
+        word, before, behind = words[number]
+        lead = " " if before.endswith(" ") else ""
+        size = len(encode_text(loaded.vocabulary, lead + word[0]))
+        near = {one for one in _edits(word[0]) if one != word[0] and is_one_word(one)}
+        sizes = {one: len(encode_text(loaded.vocabulary, lead + one)) for one in sorted(near)}
+        near = sorted((one for one in sizes if sizes[one] <= size), key=sizes.__getitem__)[:_NEAREST]
+        values = _log_probs(loaded, [before + one + behind for one in near])
+        gains = [
+            (value + math.log(ERROR / _ways(one)) - now - math.log(1 - ERROR), one) for value, one in zip(values, near)
+        ]
+        gains.sort(reverse=True)
+        if gains:
+            others = tuple(one for _, one in gains[1 : SHOWN + 1])
+            found.append(Change(word.start(), word[0], gains[0][1], gains[0][0] / math.log(2), others))
+    return found
+
+
+def _log_probs(loaded: TextModel, texts: list[str]) -> list[float]:
+    """log p of texts, as ``score`` has it, side by side where each fits in a row and nothing is added at its edges."""
+    codes = [encode_text(loaded.vocabulary, text) for text in texts]
+    sizes = torch.tensor([len(one) for one in codes])
+    if loaded.lines or len(boundary(loaded.vocabulary)) or int(sizes.min()) == 0 or int(sizes.max()) > loaded.length:
+        return [log_prob_of(loaded, text) for text in texts]
+    x = torch.zeros(len(codes), loaded.length, dtype=torch.int64)
+    for row, one in enumerate(codes):
+        x[row, : len(one)] = one
+    return torch.cat([*shared_prefix_log_prob(loaded.model, x, sizes, rows_per_pass=_NEAREST)]).tolist()
