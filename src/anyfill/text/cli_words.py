@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from anyfill.text.gaps import Corrected
 
 ModelFolder = Annotated[
-    Path | None, typer.Option("--model", help="Folder of a model (anyfill text train); by default the one that ships.")
+    Path | None,
+    typer.Option(
+        "--model", help="Folder of a model (anyfill text train); english (which ships, the default) or text8."
+    ),
 ]
 Counts = Annotated[
     Path | None, typer.Option("--counts", help="n-grams of words (anyfill text count).", show_default=False)
@@ -102,8 +105,8 @@ def check(
     """Words of a text that are likely not what was meant, the surest first, each with likelier ones.
 
     With --counts, words that look alike are compared by what stands around them, line by line; with --model too, the
-    model has a say. Without counts the model is asked for likelier words in the places that surprise it most, which is
-    slow and says less. The text as it might have been meant goes to stdout, the words to stderr.
+    model has a say. Without counts the model alone compares words that look alike, in the three places of each line
+    that surprise it most. The text as it might have been meant goes to stdout, the words to stderr.
     """
     from anyfill.text.counting import as_counts
     from anyfill.text.doubts import check_lines, doubted
@@ -114,7 +117,7 @@ def check(
     if counted is None:
         if weights is not None:
             raise refuse("--weights", expected="--counts, which they are for", got="none")
-        found = doubted(load(model), said, threshold=threshold, most=min(most, 5))
+        found = doubted(load(model), said, threshold=threshold, most=most)
     else:
         ranks = None if model is None else load(model)
         options: dict[str, Any] = {} if weights is None else {"weights": parsed_weights(weights)}

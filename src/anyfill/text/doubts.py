@@ -82,6 +82,8 @@ _LIKELY = 200
 """Words that are likely in a place, of which those of two edits are looked for."""
 _MAYBE = 4
 """Bits of surprise from which on a word is looked at without counts."""
+_SUSPECT = 3
+"""Words of a line that a model alone looks at."""
 _NEAREST = 96
 """Words that look alike that a model alone compares, those of the fewest codes first."""
 _NEAR = 6.0
@@ -168,23 +170,23 @@ def check_lines(text: str, counts: KneserNey, *, most: int = 20, **options: Any)
     return Corrected(changed(text, doubted), tuple(doubted))
 
 
-def doubted(loaded: TextModel, text: str, *, threshold: float = 0.0, most: int = 5) -> Corrected:
+def doubted(loaded: TextModel, text: str, *, threshold: float = 0.0, most: int = 20) -> Corrected:
     """Words that are likely not what was meant, by a model alone: the same channel, with p(text) for both sides.
 
-    Words are suspect if the text is much likelier without them. For the ``most`` most suspect ones all words that one
-    edit makes of them and that are written in at most as many codes are compared.
+    Words are suspect if their line is much likelier without them. For the ``_SUSPECT`` most suspect ones of each line
+    all words that one edit makes of them and that are written in at most as many codes are compared.
     """
     found: list[Change] = []
     start = 0
     for line in text.split("\n"):
-        found += [replace(one, offset=start + one.offset) for one in _doubted_in(loaded, line, most)]
+        found += [replace(one, offset=start + one.offset) for one in _doubted_in(loaded, line)]
         start += len(line) + 1
     found = [one for one in found if one.bits > threshold]
     found = sorted(found, key=lambda one: -one.bits)[:most]
     return Corrected(changed(text, found), tuple(found))
 
 
-def _doubted_in(loaded: TextModel, line: str, most: int) -> list[Change]:
+def _doubted_in(loaded: TextModel, line: str) -> list[Change]:
     """The best change of each of the most suspect words of one line, whatever it gains."""
     words = [(word, line[: word.start()], line[word.end() :]) for word in _WORD.finditer(line)]
     words = [one for one in words if (one[1] + one[2]).strip()]
@@ -193,7 +195,7 @@ def _doubted_in(loaded: TextModel, line: str, most: int) -> list[Change]:
     now, *without = _log_probs(loaded, [line, *(before.rstrip() + behind for _, before, behind in words)])
     suspect = sorted(range(len(words)), key=lambda number: now - without[number])
     found: list[Change] = []
-    for number in suspect[:most]:
+    for number in suspect[:_SUSPECT]:
         if (without[number] - now) / math.log(2) < _MAYBE:
             break
         word, before, behind = words[number]
