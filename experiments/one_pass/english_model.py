@@ -51,6 +51,8 @@ from experiments.mac.text8_common import write_json
 from experiments.one_pass.english_corpus import plain
 from experiments.one_pass.english_rows import lone_rows, many_copies
 
+READINGS = [0.5, 0.5]
+"""Blanks that are words are ranked by p(text) and by the direct answer, half each: nothing was fitted."""
 TURN = 0.3
 """The share of the learning rate at which the second part begins."""
 SMOKE: dict[str, Any] = {"size": "1M", "length": 64, "batch": 8, "steps": 6, "copies": 1}
@@ -99,6 +101,7 @@ def train(arguments: argparse.Namespace, data: Any, vocabulary: Bpe, valid: Rows
         name: value for name, value in vars(arguments).items() if not isinstance(value, Path) and name != "work"
     }
     about: dict[str, Any] = {"lines": False, "length": arguments.length, "recipe": "one_pass_agreeing"}
+    about["readings"] = READINGS
     notes = vocabulary_notes(vocabulary) | {"text": about, "trained": settings}
     course: list[dict[str, float]] = []
     last = arguments.last if arguments.agree_share else 0.0

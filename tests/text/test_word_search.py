@@ -1,6 +1,7 @@
 """Blanks that are words: which they are, ranked by the whole text; and one log p for fill and score."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anyfill import text as face
-from anyfill.questions import Factorization
+from anyfill.evaluation import log_prob
+from anyfill.questions import Factorization, Question
 from anyfill.text.blanks import Lengths, is_one_word, parse, sheet_of
 from anyfill.text.bpe import train_bpe
 from anyfill.text.generate import Writer
@@ -111,7 +113,7 @@ def test_codes_of_words_are_those_that_words_are_made_of(kind: str, lead: str) -
 
 
 def test_at_the_end_of_a_text_a_blank_is_whole_words() -> None:
-    found = face.load().fill("the capital of france is _____", n=5)
+    found = face.load("text8").fill("the capital of france is _____", n=5)
     assert all(one.answers[0].isalpha() for one in found), "one word, not the beginning of two as 'the f'"
     assert {"the", "a"} <= {one.answers[0] for one in found}
 
@@ -154,3 +156,24 @@ def test_marks_are_written_at_their_words() -> None:
     text = "the United States, of (the States) don't!"
     assert words.written(words.encode(text)) == text
     assert torch.equal(words.encode(words.written(words.encode(text))), words.encode(text))
+
+
+def test_words_may_be_ranked_by_both_readings_and_each_is_exact(tiny) -> None:
+    """p(text)^a p(word | both sides)^d, the second factor against the plain log p of that question."""
+    loaded = replace(tiny(PIECES, 24), readings=(0.25, 0.75))
+    found = loaded.fill("the ____ sat on the mat", n=8, seed=0)
+    before, behind = PIECES.encode("the").long(), PIECES.encode(" sat on the mat").long()
+    value = []
+    for one in found:
+        word = PIECES.encode(" " + one.answers[0]).long()
+        codes = torch.cat([before, word, behind])
+        x = torch.zeros(1, 24, dtype=torch.int64)
+        x[0, : len(codes)] = codes
+        place = torch.arange(24).unsqueeze(0)
+        asked = (place >= len(before)) & (place < len(before) + len(word))
+        direct = log_prob(loaded.model, x, Question((place < len(codes)) & ~asked, asked)).value
+        value.append(0.25 * one.log2_probability * math.log(2) + 0.75 * float(direct))
+    assert value == sorted(value, reverse=True)
+    shares = [one.share for one in found]
+    assert [math.log(one / shares[0]) for one in shares] == pytest.approx([one - value[0] for one in value], abs=1e-3)
+    assert "p(word | both sides)^0.75" in found.remarks[-1]

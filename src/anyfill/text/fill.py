@@ -12,7 +12,7 @@ one window holds the whole text the best ways are then ranked by p(text).
 
 ``log2_probability`` is what ``score`` says of the filled text, to the last digit: one definition
 (``anyfill.text.scoring``). Ranking and shares may go by more: in a vocabulary without boundaries of its own, by what
-closes a blank at the edge of the text.
+closes a blank at the edge of the text; for a word, by the model's direct answer, too (``TextModel.readings``).
 """
 
 import html
@@ -217,6 +217,8 @@ def fill_blanks(
         expected = f"a line of at most {length} {sheet.vocabulary.units}, as the model was trained on"
         raise refuse("text", expected=expected, got=size)
     words = draws is None and sampling == replace(SamplingOptions(), seed=sampling.seed)
+    is_spelt = any(blank.pattern for blank in template.blanks)  # whole spellings are compared, however one draws
+    words = words or is_spelt
     words = words and any(blank.is_word for blank in template.blanks) and can_search_words(loaded.model)
     groups = blank_groups(sheet, length)
     if words:  # one after another
@@ -256,6 +258,11 @@ def fill_blanks(
     notes = _notes(sheet)
     if counts is not None and weights != (1.0, 0.0):
         notes = (*notes, f"ranked by p(model)^{weights[0]:g} p(counts)^{weights[1]:g}; log2 p is the model's")
+    if words and len(groups) == 1 and loaded.readings[1]:
+        own = "p(text)^{:g} p(word | both sides)^{:g}".format(*loaded.readings)
+        notes = (*notes, f"words are ranked by {own}; log2 p is that of the text")
+    if words and is_spelt and (draws is not None or sampling.draw != SamplingOptions().draw):
+        notes = (*notes, "words of which letters are known are searched for, not drawn")
     effort = (len(found), len(groups), size <= length, complete, most, notes)
     yield Fills(fills, template, n, sampling, loaded.name, *effort), 1.0
 

@@ -123,6 +123,7 @@ class TextModel:
         lengths: of such a model without an end code: how many lines of 0, 1, 2 … codes it was trained on.
         counts: n-grams of words that came with it.
         weights: of the model and of its counts, fitted on held-out blanks.
+        readings: of p(text) and of the direct answer to a blank that is a word, see ``anyfill.text.word_search``.
     """
 
     model: Model
@@ -132,6 +133,7 @@ class TextModel:
     lengths: tuple[int, ...] = ()
     counts: "KneserNey | None" = None
     weights: tuple[float, float] = (1.0, 0.0)
+    readings: tuple[float, float] = (1.0, 0.0)
 
     @property
     def length(self) -> int:
@@ -350,7 +352,9 @@ def _load(folder: Path, name: str) -> TextModel:
 
         counts, fitted = load_ngrams(folder / COUNTS), about.get("weights") or weights
         weights = (float(fitted[0]), float(fitted[1]))
-    return TextModel(model, vocabulary, name, bool(about.get("lines")), lengths, counts, weights)
+    whole, direct = about.get("readings") or (1.0, 0.0)
+    readings = (float(whole), float(direct))
+    return TextModel(model, vocabulary, name, bool(about.get("lines")), lengths, counts, weights, readings)
 
 
 def require_codes_of(model: Model, vocabulary: Vocabulary) -> None:

@@ -12,6 +12,13 @@ Where nothing stands behind, by p(before, word, the word ends), that is
 
     log p(before, word) + log sum over codes c that cannot go on with a word of p(c | before, word).
 
+A model may answer a blank better directly, given both sides, than by p(text), if it was trained for blanks (how much
+better, docs/results/cloze.md). ``TextModel.readings`` (a, d) then ranks by
+
+    p(before, word, behind)^a  p(word | before, behind, its number of codes)^d,
+
+which is p(text) alone where they are (1, 0). Numbers of codes are compared by the first factor.
+
 A word is letters and digits, with apostrophes or hyphens between them (``is_one_word``). Where some of its letters are
 known (``anyfill.text.patterns``) the search from the left takes only codes that go on with the pattern; and if no more
 than ``MAX_LISTED`` spellings fit, all of them are compared, and nothing can be missed.
@@ -138,11 +145,38 @@ def word_candidates(
     if window.whole and loaded.lengths:
         shares = [loaded.length_log_share(size) for size in sizes.tolist()]
         value = value + torch.tensor(shares, dtype=torch.float64)
+    whole, direct = loaded.readings
+    if direct and len(behind):
+        value = whole * value + direct * _direct(model, window, [found[answer] for answer in answers])
     share = value.softmax(0).tolist()
     ranked = [Candidate((one,), (found[one],), nats, part) for one, nats, part in zip(answers, value.tolist(), share)]
     several = lengths.maximum - lengths.minimum + 1
     tried = Tried(several, several, 0, 0 if listed is None else several)
     yield (sorted(ranked, key=lambda one: -one.log_prob), tried), 1.0
+
+
+def _direct(model: Model, window: BlankWindow, words: list[Tensor]) -> Tensor:
+    """float64 (K,): log p of each of K words given both sides and its number of codes, these read once for each."""
+    network = model.network
+    if not isinstance(network, Windowed):
+        raise refuse("word search", expected="a network with a cache", got=type(network).__name__)
+    value = torch.zeros(len(words), dtype=torch.float64)
+    for size in {len(word) for word in words}:
+        some = [number for number, word in enumerate(words) if len(word) == size]
+        codes = torch.stack([words[number] for number in some])
+        row = window.row((size,), model.variables)
+        question = Question(row.given.unsqueeze(0), row.asked.unsqueeze(0))
+        with model.evaluating():
+            first, cache = network.open(row.x.unsqueeze(0), chain_rank(model.order, question))
+            params = first.expand(len(some), -1)
+            cache = network.select(cache, torch.zeros(len(some), dtype=torch.int64))
+            for step in range(size):
+                place = torch.full((len(some), 1), row.places[0].start + step)
+                log_probs = _finite(marginals_at(model.likelihood, params.unsqueeze(1), place)).log_probs[:, 0]
+                value[some] += log_probs.double().gather(1, codes[:, step : step + 1]).squeeze(1)
+                if step + 1 < size:
+                    params, cache = network.extend(codes[:, step], cache)
+    return value
 
 
 def _closed(model: Model, x: Tensor, sizes: Tensor) -> Iterator[Tensor]:
