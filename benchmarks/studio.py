@@ -85,7 +85,7 @@ def looks(recipe: str) -> dict[str, float]:
     import tempfile
     from pathlib import Path
 
-    import torch._dynamo  # noqa: F401  # as the studio does when it starts
+    import torch._dynamo  # noqa: F401  # what torch's first optimizer imports, once, in a second or two
 
     from anyfill.interface.progress import reported_to
     from anyfill.studio.jobs import Job

@@ -62,7 +62,7 @@ KEY = {"model": "own-de-en"}
 def test_a_page_learns_the_languages_and_a_sentence_to_begin_with(visitor):
     found = visitor.get("/api/translation/about", params=KEY).json()
     assert found["languages"] == ["de", "en"]
-    assert "Datei" in found["example"]
+    assert "Kinder" in found["example"]
 
 
 def test_a_translation_is_that_of_python_with_its_passes(visitor, model):
@@ -84,6 +84,12 @@ def test_locked_words_are_in_every_translation(visitor):
     found = visitor.done("/api/translation/translate", body)
     assert all("station" in one["text"] for one in found["found"])
     assert "--keep station" in found["how"]["cli"]
+
+
+def test_a_word_that_is_locked_at_its_place_stays_there(visitor):
+    body = {"text": "Der Hund ist klein.", "keep": ["station@2"], **KEY}
+    found = visitor.done("/api/translation/translate", body)
+    assert found["found"][0]["text"].split()[1] == "station"
 
 
 def test_only_blanks_are_written_and_the_words_around_them_stay(visitor, model):

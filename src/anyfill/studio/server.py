@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from importlib import resources
@@ -21,8 +20,6 @@ from anyfill.studio.jobs import NoRoomError
 from anyfill.studio.models import Models
 from anyfill.studio.security import Access, Guard
 
-QUIET = 10.0
-"""Seconds after the models are warm in which nothing more is loaded."""
 SWEEP = 1.0
 """Seconds between looks at jobs that nobody watches."""
 
@@ -100,9 +97,6 @@ async def _sweep(studio: Studio) -> None:
 def _warm(models: Models) -> None:
     with suppress(ValueError, OSError):  # it is said when the model is asked for
         models.warm()
-    time.sleep(QUIET)  # the first answers do not wait for this
-    # What torch's first optimizer imports, for a second or two in which no job could be ended.
-    import torch._dynamo  # noqa: F401  # pyright: ignore[reportUnusedImport]
 
 
 def run(access: Access, models: Models, *, ready: Any = None) -> None:

@@ -19,10 +19,10 @@ Sentence = Annotated[str, Field(max_length=2_000)]
 
 
 EXAMPLES = {
-    "de": "Die Datei konnte nicht geöffnet werden.",
-    "en": "The file could not be opened.",
-    "fr": "Impossible d'ouvrir le fichier.",
-    "es": "No se pudo abrir el archivo.",
+    "de": "Zwei Kinder spielen mit einem Hund im Park.",
+    "en": "Two children are playing with a dog in the park.",
+    "fr": "Deux enfants jouent avec un chien dans le parc.",
+    "es": "Dos niños juegan con un perro en el parque.",
 }
 """What a page opens with, by language."""
 

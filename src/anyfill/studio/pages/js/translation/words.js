@@ -86,15 +86,15 @@ export function makeWords(ask) {
       show(others);
       draw();
     },
-    /** The locked words, neighbours together. */
+    /** The locked words, neighbours together, each with its place: "the dog@3". */
     get kept() {
       const runs = [];
       words.forEach((word, n) => {
         if (!word.locked) return;
-        if (n > 0 && words[n - 1].locked) runs[runs.length - 1] += ` ${word.text}`;
-        else runs.push(word.text);
+        if (n > 0 && words[n - 1].locked) runs[runs.length - 1].text += ` ${word.text}`;
+        else runs.push({ text: word.text, place: n + 1 });
       });
-      return runs;
+      return runs.map((run) => `${run.text}@${run.place}`);
     },
     /** The translation with its blanks; "" where there are none. */
     get template() {
