@@ -38,7 +38,7 @@ export async function open(place) {
     if (source.value === example) source.value = found.text; // after a reload
     words.set(found.found[0]?.text ?? "");
     const lines = found.found.map((one) => h("li", {}, h("button", { type: "button", onclick: () => words.set(one.text) }, h("span", { class: "share" }, short(one.score, 3)), h("span", {}, one.text))));
-    const first = found.history[0]?.every((piece) => piece === "_") ? 0 : 1; // before the first pass all is blank
+    const first = found.history.length > (found.found[0]?.passes ?? 0) ? 0 : 1; // before the first pass all is blank, or noise
     const steps = found.history.map((pieces, n) => h("p", { class: "pass" }, h("span", { class: "chip" }, n + first ? `pass ${n + first}` : "start"), pieces.map((piece, k) => [piece.startsWith("▁") && k ? " " : "", n && found.history[n - 1][k] !== piece ? h("mark", {}, piece.replaceAll("▁", "")) : piece.replaceAll("▁", "")])));
     show(results,
       h("section", { class: "card", "aria-label": "Translations" }, h("div", { class: "head" }, h("h2", {}, "Best first"), howButton(() => found.how)), h("ol", { class: "fills" }, lines), found.remarks.map((one) => h("p", { class: "message" }, one))),

@@ -51,7 +51,7 @@ export function makeWords(ask) {
     for (const { text } of found) {
       const all = text.split(/\s+/);
       const own = all.slice(n, all.length - after).join(" ");
-      if (!own || seen.has(own)) continue;
+      if (!own || own.includes(" ") || seen.has(own)) continue; // a longer one mostly says its neighbours twice
       seen.add(own);
       lines.push(h("li", {}, h("button", { type: "button", onclick: () => put(n, own) }, h("span", { class: "share" }, "or"), h("span", {}, h("b", {}, own)))));
     }
