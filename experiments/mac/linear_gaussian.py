@@ -25,7 +25,6 @@ entropy: 0 is exact.
 
 import argparse
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -37,6 +36,7 @@ from anyfill.policy.questions import SEVEN
 from anyfill.policy.settings import Settings
 from anyfill.policy.training import prepared
 from anyfill.questions import Question
+from anyfill.rows import Rows
 from benchmarks.common import write_result
 
 COLUMNS = Columns(("x0", "x1", "y"), ("a0", "a1"), ("g",), (0, 1), ((),))
@@ -150,18 +150,12 @@ def excess(robot: Robot, model: PolicyModel, *, count: int = 4000, seed: int = 9
     found: dict[str, float] = {}
     for name in SEVEN:
         asked = question_of(model, name)
-        nats, _ = model.nats_of(_all(values), asked)
+        nats, _ = model.nats_of(Rows.from_values(values), asked)
         wanted = asked.asked[0]
         unit = float(model.layout.log_scale[wanted].mean())
         exact = -robot.answer(name, rows).log_prob(rows[:, wanted]).mean() / int(wanted.sum())
         found[name] = nats + unit - float(exact)
     return found
-
-
-def _all(values: Tensor):
-    from anyfill.rows import Rows
-
-    return Rows.from_values(values)
 
 
 def trained(robot: Robot, method: str, *, steps: int, count: int, width: int, seed: int) -> PolicyModel:
@@ -193,8 +187,7 @@ def main() -> None:
         model = trained(robot, method, steps=options.steps, count=options.count, width=width, seed=options.seed)
         found[method] = excess(robot, model)
         print(method, {name: round(value, 4) for name, value in found[method].items()}, flush=True)
-    path = write_result(options.name, {"options": vars(options), "excess_nats_per_variable": found})
-    print("wrote", Path(path).name)
+        write_result(options.name, {"options": vars(options), "excess_nats_per_variable": found})
 
 
 if __name__ == "__main__":
