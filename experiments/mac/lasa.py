@@ -197,7 +197,7 @@ def completed(model: PolicyModel, test: Array, given: Array, *, draws: int, seed
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=4000)
+    parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--width", type=int, default=384)
     parser.add_argument("--rows", type=int, default=6000, help="varied strokes to learn from")
     parser.add_argument("--one-pass", type=int, default=0, metavar="STEPS", help="also train a one-pass model")
