@@ -1,0 +1,64 @@
+"""Latency of one sentence in int8 on one thread, systems in turn, so that a busy machine disturbs all of them alike.
+
+    python -m experiments.gmlm.interleaved --rounds 12
+
+d 512, 6 + 6 layers, 8,000 pieces, untrained, 28 pieces in and 30 out, as in ``experiments.gmlm.speed``; milliseconds of
+CPU time of the process. ``not frozen`` is int8 as it was before queries, keys and values became one product.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+from anyfill.disk import write_bytes
+from anyfill.translation import latency
+from anyfill.translation.recipes import make_model
+from benchmarks.common import RESULTS, environment
+from experiments.gmlm.translation import one_thread
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--size", default="base")
+    parser.add_argument("--out", type=Path, default=RESULTS / "gmlm" / "speed_interleaved.json")
+    options = parser.parse_args(argv)
+    one_thread()
+    padir, teacher = (
+        make_model(recipe, 8000, 64, options.size, dropout=0.0).eval() for recipe in ("padir", "autoregressive")
+    )
+    with patch.object(latency, "freeze"):
+        before = latency.int8(padir)
+    small = latency.int8(padir)
+    systems = {
+        "PaDIR 4 passes int8": latency.parallel(small, "padir", 4),
+        "PaDIR 4 passes int8, not frozen": latency.parallel(before, "padir", 4),
+        "PaDIR 1 pass int8": latency.parallel(small, "padir", 1),
+        "CTranslate2 int8 beam 1": latency.peer(teacher, kind="int8", beam=1),
+        "torch AR int8": latency.one_by_one(latency.int8(teacher)),
+    }
+    sources, lengths = [[20 + 7 * place for place in range(28)]], [30]
+    spent: dict[str, list[float]] = {name: [] for name in systems}
+    for number in range(options.rounds + 1):
+        for name, system in systems.items():
+            begun = time.process_time()
+            system(sources, lengths)
+            if number:  # the first does not count
+                spent[name].append(1e3 * (time.process_time() - begun))
+    rows = {name: {"p50_ms": statistics.median(some), "min_ms": min(some)} for name, some in spent.items()}
+    fast = rows["PaDIR 4 passes int8"]
+    payload: dict[str, Any] = {"name": "gmlm/interleaved", "environment": environment("cpu"), "rounds": options.rounds}
+    payload |= {"size": options.size, "systems": rows}
+    payload["times_as_fast"] = {name: {key: row[key] / fast[key] for key in row} for name, row in rows.items()}
+    write_bytes((json.dumps(payload, indent=1) + "\n").encode(), options.out)
+    for name, row in rows.items():
+        print(f"{name}: p50 {row['p50_ms']:.1f} ms, least {row['min_ms']:.1f} ms", flush=True)
+
+
+if __name__ == "__main__":
+    main()
