@@ -185,3 +185,8 @@ def test_the_commands_count_restore_and_check(tmp_path, monkeypatch, capsys) -> 
         assert len(err.strip().splitlines()) == 1
     assert run("count", "a.txt", "-o", "p.counts", "--units", "pieces", "--vocabulary-size", "270")[0] == 0
     assert "n-grams of words, got n-grams of pieces" in run("check", "a b", "--counts", "p.counts")[2]
+
+
+def test_a_model_alone_may_find_nothing_that_looks_alike(tiny) -> None:
+    loaded = tiny(train_bpe(["the cat sat on the mat. " * 9], 270), 24)
+    assert doubted(loaded, "I the", threshold=-math.inf).text

@@ -217,6 +217,8 @@ def _doubted_in(loaded: TextModel, line: str) -> list[Change]:
 
 def _log_probs(loaded: TextModel, texts: list[str]) -> list[float]:
     """log p of texts, as ``score`` has it, side by side where each fits in a row and nothing is added at its edges."""
+    if not texts:
+        return []
     codes = [encode_text(loaded.vocabulary, text) for text in texts]
     sizes = torch.tensor([len(one) for one in codes])
     if loaded.lines or len(boundary(loaded.vocabulary)) or int(sizes.min()) == 0 or int(sizes.max()) > loaded.length:
