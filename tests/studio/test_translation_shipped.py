@@ -1,4 +1,4 @@
-"""The translation page's API with models that are part of the package, where they are: both ways, passes, kept words, blanks, bad input."""
+"""The translation page's API with models of the package, where they are: both ways, passes, kept words, bad input."""
 
 from importlib import resources
 

@@ -1,7 +1,7 @@
 """Text: fill blanks, write, score, train; every answer from one model, with exact probabilities.
 
     >>> from anyfill import text
-    >>> model = text.load()  # the one that ships; text.train(files, folder) makes your own
+    >>> model = text.load("text8")  # text.load() is everyday English; text.train(files, folder) makes your own
     >>> fills = model.fill("the l_st king of france", n=2)
     >>> fills[0].text
     'the last king of france'
