@@ -393,8 +393,9 @@ def load(folder: str | Path | None = None, *, to: str | None = None, device: str
         chosen = next((way for way in ways if to is None or way.endswith(f"-{to}")), None)
         if chosen is None:
             how = "anyfill translate train PAIRS.tsv -o FOLDER --from de --to en makes one, then --model FOLDER"
-            there = f"one of {', '.join(ways)}" if ways else "none ships with this anyfill"
-            raise refuse("model", expected=f"the folder of one, or {there} ({how})", got="none" if to is None else to)
+            there = f", or one of {', '.join(ways)}" if ways else "; none ships with this anyfill"
+            got = "none" if to is None else f"only --to {to}"
+            raise refuse("model", expected=f"the folder of one{there} ({how})", got=got)
         folder = chosen
     if str(folder) in ways and not Path(folder).exists():
         with resources.as_file(root.joinpath(ways[str(folder)])) as path:
