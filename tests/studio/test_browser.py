@@ -215,7 +215,7 @@ def test_fill_a_blank_and_see_how(page, base):
     page.goto(f"{base}#/text")
     page.get_by_label("Your text").fill("the l_st king")
     page.get_by_role("button", name="Fill the blanks").click()
-    expect(page.locator(".fills li").first).to_contain_text("last", timeout=SOON)
+    expect(page.locator(".fills li").first).to_contain_text("She poured herself a cup of", timeout=SOON)
     page.get_by_role("button", name="How?").last.click()
     drawer = page.get_by_label("How this was computed")
     expect(drawer).to_contain_text("anyfill text fill 'the l_st king'")
@@ -241,11 +241,11 @@ def test_writing_is_stopped_by_its_button(page, base):
 
 def test_a_job_is_taken_up_again_after_a_reload(page, base):
     page.goto(f"{base}#/text")
-    page.get_by_label("Your text").fill("the l_st king of fr_nce")
+    page.get_by_label("Your text").fill("She poured herself a cup of ____ and drank ____.")
     page.get_by_role("button", name="Fill the blanks").click()
     expect(page.get_by_role("progressbar")).to_be_visible(timeout=SOON)
     page.reload()
-    expect(page.locator(".fills li").first).to_contain_text("last", timeout=SOON)
+    expect(page.locator(".fills li").first).to_contain_text("She poured herself a cup of", timeout=SOON)
 
 
 def test_the_page_of_the_api_describes_itself(page, base):
