@@ -84,6 +84,11 @@ def draw_named(name: str) -> Draw:
     return Draw(temperature=values.get("t", 1.0), nucleus=values.get("p"), typical=values.get("y"))
 
 
+def keep_compiled() -> None:
+    """From now on nothing more is compiled: validation has other shapes, and is too short to be worth the wait."""
+    torch.compiler.set_stance("eager_on_recompile")
+
+
 def main() -> None:
     """Train, measure, sample, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -141,7 +146,7 @@ def main() -> None:
         ema=arguments.ema,
         precision="bf16-mixed" if device == "cuda" else "32-true",
         compile=device == "cuda" and not arguments.no_compile,
-        report_every=100,
+        report_every=50,
         validate_every=arguments.validate_every,
         seed=arguments.seed,
         device=device,
@@ -156,11 +161,13 @@ def main() -> None:
     start = time.perf_counter()
     with torch.random.fork_rng(devices=[]):
         for report in fit_steps(model, source, objective, options, validation=stopping, validation_objective=judge):
+            if not log and options.compile:
+                keep_compiled()
             line = {"step": report.step, "loss": report.loss / model.variables, "seconds": time.perf_counter() - start}
             if report.validation_loss is not None:
                 line["validation"] = report.validation_loss / model.variables
             log.append(line)
-            if report.validation_loss is not None or len(log) % 10 == 0:
+            if report.validation_loss is not None or len(log) == 1:
                 print(json.dumps(line), flush=True)
     model.to(device).eval()
     short, long = resized(model, STEPS), resized(model, LONG_WINDOW)

@@ -36,7 +36,7 @@ from anyfill.music.training import TOLD, FormCrops
 from anyfill.training import FitOptions, fit_steps, load_model, save_model
 from benchmarks.common import environment
 from experiments.sunmask.bach_corpus import PARTS, pieces_in
-from experiments.sunmask.bach_model import drawn
+from experiments.sunmask.bach_model import drawn, keep_compiled
 from experiments.where import shown
 
 
@@ -100,11 +100,13 @@ def main() -> None:
     log: list[dict[str, Any]] = []
     begun = time.perf_counter()
     for report in fit_steps(model, crops, objective, settings, validation=aside.rows()):
+        if not log and settings.compile:
+            keep_compiled()
         line = {"step": report.step, "loss": report.loss / crops.notes_in_a_row, "seconds": time.perf_counter() - begun}
         if report.validation_loss is not None:
             line["validation"] = report.validation_loss / aside.notes_in_a_row
         log.append(line)
-        if report.validation_loss is not None:
+        if report.validation_loss is not None or len(log) == 1:
             print(json.dumps(line), flush=True)
     trained = time.perf_counter() - begun
     model = resized(model.cpu(), LONG_WINDOW)
