@@ -10,8 +10,7 @@ needs to go on as if nothing had happened.
 
 import math
 from collections.abc import Callable
-from contextlib import closing
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,10 +27,11 @@ from anyfill.images.recipes import picture_model, picture_objective
 from anyfill.images.settings import Settings, parse_size
 from anyfill.interface.options import resumed
 from anyfill.interface.output import require_place
-from anyfill.interface.progress import clock, in_bits, watch
+from anyfill.interface.progress import clock, in_bits
+from anyfill.interface.runs import resumed_settings, run_in_words, watched_to_the_end
 from anyfill.interface.threads import best_threads, compute_device, threads
 from anyfill.questions.question import Question
-from anyfill.training import FitOptions, StepReport, fit_steps, load_notes
+from anyfill.training import FitOptions, fit_steps
 
 MADE_BY = "anyfill image train"
 SCORED = 128
@@ -120,14 +120,10 @@ class ImageRun:
         held = None if valid is None else valid.rows(1024 if self.device == "cuda" else SCORED)
         count = self._fastest_threads() if self.device == "cpu" else torch.get_num_threads()
         keep: dict[str, Any] = {"folder": folder, "resume": resume, "notes": self.notes(), "validation": held}
-        last: StepReport | None = None
         with threads(count):
             reports = in_bits(fit_steps(model, train, objective, self.options(), **keep), self.about.dimensions)
             title = "training (loss in bits per dimension)"
-            with closing(watch(reports, self.settings.steps, title, console=console)) as watched:
-                for report in watched:
-                    last = report
-            done = f"trained {last.step:,} steps in {clock(last.seconds)}" if last else "the run had ended before"
+            done = run_in_words(watched_to_the_end(reports, self.settings.steps, title, console=console))
             if held is None:
                 return [done]
             place = next(model.parameters()).device
@@ -196,7 +192,7 @@ def train_in_words(
 ) -> list[str]:
     """Train, with progress on stderr; lines about what came of it. ``say`` is called with what was chosen."""
     require_place(folder)
-    saved = _saved(folder, resume)
+    saved = resumed_settings(folder, resume, MADE_BY, NOTES, Settings)
     settings = wanted if saved is None else resumed(wanted, saved)
     pictures = read_pictures(source, size=parse_size(settings.size), grey=settings.grey)
     place = compute_device(device)
@@ -240,17 +236,3 @@ def about_of(pictures: Pictures, settings: Settings) -> About:
     edge[1:-1, 1:-1] = False
     border = round(float(pictures.pixels[:, edge].mean()), 2)
     return About(height, width, channels, settings.levels or 256, settings.binary, border)
-
-
-def _saved(folder: Path, resume: bool) -> Settings | None:
-    """The settings of the run to be resumed, None if one shall begin; ValueError if the folder is not for that."""
-    if not (folder / "config.json").exists():
-        return None
-    if not resume:
-        raise refuse(f"{folder}", expected="a new folder, or --resume to go on with its run", got="one with a model")
-    notes: dict[str, Any] = load_notes(folder)
-    noted: Any = notes.get(NOTES)
-    if notes.get("made_by") != MADE_BY or not isinstance(noted, dict) or "settings" not in noted:
-        raise refuse(f"{folder}", expected=f"a run of {MADE_BY}", got="a model that was made in another way")
-    known: dict[str, Any] = noted["settings"]
-    return Settings(**{one.name: known[one.name] for one in fields(Settings) if one.name in known})

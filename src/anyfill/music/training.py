@@ -32,6 +32,7 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count
 from anyfill.interface.output import require_place
 from anyfill.interface.progress import watch
+from anyfill.interface.runs import require_new_or_resumed
 from anyfill.interface.threads import compute_device
 from anyfill.model import Model
 from anyfill.music.chorale import BAR, CODES, HIGHEST, LOWEST, REST, Chorale
@@ -357,10 +358,7 @@ def train(
     folder = Path(folder)
     if not resume:
         require_place(folder)
-        if (folder / "config.json").exists():
-            raise refuse(
-                f"{folder}", expected="a new folder, or --resume to go on with its run", got="one with a model"
-            )
+        require_new_or_resumed(folder, resume)
     found = read_sources([sources] if isinstance(sources, str | Path) else sources)
     sizes = {"width": width, "depth": depth, "heads": heads, "dropout": dropout, "seed": seed}
     crops, valid, model, size = _prepared(found, sizes)

@@ -5,8 +5,7 @@ on them, in nats for each asked variable (in deviations of its column; lower is 
 """
 
 from collections.abc import Callable, Mapping
-from contextlib import closing
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -16,7 +15,8 @@ from rich.console import Console
 from anyfill.checks import refuse
 from anyfill.interface.options import resumed
 from anyfill.interface.output import require_place
-from anyfill.interface.progress import clock, watch
+from anyfill.interface.progress import clock
+from anyfill.interface.runs import resumed_settings, run_in_words, watched_to_the_end
 from anyfill.interface.threads import compute_device, free_threads, threads
 from anyfill.objectives import Objective
 from anyfill.policy.demonstrations import Demonstrations
@@ -30,7 +30,7 @@ from anyfill.policy.recipes import AT_ONCE, Sizes, policy_model, policy_objectiv
 from anyfill.policy.settings import Settings
 from anyfill.questions import Factorization
 from anyfill.rows import Rows
-from anyfill.training import FitOptions, StepReport, fit_steps, load_notes, save_model
+from anyfill.training import FitOptions, fit_steps, save_model
 
 MADE_BY = "anyfill policy train"
 _SCORED = 2048
@@ -123,14 +123,10 @@ class PolicyRun:
             keep = {"validation": held}
         objective = policy_objective(self.method, self.layout) if objective is None else objective
         options = self.options(len(rows))
-        last: StepReport | None = None
         with threads(free_threads() if self.device == "cpu" else torch.get_num_threads()):
             reports = fit_steps(made.model, rows, objective, options, **keep)
-            with closing(watch(reports, options.steps, f"training {self.method}", console=console)) as watched:
-                for report in watched:
-                    last = report
-            done = f"trained {last.step:,} steps in {clock(last.seconds)}" if last else "the run had ended before"
-            return made, [done, *([] if held is None else scores(made, held))]
+            last = watched_to_the_end(reports, options.steps, f"training {self.method}", console=console)
+            return made, [run_in_words(last), *([] if held is None else scores(made, held))]
 
 
 def some_rows(rows: Rows, most: int) -> Rows:
@@ -188,7 +184,7 @@ def train_in_words(
 ) -> list[str]:
     """Train, with progress on stderr; lines about what came of it. ``say`` is called with what was chosen."""
     require_place(folder)
-    saved = _saved(folder, resume)
+    saved = resumed_settings(folder, resume, MADE_BY, NOTES, Settings)
     run = prepared(found, wanted if saved is None else resumed(wanted, saved), compute_device(device))
     if say is not None:
         for line in run.lines():
@@ -224,16 +220,3 @@ def prepared(found: Demonstrations, wanted: Settings, device: Literal["cpu", "cu
     train_on, held = told.split(s.valid_share or 0.0)
     layout = Layout.of(train_on, history=s.history or 1, chunk=s.chunk or 1, points=s.points or 0)
     return PolicyRun(train_on, held, layout, s, device)
-
-
-def _saved(folder: Path, resume: bool) -> Settings | None:
-    """The settings of the run to be resumed, None if one shall begin; ValueError if the folder is not for that."""
-    if not (folder / "config.json").exists():
-        return None
-    if not resume:
-        raise refuse(f"{folder}", expected="a new folder, or --resume to go on with its run", got="one with a model")
-    notes: dict[str, Any] = load_notes(folder)
-    if notes.get("made_by") != MADE_BY:
-        raise refuse(f"{folder}", expected=f"a run of {MADE_BY}", got="a model that was made in another way")
-    known: Mapping[str, Any] = notes[NOTES]["settings"]
-    return Settings(**{one.name: known[one.name] for one in fields(Settings) if one.name in known})

@@ -20,7 +20,7 @@ The notes of the model, beside its vocabulary:
 import math
 import os
 from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
 from pathlib import Path
@@ -33,7 +33,8 @@ from rich.console import Console
 from anyfill.checks import refuse
 from anyfill.evaluation import log_prob
 from anyfill.interface.options import resumed
-from anyfill.interface.progress import clock, in_bits, metered, watch
+from anyfill.interface.progress import clock, in_bits, metered
+from anyfill.interface.runs import resumed_notes, run_in_words, watched_to_the_end
 from anyfill.interface.threads import best_threads, compute_device, threads
 from anyfill.model import Model
 from anyfill.objectives.one_pass import OnePassLoss
@@ -127,19 +128,16 @@ class TextRun:
         valid = self.corpus.validation(s.length, 1024 if self.device == "cuda" else 128)
         model, objective = self.model(), text_objective(s.recipe, s.length)
         keep: dict[str, Any] = {"folder": folder, "resume": resume, "notes": self.notes()}
-        title, last = "training", None
+        title = "training"
         with threads(min(s.threads, torch.get_num_threads())) if s.threads else nullcontext():
             reports = fit_steps(model, rows, objective, self.options(), validation=valid, **keep)
             if isinstance(objective, OnePassLoss):  # nats of a whole row: bits of a token say more
                 reports = in_bits(reports, self.corpus.mean_length(s.length))
                 title = f"training (loss in bits per {self._unit})"
-            with closing(watch(reports, None if s.is_unending else s.steps, title, console=console)) as watched:
-                for report in watched:
-                    last = report
+            last = watched_to_the_end(reports, None if s.is_unending else s.steps, title, console=console)
             if not is_first():
                 return []
-            done = f"trained {last.step:,} steps in {clock(last.seconds)}" if last else "the run had ended before"
-            return [done, *self._held_out(model, valid)]
+            return [run_in_words(last), *self._held_out(model, valid)]
 
     def fastest_threads(self) -> int:
         """How many threads of the CPU a training step is fastest with."""
@@ -356,15 +354,7 @@ def _saved_notes(folder: Path, resume: bool) -> dict[str, Any] | None:
     if others:
         expected = "a new or empty folder, or that of a run to --resume"
         raise refuse(f"{folder}", expected=expected, got=f"one with other things ({others[0]})")
-    if CONFIG not in names:
-        return None
-    if not resume:
-        raise refuse(f"{folder}", expected="a new folder, or --resume to go on with its run", got="one with a model")
-    notes: dict[str, Any] = load_notes(folder)
-    text: Any = notes.get("text")
-    if notes.get("made_by") != MADE_BY or not isinstance(text, dict) or "settings" not in text:
-        raise refuse(f"{folder}", expected=f"a run of {MADE_BY}", got="a model that was made in another way")
-    return notes
+    return resumed_notes(folder, resume, MADE_BY, "text")
 
 
 def _has_ended(folder: Path) -> bool:
