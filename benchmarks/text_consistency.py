@@ -9,7 +9,6 @@ Blanks of one and of two codes, as many of each, at places drawn with the seed i
 import argparse
 import random
 import statistics
-import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from anyfill import text
 from anyfill.text.consistency import blank_gap
 from anyfill.text.vocabularies import boundary, encode_text
 from benchmarks.cloze import is_held_out, read_sentences
-from benchmarks.common import write_result
+from benchmarks.common import spread, write_result
 
 
 def main() -> None:
@@ -28,6 +27,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=Path, required=True)
     parser.add_argument("--model", type=Path, help="folder; by default the model that ships")
     parser.add_argument("--blanks", type=int, default=200)
+    parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--name", default="text_consistency")
     arguments = parser.parse_args()
@@ -38,18 +38,16 @@ def main() -> None:
     source.shuffle(chosen)
     edge = boundary(loaded.vocabulary)
     results: dict[str, Any] = {}
-    started = time.process_time()
+    seconds = 0.0
     for size in (1, 2):
-        found: list[float] = []
-        covered: list[float] = []
+        asked: list[tuple[torch.Tensor, int]] = []
         for sentence in chosen:
             codes = torch.cat([edge, encode_text(loaded.vocabulary, sentence.strip()), edge])
-            if len(found) == arguments.blanks // 2:
-                break
-            if 4 + size <= len(codes) <= loaded.length:
-                gap = blank_gap(loaded.model, codes, source.randrange(2, len(codes) - size - 1), size)
-                found.append(gap.variation)
-                covered.append(gap.covered)
+            if len(asked) < arguments.blanks // 2 and 4 + size <= len(codes) <= loaded.length:
+                asked.append((codes, source.randrange(2, len(codes) - size - 1)))
+        gaps, each = spread(lambda one: blank_gap(loaded.model, *one, size), asked, arguments.processes)
+        found, covered = [gap.variation for gap in gaps], [gap.covered for gap in gaps]
+        seconds += each * len(gaps)
         quarters = statistics.quantiles(found, n=4)
         results[f"{size}"] = {
             "blanks": len(found),
@@ -61,7 +59,7 @@ def main() -> None:
         print(f"{size} codes: median {statistics.median(found):.3f} of {len(found)}", flush=True)
     said = {key: value.name if isinstance(value, Path) else value for key, value in vars(arguments).items()}
     about = {"arguments": said, "model": loaded.name if arguments.model is None else arguments.model.name}
-    write_result(arguments.name, {**about, "cpu_seconds": time.process_time() - started, "results": results})
+    write_result(arguments.name, {**about, "cpu_seconds": seconds, "results": results})
 
 
 if __name__ == "__main__":

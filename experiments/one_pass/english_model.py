@@ -5,14 +5,15 @@
     python -m experiments.one_pass.english_model train --data english.npz --out runs/english --seconds 400
 
 ``prepare`` learns the pieces and encodes the corpus once, on a CPU. ``train`` needs nothing but that file. Everyday
-sentences are few and read tens of times: dropout, and blanks drawn anew each time, for the first three quarters of the
-time; then, without dropout and at the falling end of the learning rate, both readings of a blank learn to agree
-(``AgreeingLoss``; dropout and agreement do not go together, see there). The last weights are kept; on the way, lone
-held-out sentences are looked at, of the part that no benchmark asks about. Stopped and started again it goes on.
+sentences are few and read tens of times: dropout, and blanks drawn anew each time, from the first step to the last. The
+learning rate falls to nothing within the seconds. From the first step on, the direct answer to a blank in a lone
+sentence follows the posterior of the joint (``PosteriorLoss``). Held-out lone sentences, of the part that no benchmark
+asks about, are looked at every 250 steps in the last two thirds of the time: the weights that are kept are those with
+the least nats a piece of both readings together (from left to right, and one piece given all others).
+Stopped and started again it goes on.
 
 What is asked, row by row (see ``english_rows``): two in five rows are read from left to right; of the others three in
-four have short blanks all over (``ScatteredSpans``), one is cut at random (``UniformSplits``). In the
-second part a quarter of all rows also compare both readings of a blank in each of their lines. Then
+four have short blanks all over (``ScatteredSpans``), one is cut at random (``UniformSplits``). Then
 
     OUT/model          the best weights in 8 bits with a scale for each row, the vocabulary, the settings
     OUT/result.json    bits per piece of lone held-out sentences with 32-bit and 8-bit weights (the loss of rounding),
@@ -35,7 +36,7 @@ import torch
 from anyfill import text
 from anyfill.evaluation import log_prob
 from anyfill.model import Model
-from anyfill.objectives import AgreeingLoss, OnePassLoss
+from anyfill.objectives import OnePassLoss, PosteriorLoss
 from anyfill.questions import Increasing, Mixture, Question, ScatteredSpans, UniformSplits
 from anyfill.questions.question import chain_rank
 from anyfill.rank import NEVER
@@ -43,7 +44,7 @@ from anyfill.rows import Rows
 from anyfill.text.bpe import Bpe, train_bpe
 from anyfill.text.recipes import text_model
 from anyfill.text.vocabularies import vocabulary_notes
-from anyfill.training import FitOptions, fit_steps, load_model, load_notes, save_model
+from anyfill.training import FitOptions, fit_steps, save_model
 from anyfill.training.reports import StepReport
 from benchmarks.cloze import is_for_fitting, is_held_out, read_sentences
 from benchmarks.common import environment
@@ -53,8 +54,8 @@ from experiments.one_pass.english_rows import lone_rows, many_copies
 
 READINGS = [0.5, 0.5]
 """Blanks that are words are ranked by p(text) and by the direct answer, half each: nothing was fitted."""
-TURN = 0.3
-"""The share of the learning rate at which the second part begins."""
+ALONE_EVERY = 16
+"""One row in so many is a line alone: the divergence asks about others."""
 SMOKE: dict[str, Any] = {"size": "1M", "length": 64, "batch": 8, "steps": 6, "copies": 1}
 
 
@@ -78,69 +79,72 @@ def prepare(arguments: argparse.Namespace) -> None:
     print(f"{len(codes):,} pieces, {len(often):,} lines, {len(everyday):,} of them everyday", flush=True)
 
 
-def objective(length: int, newline: int, *, agree_share: float, agree_weight: float) -> OnePassLoss:
+def objective(arguments: argparse.Namespace, newline: int) -> OnePassLoss:
     """See the top of this file."""
+    length = arguments.length
     blanks = ScatteredSpans(length, longest=4, most_often=0.2), ScatteredSpans(length, longest=2, most_often=0.25)
     questions = Mixture((UniformSplits(length), *blanks, ScatteredSpans(length, longest=1, most_often=0.3)))
-    if not agree_share:
+    if not arguments.follow_weight:
         return OnePassLoss(questions, Increasing(), 0.4)
-    return AgreeingLoss(
-        questions, Increasing(), 0.4, agree_share=agree_share, agree_weight=agree_weight, breaks=newline
-    )
+    return PosteriorLoss(
+        questions, Increasing(), 0.4, follow_weight=arguments.follow_weight, texts=arguments.texts,
+        proposals=arguments.proposals, redrawn=arguments.redrawn, breaks=newline,
+    )  # fmt: skip
 
 
-def train(arguments: argparse.Namespace, data: Any, vocabulary: Bpe, valid: Rows) -> list[dict[str, float]]:
-    """OUT/run, until the time is over; what was reported."""
+def train(
+    arguments: argparse.Namespace, data: Any, vocabulary: Bpe, valid: Rows
+) -> tuple[Model, dict[str, Any], list[dict[str, float]]]:
+    """The model, its notes, and what was reported; OUT/run is what a stopped run goes on from."""
     newline, cuda = int(vocabulary.encode("\n")[0]), torch.cuda.is_available()
     often = data["often"].astype(np.int64)
     device = "cuda" if cuda else "cpu"
     torch.set_num_threads(1)  # rows are on the device; threads that wait for a busy processor would hold it up
     options_of_rows: dict[str, Any] = {"copies": arguments.copies, "seed": arguments.seed, "device": device}
-    rows = many_copies(data["codes"], often, newline, arguments.length, **options_of_rows)
+    rows = many_copies(data["codes"], often, newline, arguments.length, alone_every=ALONE_EVERY, **options_of_rows)
     settings = {
         name: value for name, value in vars(arguments).items() if not isinstance(value, Path) and name != "work"
     }
     about: dict[str, Any] = {"lines": False, "length": arguments.length, "recipe": "one_pass_agreeing"}
     about["readings"] = READINGS
     notes = vocabulary_notes(vocabulary) | {"text": about, "trained": settings}
-    course: list[dict[str, float]] = []
-    last = arguments.last if arguments.agree_share else 0.0
-    before: Model | None = None
-    for number, share in enumerate((1.0 - last, last), 1):
-        if not share:
-            continue
-        dropout = arguments.dropout if number == 1 else 0.0
-        model = text_model(
-            "one_pass_agreeing", arguments.length, vocabulary.size, size=arguments.size, dropout=dropout,
-            seed=arguments.seed,
-        )  # fmt: skip
-        if before is not None:
-            model.load_state_dict({name: value.cpu() for name, value in before.state_dict().items()})
-        agree: dict[str, Any] = {"agree_share": arguments.agree_share if number == 2 else 0.0}
-        rule = objective(arguments.length, newline, **agree, agree_weight=arguments.agree_weight)
-        options = FitOptions(
-            steps=arguments.steps, seconds=share * arguments.seconds, batch_size=arguments.batch,
-            learning_rate=arguments.learning_rate * (1.0 if number == 1 else TURN),
-            warmup_steps=min(200 if number == 1 else 20, arguments.steps // 10),
-            schedule="cosine" if number == 1 else "linear", final_fraction=TURN if number == 1 and last else 0.0,
-            optimizer="muon", betas=(0.9, 0.95), weight_decay=0.1, compile=cuda,
-            precision="bf16-mixed" if cuda else "32-true", report_every=50 if cuda else 1, save_every=100_000,
-            seed=arguments.seed + number, device=device,
-        )  # fmt: skip
-        keep: dict[str, Any] = {"folder": arguments.out / f"run{number}", "resume": True, "notes": notes}
-        course += _watched(model, fit_steps(model, rows, rule, options, **keep), valid, arguments)
-        before = model
-    return course
+    model = text_model(
+        "one_pass_agreeing", arguments.length, vocabulary.size, size=arguments.size, dropout=arguments.dropout,
+        seed=arguments.seed,
+    )  # fmt: skip
+    options = FitOptions(
+        steps=arguments.steps, seconds=arguments.seconds, batch_size=arguments.batch,
+        learning_rate=arguments.learning_rate, warmup_steps=min(200, arguments.steps // 10), schedule="linear",
+        final_fraction=0.0, optimizer="muon", betas=(0.9, 0.95), weight_decay=0.1, compile=cuda,
+        precision="bf16-mixed" if cuda else "32-true", report_every=50 if cuda else 1, save_every=100_000,
+        seed=arguments.seed, device=device,
+    )  # fmt: skip
+    keep: dict[str, Any] = {"folder": arguments.out / "run", "resume": True, "notes": notes}
+    reports = fit_steps(model, rows, objective(arguments, newline), options, **keep)
+    course, best = _watched(model, reports, valid, arguments)
+    model.load_state_dict(best)
+    return model, notes, course
 
 
 def _watched(
     model: Model, reports: Iterator[StepReport], valid: Rows, arguments: argparse.Namespace
-) -> list[dict[str, float]]:
-    """The reports as they come, with what lone held-out sentences cost every 250 steps."""
+) -> tuple[list[dict[str, float]], dict[str, torch.Tensor]]:
+    """The reports as they come, with what lone held-out sentences cost; and the weights at which they cost least."""
     weights = sum(parameter.numel() for parameter in model.parameters())
     print(f"{weights:,} weights", flush=True)
     course: list[dict[str, float]] = []
+    kept: tuple[float, dict[str, torch.Tensor]] = (math.inf, {})
     tokens, began, before = arguments.batch * arguments.length, time.monotonic(), 0
+
+    def look(seconds: float) -> str:
+        nonlocal kept
+        found = {name: round(value, 4) for name, value in held_out_nats(model, valid, arguments.batch).items()}
+        course[-1] |= found
+        total = sum(found.values())
+        if total < kept[0] and (arguments.smoke or seconds > arguments.seconds / 3):
+            kept = total, {name: value.detach().clone() for name, value in model.state_dict().items()}
+        return f" held out, nats a piece: {found}"
+
     for one in reports:
         now = time.monotonic()
         pace = (one.step - before) * tokens / max(now - began, 1e-9)
@@ -148,18 +152,15 @@ def _watched(
         course.append(
             {"step": one.step, "seconds": round(one.seconds, 1), "loss": round(one.loss / arguments.length, 4)}
         )
-        shown = ""
-        if one.step % 250 == 0 or arguments.smoke:
-            found = {name: round(value, 4) for name, value in held_out_nats(model, valid, arguments.batch).items()}
-            course[-1] |= found
-            shown = f" held out, nats a piece: {found}"
+        shown = look(one.seconds) if one.step % 250 == 0 or arguments.smoke else ""
         began, before = time.monotonic(), one.step
         print(
             f"step {one.step} {one.seconds:.0f} s loss {one.loss / arguments.length:.4f}{shown} "
             f"{pace / 1e6:.2f} M places/s {flops:.0f} TFLOP/s",
             flush=True,
         )
-    return course
+    print("at the end" + look(arguments.seconds), flush=True)
+    return course, kept[1]
 
 
 def held_out_nats(model: Model, rows: Rows, batch: int) -> dict[str, float]:
@@ -205,13 +206,14 @@ def main() -> None:
     second.add_argument("--steps", type=int, default=1_000_000)
     second.add_argument("--size", default="10M")
     second.add_argument("--length", type=int, default=512)
-    second.add_argument("--batch", type=int, default=256)
+    second.add_argument("--batch", type=int, default=128)
     second.add_argument("--copies", type=int, default=8)
-    second.add_argument("--learning-rate", type=float, default=0.005)
-    second.add_argument("--dropout", type=float, default=0.15)
-    second.add_argument("--agree-share", type=float, default=0.25)
-    second.add_argument("--agree-weight", type=float, default=2.0)
-    second.add_argument("--last", type=float, default=0.25, help="share of the seconds for agreement")
+    second.add_argument("--learning-rate", type=float, default=0.004)
+    second.add_argument("--dropout", type=float, default=0.2)
+    second.add_argument("--follow-weight", type=float, default=32.0, help="of the divergence of a text; 0 = none")
+    second.add_argument("--texts", type=int, default=4, help="of each row, that both readings are compared on")
+    second.add_argument("--proposals", type=int, default=8, help="answers that are compared")
+    second.add_argument("--redrawn", type=float, default=0.2, help="share of values drawn anew in every second text")
     second.add_argument("--smoke", action="store_true")
     second.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
@@ -229,10 +231,9 @@ def main() -> None:
         order = torch.randperm(len(lines), generator=torch.Generator().manual_seed(0)).tolist()
         some = [lines[number] for number in order[: 8 if arguments.smoke else few]]
         parts[name] = lone_rows(some, arguments.length)
-    course = train(arguments, data, vocabulary, parts["valid"])
+    model, notes, course = train(arguments, data, vocabulary, parts["valid"])
     write_json(arguments.out / "course.json", course, indent=None)
-    run = max(arguments.out.glob("run[12]"))
-    model, notes = load_model(run).float(), load_notes(run)
+    model = model.cpu().float().eval()
     save_model(model, arguments.out / "model", notes=notes, eight_bit=True)
     device = "cuda" if torch.cuda.is_available() else "cpu"
     loaded = text.load(arguments.out / "model")

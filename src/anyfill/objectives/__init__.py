@@ -19,6 +19,7 @@ from anyfill.objectives.objective import (
     Weights,
 )
 from anyfill.objectives.one_pass import OnePassLoss
+from anyfill.objectives.posterior import PosteriorLoss
 
 __all__ = [
     "AgreeingLoss",
@@ -32,6 +33,7 @@ __all__ = [
     "ModalLoss",
     "Objective",
     "OnePassLoss",
+    "PosteriorLoss",
     "QuestionLoss",
     "Rescaled",
     "RescaledEveryone",

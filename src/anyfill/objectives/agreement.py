@@ -77,7 +77,7 @@ class AgreeingLoss(OnePassLoss):
         nothing = torch.zeros_like(present)
         whole = torch.where(present, chain_rank(self.order, Question(nothing, present)), NEVER)
         context = rows.context
-        with _without_dropout(model):
+        with without_dropout(model):
             direct = model.chain(x, ranks, context, strict=True)
             with torch.no_grad():
                 drawn = direct.sample(generator=generator).to(x.dtype)
@@ -98,7 +98,7 @@ class AgreeingLoss(OnePassLoss):
 
 
 @contextmanager
-def _without_dropout(model: Model) -> Yields[None]:
+def without_dropout(model: Model) -> Yields[None]:
     """Inside: no dropout, gradients as before; afterwards every part is in the mode it was in."""
     training = [part for part in model.modules() if part.training]
     for part in training:
