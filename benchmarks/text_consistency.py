@@ -9,16 +9,22 @@ Blanks of one and of two codes, as many of each, at places drawn with the seed i
 import argparse
 import random
 import statistics
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from anyfill import text
-from anyfill.text.consistency import blank_gap
+from anyfill.model import Model
+from anyfill.text.consistency import BlankGap, blank_gap
 from anyfill.text.vocabularies import boundary, encode_text
 from benchmarks.cloze import is_held_out, read_sentences
 from benchmarks.common import spread, write_result
+
+
+def _gap(model: Model, size: int, blank: tuple[torch.Tensor, int]) -> BlankGap:
+    return blank_gap(model, *blank, size)
 
 
 def main() -> None:
@@ -45,7 +51,7 @@ def main() -> None:
             codes = torch.cat([edge, encode_text(loaded.vocabulary, sentence.strip()), edge])
             if len(asked) < arguments.blanks // 2 and 4 + size <= len(codes) <= loaded.length:
                 asked.append((codes, source.randrange(2, len(codes) - size - 1)))
-        gaps, each = spread(lambda one: blank_gap(loaded.model, *one, size), asked, arguments.processes)
+        gaps, each = spread(partial(_gap, loaded.model, size), asked, arguments.processes)
         found, covered = [gap.variation for gap in gaps], [gap.covered for gap in gaps]
         seconds += each * len(gaps)
         quarters = statistics.quantiles(found, n=4)

@@ -113,6 +113,7 @@ OBJECTIVES = [
     objectives.MaskedLoss(FAMILIES[0]),
     objectives.OnePassLoss(FAMILIES[0]),
     objectives.AgreeingLoss(FAMILIES[0]),
+    objectives.PosteriorLoss(FAMILIES[0]),
     objectives.EvidenceBound(N),
     objectives.ModalLoss(questions.Modes(2, 2)),
     objectives.DenoisingLoss(N),

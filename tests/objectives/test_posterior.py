@@ -1,4 +1,4 @@
-"""The direct answer follows the joint's posterior: its divergence by hand, none where both agree, less after training."""
+"""The direct answer follows the joint's posterior: its divergence by hand, 0 where both agree, less after training."""
 
 import itertools
 
