@@ -213,7 +213,7 @@ def main() -> None:
     second.add_argument("--follow-weight", type=float, default=64.0, help="of the divergence of a text; 0 = none")
     second.add_argument("--texts", type=int, default=4, help="of each row, that both readings are compared on")
     second.add_argument("--proposals", type=int, default=8, help="answers that are compared")
-    second.add_argument("--redrawn", type=float, default=0.2, help="share of values drawn anew in every second text")
+    second.add_argument("--redrawn", type=float, default=0.2, help="share of values drawn anew in these texts")
     second.add_argument("--smoke", action="store_true")
     second.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()

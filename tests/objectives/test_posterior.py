@@ -8,6 +8,7 @@ import torch
 from anyfill.objectives import OnePassLoss, PosteriorLoss
 from anyfill.questions import Question, UniformSplits
 from anyfill.questions.question import chain_rank
+from anyfill.rank import NEVER
 from anyfill.rows import Rows
 
 CODES, LENGTH = 3, 6
@@ -113,6 +114,20 @@ def test_steps_bring_the_direct_answer_to_the_joint(tiny_model) -> None:
         gap(seed).backward()
         steps.step()
     assert float(gap(0).detach()) < 0.5 * before
+
+
+def test_what_is_drawn_anew_is_a_share_and_never_a_break(tiny_model, generator) -> None:
+    model, rule = tiny_model(4, LENGTH), objective(redrawn=0.4, breaks=3)
+    x = torch.tensor([[0, 1, 2, 0, 3, 0]]).repeat(4000, 1)
+    present = torch.arange(LENGTH).expand_as(x) < 5
+    everything = torch.where(present, torch.arange(LENGTH).expand_as(x), NEVER)
+    drawn = rule._redrawn(model, Rows(x, present), everything, generator)
+    assert torch.equal(drawn[:, 4:], x[:, 4:]), "neither the break nor what is not there"
+    with torch.no_grad():
+        terms = model.chain(x, everything, strict=True).log_probs.exp()[0, :4]
+    expected = 0.4 * (1.0 - terms.gather(1, x[0, :4, None])[:, 0] - terms[:, 3])  # another value, and no break
+    found = (drawn != x)[:, :4].double().mean(0)
+    assert ((found - expected).abs() < 5 * (0.25 / 4000) ** 0.5).all(), "five standard errors at each of four places"
 
 
 def test_wrong_settings_are_refused() -> None:

@@ -17,10 +17,12 @@ Three things matter beside the formula.
 people ask: alone, from place 0 on, with or without the break at the end.
 
 *Unseen text.* What was read many times is known by heart, and both readings agree about it without agreeing about
-anything else. In half of the texts a share of the values is therefore drawn anew, each from those before it.
+anything else. A share of the values of each text is therefore drawn anew, each from those before it; the share itself
+is drawn, so that some texts stay as they are.
 
-*Dropout.* The joint is read without it (it is the target), the direct answer as everything else is trained, with it;
-no gradient flows into the joint. Independent variables always agree: a network must have nothing to gain from them.
+*Dropout.* Both readings are taken without it, as they are used: its noise would differ between the answers. No gradient
+flows into the joint, for independent variables always agree, and a network whose joint followed too would have that to
+gain where dropout is off.
 """
 
 from dataclasses import dataclass
@@ -48,7 +50,7 @@ class PosteriorLoss(OnePassLoss):
         texts: how many texts of each row are asked about.
         longest: places of a text; a longer one is cut there.
         proposals: K, at least 3.
-        redrawn: share of the values of every second text that are drawn anew.
+        redrawn: share of the values that are drawn anew, on average; in a text from none to twice as many.
         breaks: the code behind each text of a row of several; None = a row is one text.
     """
 
@@ -113,9 +115,10 @@ class PosteriorLoss(OnePassLoss):
         begin, end = start.unsqueeze(1), (start + size).unsqueeze(1)
         asked = (place >= begin) & (place < end) & present
         rank = _rank(self.order, present & ~asked, asked)
-        with torch.no_grad(), without_dropout(model):
-            left = _at(model.chain(x, whole, strict=True), start)
-        direct = _at(model.chain(x, rank, strict=True), start)  # (U, V), what the direct answer is trained by
+        with without_dropout(model):
+            with torch.no_grad():
+                left = _at(model.chain(x, whole, strict=True), start)
+            direct = _at(model.chain(x, rank, strict=True), start)  # (U, V), what the direct answer is trained by
         firsts = self._firsts(x.gather(1, begin), direct.detach(), left, generator)  # (U, K)
         score = direct.gather(1, firsts)
         answers = x.unsqueeze(1).repeat(1, self.proposals, 1)  # (U, K, M)
@@ -123,7 +126,8 @@ class PosteriorLoss(OnePassLoss):
         half = len(x) // 2  # blanks of two begin there
         pairs, following = answers[half:].flatten(0, 1), (start[half:] + 1).clamp(max=len(place) - 1)
         ranks, places = (each.repeat_interleave(self.proposals, 0) for each in (rank[half:], following))
-        second = _at(model.chain(pairs, ranks, strict=True), places).view(len(following), self.proposals, -1)
+        with without_dropout(model):
+            second = _at(model.chain(pairs, ranks, strict=True), places).view(len(following), self.proposals, -1)
         drawn = self._seconds(x[half:].gather(1, following.unsqueeze(1)), second.detach(), generator)
         more = second.gather(2, drawn.unsqueeze(2)).squeeze(2)
         score = torch.cat([score[:half], score[half:] + more])
@@ -139,14 +143,14 @@ class PosteriorLoss(OnePassLoss):
         return torch.where(valid, found, 0.0).to(score.dtype)
 
     def _redrawn(self, model: Model, texts: Rows, whole: Tensor, generator: Generator) -> Tensor:
-        """int64 (U, M): the texts, some values of every second one drawn anew."""
+        """int64 (U, M): the texts, some of their values drawn anew."""
         if not self.redrawn:
             return texts.x
         with torch.no_grad(), without_dropout(model):
             drawn = model.chain(texts.x, whole, strict=True).sample(generator=generator).to(texts.x.dtype)
         device = texts.x.device
-        some = _uniform(drawn.shape, device, generator) < self.redrawn
-        some = some & texts.present & (_uniform((len(drawn), 1), device, generator) < 0.5)
+        share = 2.0 * self.redrawn * _uniform((len(drawn), 1), device, generator)
+        some = (_uniform(drawn.shape, device, generator) < share) & texts.present
         if self.breaks is not None:
             some = some & (texts.x != self.breaks) & (drawn != self.breaks)
         return torch.where(some, drawn, texts.x)
