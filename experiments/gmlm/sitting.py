@@ -1,22 +1,21 @@
-"""All translation models in one sitting of minutes on one GPU, most valuable first; what is late is left out.
+"""Translation models in sittings of minutes on one GPU, most valuable first; what is late is left out.
 
     python -m experiments.gmlm.sitting prepare --work FOLDER            here: vocabulary, corpora, tests
-    python -m experiments.gmlm.sitting run --work FOLDER --out OUT --budget 560 [--trial]
+    python -m experiments.gmlm.sitting first --work FOLDER --out OUT --until T
+    python -m experiments.gmlm.sitting second --work FOLDER --out OUT --until T
 
-``run`` trains and distils one after another in one process, so that what was compiled for one network serves the next.
-A step that was begun once is never begun again, so the command can be repeated after a crash: it goes on behind it.
+A sitting trains and distils one after another in one process; what it does stands in ``experiments.gmlm.schedule``. A
+step that was begun once is never begun again, so the command can be repeated after a crash: it goes on behind it.
 Every step leaves its results in OUT at once: results.tar.gz (translations, losses, seconds), and the weights of the
-models that are kept, in 8 bits. Nothing is scored here; ``experiments.gmlm.scores`` does that from the translations.
+models that are kept, in 8 bits. The second sitting finds in FOLDER what the first one left: models/ and the distilled
+corpora. Nothing is scored here; ``experiments.gmlm.scores`` does that from the translations.
 
-    corpora    all        Multi30k (each pair twice) and Tatoeba, without what is tested on
-               multi30k   Multi30k alone: the comparison of methods and the ablations
-    teachers   on all, both directions; everything is distilled by them with a beam
-    shipped    PaDIR on all, distilled, both directions
-    others     on Multi30k, en-de, equal seconds
+    corpora    all        Multi30k (each pair three times) and Tatoeba, without what is tested on
+               multi30k   Multi30k alone: tuned teachers, the comparison of methods and the ablations
 
-Every model but the teachers begins from its direction's teacher, where names and shapes agree: minutes do not suffice
-from scratch. Whether compiled layers are worth their wait is measured, and decided, for teacher and PaDIR;
-the comparison on Multi30k runs uncompiled, all methods alike.
+Multi30k's validation sentences decide, by BLEU, how a teacher's beams are ranked by length, and whether the tuned
+teacher or the first one distils Multi30k; all other sources are distilled by the first. Steps are replayed as CUDA
+graphs where that gives the loss of plain steps and is faster, which is tried first.
 """
 
 import argparse
@@ -24,13 +23,11 @@ import itertools
 import json
 import random
 import shutil
-import signal
 import sys
 import tarfile
 import time
 import traceback
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,91 +35,29 @@ from typing import Any
 import numpy as np
 import torch
 
+from anyfill.model import Model
 from anyfill.training import FitOptions, load_model, save_model
 from anyfill.training.checkpoint import load_notes
 from anyfill.translation.cleaning import Counts, Rules, cleaned
 from anyfill.translation.corpus import Corpus, Sentences, encode_pairs, store_codes
-from anyfill.translation.decode import Decoding
+from anyfill.translation.decode import ROWS, Decoder, Decoding
+from anyfill.translation.metrics import sacrebleu_metrics
 from anyfill.translation.model import Translator, load
-from anyfill.translation.recipes import Options, Recipe, Size
+from anyfill.translation.recipes import Size, layout_of
 from anyfill.translation.training import Settings, fit_pairs
 from anyfill.translation.vocabulary import Joint, learn
 from experiments.common import data_folder
-from experiments.gmlm.translation import Plan, test_pairs, training_pairs
+from experiments.gmlm.schedule import Step, first, second
+from experiments.gmlm.translation import Plan, test_pairs, training_pairs, validation_pairs
 
-VOCABULARY, LENGTH, DROPOUT = 8000, 64, 0.25
-PASSES = (1, 2, 4, 10)
+VOCABULARY, LENGTH = 8000, 64
 SIZE: Size = "compact"
-BATCH = {"all": 1024, "multi30k": 512}
-COMPILE_SECONDS, DISTIL_SECONDS = 50, 40
-
-
-@dataclass(frozen=True)
-class Step:
-    """A model to train and what is asked of it.
-
-    Attributes:
-        name, recipe: of the model.
-        corpus: "all" or "multi30k".
-        data: "raw" or "distilled".
-        direction: as "en-de".
-        seconds: of training.
-        passes: at which it is asked, where it has a say in that.
-        beams: of models that decode from left to right.
-        lengths: candidates, at 4 passes; all passes are asked for with the last.
-        keep: its weights come back.
-        distil: what it translates afterwards, to be trained on.
-        options: for ablations.
-    """
-
-    name: str
-    recipe: Recipe
-    corpus: str
-    data: str
-    direction: str
-    seconds: float
-    passes: tuple[int, ...] = PASSES
-    beams: tuple[int, ...] = (1, 5)
-    lengths: tuple[int, ...] = (5,)
-    keep: bool = False
-    distil: bool = False
-    options: Options = field(default_factory=lambda: Options(smoothing=0.1))
-    tests: tuple[str, ...] = ("multi30k",)
-    seed: int = 0
-
-
-def smooth(**change: Any) -> Options:
-    """PaDIR's options with smoothed labels."""
-    return Options(smoothing=0.1, **change)
-
-
-def schedule(teacher: float, shipped: float, each: float, *, again: bool = False) -> list[Step]:
-    """What is done, in this order; ``again`` = teachers are there, shipped models go on from what they were."""
-    both, ways = ("multi30k", "tatoeba"), ("en-de", "de-en")
-    teaching: dict[str, Any] = {"keep": True, "distil": True, "tests": both}
-    shipping: dict[str, Any] = {"keep": True, "tests": both, "lengths": (1, 3, 5)}
-    variants = {
-        "no-positional": smooth(positional=False),
-        "stages-1": smooth(stages=1),
-        "start-mask": smooth(start="mask"),
-        "kept-uniform": smooth(kept=-1.0),
-    }
-    parallel: tuple[Recipe, ...] = ("padir", "cmlm", "disco", "sundae")
-    if again:
-        teaching |= {"tests": (), "keep": False}
-    others: tuple[Recipe, ...] = ("deep_shallow", "autoregressive", "one_pass")
-    small = ("multi30k", "distilled", "en-de", each)
-    teachers = [Step("teacher", "autoregressive", "all", "raw", way, teacher, **teaching) for way in ways]
-    ships = [Step("shipped", "padir", "all", "distilled", way, shipped, **shipping) for way in ways]
-    compared = [Step(f"{recipe}-distilled", recipe, *small) for recipe in parallel]
-    compared.append(Step("padir-raw", "padir", "multi30k", "raw", "en-de", each))
-    first = [teachers[0], *compared, ships[0], teachers[1], ships[1]] if again else [*teachers, *ships, *compared]
-    return [
-        *first,
-        *(Step(f"padir-{name}", "padir", *small, options=options) for name, options in variants.items()),
-        *(Step(f"{recipe}-raw", recipe, "multi30k", "raw", "en-de", each) for recipe in parallel[1:]),
-        *(Step(f"{recipe}-distilled", recipe, *small) for recipe in others),
-    ]
+TIMES = 3
+"""How often each pair of Multi30k is in the corpus of all."""
+DISTIL_SECONDS, ASK_SECONDS = 34, 12
+BLOCK = 4096
+"""Sources distilled side by side."""
+PENALTIES = (0.6, 1.0, 1.5)
 
 
 def prepare(work: Path, data: Path, vocabulary: Path | None) -> None:
@@ -139,27 +74,36 @@ def prepare(work: Path, data: Path, vocabulary: Path | None) -> None:
     else:
         shutil.copy(vocabulary, work / "vocabulary.model")
     joint = Joint((work / "vocabulary.model").read_bytes())
-    for name, some in (("all", [*small, *pairs]), ("multi30k", small)):
+    for name, some in (("all", [*(TIMES - 1) * small, *pairs]), ("multi30k", small)):
         options: dict[str, Any] = {"length": LENGTH, "languages": ("en", "de"), "valid_share": 0.0}
         for _ in encode_pairs(some, work / f"corpus-{name}-raw-en-de", joint, **options):
             pass
     for way in (("en", "de"), ("de", "en")):
-        tests = test_pairs(replace(plan, source=way[0], target=way[1]))
+        own = replace(plan, source=way[0], target=way[1])
+        tests = {**test_pairs(own), "valid": validation_pairs(own, 400)}
         (work / f"tests-{'-'.join(way)}.json").write_text(json.dumps(tests, ensure_ascii=False))
 
 
 @dataclass
 class Sitting:
-    """A run: its folders, when it must be over, what was compiled already."""
+    """A run: its folders, when it must be over, whether steps are replayed as graphs."""
 
     work: Path
     out: Path
     until: float
     trial: bool
     device: Any
-    batch: int | None = None
-    begin: Path = Path("none")
-    compiled: dict[str, bool] = field(default_factory=dict[str, bool])
+    graphs: dict[str, bool] = field(default_factory=dict[str, bool])
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return self.until - time.time()
+
+    @property
+    def vocabulary(self) -> Joint:
+        """Of all models."""
+        return Joint((self.work / "vocabulary.model").read_bytes())
 
     def corpus(self, name: str, data: str, direction: str) -> Corpus:
         """An encoded corpus; raw ones of the other direction are made by turning them round."""
@@ -177,223 +121,273 @@ class Sitting:
             (folder / "about.json").write_text(json.dumps(about))
         return Corpus.open(folder, self.vocabulary)
 
-    @property
-    def vocabulary(self) -> Joint:
-        """Of all models."""
-        return Joint((self.work / "vocabulary.model").read_bytes())
-
     def done(self, step: Step, note: dict[str, Any]) -> None:
         """Keep what a step found, and pack all results anew."""
         folder = self.work / "results"
         (folder / f"{step.name}.{step.direction}.json").write_text(json.dumps(note, ensure_ascii=False))
-        with tarfile.open(self.out / "results.tar.gz.part", "w:gz", compresslevel=3) as tar:
-            tar.add(folder, "results")
-        (self.out / "results.tar.gz.part").replace(self.out / "results.tar.gz")
+        packed([folder], self.out / "results.tar.gz")
 
-    def had(self, step: Step) -> bool:
-        """Whether an earlier sitting has left this very model, to go on from."""
-        return (self.begin / f"{step.name}-{step.direction}").is_dir()
+    def model_of(self, name: str, direction: str) -> Path | None:
+        """Folder of a model, the first teacher's where a tuned one is not there."""
+        for one in (name, "teacher"):
+            folder = self.work / "models" / f"{one}-{direction}"
+            if name and folder.is_dir():
+                return folder
+        return None
 
-    def settings(self, step: Step) -> tuple[Settings, FitOptions]:
+    def settings(self, step: Step, seconds: float) -> tuple[Settings, FitOptions]:
         """How to train; without validation, so that the last weights (their average) are kept."""
-        size: Size = "toy" if self.device == "cpu" else SIZE
-        teaches = step.recipe == "autoregressive" and step.corpus == "all"
+        cuda = self.device == "cuda"
         settings = Settings(
             recipe=step.recipe,
-            size=size,
+            size=SIZE if cuda else "toy",
             length=LENGTH,
-            seconds=step.seconds,
-            batch=self.batch or BATCH[step.corpus],
-            dropout=DROPOUT,
-            learning_rate=2e-3 if teaches else 1e-3,
+            seconds=seconds,
+            batch=step.batch if cuda else 16,
+            dropout=step.dropout,
+            learning_rate=step.rate,
             seed=step.seed,
             vocabulary_size=VOCABULARY,
         )
         how = replace(
             settings.options(self.device),
-            warmup_steps=250 if teaches else 150,
+            compile=False,
+            graphs=cuda and self.graphs.get(step.recipe, False),
+            warmup_steps=step.warmup,
             save_every=10**9,
             validate_every=10**9,
-            report_every=50,
+            report_every=200 if cuda else 50,
         )
         return settings, how
 
-    def train(self, step: Step) -> tuple[Translator, dict[str, Any]]:
-        """The model of a step; what is compiled first is not counted among its seconds."""
-        if step.seconds == 0.0:
-            shutil.copytree(
-                self.begin / f"teacher-{step.direction}", self.work / "models" / f"teacher-{step.direction}"
-            )
-            return load(self.work / "models" / f"teacher-{step.direction}", device=self.device), {"data": step.data}
+    def train(self, step: Step, seconds: float) -> tuple[Translator, dict[str, Any]]:
+        """The model of a step; trying graphs is not counted among its seconds."""
         distilled = (self.work / f"corpus-{step.corpus}-distilled-{step.direction}").exists()
         data = step.data if distilled else "raw"  # what could not be distilled is still worth training on
         corpus = self.corpus(step.corpus, data, step.direction)
-        settings, how = self.settings(step)
         source, target = step.direction.split("-")
+        begin = self.model_of(step.begin, step.direction)
         common: dict[str, Any] = {"device": self.device, "languages": (source, target), "options": step.options}
-        if step.recipe != "autoregressive" or step.corpus != "all":
-            teacher = self.work / "models" / f"teacher-{step.direction}"
-            common["begin"] = load_model(teacher) if teacher.exists() else None
-        begun = time.perf_counter()
-        rates: dict[str, float] = {}
-        if self.device == "cuda" and step.corpus == "all" and not self.had(step):
-            if step.recipe not in self.compiled:
-                rates = self.tried(corpus, settings, how, common)
-                self.compiled[step.recipe] = rates["compiled"] > 1.15 * rates["plain"]
-            how = replace(how, compile=self.compiled[step.recipe])
-        else:
-            how = replace(how, compile=False)
-        warm = time.perf_counter() - begun
+        common["begin"] = None if begin is None else load_model(begin)
+        tried: dict[str, Any] = {}
+        if self.device == "cuda" and step.recipe not in self.graphs:
+            tried = self.tried(step, corpus, common)
+            seconds = min(seconds, max(self.left - 6, 1.0))
+        settings, how = self.settings(step, seconds)
         folder = self.work / "models" / f"{step.name}-{step.direction}"
         begun = time.perf_counter()
-        common["begin"] = load_model(self.begin / folder.name) if self.had(step) else common.get("begin")
         model, found = fit_pairs(corpus, self.vocabulary, settings, how=how, folder=folder, **common)
+        weights = sum(one.numel() for one in model.parameters())
+        rate = found["steps"] / max(found["seconds"], 1e-9)
+        pairs = corpus.about["pairs"]["train"]
+        tokens = rate * how.batch_size * len(corpus.side("train", "target").codes) / pairs
+        passes = step.options.stages if step.recipe in ("padir", "sundae") else 1
         found |= {
-            "warm_seconds": warm,
-            "tried_steps_per_second": rates,
-            "begins_from_teacher": common.get("begin") is not None,
-            "compiled": how.compile,
+            "tried": tried,
+            "begins_from": None if begin is None else begin.name,
+            "graphs": how.graphs,
             "data": data,
             "all_seconds": time.perf_counter() - begun,
-            "weights": sum(one.numel() for one in model.parameters()),
-            "pairs": corpus.about["pairs"]["train"],
+            "weights": weights,
+            "pairs": pairs,
             "batch": how.batch_size,
             "size": settings.size,
-            "steps_per_second": found["steps"] / max(found["seconds"], 1e-9),
+            "dropout": step.dropout,
+            "learning_rate": step.rate,
+            "steps_per_second": rate,
+            "tokens_per_second": tokens,
+            "tflops": 6e-12 * weights * tokens * passes,
+            "epochs": found["steps"] * how.batch_size / pairs,
         }
-        codes = corpus.side("train", "target").codes
-        found["tokens_per_second"] = found["steps_per_second"] * how.batch_size * len(codes) / found["pairs"]
         print(f"  {found}", flush=True)
         if step.keep:
-            small = folder.with_name(folder.name + "-int8")
-            save_model(model, small, notes=load_notes(folder), eight_bit=True)
-            with tarfile.open(self.out / f"{folder.name}.tar", "w") as tar:
-                tar.add(small, folder.name)
+            self.keep(model, folder, folder.name)
         return load(folder, device=self.device), found
 
-    def tried(self, corpus: Corpus, settings: Settings, how: FitOptions, common: dict[str, Any]) -> dict[str, float]:
-        """Steps a second with compiled layers (0 where that fails or takes too long) and without."""
-        rates = {"plain": 0.0, "compiled": 0.0}
-        for name in rates:
-            short = replace(how, seconds=None, report_every=10, compile=name == "compiled")
+    def keep(self, model: Model, folder: Path, name: str) -> None:
+        """A model in 8 bits among what comes back; its notes are in a folder."""
+        small = self.work / "kept" / name
+        save_model(model, small, notes=load_notes(folder), eight_bit=True)
+        packed([small], self.out / f"{name}.tar")
+
+    def tried(self, step: Step, corpus: Corpus, common: dict[str, Any]) -> dict[str, Any]:
+        """Steps a second and losses of plain steps and of graphs; decides for the recipe."""
+        found: dict[str, Any] = {}
+        for name in ("plain", "graphs"):
+            self.graphs[step.recipe] = name == "graphs"
+            settings, how = self.settings(step, 1e6)
+            short = replace(how, seconds=None, report_every=30)
             try:
-                with alarm(COMPILE_SECONDS):
-                    for steps in (24, 40):
-                        settings_now = replace(short, steps=steps)
-                        _, found = fit_pairs(corpus, self.vocabulary, settings, how=settings_now, **common)
-                rates[name] = found["steps"] / found["seconds"]
+                rates: list[float] = []
+                for steps in (30, 60):  # the second run meets shapes that were seen: of each run all is new to graphs
+                    _, one = fit_pairs(corpus, self.vocabulary, settings, how=replace(short, steps=steps), **common)
+                    rates.append(one["seconds"])
+                found[name] = {"loss": one["loss"], "steps_per_second": 30 / max(rates[1] - rates[0], 1e-3)}
             except Exception:
                 traceback.print_exc()
-            print(f"  {name}: {rates[name]:.1f} steps/s", flush=True)
-        return rates
+                found[name] = {"loss": float("nan"), "steps_per_second": 0.0}
+            print(f"  {name}: {found[name]}", flush=True)
+        plain, graphs = found["plain"], found["graphs"]
+        alike = abs(plain["loss"] - graphs["loss"]) < 0.02 * abs(plain["loss"])
+        self.graphs[step.recipe] = alike and graphs["steps_per_second"] > 0.9 * plain["steps_per_second"]
+        print(f"  graphs for {step.recipe}: {self.graphs[step.recipe]}", flush=True)
+        return found
 
-    def ask(self, step: Step, model: Translator) -> list[dict[str, Any]]:
+    def validated(self, model: Translator, direction: str) -> dict[str, Any]:
+        """BLEU of validation sentences: of a teacher for each length penalty, the best one first of all."""
+        pairs = json.loads((self.work / f"tests-{direction}.json").read_text())["valid"][: 8 if self.trial else None]
+        sources = [model.vocabulary.encode(pair[0]) for pair in pairs]
+        references = [pair[1] for pair in pairs]
+        bleu = sacrebleu_metrics().BLEU()
+        found: dict[str, Any] = {}
+        ends = layout_of(model.recipe) == "end"
+        for penalty in PENALTIES if ends else (1.0,):
+            codes = model.decoder.best_codes(sources, Decoding(beam=4, passes=4, lengths=5, length_penalty=penalty))
+            made = [model.vocabulary.decode(one) for one in codes]
+            score = bleu.corpus_score(made, [references])
+            found[str(penalty)] = {"bleu": score.score, "brevity": score.bp}
+        best = max(found, key=lambda name: found[name]["bleu"])
+        found |= {"penalty": float(best), "best": found[best]["bleu"]}
+        print(f"  validation {direction}: {found}", flush=True)
+        return found
+
+    def ask(self, step: Step, model: Translator, penalty: float) -> list[dict[str, Any]]:
         """Translations of the tests in all the ways the step names."""
         tests = json.loads((self.work / f"tests-{step.direction}.json").read_text())
         found: list[dict[str, Any]] = []
-        parallel = step.recipe in ("padir", "cmlm", "disco", "sundae")
-        ways = [Decoding(passes=4, lengths=n) for n in step.lengths[:-1]]
-        ways += [Decoding(passes=t, lengths=step.lengths[-1]) for t in step.passes]
-        ways = (
-            ways if parallel else [Decoding(beam=b) for b in step.beams] if step.recipe != "one_pass" else [Decoding()]
-        )
-        if self.trial:
-            ways = ways[-1:]
+        if layout_of(step.recipe) == "length":
+            ways = [Decoding(passes=4, lengths=n) for n in step.lengths[:-1]]
+            ways += [Decoding(passes=t, lengths=step.lengths[-1]) for t in step.passes]
+        else:
+            ends = layout_of(step.recipe) == "end"
+            ways = [Decoding(beam=b, length_penalty=penalty) for b in step.beams] if ends else [Decoding()]
         for test in step.tests:
             pairs = tests[test][: 8 if self.trial else None]
-            for how in ways:
+            for how in ways[-1:] if self.trial else ways:
+                if self.left < 1 and not self.trial:
+                    return found
                 begun = time.perf_counter()
                 options: dict[str, Any] = {"passes": how.passes, "lengths": how.lengths, "beam": how.beam}
-                made = model.translate([pair[0] for pair in pairs], **options, protect=False)
+                extra = {"length_penalty": how.length_penalty}
+                made = model.translate([pair[0] for pair in pairs], **options, **extra, protect=False)
                 seconds = time.perf_counter() - begun
-                note = {"test": test, **options, "seconds": seconds, "texts": [one.text for one in made]}
+                note = {"test": test, **options, **extra, "seconds": seconds, "texts": [one.text for one in made]}
                 note["mean_passes"] = sum(one.passes for one in made) / len(made)
                 found.append(note)
                 print(f"  {test} {options} {seconds:.1f} s: {made[0].text!r}", flush=True)
         return found
 
-    def distil(self, step: Step, model: Translator, beam: int = 4) -> dict[str, Any]:
-        """The teacher's translations of every source as the distilled corpora, both."""
+    def distil(self, direction: str, valid: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        """The teachers' translations of every source as the distilled corpora, both."""
         begun = time.perf_counter()
-        small = self.corpus("multi30k", "raw", step.direction).side("train", "source")
-        whole = (self.work / f"corpus-all-raw-{step.direction}").exists()
-        side = self.corpus("all", "raw", step.direction).side("train", "source") if whole else small
-        sources = unique(side)
-        of_multi30k = set(unique(small))
-        sources.sort(key=lambda codes: (codes not in of_multi30k, len(codes)))
-        sources = sources[: 128 if self.trial else None]
-        blocks = [sources[i : i + 2048] for i in range(0, len(sources), 2048)]
-        of_both = sum(codes in of_multi30k for codes in sources) // 2048 + 1
-        rest = blocks[of_both:]  # by length; in a random order, so that what is left out is of all lengths
-        random.Random(0).shuffle(rest)
-        sources, made = list[tuple[int, ...]](), list[tuple[int, ...]]()
-        for some in [*blocks[:of_both], *rest]:
-            if time.perf_counter() - begun > DISTIL_SECONDS:
-                break
-            try:
-                hypotheses = model.decoder.decode(some, Decoding(beam=beam))
-            except Exception:
-                traceback.print_exc()
-                beam = 1
-                hypotheses = model.decoder.decode(some, Decoding(beam=1))
-            sources += some
-            made += [one[0].codes for one in hypotheses]
-        pairs = [("train", a, b) for a, b in zip(sources, made) if b and len(b) <= LENGTH]
-        first = [pair for pair in pairs if pair[1] in of_multi30k]
-        source, target = step.direction.split("-")
-        for name, some in (("all", [*first, *pairs]), ("multi30k", first)):
-            folder = self.work / f"corpus-{name}-distilled-{step.direction}"
+        tuned = valid.get("tuned", {}).get("best", 0.0) > valid.get("teacher", {}).get("best", 0.0)
+        name = "tuned" if tuned else "teacher"
+        folders = {one: self.work / "models" / f"{one}-{direction}" for one in (name, "teacher")}
+        models = {one: load(folder, device=self.device) for one, folder in folders.items()}
+        penalty = float(valid.get(name, {}).get("penalty", 1.0))
+        small = unique(self.corpus("multi30k", "raw", direction).side("train", "source"))
+        near = set(small)
+        rest = [one for one in unique(self.corpus("all", "raw", direction).side("train", "source")) if one not in near]
+        if self.trial:
+            small, rest = small[:64], rest[:64]
+        pairs: list[tuple[str, tuple[int, ...], tuple[int, ...]]] = []
+        count = 0
+        for teacher, own, sources in ((name, penalty, small), ("teacher", 1.0, rest)):
+            sources.sort(key=len)
+            blocks = [sources[i : i + BLOCK] for i in range(0, len(sources), BLOCK)]
+            if sources is rest:  # in a random order, so that what is left out is of all lengths
+                random.Random(0).shuffle(blocks)
+            for some in blocks:
+                if time.perf_counter() - begun > DISTIL_SECONDS and sources is rest:
+                    break
+                made = best_of_many(models[teacher].decoder, some, Decoding(beam=4, length_penalty=own))
+                pairs += [("train", a, b) for a, b in zip(some, made) if b and len(b) <= LENGTH]
+            count = count or len(pairs)
+        source, target = direction.split("-")
+        for corpus, some in (("all", [*(TIMES - 1) * pairs[:count], *pairs]), ("multi30k", pairs[:count])):
+            folder = self.work / f"corpus-{corpus}-distilled-{direction}"
             for _ in store_codes([some], folder, self.vocabulary, length=LENGTH, languages=(source, target)):
                 pass
+        packed(sorted(self.work.glob("corpus-*-distilled-*")), self.out / "distilled.tar.gz")
+        if direction == "en-de":  # the second sitting begins from it
+            self.keep(load_model(folders[name]), folders[name], "tuned-en-de")
         seconds = time.perf_counter() - begun
-        print(f"  distilled {len(pairs)} in {seconds:.1f} s", flush=True)
-        return {"distilled": len(pairs), "of": sum(map(len, blocks)), "distil_seconds": seconds, "beam": beam}
+        found = {"distilled": len(pairs), "of": len(small) + len(rest), "seconds": seconds, "multi30k_by": name}
+        found["length_penalty"] = penalty
+        print(f"  distilled {found}", flush=True)
+        return found
+
+    def seconds_of(self, step: Step, behind: list[Step]) -> float:
+        """What a step may take: its own, or its share of what is left."""
+        if step.seconds or self.trial:
+            return step.seconds or 2.0
+        shares = 1 + sum(not one.seconds for one in behind)
+        return max((self.left - shares * ASK_SECONDS - sum(one.seconds for one in behind)) / shares, 5.0)
 
     def run(self, steps: list[Step]) -> None:
         """All steps that were never begun, while there is time."""
         for folder in ("results", "begun", "models"):
             (self.work / folder).mkdir(exist_ok=True)
-        for step in steps:
+        for number, step in enumerate(steps):
             mark = self.work / "begun" / f"{step.name}.{step.direction}"
-            left = self.until - time.time()
             if mark.exists():
                 continue
-            if left < step.seconds + (1 if self.trial else 6):
-                print(f"{step.name} {step.direction}: left out, {left:.0f} s are left", flush=True)
+            seconds = self.seconds_of(step, steps[number + 1 :])
+            if self.left < seconds + (1 if self.trial else 4):
+                print(f"{step.name} {step.direction}: left out, {self.left:.0f} s are left", flush=True)
                 continue
             mark.touch()
-            print(f"{step.name} {step.direction}: begun, {left:.0f} s are left", flush=True)
+            print(f"{step.name} {step.direction}: begun, {self.left:.0f} s are left, {seconds:.0f} for it", flush=True)
+            note = {key: getattr(step, key) for key in ("recipe", "data", "corpus", "direction")} | {"step": step.name}
+            penalty, failed = 1.0, ""
             try:
-                model, found = self.train(step)
-                note: dict[str, Any] = {"step": step.name, "recipe": step.recipe, "data": step.data}
-                note |= {"corpus": step.corpus, "direction": step.direction, "training": found}
-                note["data"], note["goes_on"] = found["data"], self.had(step)
+                model, found = self.train(step, seconds)
+                note |= {"training": found, "data": found["data"]}
                 self.done(step, note)
-                if step.distil:
-                    note["distillation"] = self.distil(step, model)
-                self.done(step, note | {"translations": self.ask(step, model)})
+                note["validation"] = self.validated(model, step.direction)
+                penalty = note["validation"]["penalty"]
+                self.done(step, note)
+                note["translations"] = self.ask(step, model, penalty)
+                self.done(step, note)
             except Exception:
-                traceback.print_exc()
-                if "CUDA error" in traceback.format_exc():
-                    sys.exit(3)  # this process is lost; the next one goes on behind this step
+                failed = traceback.format_exc()
+                print(failed, flush=True)
+            if step.distil and "CUDA error" not in failed:
+                self.distil_safely(step, note)
+            if "CUDA error" in failed:
+                sys.exit(3)  # this process is lost; the next one goes on behind this step
             if self.device == "cuda":
                 torch.cuda.empty_cache()
 
+    def distil_safely(self, step: Step, note: dict[str, Any]) -> None:
+        """Distil by what the results of this direction's teachers say."""
+        valid: dict[str, dict[str, Any]] = {}
+        for name in ("teacher", step.name):
+            path = self.work / "results" / f"{name}.{step.direction}.json"
+            valid[name] = json.loads(path.read_text()).get("validation", {}) if path.exists() else {}
+        try:
+            self.done(step, note | {"distillation": self.distil(step.direction, valid)})
+        except Exception:
+            traceback.print_exc()
 
-@contextmanager
-def alarm(seconds: int) -> Generator[None]:
-    """TimeoutError inside after so many seconds, where the system has alarms."""
 
-    def over(number: int, frame: object) -> None:
-        raise TimeoutError(f"more than {seconds} s")
-
-    before = signal.signal(signal.SIGALRM, over)
-    signal.alarm(seconds)
+def best_of_many(decoder: Decoder, sources: list[tuple[int, ...]], how: Decoding) -> list[tuple[int, ...]]:
+    """The best beams of one block at once, which is more than translating takes."""
+    usual = ROWS["cuda"]
+    ROWS["cuda"] = how.beam * BLOCK
     try:
-        yield
+        return decoder.best_codes(sources, how)
     finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        ROWS["cuda"] = usual
+
+
+def packed(folders: Sequence[Path], path: Path) -> None:
+    """Folders as a tar file, which appears as a whole."""
+    part = path.with_name(path.name + ".part")
+    with tarfile.open(part, "w:gz", compresslevel=3) if path.suffix == ".gz" else tarfile.open(part, "w") as tar:
+        for folder in folders:
+            tar.add(folder, folder.name)
+    part.replace(path)
 
 
 def unique(side: Sentences) -> list[tuple[int, ...]]:
@@ -402,56 +396,32 @@ def unique(side: Sentences) -> list[tuple[int, ...]]:
     return list(dict.fromkeys(tuple(codes[a:b]) for a, b in itertools.pairwise(bounds)))
 
 
-def pause_compiler_limits() -> None:
-    """One process compiles for many networks: let it, and never take two lengths for one because they are equal."""
-    import torch._dynamo
-    import torch.fx.experimental._config as symbolic
-
-    torch._dynamo.config.recompile_limit = 64
-    torch._dynamo.config.accumulated_recompile_limit = 1024
-    symbolic.use_duck_shape = False
-    torch.set_float32_matmul_precision("high")
-
-
-def _parts() -> Iterator[tuple[str, Callable[[argparse.Namespace], None]]]:
-    def make(options: argparse.Namespace) -> None:
-        prepare(options.work, options.data, options.vocabulary)
-
-    def go(options: argparse.Namespace) -> None:
-        pause_compiler_limits()
-        options.out.mkdir(parents=True, exist_ok=True)
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-        batch = None if device == "cuda" else 16
-        sitting = Sitting(options.work, options.out, options.until, options.trial, device, batch)
-        each = (2.0, 2.0, 1.5) if options.trial else (options.teacher, options.shipped, options.each)
-        if options.begin is not None:
-            sitting.begin, each = options.begin, (0.0, *each[1:])
-        steps = schedule(*each, again=options.begin is not None)
-        if options.only:
-            steps = [step for step in steps if step.name in options.only]
-        sitting.run(steps)
-
-    yield "prepare", make
-    yield "run", go
-
-
 def main(argv: list[str] | None = None) -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=[name for name, _ in _parts()])
+    parser.add_argument("part", choices=("prepare", "first", "second"))
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=Path("out"))
     parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--vocabulary", type=Path, default=None)
     parser.add_argument("--until", type=float, default=time.time() + 560, help="seconds since 1970")
-    parser.add_argument("--teacher", type=float, default=55.0)
-    parser.add_argument("--shipped", type=float, default=58.0)
-    parser.add_argument("--each", type=float, default=17.0)
-    parser.add_argument("--begin", type=Path, default=None, help="models of an earlier sitting, to go on from")
+    parser.add_argument("--teacher", type=float, default=95.0)
+    parser.add_argument("--tuned", type=float, default=12.0)
+    parser.add_argument("--each", type=float, default=25.0)
     parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--trial", action="store_true")
+    parser.add_argument("--trial", action="store_true", help="seconds for each step: does it run?")
     options = parser.parse_args(argv)
-    dict(_parts())[options.part](options)
+    if options.part == "prepare":
+        prepare(options.work, options.data, options.vocabulary)
+        return
+    torch.set_float32_matmul_precision("high")
+    options.out.mkdir(parents=True, exist_ok=True)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    sitting = Sitting(options.work, options.out, options.until, options.trial, device)
+    steps = first(options.teacher, options.tuned) if options.part == "first" else second(options.each)
+    if options.trial:
+        steps = [replace(step, seconds=2.0) for step in steps]
+    sitting.run([step for step in steps if not options.only or step.name in options.only])
 
 
 if __name__ == "__main__":

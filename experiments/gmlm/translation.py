@@ -165,6 +165,11 @@ def test_pairs(plan: Plan) -> dict[str, list[Pair]]:
     return {name: [(plain(a), plain(b)) for a, b in pairs] for name, pairs in found.items()}
 
 
+def validation_pairs(plan: Plan, most: int) -> list[Pair]:
+    """Some of Multi30k's validation pairs, for choices that must not look at a test."""
+    return [(plain(a), plain(b)) for a, b in _first(_multi30k(plan, "val"), most)]
+
+
 def _first(pairs: Iterator[Pair], limit: int) -> Iterator[Pair]:
     for number, pair in enumerate(pairs):
         if limit and number >= limit:

@@ -30,6 +30,7 @@ BAD = [
     ("precision", "16-mixed"),
     ("shard", "yes"),
     ("compile", "yes"),
+    ("graphs", "yes"),
     ("report_every", 0),
     ("validate_every", 0),
     ("patience", 0),

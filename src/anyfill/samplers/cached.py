@@ -165,17 +165,18 @@ def beam_search(
             marginals = marginals_at(model.likelihood, params.view(count, beams, -1), place)
             if not isinstance(marginals, FiniteMarginals):
                 raise refuse("beam search", expected="values that can be listed", got=type(marginals).__name__)
-            log_probs = marginals.log_probs.double()
+            log_probs = marginals.log_probs
             if end is not None:  # an ended line goes on with its end, at no cost
                 still = torch.full_like(log_probs[:1, :1], -torch.inf)
                 still[..., end] = 0.0
                 log_probs = torch.where(ended.unsqueeze(2), still, log_probs)
-            total = score.unsqueeze(2) + log_probs  # (K, W, codes)
             if allowed is not None:
-                total = torch.where(allowed[place], total, -torch.inf)
-            codes = total.shape[2]
-            score, best = total.flatten(1).topk(min(width, beams * codes), 1)
-            parent, code = best.div(codes, rounding_mode="floor"), best % codes
+                log_probs = torch.where(allowed[place], log_probs, -torch.inf)
+            # The best of all are among the best of each beam: only those are added up, in 64 bits.
+            each, code = log_probs.topk(min(width, log_probs.shape[2]), 2)
+            total = (score.unsqueeze(2) + each.double()).flatten(1)
+            score, best = total.topk(min(width, total.shape[1]), 1)
+            parent, code = best.div(each.shape[2], rounding_mode="floor"), code.flatten(1).gather(1, best)
             rows = rows.gather(1, parent.unsqueeze(2).expand(-1, -1, rows.shape[2]))
             rows = torch.where(due, code.unsqueeze(2), rows)
             open_still = sizes[alive] > step + 1

@@ -42,6 +42,7 @@ from anyfill.training.checkpoint import Saved, load_weights
 from anyfill.training.data import Batches, derive, global_seed, resident
 from anyfill.training.describe import Json
 from anyfill.training.distributed import Processes, whole, wholes
+from anyfill.training.graphs import Replay
 from anyfill.training.loss import LossModule, Precision, allow_tf32, validation_loss
 from anyfill.training.optimizers import Optimization
 from anyfill.training.options import FitOptions
@@ -200,6 +201,7 @@ class Run:
         self.precision = Precision(options.precision, self.device, model)
         self.loss = LossModule(model, objective, self.precision)
         self.module = self.distributed.set_up(self.loss)
+        self.replay = self._replay()
         self.batches = Batches(rows, objective, options, self.distributed, self.precision.values)
         self.validation = None if validation is None else resident(validation, self.device)
         self.judge = self.loss
@@ -219,6 +221,16 @@ class Run:
         self._whole = True  # False while a step is half made: then there is no state worth saving
         self._rate = self._started = 0.0
         self._now = self.progress.seconds
+
+    def _replay(self) -> Replay | None:
+        """What replays steps as CUDA graphs, if that is asked for and can be."""
+        if not self.options.graphs:
+            return None
+        alone = self.distributed.processes == 1 and self.options.accumulate == 1
+        if self.device.type != "cuda" or not alone:
+            got = f"{self.distributed.processes} on {self.device.type}, {self.options.accumulate} micro-batches"
+            raise refuse("graphs", expected="one process on CUDA, one micro-batch a step", got=got)
+        return Replay(self.loss)
 
     def _resume(self, saved: Saved) -> None:
         if self.writer is not None:
@@ -255,6 +267,7 @@ class Run:
         finally:
             self.reporter.close()
             self.module = self.loss  # what wraps it for several processes goes with the run
+            self.replay = None  # and the memory of graphs
         return self._result(self.progress.stopped)
 
     def _result(self, stopped: Stopped) -> FitResult:
@@ -292,6 +305,9 @@ class Run:
         with global_seed(self.device, derive(options.seed, "global", step, process)):
             for micro, (rows, rank) in enumerate(self.batches.at(step)):
                 self.loss.generator.manual_seed(derive(options.seed, "noise", step, process, micro))
+                if self.replay is not None:
+                    total += self.replay(rows.x, rows.present, rows.context, rank)
+                    continue
                 with self.distributed.unshared(self.module, micro < last):
                     loss = self.module(rows.x, rows.present, rows.context, rank) / options.accumulate
                     loss.backward()

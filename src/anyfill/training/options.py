@@ -49,6 +49,8 @@ class FitOptions:
         shard: spread weights, gradients and optimizer state over the processes (FSDP) instead of copying them to each
             (DDP); what is learnt and saved is the same. With one process there is nothing to spread.
         compile: compile the network (its repeated blocks, where it says how), or else the whole loss.
+        graphs: replay forward and backward as one CUDA graph for each shape of batch (``anyfill.training.graphs``): for
+            networks so small that the accelerator waits for the host. CUDA, one process, one micro-batch a step.
         report_every: steps between reports; on an accelerator the host waits for it only then.
         validate_every: steps between validations.
         patience: stop after so many validations in a row without a new best; None = never.
@@ -74,6 +76,7 @@ class FitOptions:
     precision: Literal["32-true", "bf16-mixed", "bf16-true"] = "32-true"
     shard: bool = False
     compile: bool = False
+    graphs: bool = False
     report_every: int = 10
     validate_every: int = 500
     patience: int | None = None
@@ -139,6 +142,7 @@ _CHOICES: dict[str, tuple[object, ...]] = {
     "device": ("auto", "cpu", "cuda"),
     "shard": (True, False),
     "compile": (True, False),
+    "graphs": (True, False),
 }
 
 

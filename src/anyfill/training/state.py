@@ -26,7 +26,7 @@ from anyfill.training.optimizers import Optimization
 from anyfill.training.options import FitOptions
 from anyfill.training.reports import Stopped
 
-_FREE = ("device", "shard", "compile", "accumulate", "save_every")
+_FREE = ("device", "shard", "compile", "graphs", "accumulate", "save_every")
 """Options that may differ when a run is resumed: they change where and how fast, not what is learnt."""
 
 

@@ -11,7 +11,7 @@ Autoregressive models decode greedily or by a beam and are ranked by their exact
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -71,7 +71,7 @@ class Decoding:
     stutter: bool = True
     rank: Literal["mean", "joint"] = "mean"
     reward: float = 0.0
-    length_penalty: float = 0.6
+    length_penalty: float = 1.0
     speculative: bool = False
     seed: int = 0
 
@@ -283,7 +283,21 @@ class Decoder:
         return states
 
     def _one_by_one(self, sources: Sequence[Sequence[int]], how: Decoding) -> list[list[Hypothesis]]:
-        found: list[list[Hypothesis]] = []
+        return [one for context, beams in self._beams(sources, how) for one in self._scored(beams, context)]
+
+    def best_codes(self, sources: Sequence[Sequence[int]], how: Decoding) -> list[tuple[int, ...]]:
+        """The best translation of each source, and nothing about it: quicker where many are wanted (distillation)."""
+        if layout_of(self.recipe) != "end":
+            return [one[0].codes for one in self.decode(sources, how)]
+        found: list[tuple[int, ...]] = []
+        for _, beams in self._beams(sources, how):
+            for row in torch.stack([beam[0] for beam in beams]).tolist():
+                ended = row[: row.index(END)] if END in row else row[:-1]  # the last place is that of END
+                found.append(tuple(code for code in ended if code >= FIRST))
+        return found
+
+    def _beams(self, sources: Sequence[Sequence[int]], how: Decoding) -> Iterator[tuple[Tensor, list[Tensor]]]:
+        """Some sources at a time: they themselves (B, S), and for each its rows (W, N + 1), best first."""
         share = max(1, self.rows_at_once // how.beam)
         for start in range(0, len(sources), share):
             context = padded(sources[start : start + share], self.device)
@@ -300,8 +314,7 @@ class Decoder:
             else:
                 options: dict[str, Any] = {"context": context, "end": END, "length_penalty": how.length_penalty}
                 beams = beam_search(self.model, x, question, width=how.beam, **options)
-            found += self._scored(beams, context)
-        return found
+            yield context, beams
 
     def _scored(self, beams: Sequence[Tensor], context: Tensor) -> list[list[Hypothesis]]:
         """Hypotheses of rows (W, N + 1) for each source, with their exact log-probabilities, in their order."""

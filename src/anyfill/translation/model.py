@@ -125,6 +125,7 @@ class Translator:
         passes: int = 4,
         lengths: int = 3,
         beam: int = 4,
+        length_penalty: float = 1.0,
         keep: Sequence[str] = (),
         protect: bool = True,
         seed: int = 0,
@@ -139,6 +140,7 @@ class Translator:
             passes: of models that decode in parallel: fewer are faster, 4 are mostly enough.
             lengths: how many lengths of the translation are tried side by side.
             beam: beams of autoregressive models.
+            length_penalty: of beams: more likes longer translations.
             keep: "WORDS" or "WORDS@PLACE" that must stand in the translation of a single sentence.
             protect: placeholders such as %s and <b> come out as they went in.
             seed: of the noise that some models start from.
@@ -146,7 +148,14 @@ class Translator:
             speculative: one-pass models guess several words at a time, with the same result.
             progress: show on stderr how far it is.
         """
-        how = Decoding(passes=passes, lengths=lengths, beam=beam, seed=seed, speculative=speculative)
+        how = Decoding(
+            passes=passes,
+            lengths=lengths,
+            beam=beam,
+            length_penalty=length_penalty,
+            seed=seed,
+            speculative=speculative,
+        )
         one = isinstance(text, str)
         texts: list[str] = [text] if isinstance(text, str) else list(text)
         keeps = [parse_keep(phrase) for phrase in keep]

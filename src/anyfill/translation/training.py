@@ -384,6 +384,6 @@ def _distilled(teacher: Translator, texts: Sequence[str], beam: int) -> Iterator
         if fits:
             from anyfill.translation.decode import Decoding
 
-            best = teacher.decoder.decode([own for _, own in fits], Decoding(beam=beam))
-            made = [(text, teacher.vocabulary.decode(one[0].codes)) for (text, _), one in zip(fits, best)]
+            best = teacher.decoder.best_codes([own for _, own in fits], Decoding(beam=beam))
+            made = [(text, teacher.vocabulary.decode(one)) for (text, _), one in zip(fits, best)]
         yield [pair for pair in made if pair[1]], min(1.0, (start + at_once) / len(order))

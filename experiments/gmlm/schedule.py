@@ -1,0 +1,97 @@
+"""What a sitting trains, and in which order.
+
+    first    teachers on everything, tuned on Multi30k, distillation, the PaDIR models that ship; both directions
+    second   on Multi30k, en-de, from the first sitting's teacher and distilled pairs, equal seconds: the methods,
+             raw pairs, the ablations
+
+Seconds of 0 mean: what is left, shared with the steps of 0 seconds behind it.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from anyfill.translation.recipes import Options, Recipe
+
+PASSES = (1, 2, 4, 10)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A model to train and what is asked of it.
+
+    Attributes:
+        name, recipe: of the model.
+        corpus: "all" or "multi30k".
+        data: "raw" or "distilled".
+        direction: as "en-de".
+        seconds: of training; 0 = its share of what is left.
+        rate, dropout, batch, warmup: of training.
+        begin: name of the model whose weights it begins from, where names and shapes agree; "" = none.
+        passes: at which it is asked, where it has a say in that.
+        beams: of models that decode from left to right.
+        lengths: candidates, at 4 passes; all passes are asked for with the last.
+        keep: its weights come back.
+        distil: the models up to this one translate all sources afterwards, to be trained on.
+        options: for ablations.
+        tests: what is translated, beside the validation.
+    """
+
+    name: str
+    recipe: Recipe
+    corpus: str
+    data: str
+    direction: str
+    seconds: float
+    rate: float = 1.5e-3
+    dropout: float = 0.2
+    batch: int = 512
+    warmup: int = 200
+    begin: str = "teacher"
+    passes: tuple[int, ...] = PASSES
+    beams: tuple[int, ...] = (1, 5)
+    lengths: tuple[int, ...] = (5,)
+    keep: bool = False
+    distil: bool = False
+    options: Options = field(default_factory=lambda: Options(smoothing=0.1))
+    tests: tuple[str, ...] = ("multi30k",)
+    seed: int = 0
+
+
+def first(teacher: float, tuned: float) -> list[Step]:
+    """Teachers, tuned ones, what ships."""
+    both, ways = ("multi30k", "tatoeba"), ("en-de", "de-en")
+    steps: list[Step] = []
+    large: dict[str, Any] = {"rate": 2e-3, "dropout": 0.3, "begin": "", "warmup": 600, "tests": both}
+    small: dict[str, Any] = {"rate": 5e-4, "dropout": 0.3, "tests": both, "distil": True}
+    for way in ways:
+        steps.append(Step("teacher", "autoregressive", "all", "raw", way, teacher, **large))
+        steps.append(Step("tuned", "autoregressive", "multi30k", "raw", way, tuned, **small))
+    shipping: dict[str, Any] = {"keep": True, "tests": both, "lengths": (1, 3, 5), "dropout": 0.1, "warmup": 400}
+    return [*steps, *(Step("shipped", "padir", "all", "distilled", way, 0.0, **shipping) for way in ways)]
+
+
+def smooth(**change: Any) -> Options:
+    """PaDIR's options with smoothed labels."""
+    return Options(smoothing=0.1, **change)
+
+
+def second(each: float) -> list[Step]:
+    """Methods on distilled pairs, PaDIR on raw ones, ablations of PaDIR, other methods on raw ones."""
+    variants = {
+        "stages-1": smooth(stages=1),
+        "start-mask": smooth(start="mask"),
+        "no-positional": smooth(positional=False),
+        "kept-uniform": smooth(kept=-1.0),
+    }
+    tail: dict[str, Any] = {"direction": "en-de", "seconds": each, "begin": "tuned"}
+    names: tuple[Recipe, ...] = ("padir", "cmlm", "disco", "sundae", "deep_shallow", "one_pass")
+    lengths = {"padir": (1, 3, 5)}
+    compared = [
+        Step(f"{one}-distilled", one, "multi30k", "distilled", **tail, lengths=lengths.get(one, (5,))) for one in names
+    ]
+    raw = [Step(f"{one}-raw", one, "multi30k", "raw", **tail) for one in names[:4]]
+    ablated = [
+        Step(f"padir-{name}", "padir", "multi30k", "distilled", **tail, options=options)
+        for name, options in variants.items()
+    ]
+    return [*compared, raw[0], *ablated, *raw[1:]]
