@@ -3,6 +3,7 @@
     params(x, known)      what the likelihood reads as p(x_j | known), of every j or of some cells: one pass
     marginals(x, known)   p(x_j | known) for every j, one pass
     chain(x, rank)        p(x_j | all that rank before j) for every j, one pass (one-pass networks only)
+    chain_at(x, rank, …)  the same for some cells alone
 
 A model also carries the decomposition protocol w it was trained under (``order``) and the
 factorizations of log p(asked | given) it was trained for; evaluation uses no other silently.
@@ -19,9 +20,9 @@ from torch import Tensor, nn
 from anyfill.checks import refuse, refuse_cells, require_shape
 from anyfill.corruption import Absorbing, Corruption
 from anyfill.likelihoods.marginals import Likelihood, Marginals
-from anyfill.likelihoods.mixed import code_sizes
+from anyfill.likelihoods.mixed import code_sizes, marginals_at
 from anyfill.networks.embed import Discrete, Mixed
-from anyfill.networks.network import AnswersCells, Cached, Capabilities, Network, OnePass, ReadsContext
+from anyfill.networks.network import AnswersCells, Cached, Capabilities, ChainsCells, Network, OnePass, ReadsContext
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Factorization, Order, Question, chain_rank
 
@@ -172,6 +173,18 @@ class Model(nn.Module):
         """
         self.check_context(context)
         return self.likelihood(self.one_pass.chain(x, rank, context, strict=strict))
+
+    def chain_at(
+        self, x: Tensor, rank: Tensor, cells: tuple[Tensor, Tensor], context: Tensor | None = None
+    ) -> Marginals:
+        """(H, 1): what ``chain`` gives for the cells (row, variable), each (H,), alone, which may be far cheaper."""
+        row, variable = cells
+        self.check_context(context)
+        if isinstance(self.network, ChainsCells):
+            params = self.network.chain_at(x, rank, row, variable, context)
+        else:
+            params = self.one_pass.chain(x, rank, context)[row, variable]
+        return marginals_at(self.likelihood, params.unsqueeze(1), variable.unsqueeze(1))
 
     def for_means(self) -> "Model":
         """What to ask where only means are wanted (``Capabilities.for_means``): itself, or its network otherwise."""

@@ -1,19 +1,16 @@
-"""log p(asked | given): exact against sums written out, bounds below, estimates in between, licences kept.
-
-Rows that begin alike have the probabilities that they have on their own.
-"""
+"""log p(asked | given): exact against sums written out, bounds below, estimates in between, licences kept."""
 
 import itertools
 import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator, nn
 
 from anyfill.corruption import Uniform
-from anyfill.evaluation import log_prob, shared_prefix_log_prob
+from anyfill.evaluation import log_prob
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
@@ -376,38 +373,3 @@ def test_direct_readings_sum_to_one_and_differences_only_if_the_network_is_consi
         assert total == pytest.approx(1.0, abs=1e-6)
     else:
         assert abs(total - 1.0) > 0.01
-
-
-ROWS = st.lists(st.integers(0, 2), max_size=4)
-
-
-@settings(max_examples=40)
-@given(st.lists(st.integers(0, 2), max_size=6), st.lists(ROWS, min_size=1, max_size=5), st.booleans())
-def test_they_are_sums_of_the_terms_of_each_row_place_by_place(
-    tiny_model, step_by_step, shared, ends, one_pass
-) -> None:
-    model = tiny_model(
-        length=10, one_pass=one_pass, factorizations=(Factorization.DIRECT if one_pass else Factorization.ANY_ORDER,)
-    )
-    rows = [shared + end or [0] for end in ends]
-    x = torch.ones(len(rows), 10, dtype=torch.int64)  # what stands behind a row must not count
-    for place, row in enumerate(rows):
-        x[place, : len(row)] = torch.tensor(row)
-    found = torch.cat(list(shared_prefix_log_prob(model, x, torch.tensor([len(row) for row in rows]))))
-    assert found.tolist() == pytest.approx([step_by_step(model, row) for row in rows], abs=1e-5)
-
-
-def test_many_rows_come_in_parts(tiny_model, step_by_step) -> None:
-    model = tiny_model(length=10)
-    x = torch.cat([torch.zeros(150, 4, dtype=torch.int64), torch.randint(0, 3, (150, 6))], 1)
-    sizes = torch.randint(5, 11, (150,))
-    parts = list(shared_prefix_log_prob(model, x, sizes))
-    assert [len(part) for part in parts] == [64, 64, 22]
-    expected = [step_by_step(model, row[:size]) for row, size in zip(x, sizes.tolist())]
-    assert torch.cat(parts).tolist() == pytest.approx(expected, abs=1e-5)
-
-
-def test_a_model_without_such_a_likelihood_is_refused(tiny_model) -> None:
-    model = tiny_model(factorizations=())
-    with pytest.raises(ValueError, match="trained"):
-        list(shared_prefix_log_prob(model, torch.zeros(3, 6, dtype=torch.int64), torch.tensor([4, 5, 6])))

@@ -160,6 +160,9 @@ def test_the_cache_of_a_causal_decoder_agrees_with_its_chain_behind_any_beginnin
     _, cache = network.open(x, rank, source)
     wide, _ = network.advance(x[:1].expand(3, -1)[:, :3], cache)
     torch.testing.assert_close(wide[0], chain[0, 1:4], atol=1e-5, rtol=1e-5)
+    row, variable = (rank < NEVER).nonzero(as_tuple=True)
+    some = network.chain_at(x, rank, row, variable, source)
+    torch.testing.assert_close(some, chain[row, variable], atol=1e-5, rtol=1e-5)
 
 
 def test_a_beam_as_wide_as_all_targets_finds_the_likeliest_one():

@@ -396,3 +396,37 @@ def test_read_both_ways_the_answers_to_a_question_are_a_distribution(order) -> N
     told = mass[:, 0, :, 0, 0, :]
     for given_value in range(3):  # and each given value matters to it
         assert told.diff(dim=given_value).abs().max() > 1e-3
+
+
+@given(
+    st.integers(0, 2**31), st.booleans(), st.sampled_from(["causal", "full"]), st.sampled_from(["left out", "blank"])
+)
+@torch.no_grad()
+def test_some_terms_of_a_chain_asked_for_alone_are_those_of_the_whole(seed, ties, reads, ignored) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    torch.manual_seed(1)
+    net = OnePassTransformer(Discrete(5), (VARIABLES,), 5, 48, 2, 3, given=reads, ignored=ignored)
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    x, rank = values(Discrete(5), 4, generator), random_rank(4, generator)
+    rank = torch.where(asked_in(rank), 0, rank) if ties else rank
+    some = (torch.rand(rank.shape, generator=generator) < 0.5) & (rank < NEVER)
+    row, variable = some.nonzero(as_tuple=True)
+    found = net.eval().chain_at(x, rank, row, variable)
+    torch.testing.assert_close(found, net.chain(x, rank)[row, variable], atol=1e-6, rtol=1e-6)
+
+
+@torch.no_grad()
+def test_what_is_not_asked_costs_the_head_nothing(generator) -> None:
+    net = network(Discrete(5))
+    model = Model(net, Categorical(5), factorizations=[Factorization.DIRECT])
+    rows: list[int] = []
+    net.head.register_forward_hook(lambda head, fed, out: rows.append(out.numel() // out.shape[-1]))
+    x = values(Discrete(5), 7, generator)
+    question = Question.of(VARIABLES, given=(0, 4, 9), asked=(2, 5), batch=7)
+    before = net.chain(x, chain_rank(Increasing(), question))
+    assert rows == [7 * 5]  # what is ignored, seven places of twelve, is not read
+    value = log_prob(model, x, question).value
+    assert rows == [7 * 5, 7 * 2]
+    terms = before.log_softmax(-1).gather(2, x.unsqueeze(2)).squeeze(2)[:, [2, 5]]
+    torch.testing.assert_close(value, terms.double().sum(1))

@@ -11,7 +11,7 @@ from anyfill.evaluation.bounds import (
     step_nats,
     stratified_bound,
 )
-from anyfill.evaluation.chain import LogProb, log_prob, shared_prefix_log_prob, terms
+from anyfill.evaluation.chain import LogProb, log_prob, terms
 from anyfill.evaluation.consistency import ConsistencyReport, consistency
 from anyfill.evaluation.mixing import (
     LearnedGibbs,
@@ -22,6 +22,7 @@ from anyfill.evaluation.mixing import (
     pairwise_dependency,
     stationary_law,
 )
+from anyfill.evaluation.shared_prefix import shared_prefix_log_prob
 
 __all__ = [
     "ConsistencyReport",

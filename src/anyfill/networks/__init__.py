@@ -10,7 +10,7 @@ from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
 from anyfill.networks.latent import LatentVariable
 from anyfill.networks.latent_unet import LatentUNet
 from anyfill.networks.mlp import PlainMLP, ResidualMLP, WithCounts, count_features
-from anyfill.networks.network import Branching, Cached, Network, OnePass, ReadsContext, Windowed
+from anyfill.networks.network import Branching, Cached, ChainsCells, Network, OnePass, ReadsContext, Windowed
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.networks.one_pass_groups import OnePassGroups
 from anyfill.networks.pitch_unet import PitchUNet
@@ -22,6 +22,7 @@ __all__ = [
     "Branching",
     "Cached",
     "CausalDecoder",
+    "ChainsCells",
     "Coconet",
     "CoupledChannels",
     "Cycle",

@@ -48,9 +48,17 @@ class CausalDecoder(SequenceToSequence):
 
     def chain(self, x: Tensor, rank: Tensor, context: Tensor | Memory | None = None, *, strict: bool = False) -> Tensor:
         """(B, L, V): each of the first L variables given all before it; the rank must be that order."""
-        memory = self.read_context(context)
-        h, _, _ = self._through(self._tokens(x, rank), memory)
-        return self._logits(h)
+        return self._logits(self._states(x, rank, context))
+
+    def chain_at(
+        self, x: Tensor, rank: Tensor, row: Tensor, variable: Tensor, context: Tensor | Memory | None = None
+    ) -> Tensor:
+        """(H, V): the same for the variables (H,) of the rows (H,) alone; see ``ChainsCells``."""
+        return self._logits(self._states(x, rank, context)[row, variable])
+
+    def _states(self, x: Tensor, rank: Tensor, context: Tensor | Memory | None) -> Tensor:
+        """(B, L, width): what each variable's logits are made of."""
+        return self._through(self._tokens(x, rank), self.read_context(context))[0]
 
     def open(self, x: Tensor, rank: Tensor, context: Tensor | Memory | None = None) -> tuple[Tensor, DecoderCache]:
         """Read the beginning that is given: logits (B, V) of each row's next word, and the cache."""

@@ -105,6 +105,15 @@ class OnePass(Protocol):
 
 
 @runtime_checkable
+class ChainsCells(OnePass, Protocol):
+    """A one-pass network that can be asked for some terms of a chain alone: the rest costs no parameters."""
+
+    def chain_at(self, x: Tensor, rank: Tensor, row: Tensor, variable: Tensor, context: Tensor | None = None) -> Tensor:
+        """(H, P): what ``chain`` gives for the variables ``variable`` (H,) of the rows ``row`` (H,)."""
+        ...
+
+
+@runtime_checkable
 class Cached(OnePass, Protocol):
     """A one-pass network that can answer a chain step by step without recomputing what it has read."""
 

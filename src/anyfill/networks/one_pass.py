@@ -44,7 +44,7 @@ from torch.nn import functional
 
 from anyfill.checks import refuse, require_probability
 from anyfill.networks.embed import ValueEmbedding
-from anyfill.networks.one_pass_tokens import Cache, Plan, Window, unsort, wide
+from anyfill.networks.one_pass_tokens import Answers, Cache, Plan, Window, unsort
 from anyfill.networks.transformer import GridTransformer, Places, Turn
 
 
@@ -116,20 +116,33 @@ class OnePassTransformer(AimedDecoder):
         ignored variables are read as blanks, ``strict`` gives their parameters too, from what is read before them.
         """
         plan = Plan.of(rank, blanks=self.ignored == "blank", strict=strict)
-        params = self._chain(x, plan, context, strict)
-        return params if self.given == "causal" else torch.where((rank < 0).unsqueeze(-1), 0.0, params)
-
-    def _chain(self, x: Tensor, plan: Plan, context: Tensor | None, strict: bool) -> Tensor:
         if strict:
             # Whether any row is told something is not looked up: on an accelerator every step would wait for it.
             # Put in order before the head: its parameters, one for each code, may be many times wider.
             h = self._hidden(plan.legible(x, strict), plan, self.variables, context, self.given == "full")
-            return self.head(self.norm(unsort(h, plan)))
+            params = self._params(unsort(h, plan))
+        else:
+            params = self._answers(x, plan, context).everywhere(self._params)
+        return params if self.given == "causal" else torch.where((rank < 0).unsqueeze(-1), 0.0, params)
+
+    def chain_at(self, x: Tensor, rank: Tensor, row: Tensor, variable: Tensor, context: Tensor | None = None) -> Tensor:
+        """(H, P): the same for the variables (H,) of the rows (H,) alone; see ``ChainsCells``."""
+        plan = Plan.of(rank, blanks=self.ignored == "blank")
+        params = self._answers(x, plan, context).at(row, variable, self._params)
+        return params if self.given == "causal" else torch.where((rank[row, variable] < 0).unsqueeze(-1), 0.0, params)
+
+    def _answers(self, x: Tensor, plan: Plan, context: Tensor | None) -> Answers:
+        """The states of one pass over what the plan reads, however it is tied."""
         x = plan.legible(x)
-        if not plan.ties():
-            full = self.given == "full" and bool(plan.given.any())
-            return unsort(self._read(x, plan, plan.length(), context, full), plan)
-        return self._parallel(x, plan, context)
+        if plan.ties():
+            return self._parallel(x, plan, context)
+        full = self.given == "full" and bool(plan.given.any())
+        length = plan.length()
+        return Answers.in_turn(self._hidden(x, plan, length, context, full), plan, length)
+
+    def _params(self, h: Tensor) -> Tensor:
+        """(…, P) from states (…, width)."""
+        return self.head(self.norm(h))
 
     def open(self, x: Tensor, rank: Tensor, context: Tensor | None = None) -> tuple[Tensor, Cache]:
         """Read the given block: parameters (B, P) of each row's first asked variable, and the cache."""
@@ -152,7 +165,7 @@ class OnePassTransformer(AimedDecoder):
         row = torch.arange(len(x), device=x.device)
         place = ready.clamp(max=tokens - 1)
         side = context if self.context_width else None
-        return self.head(self.norm(h[row, place])), Cache(plan.order, place, keys, values, side, plan.blanks_behind())
+        return self._params(h[row, place]), Cache(plan.order, place, keys, values, side, plan.blanks_behind())
 
     def extend(self, value: Tensor, cache: Cache) -> tuple[Tensor, Cache]:
         """Take in each row's answer (B,): parameters (B, P) of its next variable. Writes into the cache."""
@@ -202,7 +215,7 @@ class OnePassTransformer(AimedDecoder):
                 query, window.write(keys, key), window.write(stored, new), attn_mask=window.visible
             )
             h = block.finish(h, attended)
-        return self.head(self.norm(h)), cache.at(cache.place + read)
+        return self._params(h), cache.at(cache.place + read)
 
     def _valued(self, x: Tensor, own: Tensor, blank: Tensor | None) -> Tensor:
         """(B, L, width): vectors of the values x (B, L) of the variables ``own``, or of a blank."""
@@ -230,12 +243,8 @@ class OnePassTransformer(AimedDecoder):
         value = torch.where(begins.unsqueeze(-1), start, value)
         return self._embed(value, torch.where(begins, self.variables, own), target, context)
 
-    def _read(self, x: Tensor, plan: Plan, length: int, context: Tensor | None, full: bool) -> Tensor:
-        """(B, L, P): one pass over the first L variables read; ``full`` = not everything is plainly causal."""
-        return self.head(self.norm(self._hidden(x, plan, length, context, full)))
-
     def _hidden(self, x: Tensor, plan: Plan, length: int, context: Tensor | None, full: bool) -> Tensor:
-        """(B, L, width): the same, before the head."""
+        """(B, L, width): one pass over the first L variables read; ``full`` = not everything is plainly causal."""
         h, query_turn, key_turn = self._tokens(x, plan, length, context)
         visible = self._visible(plan, h.shape[1]).unsqueeze(1) if full else None
         for block in self.blocks:
@@ -252,8 +261,8 @@ class OnePassTransformer(AimedDecoder):
         sees = (step.unsqueeze(1) >= step).expand(len(plan.order), -1, -1)
         return sees if self.given == "causal" else sees | (step < self._told(plan).unsqueeze(2))
 
-    def _parallel(self, x: Tensor, plan: Plan, context: Tensor | None) -> Tensor:
-        """(B, N, P) with ties: the tokens read, then one aimed copy per asked variable."""
+    def _parallel(self, x: Tensor, plan: Plan, context: Tensor | None) -> Answers:
+        """With ties: the tokens read, then one aimed copy per asked variable."""
         when, order, asked = plan.when, plan.order, plan.asked
         last = torch.where(asked, when, -1).amax(1, keepdim=True)
         read = torch.maximum((when < last).sum(1) + 1, plan.given.sum(1))
@@ -279,12 +288,11 @@ class OnePassTransformer(AimedDecoder):
         turns = (join(query_turn, copy_query), join(key_turn, copy_key))
         for block in self.blocks:
             h = block(h, *turns, visible)
-        params = self.head(self.norm(h))
-        out = unsort(params[:, :length], plan)
-        # Rows with fewer asked variables than the longest list others too: leave those as they were.
-        copied = (asked.gather(1, wanted) & plan.in_copies()).unsqueeze(-1)
-        answers = torch.where(copied, params[:, length:], out.gather(1, wide(wanted, out)))
-        return out.scatter(1, wide(wanted, out), answers)
+        # Rows with fewer asked variables than the longest list others too: these are answered by the tokens read.
+        token = Answers.in_turn(h, plan, length).token
+        copied = asked.gather(1, wanted) & plan.in_copies()
+        copy_of = length + torch.arange(count, device=x.device)
+        return Answers(h, token.scatter(1, wanted, torch.where(copied, copy_of, token.gather(1, wanted))))
 
 
 def _require_no_blanks(cache: Cache) -> None:

@@ -25,10 +25,12 @@ the slots behind it, for each row its own:
 The last slot is nobody's: the token in it has no variable left to predict. What runs past the end of a row goes there.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from anyfill.checks import refuse
 from anyfill.rank import NEVER, asked_in
@@ -121,7 +123,7 @@ class Plan:
             return None
         place = torch.arange(blank.shape[1], device=blank.device)
         other = torch.where(blank, blank.shape[1], place).flip(1).cummin(1).values.flip(1)  # the next that is none
-        behind = torch.nn.functional.pad(other[:, 1:], (0, 1), value=blank.shape[1])
+        behind = functional.pad(other[:, 1:], (0, 1), value=blank.shape[1])
         return behind - place - 1
 
 
@@ -135,6 +137,40 @@ def unsort(params: Tensor, plan: Plan) -> Tensor:
     batch, variables = plan.order.shape
     out = params.new_zeros(batch, variables, params.shape[-1])
     return out.scatter(1, wide(plan.order[:, : params.shape[1]], out), params)
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a pass leaves behind: a state for each token, and which of them answers for each variable.
+
+    States are narrow and parameters, one for each code, may be many times wider. So the head is only fed the states
+    of tokens that are asked after, and what was not read costs nothing.
+
+    Attributes:
+        states: (B, T, width), of the tokens.
+        token: int64 (B, N), the token that aims at each variable; T = none does.
+    """
+
+    states: Tensor
+    token: Tensor
+
+    @classmethod
+    def in_turn(cls, states: Tensor, plan: Plan, length: int) -> "Answers":
+        """Token t of the first ``length`` aims at the t-th variable read."""
+        step = torch.arange(plan.order.shape[1], device=states.device)
+        token = torch.where(step < length, step, states.shape[1]).expand_as(plan.order)
+        return cls(states, torch.empty_like(plan.order).scatter(1, plan.order, token))
+
+    def everywhere(self, head: Callable[[Tensor], Tensor]) -> Tensor:
+        """(B, N, P): the parameters of all variables, zero where no token aims."""
+        params = functional.pad(head(self.states), (0, 0, 0, 1))
+        return params.gather(1, wide(self.token, params))
+
+    def at(self, row: Tensor, variable: Tensor, head: Callable[[Tensor], Tensor]) -> Tensor:
+        """(H, P): the parameters of the variables (H,) of the rows (H,) alone."""
+        token = self.token[row, variable]
+        aimed = (token < self.states.shape[1]).unsqueeze(-1)
+        return torch.where(aimed, head(self.states[row, token.clamp(max=self.states.shape[1] - 1)]), 0.0)
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -52,6 +52,7 @@ class Bpe(Vocabulary):
     """
 
     merges: tuple[tuple[int, int], ...]
+    _pieces: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         merges = tuple((int(left), int(right)) for left, right in self.merges)  # lists, as JSON has them, will do
@@ -61,6 +62,7 @@ class Bpe(Vocabulary):
                 raise refuse(f"merge {number}", expected=f"two codes from 0 to {BYTES + number - 1}", got=pair)
         if len(set(merges)) != len(merges):
             raise refuse("merges", expected="each pair once", got="one twice")
+        object.__setattr__(self, "_pieces", pieces_of(merges))  # by the merges, but not looked up by all of them
 
     @property
     def size(self) -> int:
@@ -84,8 +86,7 @@ class Bpe(Vocabulary):
 
     def decode(self, codes: Tensor) -> str:
         """The text of codes (L,); what is no UTF-8 (a model may draw such) is shown as U+FFFD."""
-        table = pieces_of(self.merges)
-        return b"".join(table[code] for code in codes_of(codes, self.size).tolist()).decode(errors="replace")
+        return b"".join(self._pieces[code] for code in codes_of(codes, self.size).tolist()).decode(errors="replace")
 
     def cut(self, text: str) -> int:
         """Before the last space or behind the last end of a line: a chunk begins there, whatever follows."""
@@ -96,8 +97,7 @@ class Bpe(Vocabulary):
         """A character stands at the piece that has its first byte."""
         sizes = np.fromiter((len(one.encode()) for one in text), dtype=np.int64, count=len(text))
         starts = np.cumsum(sizes) - sizes
-        table = pieces_of(self.merges)
-        ends = np.cumsum([len(table[code]) for code in codes.tolist()], dtype=np.int64)
+        ends = np.cumsum([len(self._pieces[code]) for code in codes.tolist()], dtype=np.int64)
         stops = np.searchsorted(starts, ends).tolist()
         begins = [0, *stops[:-1]]
         return [text[start:stop] for start, stop in zip(begins, stops)], begins[: len(stops)]

@@ -137,11 +137,8 @@ def word_candidates(
     x = torch.zeros(len(answers), model.variables, dtype=torch.int64)
     for row, answer in enumerate(answers):
         x[row, : int(sizes[row])] = torch.cat([before, found[answer], behind])
-    values: list[Tensor] = []
-    for part in _closed(model, x, sizes) if is_closed else _open(model, x, sizes, codes.behind):
-        values.append(part)
-        yield None, 0.5 + 0.499 * sum(map(len, values)) / len(answers)
-    value = torch.cat(values)
+    value = _side_by_side(model, x, sizes, None if is_closed else codes.behind)
+    yield None, 0.9
     if window.whole and loaded.lengths:
         shares = [loaded.length_log_share(size) for size in sizes.tolist()]
         value = value + torch.tensor(shares, dtype=torch.float64)
@@ -179,27 +176,11 @@ def _direct(model: Model, window: BlankWindow, words: list[Tensor]) -> Tensor:
     return value
 
 
-def _closed(model: Model, x: Tensor, sizes: Tensor) -> Iterator[Tensor]:
-    """float64: log p of rows, a part at a time, in their order; those of one length are read side by side."""
+def _side_by_side(model: Model, x: Tensor, sizes: Tensor, ends: Tensor | None) -> Tensor:
+    """float64: log p of rows, and of a code of ``ends`` behind each; those of one length are read side by side."""
     order = sizes.argsort(stable=True)
-    value = torch.cat([*shared_prefix_log_prob(model, x[order], sizes[order], rows_per_pass=_ROWS)])
-    yield value[order.argsort()]
-
-
-def _open(model: Model, x: Tensor, sizes: Tensor, ends: Tensor) -> Iterator[Tensor]:
-    """float64: log p of rows and of a code of ``ends`` behind each, a part of the rows at a time."""
-    place = torch.arange(x.shape[1])
-    for part in torch.arange(len(x)).split(_ROWS):
-        size = sizes[part].unsqueeze(1)
-        asked = place <= size  # and, if there is room, what stands behind
-        rank = chain_rank(model.order, Question(torch.zeros_like(asked), asked))
-        with model.evaluating():
-            log_probs = _finite(model.chain(x[part], rank)).log_probs.double()
-        terms = log_probs.gather(2, x[part].unsqueeze(2)).squeeze(2)
-        value = torch.where(place < size, terms, 0.0).sum(1)
-        last = size.clamp(max=x.shape[1] - 1).unsqueeze(2).expand(-1, 1, log_probs.shape[2])
-        closing = torch.where(ends, log_probs.gather(1, last).squeeze(1), -torch.inf).logsumexp(1)
-        yield value + torch.where(size.squeeze(1) < x.shape[1], closing, 0.0)
+    value = torch.cat([*shared_prefix_log_prob(model, x[order], sizes[order], ends=ends, rows_per_pass=_ROWS)])
+    return value[order.argsort()]
 
 
 def _finite(marginals: object) -> FiniteMarginals:
