@@ -212,6 +212,11 @@ class Pool:
         self._short.put(tab, (question, future))
         return await asyncio.wrap_future(future)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no job runs, nor waits."""
+        return not self._busy and not len(self._long)
+
     def sweep(self) -> None:
         """Cancel jobs that nobody watches, forget results that nobody fetched; to be called now and then."""
         now = time.monotonic()

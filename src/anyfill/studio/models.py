@@ -5,6 +5,8 @@ chooses among these by key: it never names a folder.
 """
 
 import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -80,9 +82,11 @@ class Models:
                 self._loaded[entry.key] = load(entry)
         return self._loaded[entry.key]
 
-    def warm(self) -> None:
-        """Load those that ship: whoever comes next need not wait."""
+    def warm(self, free: Callable[[], bool] = lambda: True) -> None:
+        """Load those that ship, each when hands are ``free``: whoever comes next need not wait."""
         for entry in _shipped():
+            while not free():
+                time.sleep(0.1)
             self.get(entry.room, entry.key)
 
 

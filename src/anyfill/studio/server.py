@@ -36,7 +36,7 @@ def make_app(models: Models, *, warm: bool = True) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
         studio = app.state.studio = Studio(models)
         if warm:
-            threading.Thread(target=_warm, args=(models,), daemon=True).start()
+            threading.Thread(target=_warm, args=(studio,), daemon=True).start()
         sweeping = asyncio.create_task(_sweep(studio))
         try:
             yield
@@ -94,9 +94,10 @@ async def _sweep(studio: Studio) -> None:
         studio.pool.sweep()
 
 
-def _warm(models: Models) -> None:
+def _warm(studio: Studio) -> None:
+    """Load models while nobody waits for an answer: the first one is not to share its core with them."""
     with suppress(ValueError, OSError):  # it is said when the model is asked for
-        models.warm()
+        studio.models.warm(lambda: studio.pool.is_idle)
 
 
 def run(access: Access, models: Models, *, ready: Any = None) -> None:
