@@ -93,6 +93,7 @@ class Sitting:
     until: float
     trial: bool
     device: Any
+    try_graphs: bool = True
     graphs: dict[str, bool] = field(default_factory=dict[str, bool])
 
     @property
@@ -136,14 +137,17 @@ class Sitting:
         return None
 
     def settings(self, step: Step, seconds: float) -> tuple[Settings, FitOptions]:
-        """How to train; without validation, so that the last weights (their average) are kept."""
-        cuda = self.device == "cuda"
+        """How to train; without validation, so that the last weights (their average) are kept.
+
+        Plain steps wait for the host, whatever their size: without graphs batches are larger.
+        """
+        cuda, graphs = self.device == "cuda", self.graphs.get(step.recipe, True)
         settings = Settings(
             recipe=step.recipe,
             size=SIZE if cuda else "toy",
             length=LENGTH,
             seconds=seconds,
-            batch=step.batch if cuda else 16,
+            batch=(step.batch if graphs else 3 * step.batch) if cuda else 16,
             dropout=step.dropout,
             learning_rate=step.rate,
             seed=step.seed,
@@ -152,7 +156,7 @@ class Sitting:
         how = replace(
             settings.options(self.device),
             compile=False,
-            graphs=cuda and self.graphs.get(step.recipe, False),
+            graphs=cuda and graphs,
             warmup_steps=step.warmup,
             save_every=10**9,
             validate_every=10**9,
@@ -170,7 +174,7 @@ class Sitting:
         common: dict[str, Any] = {"device": self.device, "languages": (source, target), "options": step.options}
         common["begin"] = None if begin is None else load_model(begin)
         tried: dict[str, Any] = {}
-        if self.device == "cuda" and step.recipe not in self.graphs:
+        if self.device == "cuda" and self.try_graphs and step.recipe not in self.graphs:
             tried = self.tried(step, corpus, common)
             seconds = min(seconds, max(self.left - 6, 1.0))
         settings, how = self.settings(step, seconds)
@@ -211,18 +215,18 @@ class Sitting:
         packed([small], self.out / f"{name}.tar")
 
     def tried(self, step: Step, corpus: Corpus, common: dict[str, Any]) -> dict[str, Any]:
-        """Steps a second and losses of plain steps and of graphs; decides for the recipe."""
+        """Steps a second (with the capturing of new shapes) and losses, plain and as graphs; decides for the recipe."""
         found: dict[str, Any] = {}
         for name in ("plain", "graphs"):
-            self.graphs[step.recipe] = name == "graphs"
+            self.graphs[step.recipe] = True
             settings, how = self.settings(step, 1e6)
-            short = replace(how, seconds=None, report_every=30)
+            short = replace(how, seconds=None, report_every=20, graphs=name == "graphs")
             try:
                 rates: list[float] = []
-                for steps in (30, 60):  # the second run meets shapes that were seen: of each run all is new to graphs
+                for steps in (20, 60):
                     _, one = fit_pairs(corpus, self.vocabulary, settings, how=replace(short, steps=steps), **common)
                     rates.append(one["seconds"])
-                found[name] = {"loss": one["loss"], "steps_per_second": 30 / max(rates[1] - rates[0], 1e-3)}
+                found[name] = {"loss": one["loss"], "steps_per_second": 40 / max(rates[1] - rates[0], 1e-3)}
             except Exception:
                 traceback.print_exc()
                 found[name] = {"loss": float("nan"), "steps_per_second": 0.0}
@@ -268,7 +272,7 @@ class Sitting:
                     return found
                 begun = time.perf_counter()
                 options: dict[str, Any] = {"passes": how.passes, "lengths": how.lengths, "beam": how.beam}
-                extra = {"length_penalty": how.length_penalty}
+                extra: dict[str, Any] = {"length_penalty": how.length_penalty}
                 made = model.translate([pair[0] for pair in pairs], **options, **extra, protect=False)
                 seconds = time.perf_counter() - begun
                 note = {"test": test, **options, **extra, "seconds": seconds, "texts": [one.text for one in made]}
@@ -409,6 +413,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--tuned", type=float, default=12.0)
     parser.add_argument("--each", type=float, default=25.0)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--no-try", action="store_true", help="graphs work here: do not try them first")
     parser.add_argument("--trial", action="store_true", help="seconds for each step: does it run?")
     options = parser.parse_args(argv)
     if options.part == "prepare":
@@ -417,7 +422,7 @@ def main(argv: list[str] | None = None) -> None:
     torch.set_float32_matmul_precision("high")
     options.out.mkdir(parents=True, exist_ok=True)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    sitting = Sitting(options.work, options.out, options.until, options.trial, device)
+    sitting = Sitting(options.work, options.out, options.until, options.trial, device, not options.no_try)
     steps = first(options.teacher, options.tuned) if options.part == "first" else second(options.each)
     if options.trial:
         steps = [replace(step, seconds=2.0) for step in steps]
