@@ -1,21 +1,28 @@
-"""Which reading ranks words best: p(text), the direct answer given both sides, n-grams, or products of them?
+"""How ``fill`` ranks words: its own proposals and those of counts, by every reading, weights chosen on other questions.
 
-    python -m benchmarks.cloze_readings --sentences deu-eng.tsv.gz [--questions 200] [--rows FILE] [--processes 4]
+    python -m benchmarks.cloze_readings --sentences deu-eng.tsv.gz --rows FILE [--questions 500] [--processes 4]
 
-The questions are those of ``benchmarks.cloze``. 5-grams of the sentences that are not held out propose 40 words for
-each, and 16 of the right length; the same words are then ranked in every way,
+The questions are those of ``benchmarks.cloze``, with stated and unstated length, and as many sentences of the part that
+may fit weights as --fit-on says. For each, the words are what ``fill`` compares: its own proposals (beams from the left
+and given both sides), and what 5-grams of the sentences that are not held out propose as well (``fill`` with
+``counts``). Of each word three things are kept,
 
-    p(text)^a  p(word | both sides, its number of pieces)^d  p(5-gram)^k,
+    J  log p(text with the word)     D  log p(word | both sides, its number of pieces)     K  log p by the 5-grams,
 
-so that the ways differ in nothing but the ranking. A word that the 5-grams do not propose is missed by all of them
-(``proposed`` says how often it is there). Each question is appended to the file ROWS as soon as it is answered; started
-again with it, the questions that are there are not asked again. Writes results/cloze_readings.json.
+and words are ranked by a J + d D + k K. ``TextModel.readings`` are a and d of ``fill``. The weights of a row of the
+table were listed beforehand (``WAYS``); those that are best on the fitting part are named ("chosen": the sum of the
+four shares). For the first questions of all ``fill`` itself is asked, and must answer the same five words.
+
+Each question is appended to the file ROWS as soon as it is answered; started again with it, the questions that are
+there are not asked again. Writes results/cloze_readings.json: shares of right words, first and among five, with
+standard errors, beside 3-grams and 5-grams over all their words.
 """
 
 import argparse
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,64 +32,132 @@ import torch
 
 from anyfill import text
 from anyfill.evaluation import shared_prefix_log_prob
-from anyfill.text.blanks import BlankWindow, Lengths
+from anyfill.text.blanks import blank_window, sheet_of
 from anyfill.text.counting import counted_log_prob, likely_words
 from anyfill.text.model import TextModel
 from anyfill.text.ngram import KneserNey
 from anyfill.text.vocabularies import encode_text
-from anyfill.text.word_search import _direct as direct  # pyright: ignore[reportPrivateUsage]
+from anyfill.text.word_search import direct_log_probs, word_candidates
 from benchmarks.cloze import WORD, Cloze, by_counts, cloze_questions, counted, is_for_fitting, is_held_out
 from benchmarks.cloze import read_sentences as sentences_of
 from benchmarks.common import spread, write_result
 
 WAYS: dict[str, tuple[float, float, float]] = {
     "p(text)": (1.0, 0.0, 0.0),
+    "p(text) and direct, 2 : 1": (2 / 3, 1 / 3, 0.0),
+    "p(text) and direct, half each": (0.5, 0.5, 0.0),
+    "p(text) and direct, 1 : 2": (1 / 3, 2 / 3, 0.0),
     "direct": (0.0, 1.0, 0.0),
-    "both readings, half each": (0.5, 0.5, 0.0),
-    "5-gram": (0.0, 0.0, 1.0),
-    "p(text) and 5-gram": (0.5, 0.0, 0.5),
-    "direct and 5-gram": (0.0, 0.5, 0.5),
-    "all three": (1 / 3, 1 / 3, 1 / 3),
 }
+COUNTED: dict[str, tuple[float, float, float]] = {
+    "5-gram": (0.0, 0.0, 1.0),
+    "p(text) and 5-gram, half each": (0.5, 0.0, 0.5),
+    "all three, a third each": (1 / 3, 1 / 3, 1 / 3),
+    "p(text), direct and half of 5-gram": (0.4, 0.4, 0.2),
+}
+CHECKED = 4
 
 
-def answered(loaded: TextModel, counts: KneserNey, path: Path, one: Cloze) -> None:
-    """Append what every reading says of the words that are proposed for one question."""
-    lead = " " if one.before.endswith(" ") else ""
-    before = encode_text(loaded.vocabulary, one.before.removesuffix(" "))
-    behind = encode_text(loaded.vocabulary, one.behind)
-    words = likely_words(counts, one.before, one.behind, n=40)
-    words += likely_words(counts, one.before, one.behind, n=16, pattern="_" * len(one.word))
-    words = list(dict.fromkeys(words))
-    codes = [encode_text(loaded.vocabulary, lead + word) for word in words]
-    sizes = torch.tensor([len(before) + len(code) + len(behind) for code in codes])
-    x = torch.zeros(len(words), loaded.length, dtype=torch.int64)
-    for row, code in enumerate(codes):
+def asked_text(one: Cloze, *, stated: bool) -> str:
+    """The sentence with its blank, as ``fill`` reads it."""
+    before, behind = (part.replace("_", r"\_").replace("[", r"\[") for part in (one.before, one.behind))
+    return f"{before}{'_' * len(one.word) if stated else '____'}{behind}"
+
+
+def compared(loaded: TextModel, counts: KneserNey, one: Cloze, *, stated: bool) -> dict[str, Any]:
+    """Every word that is proposed, how many of them by the model, and what each reading says of it."""
+    template = loaded.template(asked_text(one, stated=stated), letters=stated)
+    sheet = sheet_of(template, loaded.vocabulary, lines=loaded.lines)
+    window = blank_window(sheet, range(1), (), loaded.length)
+    *_, (found, _) = word_candidates(replace(loaded, readings=(1.0, 0.0)), sheet, 0, window)
+    own = [] if found is None else found[0]
+    words, codes, joint = [c.answers[0] for c in own], [c.codes[0] for c in own], [c.log_prob for c in own]
+    before, behind = window.given
+    pattern: dict[str, Any] = {"pattern": "_" * len(one.word)} if stated else {}
+    for word in likely_words(counts, one.before, one.behind, **pattern) if len(behind) else ():
+        if word not in words:
+            words.append(word)
+            codes.append(encode_text(loaded.vocabulary, sheet.leads[0] + word))
+    sizes = torch.tensor([len(before) + len(code) + len(behind) for code in codes[len(own) :]])
+    x = torch.zeros(len(sizes), loaded.length, dtype=torch.int64)
+    for row, code in enumerate(codes[len(own) :]):
         x[row, : int(sizes[row])] = torch.cat([before, code, behind])
-    window = BlankWindow((before, behind), (Lengths(1, 9, is_word=True),), whole=True)
-    found: dict[str, Any] = {"text": one.text("____"), "word": one.word.lower(), "ws": [word.lower() for word in words]}
-    found["J"] = torch.cat([*shared_prefix_log_prob(loaded.model, x, sizes)]).tolist()
-    found["D"] = direct(loaded.model, window, codes).tolist()
-    found["K"] = [counted_log_prob(counts, one.text(word)) for word in words]
-    found["kn5"] = {str(stated): by_counts(counts, one, stated=stated, fold=False) for stated in (True, False)}
+    order = sizes.argsort(stable=True)
+    if len(sizes):
+        more = torch.cat([*shared_prefix_log_prob(loaded.model, x[order], sizes[order])])
+        joint += more[order.argsort()].tolist()
+    direct = direct_log_probs(loaded.model, window, codes).tolist() if len(behind) else [0.0] * len(codes)
+    said = [counted_log_prob(counts, one.text(word)) for word in words]
+    numbers = {name: [round(value, 4) for value in each] for name, each in (("J", joint), ("D", direct), ("K", said))}
+    return {"words": words, "own": len(own), **numbers}
+
+
+def answered(loaded: TextModel, grams: dict[int, KneserNey], path: Path, asked: tuple[str, Cloze]) -> None:
+    """Append what every reading says of the words that are proposed for one question."""
+    part, one = asked
+    row: dict[str, Any] = {"part": part, "text": one.text("____"), "word": one.word.lower()}
+    for name, stated in (("stated", True), ("unstated", False)):
+        row[name] = compared(loaded, grams[5], one, stated=stated)
+        for order, counts in grams.items():
+            row[name][f"{order}-gram"] = by_counts(counts, one, stated=stated, fold=False)
     with path.open("a") as file:
-        file.write(json.dumps(found) + "\n")
+        file.write(json.dumps(row) + "\n")
 
 
-def best(row: dict[str, Any], weights: tuple[float, float, float], *, stated: bool) -> list[str]:
+def best(said: dict[str, Any], word: str, weights: tuple[float, float, float], *, stated: bool, own: bool) -> list[str]:
     """The five best words of a question."""
-    value = sum(weight * np.asarray(row[name]) for weight, name in zip(weights, "JDK"))
-    ranked = (row["ws"][place] for place in np.argsort(-np.asarray(value), kind="stable").tolist())
-    return list(dict.fromkeys(word for word in ranked if not stated or len(word) == len(row["word"])))[:5]
+    count = said["own"] if own else len(said["words"])
+    value = sum(weight * np.asarray(said[name][:count]) for weight, name in zip(weights, "JDK"))
+    ranked = (said["words"][place].lower() for place in np.argsort(-np.asarray(value), kind="stable").tolist())
+    return list(dict.fromkeys(one for one in ranked if not stated or len(one) == len(word)))[:5]
 
 
-def shares(right: list[list[bool]]) -> dict[str, float]:
+def shares(rows: list[dict[str, Any]], answers: list[list[str]]) -> dict[str, float]:
     """Shares of right words, first and five best, with standard errors."""
+    right = {
+        "first": [five[:1] == [row["word"]] for row, five in zip(rows, answers)],
+        "five": [row["word"] in five for row, five in zip(rows, answers)],
+    }
     found: dict[str, float] = {}
-    for name, hits in zip(("first", "five"), right):
+    for name, hits in right.items():
         share = sum(hits) / max(len(hits), 1)
         found |= {name: share, f"{name}_stderr": math.sqrt(share * (1 - share) / max(len(hits), 1))}
     return found
+
+
+def table(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Every way on these questions."""
+    results: dict[str, Any] = {}
+    for name, stated in (("stated", True), ("unstated", False)):
+        each = {f"{order}-gram": shares(rows, [row[name][f"{order}-gram"] for row in rows]) for order in (3, 5)}
+        for title, ways, own in (("fill", WAYS, True), ("fill with counts", WAYS | COUNTED, False)):
+            for way, weights in ways.items():
+                five = [best(row[name], row["word"], weights, stated=stated, own=own) for row in rows]
+                each[f"{title}: {way}"] = shares(rows, five)
+            at = [row[name]["words"][: row[name]["own"] if own else None] for row in rows]
+            there = [row["word"] in map(str.lower, words) for row, words in zip(rows, at)]
+            each[f"{title}: proposed"] = {"share": sum(there) / max(len(there), 1)}
+        results[name] = each
+    return results
+
+
+def chosen(results: dict[str, Any], title: str) -> str:
+    """The way with the greatest sum of the four shares."""
+    names = [name for name in results["stated"] if name.startswith(f"{title}: ") and "first" in results["stated"][name]]
+    return max(names, key=lambda name: sum(results[kind][name][part] for kind in results for part in ("first", "five")))
+
+
+def disagreeing(loaded: TextModel, rows: list[dict[str, Any]], questions: dict[str, Cloze]) -> int:
+    """Of the first questions, how many ``fill`` itself answers otherwise than by its readings of the kept numbers."""
+    wrong = 0
+    for row in rows[:CHECKED]:
+        one = questions[row["text"]]
+        for name, stated in (("stated", True), ("unstated", False)):
+            fills = loaded.fill(asked_text(one, stated=stated), n=12, letters=stated, seed=0)
+            five = list(dict.fromkeys(fill.answers[0].lower() for fill in fills))[:5]
+            weights = loaded.readings if one.behind else (1.0, 0.0)
+            wrong += five != best(row[name], row["word"], (*weights, 0.0), stated=stated, own=True)
+    return wrong
 
 
 def main() -> None:
@@ -90,37 +165,41 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sentences", type=Path, required=True)
     parser.add_argument("--model", type=Path, help="folder; by default the model that ships")
-    parser.add_argument("--questions", type=int, default=200)
+    parser.add_argument("--questions", type=int, default=500)
+    parser.add_argument("--fit-on", type=int, default=100)
     parser.add_argument("--rows", type=Path, required=True, help="a file of lines, one for each question answered")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--name", default="cloze_readings")
     arguments = parser.parse_args()
+    torch.set_num_threads(1)
     sentences = sentences_of(arguments.sentences)
     train = [one for one in sentences if not is_held_out(one)]
     known = {word for word, _ in Counter(w.lower() for one in train for w in WORD.findall(one)).most_common(10_000)}
-    held = [one for one in sentences if is_held_out(one) and not is_for_fitting(one)]
-    asked = cloze_questions(held, known, 500, 0)[: arguments.questions]
+    held = [one for one in sentences if is_held_out(one)]
+    asked: list[tuple[str, Cloze]] = []
+    for part, count in (("fit", arguments.fit_on), ("asked", arguments.questions)):
+        some = [one for one in held if is_for_fitting(one) == (part == "fit")]
+        asked += [(part, one) for one in cloze_questions(some, known, 500, 0)[:count]]
     done = [json.loads(line) for line in arguments.rows.read_text().splitlines()] if arguments.rows.exists() else []
-    open_ones = [one for one in asked if one.text("____") not in {row.get("text") for row in done}]
+    answered_ones = {row["text"] for row in done}
+    open_ones = [each for each in asked if each[1].text("____") not in answered_ones]
+    loaded = text.load(arguments.model)
+    seconds = 0.0
     if open_ones:
-        work = partial(answered, text.load(arguments.model), counted(train, 5, 30_000), arguments.rows)
-        spread(work, open_ones, arguments.processes)
+        grams = {order: counted(train, order, 30_000) for order in (3, 5)}
+        _, seconds = spread(partial(answered, loaded, grams, arguments.rows), open_ones, arguments.processes)
     rows = [json.loads(line) for line in arguments.rows.read_text().splitlines()]
-    results: dict[str, Any] = {}
-    for stated in (True, False):
-        five: dict[str, list[list[str]]] = {"5-gram, all words": [row["kn5"][str(stated)] for row in rows]}
-        five |= {name: [best(row, weights, stated=stated) for row in rows] for name, weights in WAYS.items()}
-        each: dict[str, Any] = {}
-        for name, answers in five.items():
-            pairs = list(zip(rows, answers))
-            first = [bool(words) and words[0] == row["word"] for row, words in pairs]
-            each[name] = shares([first, [row["word"] in words for row, words in pairs]])
-            print(
-                f"{'stated' if stated else 'unstated':9s} {name:26s}", {k: round(v, 3) for k, v in each[name].items()}
-            )
-        results["stated" if stated else "unstated"] = each
-    proposed = sum(row["word"] in row["ws"] for row in rows) / len(rows)
-    write_result(arguments.name, {"questions": len(rows), "proposed": proposed, "results": results})
+    parts = {part: [row for row in rows if row["part"] == part] for part in ("fit", "asked")}
+    results = {part: table(each) for part, each in parts.items()}
+    best_ways = {title: chosen(results["fit"], title) for title in ("fill", "fill with counts")}
+    for kind, each in results["asked"].items():
+        for name, way in each.items():
+            print(f"{kind:9s} {name:50s}", {key: round(value, 3) for key, value in way.items()})
+    wrong = disagreeing(loaded, parts["asked"], {one.text("____"): one for _, one in asked})
+    print("chosen on the fitting part:", best_ways, "; fill itself differs in", wrong)
+    counts = {part: len(each) for part, each in parts.items()}
+    about = {"questions": counts, "chosen": best_ways, "readings": loaded.readings, "fill_differs": wrong}
+    write_result(arguments.name, {**about, "cpu_seconds_each": seconds, "results": results})
 
 
 if __name__ == "__main__":

@@ -31,8 +31,7 @@ from pathlib import Path
 from typing import Any
 
 from anyfill import text
-from anyfill.text.doubts import _edits as edits  # pyright: ignore[reportPrivateUsage]
-from anyfill.text.doubts import check, doubted
+from anyfill.text.doubts import check, doubted, edits
 from anyfill.text.gaps import Change, Corrected, matching, restore, spelt
 from anyfill.text.ngram import KneserNey
 from benchmarks.cloze import WORD, counted, is_held_out, read_sentences
@@ -93,9 +92,10 @@ def graded(
     broken: Sequence[Broken], answer: Callable[[str], Corrected], *, is_check: bool, processes: int = 1
 ) -> dict[str, Any]:
     """Precision and recall of an answer to each sentence."""
-    found, seconds = spread(lambda one: answer(one.now).changes, broken, processes)
+    found, seconds = spread(answer, [one.now for one in broken], processes)
     answered = right = there = mended = 0
-    for one, changes in zip(broken, found):
+    for one, corrected in zip(broken, found):
+        changes = corrected.changes
         there += len(one.places)
         answered += sum(change.word != change.written or is_check for change in changes)
         for change in changes:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from anyfill.cli import main as cli
 from anyfill.text.bpe import train_bpe
 from anyfill.text.counting import count, counted_log_prob, likely_words
-from anyfill.text.doubts import _edits, _is_two_edits, check, check_lines, doubted
+from anyfill.text.doubts import _is_two_edits, check, check_lines, doubted, edits
 from anyfill.text.gaps import matching, restore, spelt
 from anyfill.text.vocabulary import TEXT8
 
@@ -88,7 +88,7 @@ def test_edits_are_those_of_a_plain_distance(one: str, other: str) -> None:
     exact = distance(one, other)
     swapped = {one[:i] + one[i + 1] + one[i] + one[i + 2 :] for i in range(len(one) - 1)}
     if one != other:
-        assert (other in set(_edits(one))) == (exact == 1 or other in swapped)
+        assert (other in set(edits(one))) == (exact == 1 or other in swapped)
     if max(len(one), len(other)) >= 4:
         assert _is_two_edits(one, other) == (exact <= 2)
 
@@ -135,7 +135,7 @@ def test_a_model_alone_doubts_by_the_same_channel(tiny, vocabulary) -> None:
         ways = size + (size + 1) * 27 + size * 26 + max(size - 1, 0)
         expected = bits - loaded.score(better).bits + math.log2(0.02 / ways) - math.log2(0.98)
         assert one.bits == pytest.approx(expected, abs=1e-4)
-        assert one.word in set(_edits(one.written))
+        assert one.word in set(edits(one.written))
 
 
 def test_counts_propose_words_that_the_beams_miss(tiny, counts, monkeypatch) -> None:

@@ -101,8 +101,8 @@ def _gains(counts: KneserNey, word: str, before: str, behind: str) -> list[tuple
     near = _alike(words, word, value)
     own = value[code] - (0.0 if is_known else math.log(_SPELLINGS))
     found: list[tuple[float, str]] = []
-    for other, edits in near.items():
-        chance = edits * math.log(ERROR / _ways(other))
+    for other, count in near.items():
+        chance = count * math.log(ERROR / _ways(other))
         found.append((float(value[int(words.encode(other)[0])] + chance - own - math.log(1 - ERROR)), other))
     return sorted(found, key=lambda one: -one[0])
 
@@ -117,7 +117,7 @@ def _alike(words: Words, word: str, value: Floats) -> dict[str, int]:
     """Known words that one edit makes of this one, and 1; of those that are likely there, and of all words of the same
     first letter if it is unknown, those of two edits, and 2."""
     known = _known(words.words)
-    found = {other: 1 for other in _edits(word) if other in known and other != word}
+    found = {other: 1 for other in edits(word) if other in known and other != word}
     likely = [words.words[code - 1] for code in np.argpartition(-value, min(_LIKELY, len(value) - 1))[:_LIKELY] if code]
     if not found and word not in known:
         likely += [other for other in words.words if other[0] == word[0] and abs(len(other) - len(word)) < 3]
@@ -146,7 +146,7 @@ def _known(words: tuple[str, ...]) -> frozenset[str]:
     return frozenset(filter(is_one_word, words))
 
 
-def _edits(word: str) -> Iterator[str]:
+def edits(word: str) -> Iterator[str]:
     """All that one edit makes of a word: a letter left out, two swapped, one changed, one put in."""
     for place in range(len(word) + 1):
         before, behind = word[:place], word[place:]
@@ -201,7 +201,7 @@ def _doubted_in(loaded: TextModel, line: str) -> list[Change]:
         word, before, behind = words[number]
         lead = " " if before.endswith(" ") else ""
         size = len(encode_text(loaded.vocabulary, lead + word[0]))
-        near = {one for one in _edits(word[0]) if one != word[0] and is_one_word(one)}
+        near = {one for one in edits(word[0]) if one != word[0] and is_one_word(one)}
         sizes = {one: len(encode_text(loaded.vocabulary, lead + one)) for one in sorted(near)}
         near = sorted((one for one in sizes if sizes[one] <= size), key=sizes.__getitem__)[:_NEAREST]
         values = _log_probs(loaded, [before + one + behind for one in near])

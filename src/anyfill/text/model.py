@@ -27,7 +27,7 @@ from anyfill.model import Model
 from anyfill.questions.question import Factorization, Question
 from anyfill.questions.supported import PREFERENCE, completed
 from anyfill.samplers import Confidence, Draw, EntropyBounded, Sampler, Speculative
-from anyfill.text.blanks import Lengths, parse, parse_lengths
+from anyfill.text.blanks import Lengths, Template, parse, parse_lengths
 from anyfill.text.reading import Source, require_text
 from anyfill.text.vocabularies import vocabulary_of
 from anyfill.text.vocabulary import Vocabulary
@@ -209,17 +209,21 @@ class TextModel:
         counted = as_counts(self.counts if counts is None else counts)
         if weights is None:
             weights = self.weights if counts is None else (1.0, 0.0)
-        tokens = self.vocabulary.units in ("words", "pieces")
-        unstated = Lengths(1, 3 if tokens else 12) if lengths is None else parse_lengths(lengths)
-        word = None if letters else self._word if lengths is None else unstated
-        options: dict[str, Any] = {"unstated": unstated, "free": free, "tokens": tokens, "word": word}
-        template = parse(require_text(text, "text"), **options, spelt=self.vocabulary.units == "pieces")
+        template = self.template(text, lengths=lengths, letters=letters, free=free)
         sampling = SamplingOptions(sampler, temperature, nucleus, top_k, typical, chosen_seed(seed))
         said: dict[str, Any] = {"draws": draws, "counts": counted, "weights": weights}
         work = fill_blanks(self, template, n=n, sampling=sampling, **said)
         with threads(free_threads()):
             *_, found = metered(work, "filling") if progress else (found for found, _ in work)
         return cast("Fills", found)
+
+    def template(self, text: str, *, lengths: str | None = None, letters: bool = False, free: bool = False) -> Template:
+        """What ``fill`` reads of a text with blanks; its arguments."""
+        tokens = self.vocabulary.units in ("words", "pieces")
+        unstated = Lengths(1, 3 if tokens else 12) if lengths is None else parse_lengths(lengths)
+        word = None if letters else self._word if lengths is None else unstated
+        options: dict[str, Any] = {"unstated": unstated, "free": free, "tokens": tokens, "word": word}
+        return parse(require_text(text, "text"), **options, spelt=self.vocabulary.units == "pieces")
 
     def generate(
         self,

@@ -144,7 +144,7 @@ def word_candidates(
         value = value + torch.tensor(shares, dtype=torch.float64)
     whole, direct = loaded.readings
     if direct and len(behind):
-        value = whole * value + direct * _direct(model, window, [found[answer] for answer in answers])
+        value = whole * value + direct * direct_log_probs(model, window, [found[answer] for answer in answers])
     share = value.softmax(0).tolist()
     ranked = [Candidate((one,), (found[one],), nats, part) for one, nats, part in zip(answers, value.tolist(), share)]
     several = lengths.maximum - lengths.minimum + 1
@@ -152,7 +152,7 @@ def word_candidates(
     yield (sorted(ranked, key=lambda one: -one.log_prob), tried), 1.0
 
 
-def _direct(model: Model, window: BlankWindow, words: list[Tensor]) -> Tensor:
+def direct_log_probs(model: Model, window: BlankWindow, words: list[Tensor]) -> Tensor:
     """float64 (K,): log p of each of K words given both sides and its number of codes, these read once for each."""
     network = model.network
     if not isinstance(network, Windowed):
