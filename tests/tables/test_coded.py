@@ -1,17 +1,23 @@
 """Whole numbers with few distinct values are levels; no answer is a number that exists nowhere."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from anyfill import TableModel
+from anyfill.likelihoods import Categorical, Mixed, Pooled
 from anyfill.tables.answers import probabilities
-from anyfill.tables.coded import is_coded, ordered_columns
+from anyfill.tables.central import settle_codes
+from anyfill.tables.coded import Codes, is_coded, judge_codes
+from anyfill.tables.cross_fit import Unseen
 from anyfill.tables.table import Category, Number, Table
 
 
@@ -58,8 +64,41 @@ def test_what_is_declared_an_int_is_one() -> None:
 def test_an_order_that_nothing_else_tells_of_is_none() -> None:
     rng = np.random.default_rng(3)
     codes, noise = rng.integers(0, 4, 400).astype(float), rng.normal(size=400)
-    assert ordered_columns({0: codes, 1: noise}, (4, 0), (0,)) == ()
-    assert ordered_columns({0: codes, 1: codes + 0.3 * noise}, (4, 0), (0,)) == (0,)
+    levels = {0: (2.0, 3.0, 4.0, 5.0)}
+    assert judge_codes({0: codes, 1: noise}, (4, 0), levels) == {0: Codes(ordered=False, central=True)}
+    assert judge_codes({0: codes, 1: codes + 0.3 * noise}, (4, 0), levels) == {0: Codes(ordered=True, central=True)}
+
+
+def test_a_level_that_is_much_more_frequent_or_told_by_others_is_filled_in_and_no_middle() -> None:
+    rng = np.random.default_rng(4)
+    noise, levels = rng.normal(size=400), {0: (3.0, 6.0, 7.0)}
+    skewed = rng.choice([0.0, 1.0, 2.0], 400, p=[0.5, 0.15, 0.35])  # the mean, 4.9, is nearest to the rarest level
+    assert judge_codes({0: skewed, 1: noise}, (3, 0), levels) == {0: Codes()}
+    told = rng.integers(0, 3, 400)
+    apart = rng.normal(size=(400, 3)) + 1.5 * np.eye(3)[told]  # each level by a column of its own
+    columns = {0: told.astype(float), **{1 + k: apart[:, k] for k in range(3)}}
+    assert judge_codes(columns, (3, 0, 0, 0), levels) == {0: Codes()}
+
+
+def test_a_model_settles_by_cells_it_has_not_seen_whether_codes_are_filled_with_their_middle() -> None:
+    values = (2, 3, 4, 5)
+    column = Category("facing", values, cells="number", coded=True)
+    kinds = Table((column, replace(column, name="ward", central=True), Category("ordered", values, True, coded=True)))
+    x = torch.arange(120).unsqueeze(1).repeat(1, 3) % 4  # every level as often
+    given, row = torch.zeros(120, 3, dtype=torch.bool), torch.arange(120).repeat_interleave(3)
+    variable = torch.arange(3).repeat(120)
+    likelihood = Pooled(Mixed((Categorical(4),) * 3), 1, weighted=True)
+
+    def settled(shares: Tensor) -> list[bool]:
+        params = torch.cat([shares.log()[row], torch.zeros(360, 1)], 1)
+        unseen = Unseen(x, x.float(), given, torch.zeros(120), row, variable, params, likelihood)
+        found = [one for one in settle_codes(kinds, unseen).columns if isinstance(one, Category)]
+        return [one.central for one in found]
+
+    nothing = torch.tensor([0.28, 0.24, 0.24, 0.24]).expand(120, 4)  # the likeliest is right in a quarter of rows
+    assert settled(nothing) == [True, True, False]
+    two = torch.where(x[:, :1] % 2 == 0, torch.tensor([0.6, 0.02, 0.36, 0.02]), torch.tensor([0.02, 0.36, 0.02, 0.6]))
+    assert settled(two) == [False, False, False]  # the mean of two that are apart is a level between them
 
 
 @pytest.mark.parametrize(

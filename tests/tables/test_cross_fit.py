@@ -5,12 +5,13 @@ import math
 import pytest
 import torch
 
-from anyfill.likelihoods import Gaussian
+from anyfill.likelihoods import Categorical, Gaussian, Mixed, SpikedMixture
 from anyfill.model import Model
 from anyfill.networks.network import Network, Unspecified
 from anyfill.questions import Bernoulli
 from anyfill.rows import Rows
-from anyfill.tables.cross_fit import CrossFitLoss, HeldOutLoss, held_cells, held_question
+from anyfill.tables.cross_fit import CrossFitLoss, EnsembleTrainer, HeldOutLoss, held_cells, held_question
+from anyfill.tables.ensemble import EnsembleOptions, Shape, fit_starts, untrained
 
 N = 4
 
@@ -70,3 +71,27 @@ def test_rows_without_folds_or_that_cannot_be_dealt_are_refused() -> None:
         HeldOutLoss(N, (0,)).loss(student, Rows(data.x, data.present), torch.zeros(8, N))
     with pytest.raises(ValueError, match="multiple of the 3 members"):
         HeldOutLoss(N, (0, 1, 2)).loss(student, data, torch.zeros(8, N))
+
+
+def test_what_is_judged_again_after_learning_is_answered_as_if_it_were_new() -> None:
+    generator = torch.Generator().manual_seed(0)
+    x = torch.cat([torch.randn(60, 2, generator=generator), torch.randint(3, (60, 1), generator=generator)], 1)
+    data = Rows(x, torch.rand(60, 3, generator=generator) < 0.9)
+    likelihood = Mixed((SpikedMixture(2), SpikedMixture(2), Categorical(3)))
+    folds, shape = torch.randint(2, (60, 3), generator=generator), Shape((1, 2))
+    network = untrained(data, likelihood, EnsembleOptions(members=4, joints=(1, 2), width=8), shape)
+    stacks = [one for _, one in fit_starts(data, folds, 2, shape, network.expansion, generator=generator)]
+
+    def judged(trainer: EnsembleTrainer, known: torch.Tensor) -> torch.Tensor:
+        return trainer.eval()(data.x, known)
+
+    trainer = EnsembleTrainer(network, stacks, torch.tensor([0, 1, 0, 1]))
+    some = data.present & (torch.rand(60, 3, generator=generator) < 0.5)
+    first = [judged(trainer, known) for known in (data.present, some)]
+    for part in network.parameters():
+        part.data.add_(torch.randn(part.shape, generator=generator))
+    again = [judged(trainer, known) for known in (data.present, some)]
+    fresh = [judged(EnsembleTrainer(network, stacks, trainer.which), known) for known in (data.present, some)]
+    for before, after, new in zip(first, again, fresh):
+        assert torch.equal(after, new)
+        assert not torch.equal(after, before)

@@ -46,6 +46,8 @@ from anyfill.tables.trees import AnyOrderTrees, pack, without_second
 from anyfill.training import StepReport, fit_steps
 
 Level = Literal["low", "medium", "high"]
+WIDE = 20
+"""Beyond so many columns trees and networks learn from fewer rows each: every row asks for more of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,9 +82,14 @@ class Effort:
         """Fewer where there are many cells: each then says enough."""
         return max(1, min(self.folds, round(self.folds * (60_000 / max(cells, 1)) ** 0.5)))
 
-    def copies_for(self, rows: int) -> int:
-        """How often each row is asked."""
-        return min(max(self.min_copies, round(self.copies / rows)), 12)
+    def copies_for(self, rows: int, columns: int) -> int:
+        """How often each row is asked: less often where every copy asks for many columns."""
+        copies = self.copies * min(1.0, WIDE / columns)
+        return min(max(self.min_copies, round(copies / rows)), 12)
+
+    def steps_for(self, columns: int) -> int:
+        """Optimizer steps: fewer where every row has many cells to learn from."""
+        return math.ceil(self.steps * min(1.0, WIDE / columns))
 
 
 EFFORTS: dict[Level, Effort] = {
@@ -162,7 +169,7 @@ def blend_steps(
         seed=seed,
         members=count * len(shape.joints) if has_networks else 0,
         joints=shape.joints,
-        steps=min(effort.steps, steps or effort.steps),
+        steps=min(effort.steps_for(rows.variables), steps or effort.steps),
         patience=effort.patience,
     )
     network = untrained(rows, likelihood, options, shape, cycles)
@@ -223,7 +230,9 @@ def _folds(
     for fold in range(count):
         joint = take(stack, fold) if network.has_joints else stack
         seen = Rows(rows.x, rows.present & (folds != fold))
-        many, known = any_order.masked_copies(seen, questions, effort.copies_for(len(rows)), generator=generator)
+        many, known = any_order.masked_copies(
+            seen, questions, effort.copies_for(len(rows), rows.variables), generator=generator
+        )
         index = torch.arange(len(rows)).repeat(len(many) // len(rows))
         train = Asked.of(network, joint, many.x, known, many.present & ~known, index)
         which, known, asked = judged_questions(rows, folds, fold, kinds, most, generator=generator)

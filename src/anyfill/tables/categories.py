@@ -54,6 +54,8 @@ class Category(Variable):
         rest_shares: of the rest that each of them holds, descending; what lacks to 1 is of all others together.
         coded: the levels are whole numbers that were taken for codes (``anyfill.tables.coded``). Another number is none
             of them, but no mistake either: where there is an order it counts as the nearest level, else as missing.
+        central: of codes, a hole is filled with the level nearest to their mean, not with the likeliest. Those with an
+            order always are.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Category(Variable):
     rest_values: tuple[Value, ...] = ()
     rest_shares: tuple[float, ...] = ()
     coded: bool = False
+    central: bool = False
 
     def __post_init__(self) -> None:
         for field in ("values", "rest_values", "rest_shares"):
@@ -108,7 +111,8 @@ class Category(Variable):
         """What is known of the column, for people."""
         levels = listed(self.values, str, " < " if self.ordered else ", ", 6)
         rest = "" if self.rest is None else ", the last for all rarer ones"
-        codes = "; codes, not a quantity" if self.coded else ""
+        filled = ", filled with the middle one" if self.central and not self.ordered else ""
+        codes = f"; codes, not a quantity{filled}" if self.coded else ""
         return f"{self.size} level{'' if self.size == 1 else 's'}{rest}: {levels}{codes}"
 
     @property

@@ -5,8 +5,9 @@ are asked for are kept, gathered over several blocks, and read as distributions,
 Cells are read elementwise and in multiples of ``LANES``, so it does not matter which come together.
 
 **Categories.** Where rare levels share a code, the likeliest of them competes with the levels that have codes of their
-own: P(rest) times its share of the rest. Codes whose order carries information (``anyfill.tables.coded``) have a mean:
-their fill is the level that exists nearest to it, which errs less than the likeliest where neighbours are alike.
+own: P(rest) times its share of the rest. Codes whose order carries information, and those whose likeliest level is
+right no more often than others (``anyfill.tables.coded``), have a mean: their fill is the level that exists nearest to
+it, which errs less than the likeliest where neighbours are alike.
 
 **Means of warped columns.** If x = g(u) with g = exp or sinh, E[x] is not g(E[u]). For a mixture of Gaussians, and with
 x clipped to the column's bounds [g(a), g(b)] as draws are, it is in closed form: with U ~ N(m, s)
@@ -160,8 +161,8 @@ def with_rest(table: Table, j: int) -> Category | None:
 
 
 def is_quantity(column: object) -> TypeGuard[Category]:
-    """True of codes whose order carries information: a mean of them says where their middle is."""
-    return isinstance(column, Category) and column.coded and column.ordered
+    """True of codes that are filled with the level nearest to their mean."""
+    return isinstance(column, Category) and column.coded and (column.ordered or column.central)
 
 
 def level_log_probs(category: Category, marginals: Marginals) -> Tensor:

@@ -17,9 +17,16 @@ regression of B on A, fitted on one half of the rows,
 are judged by their squared errors (Brier's score) on the other half, both ways round. The order carries information if
 the ordinal answer keeps at least ``KEPT`` of what the better of the two gains over nothing, and the gain is more than
 chance: two standard errors of the per-row differences. Two levels have no order to speak of.
+
+**Level or number.** A hole may be filled with the likeliest level, or with the level nearest to the mean of what is
+said, which is nearer to the truth where it is wrong. Codes with an order are filled by the latter. Of the others the
+same cells say which: with Y^ the best of the three answers, the likeliest level is taken if it is right more often than
+the one nearest to the mean by more than one standard error of the differences; else (nothing tells of the levels, and
+none is much more frequent) the latter.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +38,7 @@ CELLS_PER_CODE = 5
 TAIL = 0.25
 KEPT = 0.9
 MAX_ROWS = 2000
-"""Rows that are looked at for an order."""
+"""Rows that are looked at."""
 _MAX_LEVELS = 12  # of another column that is looked at
 _RIDGE = 3.0
 
@@ -45,24 +52,38 @@ def is_coded(values: Floats) -> bool:
     return few and not is_count and bool(np.all(different % 1 == 0)) and float(np.abs(different).max()) < 2.0**31
 
 
-def ordered_columns(columns: Mapping[int, Floats], sizes: Sequence[int], candidates: Sequence[int]) -> tuple[int, ...]:
-    """Which of these columns of codes have an order that carries information.
+class Codes(NamedTuple):
+    """What held-out cells say of a column of codes.
+
+    Attributes:
+        ordered: the order of the codes carries information.
+        central: holes are filled with the level nearest to the mean, not with the likeliest.
+    """
+
+    ordered: bool = False
+    central: bool = False
+
+
+def judge_codes(
+    columns: Mapping[int, Floats], sizes: Sequence[int], candidates: Mapping[int, Sequence[float]]
+) -> dict[int, Codes]:
+    """What held-out cells say of each of these columns of codes.
 
     Args:
         columns: for the number of each column that is modelled its values (B,), standardised or codes; NaN = missing.
         sizes: of all columns, the number of codes; 0 = a number.
-        candidates: columns of codes, in the order of their values.
+        candidates: for columns of codes the numbers that these stand for, ascending.
     """
-    wanted = [j for j in candidates if sizes[j] > 2]
+    wanted = {j: np.array(values, dtype=np.float64) for j, values in candidates.items() if sizes[j] > 2}
     if not wanted:
-        return ()
+        return {}
     rows = len(next(iter(columns.values())))
     used = np.linspace(0, rows - 1, min(rows, MAX_ROWS)).round().astype(np.int64)
     features = {j: _features(values[used], sizes[j]) for j, values in columns.items()}
-    return tuple(j for j in wanted if _carries(columns[j][used], sizes[j], _beside(features, j)))
+    return {j: _judged(columns[j][used], values, _beside(features, j)) for j, values in wanted.items()}
 
 
-def _features(values: Floats, size: int) -> NDArray[np.float64]:
+def _features(values: Floats, size: int) -> Floats:
     """(B, F): a number itself within five deviations, levels one-hot; 0 where missing."""
     if size == 0:
         return np.nan_to_num(np.clip(values, -5, 5))[:, None]
@@ -71,47 +92,59 @@ def _features(values: Floats, size: int) -> NDArray[np.float64]:
     return (values[:, None] == np.arange(size)).astype(np.float64)
 
 
-def _beside(features: Mapping[int, NDArray[np.float64]], j: int) -> NDArray[np.float64]:
+def _beside(features: Mapping[int, Floats], j: int) -> Floats:
     """The features of all columns but j."""
     others = [part for k, part in features.items() if k != j]
     return np.concatenate(others, axis=1) if others else np.empty((len(features[j]), 0))
 
 
-def _carries(codes: Floats, size: int, x: NDArray[np.float64]) -> bool:
-    """True if the order of codes (B,), NaN = missing, carries information about or from x (B, F)."""
-    there = ~np.isnan(codes)
+def _judged(codes: Floats, values: Floats, x: Floats) -> Codes:
+    """What codes (B,) of these values (K,), NaN = missing, and the other columns (B, F) say of one another."""
+    there, size = ~np.isnan(codes), len(values)
     x, rank = x[there], codes[there]
-    if x.shape[1] == 0 or len(rank) < 2 * CELLS_PER_CODE * size:
-        return False
+    if len(rank) < 2 * CELLS_PER_CODE * size:
+        return Codes()
     y = (rank[:, None] == np.arange(size)).astype(np.float64)
     half = np.arange(len(rank)) % 2 == 0
-    nothing, nominal, ordinal = (np.empty(len(rank)) for _ in range(3))
+    nothing, nominal, ordinal = said = np.empty((3, len(rank), size))
     for fit in (half, ~half):
+        nothing[~fit] = y[fit].mean(0)
+        if x.shape[1] == 0:
+            continue
         seen, judged = x[fit], x[~fit]
         score = _regressed(seen, rank[fit, None])
         s, t = score(seen), score(judged)
-        answers = (
-            np.broadcast_to(y[fit].mean(0), (len(judged), size)),
-            _regressed(seen, y[fit])(judged),
-            _regressed(np.hstack([s, s * s]), y[fit], ridge=1e-3)(np.hstack([t, t * t])),
-        )
-        for errors, answer in zip((nothing, nominal, ordinal), answers):
-            errors[~fit] = np.square(y[~fit] - answer).sum(1)
-    gain = nothing - ordinal
-    sure = gain.mean() > 2 * gain.std() / np.sqrt(len(gain))
-    best = nothing.mean() - min(nominal.mean(), ordinal.mean())
-    return bool(sure and gain.mean() >= KEPT * best)
+        nominal[~fit] = _regressed(seen, y[fit])(judged)
+        ordinal[~fit] = _regressed(np.hstack([s, s * s]), y[fit], ridge=1e-3)(np.hstack([t, t * t]))
+    tried = said if x.shape[1] else said[:1]
+    errors = np.square(tried - y).sum(2)
+    ordered = False
+    if x.shape[1]:
+        gain = errors[0] - errors[2]
+        sure = gain.mean() > 2 * gain.std() / np.sqrt(len(gain))
+        ordered = bool(sure and gain.mean() >= KEPT * (errors[0].mean() - errors[1:].mean(1).min()))
+    return Codes(ordered, ordered or _is_central(tried[errors.mean(1).argmin()], rank, values))
 
 
-def _regressed(
-    x: NDArray[np.float64], y: NDArray[np.float64], ridge: float = _RIDGE
-) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+def _is_central(said: Floats, rank: Floats, values: Floats) -> bool:
+    """True unless the likeliest of answers (B, K) is right more often than the level nearest to their mean."""
+    nearest = np.abs((said @ values)[:, None] - values).argmin(1)
+    return not is_more_often_right(said.argmax(1) == rank, nearest == rank)
+
+
+def is_more_often_right(one: NDArray[np.bool_], other: NDArray[np.bool_]) -> bool:
+    """True if an answer is right (n,) more often than another by more than one standard error of the differences."""
+    more = one.astype(np.float64) - other
+    return bool(more.mean() > more.std() / np.sqrt(len(more)))
+
+
+def _regressed(x: Floats, y: Floats, ridge: float = _RIDGE) -> Callable[[Floats], Floats]:
     """The ridge regression of y (B, K) on x (B, F), as a function of other x."""
     center, middle = x.mean(0), y.mean(0)
     away = x - center
     weight = np.linalg.solve(away.T @ away + ridge * np.eye(x.shape[1]), away.T @ (y - middle))
 
-    def answer(other: NDArray[np.float64]) -> NDArray[np.float64]:
+    def answer(other: Floats) -> Floats:
         return middle + (other - center) @ weight
 
     return answer

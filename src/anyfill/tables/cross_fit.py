@@ -39,6 +39,7 @@ SHARPENINGS = (0.85, 1.0, 1.15, 1.3, 1.5, 1.75)
 PRIOR_CELLS = 10.0
 """So many cells count what all variables say together about the weights and scales of one."""
 _BLOCK = 64  # rows that each member gets of a batch that is judged
+_KEPT = 64  # batches that are judged whose starts are kept
 
 
 class EnsembleTrainer(nn.Module, Unspecified):
@@ -48,6 +49,9 @@ class EnsembleTrainer(nn.Module, Unspecified):
     Rows are dealt to the members in equal consecutive parts, so B must be a multiple of M. ``joints`` may hold a stack
     of joints for each group, and ``which`` (M,) says from which of its stack each member starts: so a member need not
     have seen, not even through its joint, the cells it is later judged by. The context is what the objective needs.
+
+    Where rows start does not change while members learn, and conditioning a joint is most of the work of judging them:
+    the starts of batches that are judged again and again are kept.
     """
 
     def __init__(self, network: GaussianResidualEnsemble, joints: Sequence[Joint | Factors], which: Tensor) -> None:
@@ -55,6 +59,7 @@ class EnsembleTrainer(nn.Module, Unspecified):
         self.network = network
         self.joints = tuple(joints)
         self.which = which
+        self._judged: dict[tuple[bytes, bytes], list[Start]] = {}
 
     @property
     def variables(self) -> int:
@@ -76,15 +81,29 @@ class EnsembleTrainer(nn.Module, Unspecified):
             raise refuse("rows of a batch", expected=f"a multiple of the {net.members} members", got=len(x))
         x = torch.where(known, x, torch.zeros_like(x))
         rows = len(x) // len(net.joints)
-        member = self.which.to(x.device).repeat_interleave(len(x) // net.members)
-        starts: list[Start] = []
-        inputs: list[Tensor] = []
-        parts = zip(self.joints, x.split(rows), known.split(rows), member.split(rows))
-        for joint, own, seen, which in parts:
-            starts.append(net.start(own, seen, take(joint, which) if net.has_joints else joint))
-            inputs.append(net.inputs(own, seen, starts[-1]))
-        learned = net.learned(torch.cat(inputs).unflatten(0, (net.members, -1))).flatten(0, 1)
+        starts = self._starts(x, known, rows)
+        parts = zip(x.split(rows), known.split(rows), starts)
+        inputs = torch.cat([net.inputs(own, seen, start) for own, seen, start in parts])
+        learned = net.learned(inputs.unflatten(0, (net.members, -1))).flatten(0, 1)
         return starts, list(learned.split(rows))
+
+    def _starts(self, x: Tensor, known: Tensor, rows: int) -> list[Start]:
+        """For each group where its ``rows`` rows start."""
+        net = self.network
+        if self.training:
+            key = None
+        else:
+            key = x.cpu().numpy().tobytes(), known.cpu().numpy().tobytes()
+            if key in self._judged:
+                return self._judged[key]
+        member = self.which.to(x.device).repeat_interleave(len(x) // net.members)
+        parts = zip(self.joints, x.split(rows), known.split(rows), member.split(rows))
+        starts = [
+            net.start(own, seen, take(joint, which) if net.has_joints else joint) for joint, own, seen, which in parts
+        ]
+        if key is not None and len(self._judged) < _KEPT:
+            self._judged[key] = starts
+        return starts
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
         """(B, N, P): each row by its own member."""

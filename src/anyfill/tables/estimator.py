@@ -264,7 +264,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         inputs.warn_of_ignored(table)
         rows = table.encode(frame)
         watched, self.history_ = imputing.watched(self)
-        self.model_, self.linear_, self.n_iter_ = train(watched, table, rows, seed=seed, origin=origin)
+        self.model_, self.linear_, self.n_iter_, table = train(watched, table, rows, seed=seed, origin=origin)
         self.reference_ = kept_rows(rows, self.reference_rows, seed=seed)
         self.table_, self.recipe_, self.empty_ = table, self.recipe, empty_like(frame)
         return self

@@ -42,6 +42,7 @@ from anyfill.questions.mac import InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import Mixture
 from anyfill.rows import Rows
 from anyfill.tables.auto import EFFORTS, Level, blend_steps
+from anyfill.tables.central import settle_codes
 from anyfill.tables.cross_fit import Unseen
 from anyfill.tables.ensemble import FAST, EnsembleOptions, Shape, ensemble_steps
 from anyfill.tables.gaussian_em import gaussian_em_model
@@ -57,11 +58,13 @@ _LARGE = 20_000
 
 
 class Trained(NamedTuple):
-    """The model, ready to be asked, what its means are drawn towards, and how many steps it took."""
+    """The model, ready to be asked, what its means are drawn towards, how many steps it took, and the columns, with
+    what left-out cells say of how their holes are filled."""
 
     model: Model
     linear: Linear | None
     steps: int
+    table: Table
 
 
 def train(settings: Any, table: Table, rows: Rows, *, seed: int, origin: Tensor | None = None) -> Trained:
@@ -76,6 +79,7 @@ def train(settings: Any, table: Table, rows: Rows, *, seed: int, origin: Tensor 
     """
     models: list[Model] = []
     lines: list[Linear | None] = [None]
+    tables = [table]
 
     def reports() -> Iterator[StepReport]:
         own: dict[str, Any] = {
@@ -90,6 +94,7 @@ def train(settings: Any, table: Table, rows: Rows, *, seed: int, origin: Tensor 
                 yield item
             elif isinstance(item, Unseen):
                 lines.append(fit_linear(table, rows, item))
+                tables.append(settle_codes(table, item))
             else:
                 models.append(item)
 
@@ -101,7 +106,7 @@ def train(settings: Any, table: Table, rows: Rows, *, seed: int, origin: Tensor 
             if settings.on_report is not None:
                 settings.on_report(report)
     where, line = device_of(settings.device), lines[-1]
-    return Trained(models[0].to(where).eval(), None if line is None else line.to(where), taken)
+    return Trained(models[0].to(where).eval(), None if line is None else line.to(where), taken, tables[-1])
 
 
 def device_of(name: str) -> torch.device:

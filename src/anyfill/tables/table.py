@@ -24,7 +24,7 @@ from anyfill.checks import refuse, require_shape
 from anyfill.networks import embed
 from anyfill.rows import Rows
 from anyfill.tables.categories import Category
-from anyfill.tables.coded import ordered_columns
+from anyfill.tables.coded import judge_codes
 from anyfill.tables.columns import Unknown, Value, require_once
 from anyfill.tables.frames import Frame
 from anyfill.tables.kinds import Ignored, Number, Variable
@@ -261,13 +261,17 @@ class Table:
 
 
 def _in_order(frame: Frame, columns: list[Variable]) -> tuple[Variable, ...]:
-    """The columns of a frame, those of codes with an order where it carries information."""
-    coded = [j for j, column in enumerate(columns) if isinstance(column, Category) and column.coded]
+    """The columns of a frame, those of codes as held-out cells ask for: with an order or without."""
+    coded = {
+        j: [float(value) for value in column.values]
+        for j, column in enumerate(columns)
+        if isinstance(column, Category) and column.coded
+    }
     if coded:
         pairs = enumerate(zip(columns, frame.columns))
         cells = {j: column.encode_column(one) for j, (column, one) in pairs if not isinstance(column, Ignored)}
-        for j in ordered_columns(cells, [column.size for column in columns], coded):
-            columns[j] = replace(cast(Category, columns[j]), ordered=True)
+        for j, found in judge_codes(cells, [column.size for column in columns], coded).items():
+            columns[j] = replace(cast(Category, columns[j]), ordered=found.ordered, central=found.central)
     return tuple(columns)
 
 
