@@ -1,12 +1,15 @@
 """Encoder-decoders: sizes, what may be seen, one reading of the source for all passes, caches that are chains."""
 
+import copy
+
 import pytest
 import torch
 
 from anyfill import Question, recipes
 from anyfill.evaluation import log_prob
 from anyfill.networks import CausalDecoder, DisentangledDecoder, EncoderDecoder
-from anyfill.networks.encoder_decoder import END, freeze
+from anyfill.networks.encoder_decoder import END
+from anyfill.networks.frozen import freeze
 from anyfill.questions import Factorization, Increasing
 from anyfill.questions.order import HeadFirst
 from anyfill.rank import NEVER
@@ -221,6 +224,9 @@ def test_bad_sizes_and_sources_are_refused():
 @pytest.mark.parametrize("kind", [EncoderDecoder, CausalDecoder, DisentangledDecoder])
 def test_a_frozen_network_answers_as_before(kind, generator) -> None:
     network = kind(20, 6, width=16, depth=2, heads=2, places=12, dropout=0.0).eval()
+    for module in network.modules():
+        if isinstance(module, torch.nn.RMSNorm):
+            torch.nn.init.uniform_(module.weight, 0.5, 2.0, generator=generator)
     x = torch.randint(3, 20, (3, 7), generator=generator)
     x[:, 0] = torch.tensor([6, 3, 5])
     known = torch.rand(3, 7, generator=generator) < 0.5
@@ -228,5 +234,10 @@ def test_a_frozen_network_answers_as_before(kind, generator) -> None:
     source = torch.randint(3, 20, (3, 5), generator=generator)
     with torch.no_grad():
         before = network(x, known, source)
+        untouched = copy.deepcopy(network)
         freeze(network)
         torch.testing.assert_close(network(x, known, source), before)
+        for length in (3, 6, 3):  # without padding what positional attention says is kept: it must be this length's
+            row = torch.cat([torch.tensor([[length]]), x[:1, 1 : length + 1]], 1)
+            told = torch.ones_like(row, dtype=torch.bool)
+            torch.testing.assert_close(network(row, told, source[:1]), untouched(row, told, source[:1]))

@@ -21,7 +21,7 @@ cross-attention: queries and keys are the places alone, values the words. It loo
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -71,7 +71,7 @@ class Attention(nn.Module):
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
         self.heads = heads
-        self.norm = nn.RMSNorm(width, EPS)
+        self.norm: nn.Module = nn.RMSNorm(width, EPS)
         self.query = nn.Linear(width, width, bias=False)
         self.key = nn.Linear(width, width, bias=False)
         self.value = nn.Linear(width, width, bias=False)
@@ -120,7 +120,7 @@ class FeedForward(nn.Module):
 
     def __init__(self, width: int, inner: int) -> None:
         super().__init__()
-        self.norm = nn.RMSNorm(width, EPS)
+        self.norm: nn.Module = nn.RMSNorm(width, EPS)
         self.up = nn.Linear(width, inner, bias=False)
         self.down = nn.Linear(inner, width, bias=False)
         for matrix in (self.up, self.down):
@@ -144,6 +144,14 @@ class EncoderLayer(nn.Module):
         return h + self.drop(self.feed(h))
 
 
+class Where(Protocol):
+    """Positional attention that was worked out before."""
+
+    def __call__(self, length: int, alive: Tensor | None) -> Tensor:
+        """(B or 1, H, L, L): how much each of the first L places attends to each, where ``alive`` (B, 1, 1, L)."""
+        ...
+
+
 class DecoderLayer(nn.Module):
     """Self-attention, positional attention where it is wanted, cross-attention, feed-forward."""
 
@@ -154,7 +162,7 @@ class DecoderLayer(nn.Module):
         self.cross = Attention(width, heads)
         self.feed = FeedForward(width, inner)
         self.drop = nn.Dropout(dropout)
-        self.where: Tensor | None = None  # (1, H, N, N): positional scores, where weights are frozen
+        self.where: Where | None = None  # what positional attention says, where weights are frozen
 
     def forward(
         self,
@@ -182,9 +190,7 @@ class DecoderLayer(nn.Module):
             return h
         value = by.split(by.value(by.norm(h)))
         if self.where is not None:
-            scores = self.where[..., : h.shape[1], : h.shape[1]]
-            scores = scores if alive is None else scores.masked_fill(~alive, -torch.inf)
-            return h + by.out((scores.softmax(-1) @ value).transpose(1, 2).flatten(2))
+            return h + by.out((self.where(h.shape[1], alive) @ value).transpose(1, 2).flatten(2))
         query, key = self.placed_queries(by, places)
         shape = (len(h), *query.shape[1:])
         return h + by.attend(query.expand(shape), key.expand(shape), value, alive)
@@ -357,25 +363,6 @@ class EncoderDecoder(SequenceToSequence):
         alive = alive_places(x, known)
         here = None if not alive.is_cuda and bool(alive.all()) else alive[:, None, None]
         return self.embed(words), self.position.weight[: words.shape[1]].unsqueeze(0), here
-
-
-@torch.no_grad()
-def freeze(network: SequenceToSequence) -> None:
-    """Work out, in place, what never changes while weights do not: for speed, before they are rounded.
-
-    Queries, keys and values become one product; what positional attention says is the same in every pass.
-    """
-    layers = [*network.encoder, *network.decoder]
-    for attention in (layer.attention for layer in layers if isinstance(layer, EncoderLayer | DecoderLayer)):
-        joint = nn.Linear(network.width, 3 * network.width, bias=False)
-        weights = [part.weight for part in (attention.query, attention.key, attention.value)]
-        joint.weight = nn.Parameter(torch.cat([weight.detach() for weight in weights]))
-        attention.joint = joint
-    places = network.position.weight[: network.length].unsqueeze(0)
-    for layer in network.decoder:
-        if isinstance(layer, DecoderLayer) and layer.positional is not None:
-            query, key = layer.placed_queries(layer.positional, places)
-            layer.where = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
 
 
 def alive_places(x: Tensor, known: Tensor) -> Tensor:

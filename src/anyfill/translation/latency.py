@@ -28,7 +28,8 @@ from torch import nn
 from anyfill.checks import refuse
 from anyfill.model import Model
 from anyfill.networks.decoders import CausalDecoder
-from anyfill.networks.encoder_decoder import END, EPS, SequenceToSequence, freeze
+from anyfill.networks.encoder_decoder import END, EPS, SequenceToSequence
+from anyfill.networks.frozen import freeze
 from anyfill.questions.question import Question
 from anyfill.samplers import CachedChain, Restricted, State, sample
 from anyfill.translation.decode import padded
