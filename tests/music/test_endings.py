@@ -90,6 +90,24 @@ def test_the_rule_leaves_exactly_the_triads_it_names(tonic: int, minor: bool, ki
     assert found <= {root, (root + 7) % 12} | third
 
 
+@settings(max_examples=60)
+@given(st.integers(0, 11), st.integers(0, 1), st.permutations([1, 2, 3]), st.integers(0, 2**31))
+def test_voices_of_the_last_chord_neither_meet_nor_cross_where_the_chord_has_a_note_between_their_neighbours(
+    tonic: int, octave: int, order: list[int], seed: int
+) -> None:
+    rule, rng = Triad(Ending("tonic", tonic), CODES), np.random.default_rng(seed)
+    x, known = torch.zeros(1, 4, dtype=torch.long), torch.zeros(1, 4, dtype=torch.bool)
+    x[0, 0], known[0, 0] = (tonic - LOWEST) % 12 + 25 + 12 * octave, True
+    for voice in order:
+        codes = np.flatnonzero(~rule.forbidden(x, known, torch.tensor([voice]))[0].numpy())
+        higher = min(int(x[0, other]) for other in range(voice) if known[0, other])
+        lower = max((int(x[0, other]) for other in range(voice + 1, 4) if known[0, other]), default=0)
+        inside = (codes > lower) & (codes < higher)
+        assert inside.all() or not inside.any()
+        assert inside.all() or voice != order[0]  # below a tune alone there is always room
+        x[0, voice], known[0, voice] = int(rng.choice(codes)), True
+
+
 def test_ends_on_looks_at_the_last_chord_that_sounds() -> None:
     grid = np.array([[72, 72], [67, 67], [64, 64], [48, 48]], dtype=np.int16)
     assert ends_on(Chorale.of(grid), parse_key("C major"), "tonic")

@@ -5,6 +5,7 @@ minor the tonic's third may be raised, as Bach often does. An ``Ending`` is a ru
 
     bass           the root, below all others
     other voices   root, third or fifth; the last of them to be drawn has the third, if no other has it
+    all            each below the voice above it, as in 207 of 209 of Bach's, where that leaves a pitch
 
 Without a key (a new piece, of which nothing is known yet) any triad in root position is allowed. What is drawn is
 p(chord | given) less what the rule forbids, voice by voice; where nothing would be left, it forbids nothing.
@@ -108,6 +109,11 @@ class Ending:
         upper = torch.where(seen[:, :_BASS], now[:, :_BASS], codes).amin(1, keepdim=True)
         bass = torch.where(seen[:, _BASS:], now[:, _BASS:], 0)
         allowed &= torch.where((voice == _BASS).unsqueeze(1), sounds <= upper, sounds >= bass)
+        number = torch.arange(voices)
+        above = torch.where(seen & (number < voice.unsqueeze(1)), now, codes).amin(1, keepdim=True)
+        below = torch.where(seen & (number > voice.unsqueeze(1)), now, 0).amax(1, keepdim=True)
+        apart = allowed & (sounds < above) & (sounds > below)
+        allowed = torch.where(apart.any(1, keepdim=True), apart, allowed)
         return ~(allowed | ~allowed.any(1, keepdim=True))
 
 
