@@ -86,8 +86,18 @@ def second(each: float) -> list[Step]:
     tail: dict[str, Any] = {"direction": "en-de", "seconds": each, "begin": "tuned"}
     names: tuple[Recipe, ...] = ("padir", "cmlm", "disco", "sundae", "deep_shallow", "one_pass")
     lengths = {"padir": (1, 3, 5)}
+    kept = ("padir", "cmlm", "deep_shallow")
     compared = [
-        Step(f"{one}-distilled", one, "multi30k", "distilled", **tail, lengths=lengths.get(one, (5,))) for one in names
+        Step(
+            f"{one}-distilled",
+            one,
+            "multi30k",
+            "distilled",
+            **tail,
+            lengths=lengths.get(one, (5,)),
+            keep=one in kept,
+        )
+        for one in names
     ]
     raw = [Step(f"{one}-raw", one, "multi30k", "raw", **tail) for one in names[:4]]
     ablated = [

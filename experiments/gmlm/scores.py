@@ -3,8 +3,10 @@
     python -m experiments.gmlm.scores RESULTS... --tests FOLDER
 
 RESULTS are folders or files of ``experiments.gmlm.sitting`` (results/NAME.DIRECTION.json), FOLDER has its tests.
-Differences are by paired bootstrap over sentences, 500 resamples: every system against its direction's teacher, and in
-each group of equal seconds against PaDIR at 4 passes.
+Beside SacreBLEU's own (13a tokens, mixed case) stands ``bleu_published``: of lower-cased text in Moses's tokens, as
+the published small transformers on Multi30k are scored. Differences are by paired bootstrap over sentences, 500
+resamples: every system against the teacher that distilled its test's kind of sentences, and in each group of equal
+seconds against PaDIR at 4 passes.
 """
 
 import argparse
@@ -12,12 +14,30 @@ import json
 from pathlib import Path
 from typing import Any
 
+from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
 from anyfill.disk import write_bytes
-from anyfill.translation.metrics import compared, evaluated
+from anyfill.translation.metrics import compared, evaluated, sacrebleu_metrics
 from benchmarks.common import RESULTS, environment
 
 MAIN = ("padir-distilled", 4)
 """What the others of the comparison are set against: PaDIR at 4 passes."""
+
+
+ABOUT = ("step", "recipe", "data", "corpus", "direction", "training", "validation", "distillation")
+"""What a note says of all its translations."""
+
+
+def in_published_tokens(texts: list[str], language: str) -> list[str]:
+    """Normalised, lower-cased, cut into Moses's tokens."""
+    normal, tokens = MosesPunctNormalizer(lang=language), MosesTokenizer(lang=language)
+    return [" ".join(tokens.tokenize(normal.normalize(text.lower()), escape=False)) for text in texts]
+
+
+def published(texts: list[str], references: list[str], language: str) -> float:
+    """BLEU of lower-cased text in Moses's tokens."""
+    bleu = sacrebleu_metrics().BLEU(tokenize="none", force=True)
+    return bleu.corpus_score(in_published_tokens(texts, language), [in_published_tokens(references, language)]).score
 
 
 def read(paths: list[Path]) -> list[dict[str, Any]]:
@@ -28,7 +48,7 @@ def read(paths: list[Path]) -> list[dict[str, Any]]:
             note = json.loads(file.read_text(encoding="utf-8"))
             every = note.get("translations") or ([note] if "texts" in note else [])
             for one in every:
-                about = {key: note.get(key) for key in ("step", "recipe", "data", "corpus", "direction", "training")}
+                about = {key: note.get(key) for key in ABOUT}
                 row = about | one | {"reward": one.get("reward", note.get("reward", 0.0))}
                 keys = ("step", "direction", "test", "passes", "lengths", "beam", "reward")
                 found[tuple(row[key] for key in keys)] = row
@@ -37,7 +57,7 @@ def read(paths: list[Path]) -> list[dict[str, Any]]:
 
 def name_of(row: dict[str, Any]) -> str:
     """What a row is called."""
-    if row["step"] in ("teacher", "deep_shallow-distilled", "autoregressive-distilled"):
+    if row["recipe"] in ("autoregressive", "deep_shallow"):
         return f"{row['step']} beam {row['beam']}"
     rewarded = f" reward {row['reward']}" if row["reward"] else ""
     return f"{row['step']} T{row['passes']} L{row['lengths']}{rewarded}"
@@ -49,23 +69,28 @@ def scored(rows: list[dict[str, Any]], tests: Path) -> dict[str, Any]:
     outputs: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     trained: dict[str, Any] = {}
     references: dict[tuple[str, str], list[str]] = {}
+    distilled_by = {
+        row["direction"]: row["distillation"].get("multi30k_by", "teacher") for row in rows if row.get("distillation")
+    }
     for row in rows:
         at = (row["direction"], row["test"])
         pairs = json.loads((tests / f"tests-{row['direction']}.json").read_text(encoding="utf-8"))[row["test"]]
         references[at] = [pair[1] for pair in pairs]
         outputs.setdefault(at, {})[name_of(row)] = row
         kept = ("step", "direction", "test", "passes", "lengths", "beam", "reward", "mean_passes", "seconds")
-        systems.append(
-            {"system": name_of(row)} | {key: row[key] for key in kept} | evaluated(row["texts"], references[at])
-        )
+        score = evaluated(row["texts"], references[at])
+        score["bleu_published"] = published(row["texts"], references[at], row["direction"][-2:])
+        systems.append({"system": name_of(row)} | {key: row[key] for key in kept} | score)
         if row.get("training"):
-            trained[f"{row['step']} {row['direction']}"] = row["training"] | {"data": row["data"]}
+            about = {key: row[key] for key in ("data", "validation", "distillation") if row.get(key)}
+            trained[f"{row['step']} {row['direction']}"] = row["training"] | about
     gaps: list[dict[str, Any]] = []
     for at, by in outputs.items():
-        teacher = by.get("teacher beam 5")
+        named = f"{distilled_by.get(at[0], 'teacher') if at[1] == 'multi30k' else 'teacher'} beam 5"
+        teacher = by.get(named)
         main = next((row for row in by.values() if (row["step"], row["passes"]) == MAIN), None)
         for name, row in by.items():
-            for against, other in (("teacher beam 5", teacher), ("padir-distilled T4", main)):
+            for against, other in ((named, teacher), ("padir-distilled T4", main)):
                 small = row.get("corpus") == "multi30k"
                 if other is None or other is row or (other is main and not small):
                     continue
@@ -85,7 +110,7 @@ def plot(found: dict[str, Any], path: Path) -> None:
     figure, axes = plt.subplots(1, len(ways), figsize=(5.2 * len(ways), 4), squeeze=False, constrained_layout=True)
     for axis, way in zip(axes[0], ways):
         here = [row for row in found["systems"] if row["direction"] == way and row["test"] == "multi30k"]
-        names = dict.fromkeys(row["step"] for row in here if not row["system"].startswith("teacher"))
+        names = dict.fromkeys(row["step"] for row in here if row["step"] not in ("teacher", "tuned"))
         for name in names:
             own = [row for row in here if row["step"] == name and row["lengths"] == 5]
             reward = max((row["reward"] for row in own if row["passes"] == 1), default=0.0)
@@ -98,8 +123,9 @@ def plot(found: dict[str, Any], path: Path) -> None:
             x = [row["passes"] for row in own]
             axis.errorbar(x, [row["bleu"] for row in own], [low, high], marker="o", capsize=2, label=label)
         for row in here:
-            if row["system"] == "teacher beam 5":
-                axis.axhline(row["bleu"], color="0.4", linestyle="--", label="teacher, beam 5")
+            if row["system"] in ("teacher beam 5", "tuned beam 5"):
+                style = "--" if row["step"] == "tuned" else ":"
+                axis.axhline(row["bleu"], color="0.4", linestyle=style, label=f"{row['step']} (AR), beam 5")
         axis.set(xscale="log", xticks=[1, 2, 4, 10], xticklabels=["1", "2", "4", "10"], xlabel="passes", title=way)
         axis.set_ylabel("BLEU, Multi30k test 2016")
         axis.minorticks_off()
@@ -119,10 +145,10 @@ def main(argv: list[str] | None = None) -> None:
     write_bytes((json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode(), options.out)
     plot(found, options.out.with_suffix(".png"))
     for row in found["systems"]:
-        print(
-            f"{row['direction']} {row['test']:9} {row['system']:36} {row['bleu']:.2f} [{row['bleu_low']:.2f}, ", end=""
-        )
-        print(f"{row['bleu_high']:.2f}] chrF {row['chrf']:.1f} stutter {row['stutter']:.2f}")
+        name = f"{row['direction']} {row['test']:9} {row['system']:36}"
+        interval = f"{row['bleu']:.2f} [{row['bleu_low']:.2f}, {row['bleu_high']:.2f}]"
+        other = f"published tokens {row['bleu_published']:.2f} chrF {row['chrf']:.1f} stutter {row['stutter']:.2f}"
+        print(name, interval, other, f"length {row['length_ratio']:.2f}")
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ from anyfill.translation.recipes import Size, layout_of
 from anyfill.translation.training import Settings, fit_pairs
 from anyfill.translation.vocabulary import Joint, learn
 from experiments.common import data_folder
+from experiments.gmlm.device_speed import measure
 from experiments.gmlm.schedule import Step, first, second
 from experiments.gmlm.translation import Plan, test_pairs, training_pairs, validation_pairs
 
@@ -413,6 +414,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--tuned", type=float, default=12.0)
     parser.add_argument("--each", type=float, default=25.0)
     parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--reserve", type=float, default=0.0, help="seconds at the end that no step may take")
     parser.add_argument("--no-try", action="store_true", help="graphs work here: do not try them first")
     parser.add_argument("--trial", action="store_true", help="seconds for each step: does it run?")
     options = parser.parse_args(argv)
@@ -422,11 +424,16 @@ def main(argv: list[str] | None = None) -> None:
     torch.set_float32_matmul_precision("high")
     options.out.mkdir(parents=True, exist_ok=True)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    sitting = Sitting(options.work, options.out, options.until, options.trial, device, not options.no_try)
+    until = options.until - options.reserve
+    sitting = Sitting(options.work, options.out, until, options.trial, device, not options.no_try)
     steps = first(options.teacher, options.tuned) if options.part == "first" else second(options.each)
     if options.trial:
         steps = [replace(step, seconds=2.0) for step in steps]
     sitting.run([step for step in steps if not options.only or step.name in options.only])
+    sitting.until = options.until
+    if options.part == "second" and sitting.left > 8:
+        measure(options.work, options.out, device, trial=options.trial)
+        packed([options.work / "results"], options.out / "results.tar.gz")
 
 
 if __name__ == "__main__":

@@ -19,20 +19,18 @@ from typing import Any
 import torch
 
 from anyfill.translation.latency import System, int8, one_by_one, parallel, peer, timed
-from anyfill.translation.model import load
 from anyfill.translation.recipes import make_model
 from anyfill.translation.vocabulary import Joint
-from experiments.gmlm.translation import Plan, arguments, corpus_of, one_thread, plans, test_pairs, write
+from experiments.gmlm.translation import Job, Plan, arguments, corpus_of, one_thread, plans, test_pairs, trained, write
 
 
 def systems(plan: Plan, vocabulary: Joint, *, random: bool, passes: list[int], beams: list[int]) -> dict[str, System]:
     """All of them by name."""
-    places = plan.folder / "models"
 
     def model(recipe: Any, name: str) -> Any:
         if random:
             return make_model(recipe, vocabulary.size, plan.length, plan.size, dropout=0.0).eval()
-        return load(places / name, device=plan.device).decoder.model
+        return trained(plan, Job(name, recipe, 0.0))[0].decoder.model
 
     padir, teacher = model("padir", "padir-distilled"), model("autoregressive", "teacher")
     student = model("deep_shallow", "deep_shallow-distilled")
@@ -55,16 +53,12 @@ def systems(plan: Plan, vocabulary: Joint, *, random: bool, passes: list[int], b
 
 
 def quality(options: Any) -> dict[str, float]:
-    """BLEU of table1's systems, where that was run."""
+    """BLEU on Multi30k en-de of table1's systems, where that was run."""
     path = Path(__file__).parents[2] / "results" / "gmlm" / "table1.json"
     if options.random or not path.exists():
         return {}
-    table = json.loads(path.read_text())
-    return {
-        f"{row['system']} T{row['passes']} L{row['lengths']} B{row['beam']}": row["bleu"]
-        for one in table["directions"][:1]
-        for row in one["systems"]
-    }
+    rows = json.loads(path.read_text())["systems"]
+    return {row["system"]: row["bleu"] for row in rows if (row["direction"], row["test"]) == ("en-de", "multi30k")}
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -83,7 +77,10 @@ def main(argv: list[str] | None = None) -> None:
     plan = plans(options)[0]
     if plan.device == "cpu":
         one_thread()
-    vocabulary, _ = corpus_of(plan, "raw", plan.vocabulary)
+    if plan.models is None:
+        vocabulary, _ = corpus_of(plan, "raw", plan.vocabulary)
+    else:
+        vocabulary = trained(plan, Job("teacher", "autoregressive", 0.0))[0].vocabulary
     count = 5 if options.smoke else options.sentences
     tested = next(iter(test_pairs(plan).values()))[: count * options.join]
     pairs = [

@@ -54,6 +54,7 @@ class Plan:
         device: where.
         limit: pairs of each set, at most; 0 = all.
         test_limit: sentences of each test, at most; 0 = all.
+        models: folder of trained models, NAME-DIRECTION, as sittings make them; None = they are trained.
     """
 
     work: Path
@@ -70,6 +71,7 @@ class Plan:
     device: Literal["cpu", "cuda"] = "cuda"
     limit: int = 0
     test_limit: int = 0
+    models: Path | None = None
 
     @property
     def folder(self) -> Path:
@@ -107,6 +109,7 @@ def arguments(description: str, **defaults: Any) -> argparse.ArgumentParser:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seconds", type=float, default=defaults.get("seconds", 120.0), help="of one model")
     parser.add_argument("--teacher-seconds", type=float, default=defaults.get("teacher", 240.0))
+    parser.add_argument("--models", type=Path, help="trained models, NAME-DIRECTION, as sittings make them")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=int, default=0, help="pairs of each set, 0 = all")
     parser.add_argument("--test-limit", type=int, default=0, help="sentences of each test, 0 = all")
@@ -134,6 +137,7 @@ def plans(options: argparse.Namespace) -> list[Plan]:
                 device=compute_device(options.device),
                 limit=options.limit,
                 test_limit=options.test_limit,
+                models=options.models,
             )
         )
     if options.smoke:
@@ -218,6 +222,8 @@ def corpus_of(plan: Plan, data: str, vocabulary_size: int) -> tuple[Joint, Corpu
 
 def trained(plan: Plan, job: Job) -> tuple[Translator, dict[str, Any]]:
     """The model of a job, trained now or before; and what its training was like."""
+    if plan.models is not None:
+        return load(plan.models / f"{job.name}-{plan.source}-{plan.target}", device=plan.device), {}
     folder = plan.folder / "models" / job.name
     noted = folder.with_suffix(".json")
     if noted.exists() and (folder / CONFIG).exists():
@@ -258,7 +264,7 @@ def trained(plan: Plan, job: Job) -> tuple[Translator, dict[str, Any]]:
 def distilled(plan: Plan, teacher: Translator, *, beam: int = 4) -> None:
     """WORK/…/distilled.tsv: the teacher's translations of every training source, made once."""
     path = plan.folder / "distilled.tsv"
-    if path.exists():
+    if plan.models is not None or path.exists():
         return
     sources = list(dict.fromkeys(pair[0] for pair in cleaned(training_pairs(plan), Rules(), Counts())))
     sources.sort(key=len)

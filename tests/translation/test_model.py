@@ -139,6 +139,18 @@ def test_speculation_changes_nothing_but_the_passes(translators):
     assert quick.score == pytest.approx(plain.score, abs=1e-4)
 
 
+@pytest.mark.parametrize("recipe", ["one_pass", "autoregressive"])
+def test_from_left_to_right_sources_together_are_translated_as_each_alone(translators, recipe):
+    decoder, vocabulary = translators(recipe).decoder, translators(recipe).vocabulary
+    sources = [vocabulary.encode(text) for text in (SOURCE, "Guten Morgen", "Der Hund schläft.")]
+    together = decoder.decode(sources, Decoding(beam=2))
+    for source, found in zip(sources, together):
+        (alone,) = decoder.decode([source], Decoding(beam=2))
+        assert [one.codes for one in found] == [one.codes for one in alone]
+        assert found[0].log_prob == pytest.approx(alone[0].log_prob, abs=1e-3)
+    assert decoder.best_codes(sources, Decoding(beam=2)) == [found[0].codes for found in together]
+
+
 def test_alternatives_differ_and_come_best_first(translators):
     for recipe in ("cmlm", "padir", "autoregressive"):
         found = translators(recipe).alternatives(SOURCE, 3, passes=2, seed=1)

@@ -334,45 +334,56 @@ class Decoder:
         return found
 
     def _joined(self, sources: Sequence[Sequence[int]], how: Decoding, ways: Ways | None) -> list[list[Hypothesis]]:
-        found: list[list[Hypothesis]] = []
-        half = self.length + 1
-        for source in sources:
-            options = [None] if ways is None else ways(torch.zeros(self.length))[:MOST]
-            rows, told, asked = (torch.zeros(len(options), 2 * half, dtype=torch.long) for _ in range(3))
-            rows[:, : len(source)] = torch.tensor(list(source))
-            rows[:, len(source)] = END
-            told[:, : len(source) + 1] = 1
-            for row, fixed in enumerate(options):
-                if fixed is None:
-                    asked[row, half:] = 1
-                    continue
-                asked[row, half : half + fixed.length] = 1
-                rows[row, half + fixed.length], told[row, half + fixed.length] = END, 1
-                for place, code in fixed.codes.items():
-                    rows[row, half + place - 1], told[row, half + place - 1] = code, 1
-            given = told.bool().to(self.device)
-            question = Question(given, asked.bool().to(self.device) & ~given)
+        half, found = self.length + 1, list[list[Hypothesis]]()
+        share = 1 if ways is not None else max(1, self.rows_at_once // 8)  # both sides are in a row, uncut
+        for start in range(0, len(sources), share):
+            some = sources[start : start + share]
+            options = [None] * len(some) if ways is None else ways(torch.zeros(self.length))[:MOST]
+            owners = some if ways is None else [some[0]] * len(options)
+            x, told, asked = self._joined_rows(owners, options)
+            question = Question(told, asked & ~told)
             policy, draw = sampler_of(self.recipe, 1, speculative=how.speculative)
             policy = policy if ways is None else CachedChain()
-            last = self._states(policy, draw, rows.to(self.device), question, None, how.seed)[-1]
-            found.append(self._scored_joined(last, len(source) + 1, half))
+            last = self._states(policy, draw, x, question, None, how.seed)[-1]
+            each = self._scored_joined(last, torch.tensor([len(one) + 1 for one in owners], device=x.device), half)
+            found += [[one] for one in each] if ways is None else [sorted(each, key=lambda one: -one.score)]
         return found
 
-    def _scored_joined(self, last: State, start: int, half: int) -> list[Hypothesis]:
-        """Hypotheses of rows that were drawn, by their exact log p(words, END | source), best first."""
+    def _joined_rows(
+        self, sources: Sequence[Sequence[int]], options: Sequence[Fixed | None]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """x, given and asked (R, 2 (N + 1)) of sources, each under its option; None = nothing is fixed."""
+        half = self.length + 1
+        rows = torch.zeros(len(options), 2 * half, dtype=torch.long)
+        told, asked = torch.zeros_like(rows, dtype=torch.bool), torch.zeros_like(rows, dtype=torch.bool)
+        for row, (source, fixed) in enumerate(zip(sources, options)):
+            rows[row, : len(source)] = torch.tensor(list(source))
+            rows[row, len(source)] = END
+            told[row, : len(source) + 1] = True
+            if fixed is None:
+                asked[row, half:] = True
+                continue
+            asked[row, half : half + fixed.length] = True
+            rows[row, half + fixed.length], told[row, half + fixed.length] = END, True
+            for place, code in fixed.codes.items():
+                rows[row, half + place - 1], told[row, half + place - 1] = code, True
+        return rows.to(self.device), told.to(self.device), asked.to(self.device)
+
+    def _scored_joined(self, last: State, start: Tensor, half: int) -> list[Hypothesis]:
+        """Hypotheses of rows that were drawn, with their exact log p(words, END | source); sources end before start."""
         target = last.x[:, half:]
         ends = target == END
         count = torch.where(ends.any(1), ends.to(torch.uint8).argmax(1), target.shape[1] - 1)
         place = torch.arange(last.x.shape[1], device=target.device)
-        given = (place < start).expand(len(target), -1)
+        given = place < start.unsqueeze(1)
         asked = (place >= half) & (place <= half + count.unsqueeze(1))
         value = log_prob(self.model, torch.where(given | asked, last.x, 0), Question(given, asked)).value
-        made = []
-        for row in range(len(target)):
+        made: list[Hypothesis] = []
+        for row, passes in enumerate(last.row_passes.tolist()):
             n = int(count[row])
             codes = tuple(code for code in target[row, :n].tolist() if code >= FIRST)
-            made.append(Hypothesis(codes, float(value[row]) / (n + 1), float(value[row]), True, last.passes))
-        return sorted(made, key=lambda one: -one.score)
+            made.append(Hypothesis(codes, float(value[row]) / (n + 1), float(value[row]), True, passes))
+        return made
 
 
 def _by_rank(some: Sequence[Hypothesis], by: Sequence[float]) -> list[Hypothesis]:
