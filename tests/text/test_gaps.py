@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from anyfill.text.counting import count, counted_log_prob, likely_words
 from anyfill.text.doubts import _is_two_edits, check, check_lines, doubted, edits
 from anyfill.text.gaps import matching, restore, spelt
 from anyfill.text.vocabulary import TEXT8
+from anyfill.text.word_search import WIDE, word_candidates
 
 LINES = [
     "The cat sat on the mat.",
@@ -140,7 +142,8 @@ def test_a_model_alone_doubts_by_the_same_channel(tiny, vocabulary) -> None:
 
 def test_counts_propose_words_that_the_beams_miss(tiny, counts, monkeypatch) -> None:
     loaded = tiny(TEXT8, 32)
-    monkeypatch.setattr("anyfill.text.word_search.WIDTH", 2)
+    narrow = partial(word_candidates, breadth=WIDE._replace(width=2))
+    monkeypatch.setattr("anyfill.text.fill.word_candidates", narrow)
     monkeypatch.setattr("anyfill.text.word_search._from_both_sides", lambda *_: iter(()))
     alone = {one.answers[0] for one in loaded.fill("the ____ sat on", n=999)}
     both = {one.answers[0] for one in loaded.fill("the ____ sat on", n=999, counts=counts)}

@@ -20,17 +20,15 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import torch
 
 from anyfill.checks import require_count
-from anyfill.evaluation import shared_prefix_log_prob
 from anyfill.text.blanks import is_one_word
 from anyfill.text.counting import words_of
 from anyfill.text.gaps import SHOWN, Change, Corrected, changed
 from anyfill.text.model import TextModel
 from anyfill.text.ngram import Floats, KneserNey
-from anyfill.text.scoring import log_prob_of
-from anyfill.text.vocabularies import Words, boundary, encode_text
+from anyfill.text.scoring import log_probs_of
+from anyfill.text.vocabularies import Words, encode_text
 
 ERROR = 0.02
 """The chance that a word is not what was meant."""
@@ -59,18 +57,12 @@ def check(
         most: so many at most.
     """
     require_count("--most", most)
-    own, counted = weights
     doubted: list[Change] = []
-    for found in _WORD.finditer(text):
-        before, behind = text[: found.start()], text[found.end() :]
-        ranked = _gains(counts, found[0], before, behind)
-        if model is not None and own and ranked and ranked[0][0] > -_NEAR:
-            now = log_prob_of(model, text)
-            ranked = [
-                (counted * gain + own * (log_prob_of(model, before + word + behind) - now), word)
-                for gain, word in ranked[: SHOWN + 1]
-            ]
-            ranked.sort(key=lambda one: -one[0])
+    words = [*_WORD.finditer(text)]
+    gains = [_gains(counts, found[0], text[: found.start()], text[found.end() :]) for found in words]
+    if model is not None and weights[0]:
+        gains = _weighed(model, text, words, gains, weights)
+    for found, ranked in zip(words, gains):
         if ranked and ranked[0][0] / math.log(2) > threshold:
             others = tuple(word for _, word in ranked[1 : SHOWN + 1])
             doubted.append(Change(found.start(), found[0], ranked[0][1], ranked[0][0] / math.log(2), others))
@@ -105,6 +97,23 @@ def _gains(counts: KneserNey, word: str, before: str, behind: str) -> list[tuple
         chance = count * math.log(ERROR / _ways(other))
         found.append((float(value[int(words.encode(other)[0])] + chance - own - math.log(1 - ERROR)), other))
     return sorted(found, key=lambda one: -one[0])
+
+
+def _weighed(
+    model: TextModel,
+    text: str,
+    words: list[re.Match[str]],
+    gains: list[list[tuple[float, str]]],
+    weights: tuple[float, float],
+) -> list[list[tuple[float, str]]]:
+    """The gains of the best words with what the model says of the whole text, all of these texts side by side."""
+    own, counted = weights
+    near = [ranked[: SHOWN + 1] if ranked and ranked[0][0] > -_NEAR else [] for ranked in gains]
+    texts = [text[: at.start()] + word + text[at.end() :] for at, ranked in zip(words, near) for _, word in ranked]
+    now, *said = log_probs_of(model, [text, *texts])
+    more = iter(said)
+    made = [[(counted * gain + own * (next(more) - now), word) for gain, word in ranked] for ranked in near]
+    return [sorted(some, key=lambda one: -one[0]) or ranked for some, ranked in zip(made, gains)]
 
 
 def _ways(word: str) -> int:
@@ -192,7 +201,7 @@ def _doubted_in(loaded: TextModel, line: str) -> list[Change]:
     words = [one for one in words if (one[1] + one[2]).strip()]
     if not words:
         return []
-    now, *without = _log_probs(loaded, [line, *(before.rstrip() + behind for _, before, behind in words)])
+    now, *without = log_probs_of(loaded, [line, *(before.rstrip() + behind for _, before, behind in words)])
     suspect = sorted(range(len(words)), key=lambda number: now - without[number])
     found: list[Change] = []
     for number in suspect[:_SUSPECT]:
@@ -204,7 +213,7 @@ def _doubted_in(loaded: TextModel, line: str) -> list[Change]:
         near = {one for one in edits(word[0]) if one != word[0] and is_one_word(one)}
         sizes = {one: len(encode_text(loaded.vocabulary, lead + one)) for one in sorted(near)}
         near = sorted((one for one in sizes if sizes[one] <= size), key=sizes.__getitem__)[:_NEAREST]
-        values = _log_probs(loaded, [before + one + behind for one in near])
+        values = log_probs_of(loaded, [before + one + behind for one in near])
         gains = [
             (value + math.log(ERROR / _ways(one)) - now - math.log(1 - ERROR), one) for value, one in zip(values, near)
         ]
@@ -213,17 +222,3 @@ def _doubted_in(loaded: TextModel, line: str) -> list[Change]:
             others = tuple(one for _, one in gains[1 : SHOWN + 1])
             found.append(Change(word.start(), word[0], gains[0][1], gains[0][0] / math.log(2), others))
     return found
-
-
-def _log_probs(loaded: TextModel, texts: list[str]) -> list[float]:
-    """log p of texts, as ``score`` has it, side by side where each fits in a row and nothing is added at its edges."""
-    if not texts:
-        return []
-    codes = [encode_text(loaded.vocabulary, text) for text in texts]
-    sizes = torch.tensor([len(one) for one in codes])
-    if loaded.lines or len(boundary(loaded.vocabulary)) or int(sizes.min()) == 0 or int(sizes.max()) > loaded.length:
-        return [log_prob_of(loaded, text) for text in texts]
-    x = torch.zeros(len(codes), loaded.length, dtype=torch.int64)
-    for row, one in enumerate(codes):
-        x[row, : len(one)] = one
-    return torch.cat([*shared_prefix_log_prob(loaded.model, x, sizes, rows_per_pass=_NEAREST)]).tolist()

@@ -31,13 +31,14 @@ from anyfill.text.candidates import Candidate, Tried, candidates
 from anyfill.text.counting import counted_log_prob, likely_words
 from anyfill.text.model import SamplingOptions, TextModel
 from anyfill.text.ngram import KneserNey
+from anyfill.text.patterns import GAP
 from anyfill.text.scoring import log_prob_of
 from anyfill.text.vocabularies import Words
 from anyfill.text.vocabulary import as_text8, is_folded
-from anyfill.text.word_search import can_search_words, word_candidates
+from anyfill.text.word_search import NARROW, can_search_words, word_candidates
 
-_KEPT = 4
-"""Ways to fill the blanks so far that are gone on with, where blanks are words."""
+_KEPT, _KEPT_SPELT = 4, 2
+"""Ways to fill the blanks so far that are gone on with, where blanks are words, and where letters of all are known."""
 _COMPARED = 64
 """Ways to fill all blanks, found one after another, that are compared as whole texts."""
 
@@ -223,6 +224,7 @@ def fill_blanks(
     groups = blank_groups(sheet, length)
     if words:  # one after another
         groups = [range(blank, blank + 1) for group in groups for blank in group]
+    known = all(blank.pattern.strip(GAP) for blank in template.blanks)
     generator = sampling.generator()
     best, found, most = [_Partial()], list[Candidate](), Tried(0, 0, 0)
     complete = len(groups) == 1  # of several groups only the best ways are gone on with
@@ -235,7 +237,12 @@ def fill_blanks(
                 is_last = len(way.answers) + 1 == len(template.blanks)
                 spelt: Any = {"is_whole": is_last, "pattern": window.blanks[0].pattern}
                 likely = () if counts is None else likely_words(counts, before, behind, **spelt)
-                work = word_candidates(loaded, sheet, group.start, window, proposed=likely)
+                pattern = window.blanks[0].pattern
+                if len(groups) > 1 and pattern.strip(GAP):  # its letters say most of it, and others wait
+                    by_text = replace(loaded, readings=(1.0, 0.0))
+                    work = word_candidates(by_text, sheet, group.start, window, proposed=likely, breadth=NARROW)
+                else:
+                    work = word_candidates(loaded, sheet, group.start, window, proposed=likely)
             else:
                 work = candidates(loaded, sheet, group, window, draws=draws, sampling=sampling, generator=generator)
             for result, done in work:
@@ -249,7 +256,7 @@ def fill_blanks(
                 complete = complete and tried.is_complete
                 most = max(most, tried, key=lambda one: one.combinations)
                 ways += [way.then(one) for one in answers]
-        kept = n if number + 1 == len(groups) else min(n, _KEPT) if words else n
+        kept = n if number + 1 == len(groups) or not words else min(n, _KEPT_SPELT if known else _KEPT)
         if words and len(groups) > 1 and number + 1 == len(groups) and size <= length:
             some = sorted(ways, key=lambda one: -one.log_share)[:_COMPARED]
             ways = _compared(loaded, sheet, some, counts, weights)

@@ -22,7 +22,7 @@ from anyfill.text.blanks import is_one_word
 from anyfill.text.counting import counted_log_prob, weighed, words_of
 from anyfill.text.model import TextModel
 from anyfill.text.ngram import KneserNey
-from anyfill.text.scoring import log_prob_of
+from anyfill.text.scoring import log_probs_of
 
 GAPS = "_□▯\ufffd"
 """Characters that stand for one missing letter."""
@@ -133,7 +133,8 @@ def restore(
     own, counted = weights
     value = [counted * counted_log_prob(counts, way.text) for way in ends]
     if model is not None and own:
-        value = [part + own * log_prob_of(model, way.text) for part, way in zip(value, ends)]
+        said = log_probs_of(model, [way.text for way in ends])
+        value = [part + own * nats for part, nats in zip(value, said)]
     best = ends[int(np.argmax(value))]
     return Corrected(best.text, best.changes)
 

@@ -2,7 +2,7 @@
 
 A word may be of any length from 1 to L codes. All lengths are looked for at once, what stands before is read once:
 
-    left      from p(word | before), code by code: after each code the ``WIDTH`` likeliest beginnings of words go on,
+    left      from p(word | before), code by code: after each code the likeliest beginnings of words go on,
               and each of them with p(the word ends here) is a proposal of its own, whatever its length
     both      from p(word | before, behind, length), all lengths in one batch (models that answer given both sides)
     counts    words that an n-gram model finds likely between their neighbours (``anyfill.text.ngram``), if there is one
@@ -20,8 +20,9 @@ better, docs/results/cloze.md). ``TextModel.readings`` (a, d) then ranks by
 which is p(text) alone where they are (1, 0). Numbers of codes are compared by the first factor.
 
 A word is letters and digits, with apostrophes or hyphens between them (``is_one_word``). Where some of its letters are
-known (``anyfill.text.patterns``) the search from the left takes only codes that go on with the pattern; and if no more
-than ``MAX_LISTED`` spellings fit, all of them are compared, and nothing can be missed.
+known (``anyfill.text.patterns``) the search from the left takes only codes that go on with the pattern; and if few
+spellings fit, all of them are compared, and nothing can be missed. How wide the search is, and how many are few, says a
+``Breadth``: ``WIDE``, or ``NARROW`` for one of several blanks of which letters are known.
 """
 
 from collections.abc import Iterable, Iterator
@@ -45,15 +46,29 @@ from anyfill.samplers import beam_search, can_search
 from anyfill.text.blanks import BlankWindow, Sheet, is_one_word
 from anyfill.text.candidates import MAX_LISTED, Candidate, Tried
 from anyfill.text.model import TextModel
-from anyfill.text.patterns import fitting, spellings
+from anyfill.text.patterns import GAP, fitting, spellings
 from anyfill.text.vocabularies import Words, encode_text
 from anyfill.text.vocabulary import Vocabulary
 
-WIDTH, LEFT = 48, 64
-"""Beginnings of words that go on; proposals from the left that are compared."""
+
+class Breadth(NamedTuple):
+    """How much is compared.
+
+    Attributes:
+        width: beginnings of words that go on, from the left.
+        left: proposals from the left that are compared.
+        listed: spellings of a pattern that are all compared.
+    """
+
+    width: int
+    left: int
+    listed: int
+
+
+WIDE, NARROW = Breadth(48, 64, MAX_LISTED), Breadth(12, 16, 64)
 WIDTH_BOTH, KEPT_BOTH, ALL_BOTH, MAX_BOTH = 6, 3, 32, 6
-"""The same with both sides, for each length from two codes up; of one code, or where there is one length; the longest
-word that is looked for so."""
+"""With both sides: beginnings that go on and proposals, for each length from two codes up; of one code, or where there
+is one length; the longest word that is looked for so."""
 _ROWS = 128
 
 
@@ -94,7 +109,13 @@ def can_search_words(model: Model) -> bool:
 
 
 def word_candidates(
-    loaded: TextModel, sheet: Sheet, blank: int, window: BlankWindow, *, proposed: Iterable[str] = ()
+    loaded: TextModel,
+    sheet: Sheet,
+    blank: int,
+    window: BlankWindow,
+    *,
+    proposed: Iterable[str] = (),
+    breadth: Breadth = WIDE,
 ) -> Iterator[tuple[tuple[list[Candidate], Tried] | None, float]]:
     """Words for one blank, best first: nothing yet and the share that is done, then those.
 
@@ -104,13 +125,14 @@ def word_candidates(
         blank: its number there.
         window: what is given around it.
         proposed: words that are compared, too.
+        breadth: how much is compared.
     """
     model, lengths, lead = loaded.model, window.blanks[0], sheet.leads[blank]
     codes = word_codes(sheet.vocabulary, lead)
     before, behind = window.given
     is_closed = bool(len(behind)) or (loaded.lines and bool(loaded.lengths))
     found: dict[str, Tensor] = {}
-    listed = spellings(lengths.pattern, MAX_LISTED) if lengths.pattern else None
+    listed = spellings(lengths.pattern, breadth.listed) if lengths.pattern else None
 
     def add(way: Tensor) -> None:
         answer = sheet.answer(blank, way)
@@ -121,11 +143,13 @@ def word_candidates(
 
     if listed is None:
         texts = _texts_of(sheet.vocabulary) if lengths.pattern else ()
-        for way in _from_the_left(model, before, lengths.maximum, codes, window, _Spelt(lengths.pattern, lead, texts)):
+        spelt = _Spelt(lengths.pattern, lead, texts)
+        for way in _from_the_left(model, before, codes, window, spelt, breadth):
             add(way)
         yield None, 0.3
-        for way in _from_both_sides(model, window, codes):
-            add(way)
+        if not lengths.pattern.strip(GAP):  # which knows nothing of letters: hardly one of its words would fit
+            for way in _from_both_sides(model, window, codes):
+                add(way)
         yield None, 0.5
     for word in proposed if listed is None else listed:
         with suppress(ValueError):  # of characters that the model does not have
@@ -230,10 +254,11 @@ def _texts_of(vocabulary: Vocabulary) -> tuple[str, ...]:
 
 
 def _from_the_left(
-    model: Model, before: Tensor, longest: int, codes: WordCodes, window: BlankWindow, spelt: _Spelt
+    model: Model, before: Tensor, codes: WordCodes, window: BlankWindow, spelt: _Spelt, breadth: Breadth
 ) -> list[Tensor]:
     """The codes of words that are likely from what stands before, likeliest first."""
     network, start, variables = model.network, len(before), model.variables
+    longest = window.blanks[0].maximum
     if not isinstance(network, Windowed):
         return []
     x = torch.zeros(1, variables, dtype=torch.int64)
@@ -261,7 +286,7 @@ def _from_the_left(
                 break
             allowed = spelt.allowed(ways, codes)
             total = (score.unsqueeze(1) + torch.where(allowed, log_probs, -torch.inf)).flatten()
-            count = min(WIDTH, int(total.isfinite().sum()))
+            count = min(breadth.width, int(total.isfinite().sum()))
             if not count:
                 break
             score, best = total.topk(count)
@@ -269,7 +294,7 @@ def _from_the_left(
             ways = torch.cat([ways[parent], code.unsqueeze(1)], 1)
             params, cache = network.extend(code, network.select(cache, parent))
     ended.sort(key=lambda one: -one[0])
-    return [way for _, way in ended[:LEFT]]
+    return [way for _, way in ended[: breadth.left]]
 
 
 def _from_both_sides(model: Model, window: BlankWindow, codes: WordCodes) -> Iterator[Tensor]:
