@@ -76,6 +76,20 @@ def test_fill_and_score_have_one_log_p_of_every_text(tiny, kind: str, data: st.D
         assert one.log2_probability == pytest.approx(-loaded.score(one.text).bits, abs=1e-6)
 
 
+def test_what_fill_draws_of_a_script_that_score_refuses_is_no_answer(tiny) -> None:
+    loaded = tiny(PIECES, 16)
+    sheet = sheet_of(parse("the [2]", unstated=Lengths(2, 2), tokens=True), PIECES)
+    lead = sheet.leads[0]
+    for letter, is_read in (("\u00e9", True), ("\u0511", False), ("\u05d0", False)):  # Latin, Cyrillic, Hebrew
+        codes = PIECES.encode(lead + letter)
+        assert (sheet.answer(0, codes) == letter) == is_read
+        if is_read:
+            assert loaded.score(letter).bits > 0
+        else:
+            with pytest.raises(ValueError, match="Latin"):
+                loaded.score(letter)
+
+
 def test_fill_and_score_agree_about_texts_longer_than_a_row_and_their_order_is_that_of_their_shares(tiny) -> None:
     loaded = tiny(TEXT8, 24)
     for text in ("the cat sat on the mat and the ____ sat on the log", "a ____ is", "____"):

@@ -39,8 +39,17 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
+from anyfill.text.bpe import Bpe
 from anyfill.text.patterns import fits, letters_before, letters_behind
-from anyfill.text.vocabularies import Words, boundary, brings_space, encode_text, require_letters, written
+from anyfill.text.vocabularies import (
+    Words,
+    boundary,
+    brings_space,
+    encode_text,
+    require_letters,
+    unread_letter,
+    written,
+)
 from anyfill.text.vocabulary import Characters, Utf8, Vocabulary, as_text8, is_folded
 
 _RANGE = r"([0-9]{1,6})(?:-([0-9]{1,6}))?"
@@ -219,8 +228,9 @@ class Sheet:
     def answer(self, blank: int, codes: Tensor) -> str | None:
         """What the codes (L,) say in a blank; None if they cannot be written there.
 
-        That is where they are no text (broken UTF-8), where they end the line, where they say "unknown", and where the
-        text would have other codes (all but pieces, which can be cut in several ways). A word must be one.
+        That is where they are no text (broken UTF-8) or letters of a script that the model refuses, where they end the
+        line, where they say "unknown", and where the text would have other codes (all but pieces, which can be cut in
+        several ways). A word must be one.
         """
         text = self._written(blank, codes)
         wanted = self.template.blanks[blank]
@@ -235,6 +245,8 @@ class Sheet:
         text = written(self.vocabulary, codes)
         if brings_space(inner):
             if "\ufffd" in text or not text.startswith(self.leads[blank]):
+                return None
+            if isinstance(inner, Bpe) and unread_letter(inner, text) is not None:
                 return None
             return text[len(self.leads[blank]) :] or None
         if is_folded(self.vocabulary) and self._doubles_a_space(blank, text):

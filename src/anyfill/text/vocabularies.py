@@ -322,13 +322,20 @@ def require_letters(vocabulary: Vocabulary, text: str, what: str = "text", *, of
     """
     if is_folded(vocabulary):
         require_foldable(text, what, offset=offset)
-    elif isinstance(plain := vocabulary.plain, Bpe) and not text.isascii():
-        known = scripts_of(plain.merges)
-        for place, one in enumerate(text):
-            if one.isalpha() and not one.isascii() and script_of(one) not in known:
-                name = unicodedata.name(one, f"U+{ord(one):04X}")
-                expected = f"letters that the model knows ({', '.join(sorted(map(str.capitalize, known)))})"
-                raise refuse(what, expected=expected, got=f"{one!r} ({name}) at character {offset + place + 1:,}")
+    elif isinstance(plain := vocabulary.plain, Bpe) and (place := unread_letter(plain, text)) is not None:
+        one, known = text[place], sorted(map(str.capitalize, scripts_of(plain.merges)))
+        name = unicodedata.name(one, f"U+{ord(one):04X}")
+        expected = f"letters that the model knows ({', '.join(known)})"
+        raise refuse(what, expected=expected, got=f"{one!r} ({name}) at character {offset + place + 1:,}")
+
+
+def unread_letter(pieces: Bpe, text: str) -> int | None:
+    """Where the first letter stands of a script that no piece is written in; None if there is none."""
+    if text.isascii():
+        return None
+    known = scripts_of(pieces.merges)
+    strange = (one.isalpha() and not one.isascii() and script_of(one) not in known for one in text)
+    return next((place for place, is_strange in enumerate(strange) if is_strange), None)
 
 
 def brings_space(vocabulary: Vocabulary) -> bool:
