@@ -5,6 +5,7 @@ CPU seconds are of ``fit`` and ``transform``; draws, intervals and distributions
 what ``transform`` returns is scored as ``rmse_returned``.
 """
 
+import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -22,6 +23,7 @@ from anyfill.tables.estimator import TableModel
 from anyfill.tables.gaussian_em import gaussian_em_model
 from anyfill.tables.kinds import Number
 from anyfill.tables.table import Category
+from anyfill.training import StepReport
 
 from .answers import Answers, Clock, Law, Levels, Task
 from .encoding import Encoding
@@ -30,11 +32,18 @@ from .scores import Floats
 
 def table_model(task: Task, recipe: str) -> Answers:
     """``TableModel(recipe=recipe)``."""
-    clock = Clock()
-    model = TableModel(recipe=recipe, steps=task.steps, random_state=task.seed, unknown="missing")
+    clock, said = Clock(), list[tuple[float, float]]()
+    begun = time.monotonic()
+
+    def note(report: StepReport) -> None:
+        now = time.monotonic() - begun
+        said.append((now, now + report.eta))
+
+    model = TableModel(recipe=recipe, steps=task.steps, random_state=task.seed, unknown="missing", on_report=note)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="not modelled")
         model.fit(task.train)
+    taken = time.monotonic() - begun
     clock.lap("fit")
     filled = model.transform(task.test)
     clock.lap("fill")
@@ -48,7 +57,7 @@ def table_model(task: Task, recipe: str) -> Answers:
         point={name: _cells(filled, name) for name in filled.columns},
         draws={name: np.stack([_cells(one, name) for one in drawn]) for name in filled.columns},
         seconds=clock.seconds,
-        notes={"steps": model.n_iter_},
+        notes={"steps": model.n_iter_, "time_left": _time_left(said, taken)},
     )
     point, laws, intervals, chances = dict(answers.point), {}, {}, {}
     for j, column in enumerate(table.columns):
@@ -72,6 +81,13 @@ def table_model(task: Task, recipe: str) -> Answers:
     answers.point, answers.laws, answers.intervals, answers.chances = point, laws, intervals, chances
     clock.lap("scores")
     return answers
+
+
+def _time_left(said: list[tuple[float, float]], taken: float) -> dict[str, float]:
+    """How well the time in all was said, from pairs of (when, so long in all): ``first`` is when for the first time, as
+    a share of the whole, ``off`` the largest factor by which it was wrong after a tenth of the whole."""
+    late = [max(whole / taken, taken / whole) for when, whole in said if when >= 0.1 * taken and whole > 0]
+    return {"first": said[0][0] / taken, "off": max(late)} if late else {}
 
 
 def law_of(number: Number, marginals: Any) -> Law | None:
