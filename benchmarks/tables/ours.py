@@ -21,7 +21,7 @@ from anyfill.samplers.rowwise import sample_rowwise, seed_keys
 from anyfill.tables.answers import decoded, summary
 from anyfill.tables.estimator import TableModel
 from anyfill.tables.gaussian_em import gaussian_em_model
-from anyfill.tables.kinds import Number
+from anyfill.tables.numbers import Number
 from anyfill.tables.table import Category
 from anyfill.training import StepReport
 

@@ -9,7 +9,7 @@ import torch
 from scipy import integrate, stats
 
 from anyfill.likelihoods import SpikedMixture
-from anyfill.tables.kinds import Number
+from anyfill.tables.numbers import Number
 from benchmarks.tables import encoding, holes, ours, scores, sets
 
 

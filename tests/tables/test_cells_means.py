@@ -9,7 +9,7 @@ import torch
 from anyfill import TableModel
 from anyfill.tables.answers import open_cells
 from anyfill.tables.cells import mean_of_part, own_mean, read_cells
-from anyfill.tables.kinds import Number
+from anyfill.tables.numbers import Number
 
 
 def means(model, table, x, known, asked):

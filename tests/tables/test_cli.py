@@ -14,10 +14,10 @@ import pandas as pd
 import pytest
 
 from anyfill.cli import main as cli
+from anyfill.tables.asking import read_given
 from anyfill.tables.cli import read_costs
-from anyfill.tables.filler import read_given
+from anyfill.tables.declarations import read_columns
 from anyfill.tables.measure import prices
-from anyfill.tables.schema import read_columns
 from anyfill.tables.table import Table
 
 

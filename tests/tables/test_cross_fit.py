@@ -11,7 +11,8 @@ from anyfill.networks.network import Network, Unspecified
 from anyfill.questions import Bernoulli
 from anyfill.rows import Rows
 from anyfill.tables.cross_fit import CrossFitLoss, EnsembleTrainer, HeldOutLoss, held_cells, held_question
-from anyfill.tables.ensemble import EnsembleOptions, Shape, fit_starts, untrained
+from anyfill.tables.ensemble import EnsembleOptions, untrained
+from anyfill.tables.starts import Shape, fit_starts
 
 N = 4
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anyfill import TableModel
-from anyfill.tables.kinds import Number
+from anyfill.tables.numbers import Number
 from anyfill.tables.quantities import Datetime, infer_cyclic, infer_datetime
 from anyfill.tables.table import Table
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from anyfill.tables.ensemble import SHRINKS, choose_components, choose_rank, choose_shrink
 from anyfill.tables.gaussian_em import fit_joint
 from anyfill.tables.gaussians import Joint, condition, per_component
+from anyfill.tables.starts import SHRINKS, choose_components, choose_rank, choose_shrink
 
 
 def two_groups(rows: int, generator: torch.Generator) -> Tensor:

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyfill.tables import files
-from anyfill.tables.files import Dialect, open_writer, read_parts, read_table, sniff
+from anyfill.tables import delimited
+from anyfill.tables.delimited import Dialect, sniff
+from anyfill.tables.files import open_writer, read_parts, read_table
 
 
 def text_file(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
@@ -105,7 +106,7 @@ def test_the_delimiter_is_found_where_the_sample_ends_within_a_row(
 ) -> None:
     path = text_file(tmp_path, "a;b;c\n" + "é;2;3\n" * 100)
     for size in range(40, 60):
-        monkeypatch.setattr(files, "SAMPLE", size)
+        monkeypatch.setattr(delimited, "SAMPLE", size)
         assert sniff(path)[0].delimiter == ";"
 
 
@@ -165,7 +166,7 @@ def test_a_broken_archive_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_row_longer_than_a_block_is_refused_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "BLOCK", 1000)
+    monkeypatch.setattr(delimited, "BLOCK", 1000)
     with pytest.raises(ValueError, match=r"^file .*: expected a table as text, got straddling object"):
         read_table(text_file(tmp_path, "a,b\n" + "1,2\n" * 300 + "x" * 5000 + ",2\n"))
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anyfill.tables import files
+from anyfill.tables import delimited
 from anyfill.tables.estimator import TableModel
 from anyfill.tables.file_model import FileModel
 from anyfill.tables.files import names_of, read_table
@@ -245,7 +245,7 @@ def test_impossible_wishes_are_refused(options: dict[str, Any]) -> None:
 
 def test_memory_does_not_grow_with_the_rows(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fifteen and forty-five parts need the same memory, to a tenth of what the further parts hold."""
-    monkeypatch.setattr(files, "BLOCK", 1 << 14)  # what is parsed at a time would hide the difference
+    monkeypatch.setattr(delimited, "BLOCK", 1 << 14)  # what is parsed at a time would hide the difference
     same: Any = Same()
     lines = "".join(f"{i},{'z' * 100}\n" for i in range(BLOCK))
     peaks: list[int] = []

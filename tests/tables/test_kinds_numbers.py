@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyfill.tables.kinds import FARTHEST, LOG_FLOOR, Number
+from anyfill.tables.numbers import FARTHEST, LOG_FLOOR, Number
 
 PLAIN = Number("a", 3.0, 2.0)
 LOG = Number("a", 0.5, 0.8, "log", center=-1.0, spread=4.0)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyfill.tables.kinds import SMALLEST, Number
+from anyfill.tables.numbers import SMALLEST, Number
 from anyfill.tables.quantities import infer_number
 
 RNG = np.random.default_rng(3)

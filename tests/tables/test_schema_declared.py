@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from anyfill.tables.declarations import Declaration
 from anyfill.tables.frames import Frame
-from anyfill.tables.schema import Category, Datetime, Declaration, Ignored, Number, Variable, declared
+from anyfill.tables.schema import Category, Datetime, Ignored, Number, Variable, declared
 
 
 def tell(values: object, said: str) -> Variable:

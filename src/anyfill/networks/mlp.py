@@ -20,6 +20,7 @@ need no extra channel, and a known set that no mode leads to is told like any ot
     context = [ sin(i f), cos(i f) for f = 10000^(-k/F), k = 0 … F-1;  known share of each region;  the caller's own ]
 """
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -72,13 +73,13 @@ class _RowMLP(nn.Module, Capabilities):
         self.leave = nn.Linear(self.width, self.variables * self.outputs)
         nn.init.zeros_(self.leave.weight)
 
+    @abstractmethod
     def _hide(self, features: int) -> None:
         """Make the hidden layers over so many features."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _hidden(self, told: Tensor) -> Tensor:
         """(B, width) from what is told (B, features)."""
-        raise NotImplementedError
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
         told = told_features(self.kind, x, known, context, self.leave.weight.dtype)

@@ -19,9 +19,9 @@ from torch import Tensor
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.tables.answers import Statistic, answers_each, decoded, open_cells
+from anyfill.tables.asking import plain
 from anyfill.tables.cells import Part, level_log_probs, mean_of_part, read_parameters
 from anyfill.tables.estimator import TableModel
-from anyfill.tables.filler import plain
 from anyfill.tables.table import Category, Datetime, Table
 
 POINTS = 72

@@ -133,7 +133,7 @@ class OpenTable:
 
     def given(self, row: int, changes: Mapping[str, str | None] | None = None) -> dict[str, Any]:
         """The values of a row, as ``TableModel.ask`` takes them, with some of them said otherwise (None: not given)."""
-        from anyfill.tables.filler import read_given
+        from anyfill.tables.asking import read_given
 
         if not 0 <= row < len(self.frame):
             raise HTTPException(404, f"there are rows 0 to {len(self.frame) - 1}")

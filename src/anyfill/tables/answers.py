@@ -39,8 +39,8 @@ from anyfill.samplers.rowwise import (
 from anyfill.tables.categories import SPREAD
 from anyfill.tables.cells import COSTLY, Part, level_log_probs, mean_of_part, read_cells, with_rest
 from anyfill.tables.frames import Frame
-from anyfill.tables.kinds import Number
 from anyfill.tables.linear import Linear
+from anyfill.tables.numbers import Number
 from anyfill.tables.table import Category, Ignored, Table
 
 Statistic = Literal["mean", "median", "mode"]

@@ -36,11 +36,12 @@ from anyfill.rows import Rows
 from anyfill.tables.blend import Blend
 from anyfill.tables.boosting import trees_of
 from anyfill.tables.cross_fit import CrossFitLoss, EnsembleTrainer, HeldOutLoss, Unseen, deal, weigh
-from anyfill.tables.ensemble import FOLDS, EnsembleOptions, Shape, choose_shape, deal_folds, fit_starts, untrained
+from anyfill.tables.ensemble import FOLDS, EnsembleOptions, deal_folds, untrained
 from anyfill.tables.gaussians import Factors, Joint, take
 from anyfill.tables.growing import Asked, Column, Fold, Grower
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.stacking import Judged, density_weights, judge, judged_questions, mean_weights
+from anyfill.tables.starts import Shape, choose_shape, fit_starts
 from anyfill.tables.table import Category, Table
 from anyfill.tables.trees import AnyOrderTrees, pack, without_second
 from anyfill.training import StepReport, fit_steps

@@ -33,7 +33,7 @@ from anyfill.likelihoods.marginals import Likelihood, Marginals
 from anyfill.likelihoods.mixed import Family, Mixed, Pooled, families_of, marginals_at
 from anyfill.model import Model
 from anyfill.samplers.rowwise import LANES, SPARE, block_size, cell_centers, cell_parameters
-from anyfill.tables.kinds import SMALLEST, Number
+from anyfill.tables.numbers import SMALLEST, Number
 from anyfill.tables.table import Category, Table
 
 _MAX_ROWS = (

@@ -5,26 +5,25 @@ stdout, progress to stderr. Everything is imported when a command runs.
 """
 
 import json
-import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
 from anyfill.interface.options import AsJson, add_commands, command
+from anyfill.tables.training_options import Missing, Training, describe, named
 
 if TYPE_CHECKING:
-    from anyfill.tables.file_model import TrainingRows
+    pass
 
 FORMATS = "CSV, TSV, JSON lines (also packed), Parquet, Arrow/Feather or Excel, by its name"
 MAX_NEXT_ROWS = 100
 """Rows that ``anyfill next`` takes at a time."""
 
 
-Effort = StrEnum("Effort", {"low": "low", "medium": "medium", "high": "high"})
 Statistic = StrEnum("Statistic", {"mean": "mean", "median": "median", "mode": "mode"})
 EngineName = StrEnum("EngineName", {"processes": "processes", "dask": "dask", "ray": "ray", "none": "none"})
 Unknown = StrEnum("Unknown", {"error": "error", "missing": "missing"})
@@ -32,70 +31,6 @@ Unknown = StrEnum("Unknown", {"error": "error", "missing": "missing"})
 ModelFolder = Annotated[Path, Argument(metavar="MODEL", help="Folder of a model made by anyfill fit.")]
 DataFile = Annotated[Path, Argument(metavar="DATA", help=f"The table: {FORMATS}; - is standard input.")]
 Seed = Annotated[int, Option(min=0, help="Seed of everything random.")]
-Missing = Annotated[
-    list[str] | None, Option(metavar="TOKEN", help="Also stands for a missing value in text; may be repeated.")
-]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Training:
-    """How a model is trained on a file."""
-
-    recipe: Annotated[str, Option(help="Which kind of model; auto suits most tables.")] = "auto"
-    column: Annotated[
-        list[str] | None,
-        Option(
-            metavar="NAME=KIND",
-            help="Say what a column is: number, number[0,1], int, cyclic[24], bool, category, ordinal:low<mid<high, "
-            "datetime, ignore. May be repeated.",
-        ),
-    ] = None
-    effort: Annotated[
-        Effort, Option(help="How long auto may learn: low is a third of medium, high several times it.")
-    ] = Effort.medium
-    steps: Annotated[int | None, Option(min=1, help="Training steps; by default as the recipe sees fit.")] = None
-    rows: Annotated[int, Option(min=1, help="Most rows to train on; longer files are sampled.")] = 200_000
-    missing: Missing = None
-    passive: Annotated[
-        list[str] | None,
-        Option(
-            metavar="NAME=FORMULA",
-            help="Recompute a column from the filled others: 'bmi = weight / height**2'. May be repeated.",
-        ),
-    ] = None
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """Those of the ``TableModel``."""
-        from anyfill.tables.passive import read_equations
-
-        passive = read_equations(self.passive or []) or None
-        return {"recipe": self.recipe, "effort": self.effort.value, "steps": self.steps, "passive": passive}
-
-    def stated(self) -> str | None:
-        """The first option that is only for training and has been stated."""
-        usual = Training()
-        return next(
-            (f"--{name}" for name in _ONLY_TRAINING if (getattr(self, name) or None) != getattr(usual, name)), None
-        )
-
-    def read(self, data: Path, seed: int) -> "TrainingRows":
-        """The rows to train on."""
-        from anyfill.tables.file_model import TrainingRows
-        from anyfill.tables.passive import read_equations
-        from anyfill.tables.recipes import require_recipe
-        from anyfill.tables.schema import read_columns
-        from anyfill.tables.streams import standard_input
-
-        columns = read_columns(self.column or [])
-        require_recipe(self.recipe, "--recipe")
-        read_equations(self.passive or [])  # refuses a formula that is none
-        with standard_input(data) as source:
-            read = TrainingRows.of(source, columns, rows=self.rows, missing=self.missing or (), seed=seed)
-        return _named(read, source, data)
-
-
-_ONLY_TRAINING = ("recipe", "column", "effort", "steps", "rows", "passive")
 
 
 @command("Train a model of a table.")
@@ -121,29 +56,12 @@ def fit(
 
     require_place(output)
     read = training.read(data, seed)
-    _describe(read, err=False)
+    describe(read, err=False)
     settings = {**training.settings, "random_state": seed, "unknown": unknown.value}
     read.fit(**settings, reference_rows=reference_rows).save(output)
     count = f"{reference_rows} rows" if reference_rows != 1 else "1 row"
     kept = f", with up to {count} of the table (--reference-rows 0: none)" if reference_rows else ""
     typer.echo(f"model saved in {output}{kept}")
-
-
-def _named(read: "TrainingRows", source: Path, data: Path) -> "TrainingRows":
-    """What was read from ``source``, under the name that its user knows it by."""
-    name = "standard input" if str(data) == "-" else str(data)
-    return replace(read, heading=read.heading.replace(str(source), name, 1))
-
-
-def _describe(read: "TrainingRows", *, err: bool) -> None:
-    """What is trained on, on stdout or stderr, and what may be a mistake in it."""
-    typer.echo(f"{read.heading}\n", err=err)
-    typer.echo(f"{read.table.describe()}\n", err=err)
-    for name in read.row_numbers():
-        typer.echo(f"column {name!r} looks like a row number: --column {name}=ignore leaves it alone", err=True)
-    for name, marker, count in read.markers():
-        said = f"column {name!r} has {marker!r} in {count} cells"
-        typer.echo(f"{said}: if that means missing, say --missing={shlex.quote(marker)}", err=True)
 
 
 @command("Fill the holes of a table.")
@@ -205,7 +123,7 @@ def fill(
         if not folder:
             read = training.read(source, seed)
             filler.require_free(read.table.names, numbers_with_holes(read.table))
-            _describe(_named(read, source, data), err=True)
+            describe(named(read, source, data), err=True)
             # Rare values that the sample for training did not hold are missing.
             filler = replace(filler, model=read.fit(**training.settings, random_state=seed, unknown="missing"))
         elif told := encoding_said(source):
@@ -227,8 +145,8 @@ def ask(
 ) -> None:
     """Ask for some columns of one row, given others: values with intervals, levels with probabilities."""
     from anyfill.checks import refuse
+    from anyfill.tables.asking import answer_json, read_given
     from anyfill.tables.file_model import FileModel
-    from anyfill.tables.filler import answer_json, read_given
 
     fitted = FileModel.load(model).model
     wanted = _names_in(want)

@@ -48,8 +48,9 @@ from anyfill.likelihoods.marginals import Marginals
 from anyfill.rows import Rows
 from anyfill.tables import imputing, inputs
 from anyfill.tables.answers import Statistic
+from anyfill.tables.asking import Answer, ask_row
 from anyfill.tables.columns import Floats
-from anyfill.tables.filler import Answer, Filler, ask_row, empty_like
+from anyfill.tables.filler import Filler, empty_like
 from anyfill.tables.frames import Frame, append_columns
 from anyfill.tables.measure import ROWS, NextFeature, kept_rows, next_features, with_target
 from anyfill.tables.passive import emptied, read_passive, recomputed

@@ -26,8 +26,8 @@ from anyfill.tables.columns import Array
 from anyfill.tables.estimator import TableModel
 from anyfill.tables.files import encoding_said, open_writer, sample_file
 from anyfill.tables.frames import MISSING_TOKENS, Frame, rows_of
-from anyfill.tables.kinds import read_numbers
 from anyfill.tables.number_styles import style_of
+from anyfill.tables.numbers import read_numbers
 from anyfill.tables.quantities import format_of as format_of_dates
 from anyfill.tables.table import Number, Table
 

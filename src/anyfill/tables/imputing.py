@@ -24,7 +24,7 @@ from torch import Tensor
 from anyfill.checks import refuse
 from anyfill.tables.columns import Array, Column
 from anyfill.tables.frames import Frame
-from anyfill.tables.kinds import Number
+from anyfill.tables.numbers import Number
 from anyfill.tables.table import Table
 from anyfill.training import StepReport
 

@@ -26,6 +26,7 @@ BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zipfile.BadZip
 SCANNED = 64 << 20
 ENCODINGS = {"utf-16": "UTF-16", "utf-16-le": "UTF-16", "utf-16-be": "UTF-16", "cp1252": "Windows-1252"}
 """How encodings are called, for people."""
+_NAMES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip", "": "text"}
 _CONTROL = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1a")
 _STEP = 1 << 20
 
@@ -175,3 +176,8 @@ class _Recoded(io.RawIOBase):
         count = min(len(view), len(self._held))
         view[:count], self._held = self._held[:count], self._held[count:]
         return count
+
+
+def broken(path: Path, error: BaseException) -> ValueError:
+    """The refusal of a file that cannot be read to its end."""
+    return refuse(f"file {path}", expected=f"a whole {_NAMES[packing(path)]} file", got=str(error))

@@ -20,7 +20,7 @@ import numpy as np
 from anyfill.checks import refuse
 from anyfill.tables.columns import Array, Floats
 from anyfill.tables.frames import Frame
-from anyfill.tables.kinds import Number, read_numbers
+from anyfill.tables.numbers import Number, read_numbers
 from anyfill.tables.table import Table
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

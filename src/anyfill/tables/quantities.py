@@ -55,7 +55,8 @@ from numpy.typing import NDArray
 
 from anyfill.checks import refuse
 from anyfill.tables.columns import DAY, Array, Column, Floats, Unknown
-from anyfill.tables.kinds import LARGEST, LOG_FLOOR, MAX_ANCHORS, SMALLEST, Number, Turn, Variable
+from anyfill.tables.kinds import Turn, Variable
+from anyfill.tables.numbers import LARGEST, LOG_FLOOR, MAX_ANCHORS, SMALLEST, Number
 
 MAX_GRID = 2000
 ANCHOR_SHARE, MIN_AT_ANCHOR = 0.015, 3

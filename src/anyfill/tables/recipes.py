@@ -44,9 +44,10 @@ from anyfill.rows import Rows
 from anyfill.tables.auto import EFFORTS, Level, blend_steps
 from anyfill.tables.central import settle_codes
 from anyfill.tables.cross_fit import Unseen
-from anyfill.tables.ensemble import FAST, EnsembleOptions, Shape, ensemble_steps
+from anyfill.tables.ensemble import FAST, EnsembleOptions, ensemble_steps
 from anyfill.tables.gaussian_em import gaussian_em_model
 from anyfill.tables.linear import Linear, fit_linear
+from anyfill.tables.starts import Shape
 from anyfill.tables.table import Table
 from anyfill.training import FitOptions, StepReport, fit_steps
 

@@ -14,24 +14,14 @@
 
 Text hardly repeats if there are at least 30 cells, more than 20 different values and more values than half the cells.
 Numbers written with leading zeros (007) are codes, not quantities: a category. Where looking gives the wrong answer,
-the caller declares:
-
-    number, number[0,1]       a density, whatever the values look like; answers within the bounds
-    int, int[0,10]            probabilities of whole numbers, however wide they range
-    bool                      two levels, false and true in any one spelling (true, yes, y, t, 1)
-    category                  a level for each different value, of numbers too
-    ordinal:low<mid<high      these levels in this order; "ordinal" alone where the order is known (numbers, categories)
-    cyclic[24]                numbers that go round with this period: hours, degrees, months
-    datetime                  dates; numbers are seconds since 1970. Answers lie within those that were seen
-    datetime[low,high]        the same within these dates; an end that is left out, [2020-01-01,], is open: answers may
-                              lie a quarter of the range further
-    ignore                    passed through
+the caller declares
+(``declarations``).
 """
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -41,8 +31,10 @@ from anyfill.checks import refuse
 from anyfill.tables.categories import Category, infer_category, spelling, truth
 from anyfill.tables.coded import is_coded
 from anyfill.tables.columns import Array, Column, Value, listed, tidy
-from anyfill.tables.kinds import Ignored, Number, Variable, parse_numbers, read_numbers
+from anyfill.tables.declarations import Declaration
+from anyfill.tables.kinds import Ignored, Variable
 from anyfill.tables.number_styles import NumberStyle, style_of
+from anyfill.tables.numbers import Number, parse_numbers, read_numbers
 from anyfill.tables.quantities import (
     Datetime,
     circle_of,
@@ -54,16 +46,6 @@ from anyfill.tables.quantities import (
     read_seconds,
 )
 
-DECLARATIONS = (
-    "number, number[low,high], int, int[low,high], cyclic[period], bool, category, ordinal:low<mid<high, "
-    "datetime, datetime[low,high] or ignore"
-)
-_DECLARATION = re.compile(
-    r"(?P<number>number|int|datetime)(\[(?P<low>[^,]*),(?P<high>[^,]*)\])?"
-    r"|(?P<cyclic>cyclic)\[(?P<period>[^,]*)\]"
-    r"|(?P<ordinal>ordinal)(:(?P<levels>.+))?"
-    r"|(?P<plain>bool|category|ignore)"
-)
 _MIN_CELLS, _MIN_LEVELS = 30, 20
 _CODED = re.compile(r"^\s*[+-]?0\d|_", re.MULTILINE)
 """What float() reads although it is no quantity: leading zeros and underscores."""
@@ -171,86 +153,6 @@ def _style(column: Column) -> NumberStyle | None:
     levels = pd.unique(column.values[column.present]) if column.kind == "text" else ()
     numbers, _ = parse_numbers(np.asarray(levels, dtype=object))
     return style_of(levels) if np.isnan(numbers).any() else None
-
-
-@dataclass(frozen=True, slots=True)
-class Declaration:
-    """What a caller says that a column is.
-
-    Attributes:
-        kind: see the top of this file.
-        levels: of an ordinal, in order, as text; empty = those of the column.
-        low, high: of a number or, in seconds, of a date; infinite = open.
-        period: of what goes round.
-        bounded: bounds of a date were declared, open or not.
-    """
-
-    kind: Literal["number", "int", "cyclic", "bool", "category", "ordinal", "datetime", "ignore"]
-    levels: tuple[str, ...] = ()
-    low: float = -math.inf
-    high: float = math.inf
-    period: float = 0.0
-    bounded: bool = False
-
-    @classmethod
-    def of(cls, name: str, text: str) -> "Declaration":
-        """Read what is said of the column ``name``: ``int``, ``number[0,1]``, ``ordinal:low<mid<high`` …"""
-        said = _DECLARATION.fullmatch(text.strip())
-        if said is None:
-            raise refuse(f"kind of column {name!r}", expected=DECLARATIONS, got=repr(text))
-        levels = tuple(level.strip() for level in said["levels"].split("<")) if said["levels"] else ()
-        if levels and (len(levels) < 2 or "" in levels or len(set(levels)) < len(levels)):
-            raise refuse(f"levels of column {name!r}", expected="two or more different ones, a<b<c", got=repr(text))
-        kind: Any = said["number"] or said["cyclic"] or said["ordinal"] or said["plain"]
-        low = _bound(name, kind, said["low"], -math.inf, text)
-        high = _bound(name, kind, said["high"], math.inf, text)
-        if not low < high:
-            raise refuse(f"bounds of column {name!r}", expected="low below high", got=repr(text))
-        period, bounded = _period(name, said["period"], text), kind == "datetime" and said["low"] is not None
-        return cls(kind, levels, low, high, period, bounded)
-
-
-def _bound(name: str, kind: str, word: str | None, empty: float, text: str) -> float:
-    """A bound as it was declared: a number or, of a date, seconds."""
-    if not (word or "").strip() or word is None:
-        return empty
-    if kind == "datetime":
-        seconds = parse_times(np.array([word.strip()], dtype=object), None)[0]
-        if np.isnan(seconds):
-            expected = "two dates, [2020-01-01,2024-12-31]"
-            raise refuse(f"bounds of column {name!r}", expected=expected, got=repr(text))
-        return float(seconds)
-    try:
-        return float(word)
-    except ValueError:
-        raise refuse(f"bounds of column {name!r}", expected="two numbers, [0,1]", got=repr(text)) from None
-
-
-def _period(name: str, word: str | None, text: str) -> float:
-    try:
-        period = 0.0 if word is None else float(word)
-    except ValueError:
-        period = math.nan
-    if word is not None and not 0 < period < math.inf:
-        raise refuse(f"period of column {name!r}", expected="a number above 0, cyclic[24]", got=repr(text))
-    return period
-
-
-def read_columns(columns: Sequence[str]) -> dict[str, str]:
-    """What ``--column`` declares of columns, ``NAME=KIND`` each."""
-    said: dict[str, str] = {}
-    for one in columns:
-        name, equals, kind = one.rpartition("=") if "ordinal:" not in one else one.partition("=")
-        if not equals or not name or not kind:
-            raise refuse("--column", expected="NAME=KIND, such as age=int", got=repr(one))
-        if name in said:
-            raise refuse("--column", expected="each name once", got=f"{name!r} twice")
-        try:
-            Declaration.of(name, kind)
-        except ValueError as error:
-            raise ValueError(f"--column: {error}") from error
-        said[name] = kind
-    return said
 
 
 def declared(column: Column, declaration: str) -> Variable:

@@ -27,7 +27,8 @@ from anyfill.tables.categories import Category
 from anyfill.tables.coded import judge_codes
 from anyfill.tables.columns import Unknown, Value, require_once
 from anyfill.tables.frames import Frame
-from anyfill.tables.kinds import Ignored, Number, Variable
+from anyfill.tables.kinds import Ignored, Variable
+from anyfill.tables.numbers import Number
 from anyfill.tables.quantities import Datetime
 from anyfill.tables.schema import declared, from_json, infer, to_json
 
