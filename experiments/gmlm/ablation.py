@@ -9,7 +9,7 @@ a matter of decoding and are asked of the same model. Differences from the base 
 
 from typing import Any
 
-from anyfill.translation.decode import Decoding
+from anyfill.translation.hypotheses import Decoding
 from anyfill.translation.metrics import compared
 from anyfill.translation.recipes import Options
 from experiments.gmlm.translation import Job, Plan, arguments, distilled, plans, test_pairs, trained, translated, write

@@ -23,7 +23,7 @@ from torch import Tensor
 from anyfill import Question, recipes
 from anyfill.networks.encoder_decoder import EncoderDecoder
 from anyfill.samplers import trace
-from anyfill.translation.decode import padded
+from anyfill.translation.hypotheses import padded
 from anyfill.translation.model import Translator
 from experiments.gmlm.translation import Job, arguments, distilled, plans, test_pairs, trained, write
 

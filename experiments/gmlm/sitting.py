@@ -40,7 +40,8 @@ from anyfill.training import FitOptions, load_model, save_model
 from anyfill.training.checkpoint import load_notes
 from anyfill.translation.cleaning import Counts, Rules, cleaned
 from anyfill.translation.corpus import Corpus, Sentences, encode_pairs, store_codes
-from anyfill.translation.decode import ROWS, Decoder, Decoding
+from anyfill.translation.decode import Decoder
+from anyfill.translation.hypotheses import ROWS, Decoding
 from anyfill.translation.metrics import sacrebleu_metrics
 from anyfill.translation.model import Translator, load
 from anyfill.translation.recipes import Size, layout_of

@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from anyfill.model import Model
-from anyfill.translation.decode import Decoding, padded
+from anyfill.translation.hypotheses import Decoding, padded
 from anyfill.translation.metrics import sacrebleu_metrics
 from experiments.gmlm.translation import Job, arguments, distilled, plans, test_pairs, trained, write
 

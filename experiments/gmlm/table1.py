@@ -11,7 +11,7 @@ be compared is the gap to the teacher, raw and distilled, and 4 passes against 1
 
 from typing import Any
 
-from anyfill.translation.decode import Decoding
+from anyfill.translation.hypotheses import Decoding
 from anyfill.translation.metrics import compared
 from experiments.gmlm.translation import Job, Plan, arguments, distilled, plans, test_pairs, trained, translated, write
 

@@ -26,7 +26,7 @@ from anyfill.interface.threads import compute_device
 from anyfill.training.checkpoint import CONFIG, read_config
 from anyfill.translation.cleaning import Counts, Rules, cleaned, is_held_out
 from anyfill.translation.corpus import Corpus, encode_pairs
-from anyfill.translation.decode import Decoding
+from anyfill.translation.hypotheses import Decoding
 from anyfill.translation.metrics import evaluated
 from anyfill.translation.model import Translator, load
 from anyfill.translation.reading import Pair, read_pairs, sources_of

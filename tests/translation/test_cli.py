@@ -116,7 +116,7 @@ def test_training_from_the_command_line(capsys, pairs_tsv, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["Guten Morgen"], "anyfill translate train"),
+        (["Guten Morgen", "--to", "fr"], "anyfill translate train"),
         (["Guten Morgen", "--model", "nowhere"], "not a model folder"),
         (["Guten Morgen", "--to", "fr", "--model", "PADIR"], "expected en"),
         (["--model", "PADIR"], "a TEXT or --file"),

@@ -3,7 +3,7 @@
 import pytest
 
 from anyfill.translation import distill, load, train
-from anyfill.translation.decode import Decoding
+from anyfill.translation.hypotheses import Decoding
 from anyfill.translation.recipes import RECIPES, SIZES, layout_of, make_model, make_objective
 from anyfill.translation.training import Settings
 

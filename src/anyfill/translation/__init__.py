@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from anyfill.lazy import lazily
 
 if TYPE_CHECKING:
+    from anyfill.translation.distillation import distill
     from anyfill.translation.model import Score, Translation, Translator, load
-    from anyfill.translation.training import distill, train
+    from anyfill.translation.training import train
 
 __all__ = ["Score", "Translation", "Translator", "distill", "load", "train"]
 
@@ -24,7 +25,7 @@ _HOME = {
     "Score": "model",
     "Translation": "model",
     "Translator": "model",
-    "distill": "training",
+    "distill": "distillation",
     "load": "model",
     "train": "training",
 }

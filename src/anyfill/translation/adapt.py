@@ -18,7 +18,8 @@ from anyfill.questions.question import Question, chain_rank
 from anyfill.samplers import Draw, MaskPredict, State, Task
 from anyfill.samplers.loop import run
 from anyfill.translation.constraints import Fixed
-from anyfill.translation.decode import Decoder, Decoding, Hypothesis, padded
+from anyfill.translation.decode import Decoder
+from anyfill.translation.hypotheses import Decoding, Hypothesis, padded
 from anyfill.translation.recipes import layout_of, sampler_of
 from anyfill.translation.vocabulary import plain
 

@@ -302,8 +302,8 @@ def distill(
 ) -> None:
     """Sequence-level distillation: pairs whose targets a teacher wrote, for train."""
     from anyfill.interface.threads import compute_device
+    from anyfill.translation.distillation import distill as distill_pairs
     from anyfill.translation.model import load
-    from anyfill.translation.training import distill as distill_pairs
 
     teacher = load(model, device=compute_device(device))
     options: dict[str, Any] = {"columns": _columns(columns), "beam": beam, "force": force, "most": limit}

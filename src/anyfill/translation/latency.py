@@ -32,7 +32,7 @@ from anyfill.networks.encoder_decoder import END, EPS, SequenceToSequence
 from anyfill.networks.frozen import freeze
 from anyfill.questions.question import Question
 from anyfill.samplers import CachedChain, Restricted, State, sample
-from anyfill.translation.decode import padded
+from anyfill.translation.hypotheses import padded
 from anyfill.translation.recipes import sampler_of
 
 System = Callable[[Sequence[Sequence[int]], Sequence[int]], list[list[int]]]

@@ -26,7 +26,8 @@ from anyfill.questions.order import HeadFirst, Increasing
 from anyfill.questions.question import Question
 from anyfill.training import load_model, load_notes
 from anyfill.translation.constraints import Fixed, Keep, parse_keep, parse_template, placements
-from anyfill.translation.decode import MOST, Decoder, Decoding, Hypothesis, Ways, likeliest_lengths
+from anyfill.translation.decode import Decoder, likeliest_lengths
+from anyfill.translation.hypotheses import MOST, Decoding, Hypothesis, Ways
 from anyfill.translation.recipes import layout_of
 from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint, placeholders, plain, protected, restored
 

@@ -1,11 +1,7 @@
-"""Train a model that translates, from files of pairs to a folder; and distil a teacher.
+"""Train a model that translates, from files of pairs to a folder.
 
 The pairs are read twice: once to learn the joint vocabulary, once to be encoded into FOLDER/corpus, from which rows are
 read as they are needed. It stays there as long as the run may have to be resumed. Ctrl-C leaves a checkpoint.
-
-**Distillation** (sequence level): every target is replaced by the teacher's own translation of the source. A parallel
-decoder cannot say one of several translations, each place without knowing of the others; a teacher says one. What comes
-out is a file of pairs, to be trained on like any other.
 
 The notes of the model: made_by, and translation = recipe, languages, length, vocabulary, odds, settings.
 """
@@ -22,9 +18,7 @@ import torch
 from rich.console import Console
 
 from anyfill.checks import refuse, require_count, require_member, require_probability
-from anyfill.disk import whole_file
-from anyfill.interface.output import require_new
-from anyfill.interface.progress import clock, metered, watch
+from anyfill.interface.progress import clock, watch
 from anyfill.interface.threads import compute_device
 from anyfill.model import Model
 from anyfill.rows import Rows
@@ -330,60 +324,3 @@ def _resumed(
     source, target = notes["languages"]
     _run(folder, corpus, vocabulary, own, place, (source, target), tell, resume=True)
     return load(folder)
-
-
-def distill(
-    teacher: Translator,
-    files: Path | str | Sequence[Path | str],
-    output: Path | str,
-    *,
-    columns: tuple[str, str] | None = None,
-    beam: int = 4,
-    force: bool = False,
-    progress: bool = False,
-    most: int | None = None,
-) -> int:
-    """Write pairs whose targets are the teacher's translations, as TSV (source, target); how many.
-
-    Args:
-        teacher: what translates, usually an autoregressive model with a beam.
-        files, columns: as in ``train``; their targets are not read, but what is left out there is left out here.
-        output: a new file.
-        beam: beams of the teacher.
-        force: replace a file that is there.
-        progress: show on stderr how far it is.
-        most: so many pairs at most.
-    """
-    path = Path(output)
-    require_new(path, force=force)
-    paths = [Path(one) for one in ([files] if isinstance(files, str | Path) else files)]
-    sources = sources_of(paths, *teacher.languages, columns)
-    wanted = dict.fromkeys(pair[0] for pair in clean_pairs(sources, teacher.languages[0], Rules(), Counts()))
-    texts = list(wanted)[:most]
-    if not texts:
-        raise refuse("pairs", expected="at least one that is worth training on", got="none")
-    count = 0
-    with whole_file(path) as file:
-        work = _distilled(teacher, texts, beam)
-        for some in metered(work, "distilling") if progress else (one for one, _ in work):
-            for source, target in some:
-                file.write(f"{source}\t{target}\n".encode())
-                count += 1
-    return count
-
-
-def _distilled(teacher: Translator, texts: Sequence[str], beam: int) -> Iterator[tuple[list[Pair], float]]:
-    """Pairs, some at a time; sources of like length are translated together. Symbols stay symbols on both sides."""
-    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    at_once = teacher.decoder.rows_at_once
-    for start in range(0, len(order), at_once):
-        some = [texts[i] for i in order[start : start + at_once]]
-        codes = [teacher.vocabulary.encode(text) for text in some]
-        fits = [(text, own) for text, own in zip(some, codes) if 0 < len(own) <= teacher.decoder.length]
-        made: list[Pair] = []
-        if fits:
-            from anyfill.translation.decode import Decoding
-
-            best = teacher.decoder.best_codes([own for _, own in fits], Decoding(beam=beam))
-            made = [(text, teacher.vocabulary.decode(one)) for (text, _), one in zip(fits, best)]
-        yield [pair for pair in made if pair[1]], min(1.0, (start + at_once) / len(order))

@@ -1,0 +1,144 @@
+"""What decoding takes and gives, and what every decoder has: a model, its codes, one way through the sampling loop."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from anyfill.checks import require_count, require_member
+from anyfill.model import Model
+from anyfill.questions.question import Question, chain_rank
+from anyfill.samplers import Draw, Sampler, State, Task, trace
+from anyfill.samplers.loop import run
+from anyfill.samplers.rowwise import RowStreams
+from anyfill.translation.constraints import Fixed
+from anyfill.translation.recipes import layout_of
+from anyfill.translation.vocabulary import Joint
+
+ROWS = {"cpu": 256, "cuda": 8192}
+"""Candidates decoded side by side."""
+MOST = 64
+"""Ways to meet a constraint that are tried for one source."""
+Ways = Callable[[Tensor], list[Fixed]]
+"""From log p(n | source) (N,) of n = 1 … N to what is tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoding:
+    """How to decode.
+
+    Attributes:
+        passes: T, of models that decode in parallel.
+        lengths: how many of the likeliest lengths are tried.
+        beam: beams of autoregressive models; 1 = greedy.
+        stutter: remask repeated words between passes, drop them after the last (PaDIR).
+        rank: how candidates compare.
+        reward: r of ranking by the mean, nats a word.
+        length_penalty: of beams.
+        speculative: one-pass models guess several words at a time; the result is the same.
+        seed: of the noise that PaDIR and SUNDAE start from.
+    """
+
+    passes: int = 4
+    lengths: int = 3
+    beam: int = 4
+    stutter: bool = True
+    rank: Literal["mean", "joint"] = "mean"
+    reward: float = 0.0
+    length_penalty: float = 1.0
+    speculative: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_count("passes", self.passes, maximum=1000)
+        require_count("lengths", self.lengths, maximum=64)
+        require_count("beam", self.beam, maximum=64)
+        require_member("rank", self.rank, ("mean", "joint"))
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """A translation in codes.
+
+    Attributes:
+        codes: its words.
+        score: mean log-probability of a word, or all of it where candidates are ranked jointly; nats.
+        log_prob: log p(n) + sum of the words' log-probabilities, by the passes that wrote them; exact where ``exact``.
+        exact: whether that is the model's likelihood.
+        passes: of the network.
+        history: the row after each pass, if it was wanted.
+    """
+
+    codes: tuple[int, ...]
+    score: float
+    log_prob: float
+    exact: bool
+    passes: int
+    history: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """A model and its codes.
+
+    Attributes:
+        model: trained.
+        recipe: what it is.
+        vocabulary: its codes.
+    """
+
+    model: Model
+    recipe: str
+    vocabulary: Joint
+
+    @property
+    def length(self) -> int:
+        """N, the most pieces of a side."""
+        half = self.model.variables // 2 if layout_of(self.recipe) == "joined" else self.model.variables
+        return half - 1
+
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return next(self.model.parameters()).device
+
+    @property
+    def rows_at_once(self) -> int:
+        """How many candidates go through the network together."""
+        return ROWS.get(self.device.type, ROWS["cpu"])
+
+    def _states(
+        self,
+        policy: Sampler,
+        draw: Draw,
+        x: Tensor,
+        question: Question,
+        context: Any,
+        seed: int,
+        *,
+        all_of_them: bool = False,
+        keys: Tensor | None = None,
+    ) -> list[State]:
+        """The last state, or all of them. With keys (R,), the first noise of a row is its own, whatever its company."""
+        generator = torch.Generator(self.device).manual_seed(seed)
+        if keys is None:
+            found = trace(self.model, x, question, policy=policy, draw=draw, context=context, generator=generator)
+        else:
+            uniform = RowStreams(keys).uniform(tuple(x.shape), x.device)
+            noise = torch.where(question.given, x, (uniform * self.vocabulary.size).long())
+            nothing = Question(question.given, torch.zeros_like(question.asked))
+            first = State.first(noise, chain_rank(self.model.fixed_order, nothing))
+            task = Task(self.model, x, question, draw, context, generator)
+            found = run(policy.along(self.model.order), task, first)
+        states: list[State] = []
+        for state in found:
+            states = [*states, state] if all_of_them else [state]
+        return states
+
+
+def padded(sources: Sequence[Sequence[int]], device: torch.device) -> Tensor:
+    """int64 (B, S): codes with 0 behind the end."""
+    longest = max(len(source) for source in sources)
+    return torch.tensor([[*source, *[0] * (longest - len(source))] for source in sources], device=device)

@@ -1,0 +1,126 @@
+"""Decoding from left to right: one word after another or a beam, and rows that hold both sides, drawn from a cache.
+
+Hypotheses are ranked by their exact log-probability; beams by log p / ((5 + length) / 6)^a.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from anyfill.evaluation import log_prob
+from anyfill.networks.encoder_decoder import END
+from anyfill.questions.question import Question
+from anyfill.samplers import CachedChain, State, beam_search
+from anyfill.translation.constraints import Fixed
+from anyfill.translation.hypotheses import MOST, Coded, Decoding, Hypothesis, Ways, padded
+from anyfill.translation.recipes import sampler_of
+from anyfill.translation.vocabulary import FIRST
+
+
+@dataclass(frozen=True, slots=True)
+class LeftToRight(Coded):
+    """A model that is read from left to right, target behind source."""
+
+    def one_by_one(self, sources: Sequence[Sequence[int]], how: Decoding) -> list[list[Hypothesis]]:
+        return [one for context, beams in self._beams(sources, how) for one in self._scored(beams, context)]
+
+    def best_beams(self, sources: Sequence[Sequence[int]], how: Decoding) -> list[tuple[int, ...]]:
+        """The best translation of each source, and nothing about it."""
+        found: list[tuple[int, ...]] = []
+        for _, beams in self._beams(sources, how):
+            for row in torch.stack([beam[0] for beam in beams]).tolist():
+                ended = row[: row.index(END)] if END in row else row[:-1]  # the last place is that of END
+                found.append(tuple(code for code in ended if code >= FIRST))
+        return found
+
+    def _beams(self, sources: Sequence[Sequence[int]], how: Decoding) -> Iterator[tuple[Tensor, list[Tensor]]]:
+        """Some sources at a time: they themselves (B, S), and for each its rows (W, N + 1), best first."""
+        share = max(1, self.rows_at_once // how.beam)
+        for start in range(0, len(sources), share):
+            context = padded(sources[start : start + share], self.device)
+            # Twice the source and a few more is all that a sensible target has.
+            width = min(2 * context.shape[1] + 10, self.length) + 1
+            x = torch.zeros(len(context), width, dtype=torch.long, device=self.device)
+            most = 2 * (context != 0).sum(1, keepdim=True) + 11
+            asked = torch.arange(width, device=self.device) < most
+            question = Question(torch.zeros_like(asked), asked)
+            if how.beam == 1:
+                policy, draw = sampler_of(self.recipe, 1)
+                last = self._states(policy, draw, x, question, context, how.seed)[-1]
+                beams = [row.unsqueeze(0) for row in last.x]
+            else:
+                options: dict[str, Any] = {"context": context, "end": END, "length_penalty": how.length_penalty}
+                beams = beam_search(self.model, x, question, width=how.beam, **options)
+            yield context, beams
+
+    def _scored(self, beams: Sequence[Tensor], context: Tensor) -> list[list[Hypothesis]]:
+        """Hypotheses of rows (W, N + 1) for each source, with their exact log-probabilities, in their order."""
+        rows = torch.cat(list(beams))
+        index = torch.repeat_interleave(torch.arange(len(beams)), torch.tensor([len(one) for one in beams]))
+        ends = rows == END
+        count = torch.where(ends.any(1), ends.to(torch.uint8).argmax(1), rows.shape[1] - 1)
+        asked = torch.arange(rows.shape[1], device=rows.device) <= count.unsqueeze(1)
+        rows = torch.where(asked, rows, 0)
+        value = log_prob(
+            self.model, rows, Question(torch.zeros_like(asked), asked), context=context[index.to(context.device)]
+        )
+        found: list[list[Hypothesis]] = [[] for _ in beams]
+        for owner, n, nats, row in zip(index.tolist(), count.tolist(), value.value.tolist(), rows.tolist()):
+            codes = tuple(code for code in row[:n] if code >= FIRST)
+            found[owner].append(Hypothesis(codes, nats / (n + 1), nats, True, n + 1))
+        return found
+
+    def joined(self, sources: Sequence[Sequence[int]], how: Decoding, ways: Ways | None) -> list[list[Hypothesis]]:
+        half, found = self.length + 1, list[list[Hypothesis]]()
+        share = 1 if ways is not None else max(1, self.rows_at_once // 8)  # both sides are in a row, uncut
+        for start in range(0, len(sources), share):
+            some = sources[start : start + share]
+            options = [None] * len(some) if ways is None else ways(torch.zeros(self.length))[:MOST]
+            owners = some if ways is None else [some[0]] * len(options)
+            x, told, asked = self._joined_rows(owners, options)
+            question = Question(told, asked & ~told)
+            policy, draw = sampler_of(self.recipe, 1, speculative=how.speculative)
+            policy = policy if ways is None else CachedChain()
+            last = self._states(policy, draw, x, question, None, how.seed)[-1]
+            each = self._scored_joined(last, torch.tensor([len(one) + 1 for one in owners], device=x.device), half)
+            found += [[one] for one in each] if ways is None else [sorted(each, key=lambda one: -one.score)]
+        return found
+
+    def _joined_rows(
+        self, sources: Sequence[Sequence[int]], options: Sequence[Fixed | None]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """x, given and asked (R, 2 (N + 1)) of sources, each under its option; None = nothing is fixed."""
+        half = self.length + 1
+        rows = torch.zeros(len(options), 2 * half, dtype=torch.long)
+        told, asked = torch.zeros_like(rows, dtype=torch.bool), torch.zeros_like(rows, dtype=torch.bool)
+        for row, (source, fixed) in enumerate(zip(sources, options)):
+            rows[row, : len(source)] = torch.tensor(list(source))
+            rows[row, len(source)] = END
+            told[row, : len(source) + 1] = True
+            if fixed is None:
+                asked[row, half:] = True
+                continue
+            asked[row, half : half + fixed.length] = True
+            rows[row, half + fixed.length], told[row, half + fixed.length] = END, True
+            for place, code in fixed.codes.items():
+                rows[row, half + place - 1], told[row, half + place - 1] = code, True
+        return rows.to(self.device), told.to(self.device), asked.to(self.device)
+
+    def _scored_joined(self, last: State, start: Tensor, half: int) -> list[Hypothesis]:
+        """Hypotheses of rows that were drawn, with their exact log p(words, END | source); sources end before start."""
+        target = last.x[:, half:]
+        ends = target == END
+        count = torch.where(ends.any(1), ends.to(torch.uint8).argmax(1), target.shape[1] - 1)
+        place = torch.arange(last.x.shape[1], device=target.device)
+        given = place < start.unsqueeze(1)
+        asked = (place >= half) & (place <= half + count.unsqueeze(1))
+        value = log_prob(self.model, torch.where(given | asked, last.x, 0), Question(given, asked)).value
+        made: list[Hypothesis] = []
+        for row, passes in enumerate(last.row_passes.tolist()):
+            n = int(count[row])
+            codes = tuple(code for code in target[row, :n].tolist() if code >= FIRST)
+            made.append(Hypothesis(codes, float(value[row]) / (n + 1), float(value[row]), True, passes))
+        return made
