@@ -10,7 +10,7 @@ learning rate falls to nothing within the seconds. From the first step on, the d
 sentence follows the posterior of the joint (``PosteriorLoss``). Held-out lone sentences, of the part that no benchmark
 asks about, are looked at every 250 steps in the last two thirds of the time: the weights that are kept are those with
 the least nats a piece of both readings together (from left to right, and one piece given all others).
-Stopped and started again it goes on.
+Stopped and started again it goes on. A second sitting (``--start``) trains on from the weights of a first one.
 
 What is asked, row by row (see ``english_rows``): two in five rows are read from left to right; of the others three in
 four have short blanks all over (``ScatteredSpans``), one is cut at random (``UniformSplits``). Then
@@ -44,7 +44,7 @@ from anyfill.rows import Rows
 from anyfill.text.bpe import Bpe, train_bpe
 from anyfill.text.recipes import text_model
 from anyfill.text.vocabularies import vocabulary_notes
-from anyfill.training import FitOptions, fit_steps, save_model
+from anyfill.training import FitOptions, fit_steps, load_model, save_model
 from anyfill.training.reports import StepReport
 from benchmarks.cloze import is_for_fitting, is_held_out, read_sentences
 from benchmarks.common import environment
@@ -87,8 +87,8 @@ def objective(arguments: argparse.Namespace, newline: int) -> OnePassLoss:
     if not arguments.follow_weight:
         return OnePassLoss(questions, Increasing(), 0.4)
     return PosteriorLoss(
-        questions, Increasing(), 0.4, follow_weight=arguments.follow_weight, texts=arguments.texts,
-        proposals=arguments.proposals, redrawn=arguments.redrawn, breaks=newline,
+        questions, Increasing(), 0.4, follow_weight=arguments.follow_weight, texts=arguments.texts, breaks=newline,
+        longest=min(arguments.longest, length), proposals=arguments.proposals, redrawn=arguments.redrawn,
     )  # fmt: skip
 
 
@@ -112,6 +112,8 @@ def train(
         "one_pass_agreeing", arguments.length, vocabulary.size, size=arguments.size, dropout=arguments.dropout,
         seed=arguments.seed,
     )  # fmt: skip
+    if arguments.start is not None:
+        model.load_state_dict(load_model(arguments.start).float().state_dict())
     options = FitOptions(
         steps=arguments.steps, seconds=arguments.seconds, batch_size=arguments.batch,
         learning_rate=arguments.learning_rate, warmup_steps=min(200, arguments.steps // 10), schedule="linear",
@@ -212,6 +214,8 @@ def main() -> None:
     second.add_argument("--dropout", type=float, default=0.2)
     second.add_argument("--follow-weight", type=float, default=64.0, help="of the divergence of a text; 0 = none")
     second.add_argument("--texts", type=int, default=4, help="of each row, that both readings are compared on")
+    second.add_argument("--longest", type=int, default=24, help="pieces of such a text")
+    second.add_argument("--start", type=Path, help="folder of a model of the same size that is trained on")
     second.add_argument("--proposals", type=int, default=8, help="answers that are compared")
     second.add_argument("--redrawn", type=float, default=0.2, help="share of values drawn anew in these texts")
     second.add_argument("--smoke", action="store_true")

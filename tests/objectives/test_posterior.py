@@ -121,7 +121,7 @@ def test_what_is_drawn_anew_is_a_share_and_never_a_break(tiny_model, generator) 
     x = torch.tensor([[0, 1, 2, 0, 3, 0]]).repeat(4000, 1)
     present = torch.arange(LENGTH).expand_as(x) < 5
     everything = torch.where(present, torch.arange(LENGTH).expand_as(x), NEVER)
-    drawn = rule._redrawn(model, Rows(x, present), everything, generator)
+    drawn, _ = rule._redrawn(model, Rows(x, present), everything, torch.zeros(4000, dtype=torch.int64), generator)
     assert torch.equal(drawn[:, 4:], x[:, 4:]), "neither the break nor what is not there"
     with torch.no_grad():
         terms = model.chain(x, everything, strict=True).log_probs.exp()[0, :4]

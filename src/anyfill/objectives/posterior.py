@@ -111,13 +111,11 @@ class PosteriorLoss(OnePassLoss):
         start = (_uniform((len(present),), device, generator) * room).long().clamp(max=room - 1)
         nothing = torch.zeros_like(present)
         whole = _rank(self.order, nothing, present)
-        x = self._redrawn(model, texts, whole, generator)
+        x, left = self._redrawn(model, texts, whole, start, generator)
         begin, end = start.unsqueeze(1), (start + size).unsqueeze(1)
         asked = (place >= begin) & (place < end) & present
         rank = _rank(self.order, present & ~asked, asked)
         with without_dropout(model):
-            with torch.no_grad():
-                left = _at(model.chain(x, whole, strict=True), start)
             direct = _at(model.chain(x, rank, strict=True), start)  # (U, V), what the direct answer is trained by
         firsts = self._firsts(x.gather(1, begin), direct.detach(), left, generator)  # (U, K)
         score = direct.gather(1, firsts)
@@ -142,18 +140,20 @@ class PosteriorLoss(OnePassLoss):
         found = (target.exp() * (target - score.double().log_softmax(1))).sum(1)
         return torch.where(valid, found, 0.0).to(score.dtype)
 
-    def _redrawn(self, model: Model, texts: Rows, whole: Tensor, generator: Generator) -> Tensor:
-        """int64 (U, M): the texts, some of their values drawn anew."""
-        if not self.redrawn:
-            return texts.x
+    def _redrawn(
+        self, model: Model, texts: Rows, whole: Tensor, start: Tensor, generator: Generator
+    ) -> tuple[Tensor, Tensor]:
+        """int64 (U, M): the texts, some of their values drawn anew; and log p (U, V) at ``start`` of what comes there,
+        before anything is."""
         with torch.no_grad(), without_dropout(model):
-            drawn = model.chain(texts.x, whole, strict=True).sample(generator=generator).to(texts.x.dtype)
+            chain = model.chain(texts.x, whole, strict=True)
+            left, drawn = _at(chain, start), chain.sample(generator=generator).to(texts.x.dtype)
         device = texts.x.device
         share = 2.0 * self.redrawn * _uniform((len(drawn), 1), device, generator)
         some = (_uniform(drawn.shape, device, generator) < share) & texts.present
         if self.breaks is not None:
             some = some & (texts.x != self.breaks) & (drawn != self.breaks)
-        return torch.where(some, drawn, texts.x)
+        return torch.where(some, drawn, texts.x), left
 
     def _firsts(self, truth: Tensor, direct: Tensor, left: Tensor, generator: Generator) -> Tensor:
         """int64 (U, K): the true first value (U, 1), of blanks of two twice, and others, none of them twice."""
