@@ -1,7 +1,10 @@
 """--model DIR: a folder of one's own answers in its room, and the lines of How? name that folder."""
 
 import base64
+import contextvars
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,9 @@ import pytest
 from fastapi.testclient import TestClient
 
 import anyfill
+from anyfill.interface.progress import reported_to
+from anyfill.studio import models as studio_models
+from anyfill.studio.jobs import CancelledError, Job
 from anyfill.studio.models import Models, entries_of
 from anyfill.studio.security import Access
 from anyfill.studio.server import guarded, make_app
@@ -90,3 +96,40 @@ def test_a_table_model_of_ones_own_fills_without_training(own, folder):
 def test_a_folder_without_a_model_is_refused(tmp_path):
     with pytest.raises(ValueError, match="--model"):
         entries_of(tmp_path)
+
+
+def test_a_job_that_waits_for_a_model_is_cancelled_and_the_next_one_gets_that_model(monkeypatch):
+    begun, go_on, calls = threading.Event(), threading.Event(), []
+
+    def slow(entry):
+        calls.append(entry.key)
+        begun.set()
+        go_on.wait()
+        return f"the model {entry.key}"
+
+    monkeypatch.setattr(studio_models, "load", slow)
+    models, job = Models(), Job("tab", lambda job: {})
+    with ThreadPoolExecutor(1) as threads, reported_to(job.tell, check=job.check):
+        waiting = threads.submit(contextvars.copy_context().run, models.get, "text", "text8")
+        begun.wait()
+        job.cancel()
+        with pytest.raises(CancelledError):
+            waiting.result()
+        go_on.set()
+    assert models.get("text", "text8") == "the model text8"
+    assert calls == ["text8"]
+
+
+def test_a_model_that_could_not_be_loaded_is_tried_again(monkeypatch):
+    tries = iter([OSError("the disk is away"), "there it is"])
+
+    def load(entry):
+        if isinstance(found := next(tries), OSError):
+            raise found
+        return found
+
+    monkeypatch.setattr(studio_models, "load", load)
+    models = Models()
+    with pytest.raises(OSError, match="away"):
+        models.get("text", "text8")
+    assert models.get("text", "text8") == "there it is"

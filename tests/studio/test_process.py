@@ -64,12 +64,14 @@ def test_killed_in_the_middle_of_a_job_it_leaves_no_partial_file(place):
 
 
 @pytest.mark.slow
-def test_ended_it_leaves_nothing_at_all(place):
+def test_ended_in_the_middle_of_a_job_it_leaves_nothing_at_all(place):
     with running() as (base, process):
-        post(base, "api/tables/example", {})
+        table = post(base, "api/tables/example", {})["table"]
+        job = post(base, f"api/tables/{table}/fill", {"recipe": "auto"})["job"]
+        assert waited(lambda: get(base, f"api/jobs/{job}")["events"] > 1)  # it has told how far it is
         assert [path for path in place.rglob("*") if path.is_file()]
         process.send_signal(signal.SIGINT)
-        process.wait(30)
+        assert process.wait(30) == 0  # Ctrl-C is how it is ended
     assert not [path for path in place.rglob("*") if path.is_file()]
 
 

@@ -1,7 +1,9 @@
 """The command ``anyfill studio``."""
 
+import os
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -58,6 +60,14 @@ def studio(
             threading.Timer(0.5, webbrowser.open, [address]).start()
 
     run(Access(host, port, token), Models(tuple(model or ())), ready=ready)
+    leave()
+
+
+def leave() -> NoReturn:
+    """End the process now: all is cleaned up, and threads inside of a long call would keep it waiting."""
+    typer.echo("anyfill studio: ended")
+    sys.stdout.flush()
+    os._exit(0)
 
 
 def register(app: typer.Typer) -> None:

@@ -7,15 +7,19 @@ chooses among these by key: it never names a folder.
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
 from anyfill.checks import refuse
+from anyfill.interface.progress import check_cancelled
 from anyfill.studio.passes import count_passes
 
 Room = Literal["text", "music", "table", "images", "translation"]
+LOOK = 0.1
+"""Seconds between two looks, while a model is loaded, whether it is still wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,7 @@ class Models:
     def __init__(self, folders: tuple[Path, ...] = ()) -> None:
         own = [entry for folder in folders for entry in entries_of(folder)]
         self.entries: tuple[Entry, ...] = (*_shipped(), *own)
-        self._loaded: dict[str, Any] = {}
-        self._locks: dict[str, threading.Lock] = {}
+        self._loading: dict[tuple[Room, str], Future[Any]] = {}
         self._lock = threading.Lock()
 
     def of(self, room: Room) -> list[Entry]:
@@ -73,14 +76,27 @@ class Models:
         return found
 
     def get(self, room: Room, key: str = "") -> Any:
-        """The model, loaded if it is not yet; whoever asks meanwhile waits for the same one."""
+        """The model, loaded if it is not yet; whoever asks meanwhile waits for the same one.
+
+        A job that is cancelled while it waits ends at once; the model is loaded nevertheless, for the next one.
+        """
         entry = self.entry(room, key)
         with self._lock:
-            lock = self._locks.setdefault(f"{room} {entry.key}", threading.Lock())
-        with lock:
-            if entry.key not in self._loaded:
-                self._loaded[entry.key] = load(entry)
-        return self._loaded[entry.key]
+            loading = self._loading.get((room, entry.key))
+            if loading is None:
+                loading = self._loading[room, entry.key] = Future()
+                threading.Thread(target=self._load, args=(entry, loading), daemon=True, name="studio-load").start()
+        while not wait([loading], LOOK).done:
+            check_cancelled()
+        return loading.result()
+
+    def _load(self, entry: Entry, loading: "Future[Any]") -> None:
+        try:
+            loading.set_result(load(entry))
+        except BaseException as error:
+            with self._lock:
+                del self._loading[entry.room, entry.key]  # the next one tries again
+            loading.set_exception(error)
 
     def warm(self, free: Callable[[], bool] = lambda: True) -> None:
         """Load those that ship, each when hands are ``free``: whoever comes next need not wait."""

@@ -129,7 +129,8 @@ def run(access: Access, models: Models, *, ready: Any = None) -> None:
         server = uvicorn.Server(config)
         if ready is not None:
             ready(address(access))
-        server.run(sockets=[listening])
+        with suppress(KeyboardInterrupt):  # how it is ended
+            server.run(sockets=[listening])
 
 
 def address(access: Access) -> str:

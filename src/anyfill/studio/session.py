@@ -21,6 +21,8 @@ except ImportError:  # Windows
 
 PREFIX = "anyfill-studio-"
 LOCK = "lock"
+TRIES = 20
+"""How often a folder is removed in which something is being written meanwhile."""
 YOUNG = 60.0
 """Seconds in which a folder may still be without its lock."""
 
@@ -48,8 +50,11 @@ class Session:
         return self.folder / f"{secrets.token_hex(8)}{suffix}"
 
     def close(self) -> None:
-        """Remove it with all that is in it; a second time does nothing."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        """Remove it with all that is in it, though work may still write there; a second time does nothing."""
+        for _ in range(TRIES):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if not self.folder.exists():
+                break
         if self._held >= 0:
             os.close(self._held)
             self._held = -1
