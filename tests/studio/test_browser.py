@@ -100,6 +100,28 @@ def test_drop_a_csv_and_read_a_filled_cell(page, base, tmp_path):
     assert filled.drop(index=0).equals(frame.drop(index=0))
 
 
+DROP = """([name, text]) => {
+    const files = new DataTransfer();
+    files.items.add(new File([text], name));
+    for (const one of ["dragover", "drop"])
+        document.body.dispatchEvent(new DragEvent(one, { dataTransfer: files, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_a_file_may_be_dropped_anywhere_and_a_reload_keeps_what_was_filled(page, base):
+    page.goto(f"{base}#/table")
+    expect(page.get_by_text(re.compile("penguins.csv: 344 rows"))).to_be_visible(timeout=SOON)
+    rows = "".join(f"{n % 11},{2 * (n % 11)}\n" for n in range(60))
+    page.evaluate(DROP, ["dropped.csv", "a,b\n7,\n" + rows])
+    expect(page.get_by_text("dropped.csv: 61 rows, 2 columns, 1 hole.")).to_be_visible(timeout=SOON)
+    page.get_by_role("button", name="Fill the holes").click()
+    expect(page.locator("[data-cell='0 1']")).to_have_class(re.compile("answer"), timeout=SOON)
+    page.reload()
+    expect(page.get_by_text("dropped.csv: 61 rows, 2 columns, 1 hole, filled.")).to_be_visible(timeout=SOON)
+    page.locator(".toolbar").get_by_role("button", name="How?").click()
+    expect(page.get_by_label("How this was computed")).to_contain_text("anyfill fill dropped.csv", timeout=SOON)
+
+
 def test_a_hundred_thousand_rows_scroll(page, base, tmp_path):
     frame = pd.DataFrame({"n": np.arange(100_000), "x": np.arange(100_000) % 7})
     frame.to_csv(tmp_path / "long.csv", index=False)
@@ -230,7 +252,7 @@ def test_fill_a_blank_and_see_how(page, base):
 def test_writing_is_stopped_by_its_button(page, base):
     page.goto(f"{base}#/text")
     page.locator("summary").click()
-    page.get_by_label("Characters to write").fill("5000")
+    page.get_by_label("Length to write").fill("5000")
     page.get_by_label("Your text").fill("the moon ")
     page.get_by_role("button", name="Write on").click()
     written = page.get_by_label("What is being written")
@@ -246,6 +268,33 @@ def test_a_job_is_taken_up_again_after_a_reload(page, base):
     expect(page.get_by_role("progressbar")).to_be_visible(timeout=SOON)
     page.reload()
     expect(page.locator(".fills li").first).to_contain_text("She poured herself a cup of", timeout=SOON)
+
+
+def test_what_is_being_written_or_painted_is_in_view_again_after_a_reload(page, base):
+    page.goto(f"{base}#/text")
+    page.locator("summary").click()
+    page.get_by_label("Length to write").fill("5000")
+    page.get_by_label("Your text").fill("The moon ")
+    page.get_by_role("button", name="Write on").click()
+    written = page.get_by_label("What is being written")
+    expect(written).to_contain_text(re.compile("The moon .{10}"), timeout=SOON)
+    before = written.text_content()
+    page.reload()
+    expect(written).to_contain_text(before, timeout=SOON)
+    page.get_by_role("button", name="Cancel").click()
+    page.goto(f"{base}#/picture")
+    expect(page.get_by_text(re.compile("What you see holds"))).to_be_visible(timeout=SOON)
+    page.get_by_label("Model").select_option("fashion")
+    expect(page.get_by_role("button", name="Fill what is erased")).to_be_enabled(timeout=SOON)
+    page.get_by_role("button", name="Left").click()
+    page.get_by_role("button", name="Fill what is erased").click()
+    expect(page.get_by_role("progressbar")).to_be_visible(timeout=SOON)
+    look = "JSON.parse(sessionStorage.getItem('picture page'))"
+    before = page.evaluate(look)
+    page.reload()
+    expect(page.locator(".completions[data-done]")).to_be_visible(timeout=2 * SOON)
+    assert page.get_by_label("Model").input_value() == before["model"] == "fashion"
+    assert page.evaluate(look) == before
 
 
 def test_the_page_of_the_api_describes_itself(page, base):

@@ -1,6 +1,7 @@
 /** The drawer that says how an answer came about, and the lines that give the same answer elsewhere. */
 import { h, show } from "./dom.js";
 import { icon } from "./icons.js";
+import { toast } from "./toast.js";
 
 const KINDS = { exact: "exact", bound: "a bound", estimate: "an estimate" };
 let back = null;
@@ -11,7 +12,7 @@ export function howButton(account, words = "How?") {
 }
 
 export function open(how, from) {
-  if (!how) return;
+  if (!how) return toast("There is no answer yet: ask first.");
   back = from;
   const drawer = document.getElementById("how");
   const close = h("button", { class: "icon-button", type: "button", "aria-label": "Close", onclick: shut }, icon("close"));

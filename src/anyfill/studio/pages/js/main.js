@@ -1,5 +1,6 @@
 /** The shell: which page is shown. Pages are loaded when they are first visited. */
 import { h, show } from "./dom.js";
+import "./drop.js";
 import { startTheme } from "./theme.js";
 
 const PAGES = [

@@ -18,6 +18,7 @@ export function makeAlternatives(player, take) {
     const piece = waiting.shift();
     if (!piece) return;
     list.append(card(piece));
+    if (list.children.length === 1) element.scrollIntoView({ block: "nearest", behavior: "smooth" });
     timer = setTimeout(next, APART);
   }
 

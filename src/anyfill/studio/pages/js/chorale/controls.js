@@ -5,7 +5,7 @@ import { VOICES } from "./state.js";
 import { TOOLS } from "./tools.js";
 
 const KEYS = ["C major", "G major", "D major", "F major", "B- major", "A minor", "E minor", "D minor", "G minor"];
-const LENGTHS = [[16, "whole"], [8, "half"], [4, "quarter"], [2, "eighth"], [1, "sixteenth"]];
+const LENGTHS = [[16, "whole notes"], [8, "half notes"], [4, "quarter notes"], [2, "eighth notes"], [1, "sixteenth notes"]];
 
 /** One of several, as buttons side by side. */
 function choice(label, options, chosen, pick) {
@@ -49,6 +49,6 @@ export function drawSettings() {
     get body() {
       return { seed: seed.value === "" ? null : Number(seed.value), bars: Number(bars.value) || 4, temperature: Number(bold.value), amount: Math.round(100 * (1 - Number(like.value))) / 100, key: key.value || null };
     },
-    lastSeed: (value) => (seed.placeholder = `new (${value})`),
+    lastSeed: (value) => (seed.title = `The last one was ${value}`),
   };
 }

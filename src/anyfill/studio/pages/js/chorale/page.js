@@ -1,9 +1,10 @@
 /** Chorale: draw four voices, paint away what shall be written anew, listen to alternatives, take one. */
 import { post } from "../api.js";
 import { calm, h, show } from "../dom.js";
+import { onDrop } from "../drop.js";
 import { open as openHow } from "../how.js";
 import { icon } from "../icons.js";
-import { begin, forget, resume } from "../job.js";
+import { begin, resume } from "../job.js";
 import { modelChoice } from "../models.js";
 import { shown } from "../progress.js";
 import { toast } from "../toast.js";
@@ -17,16 +18,18 @@ import { example, makeState, VOICES } from "./state.js";
 import { useTools } from "./tools.js";
 
 const KEY = "chorale page";
+const MARKS = "chorale marks";
 
 export function open(place) {
-  const state = makeState(JSON.parse(sessionStorage.getItem(KEY) ?? "null") ?? example());
+  const kept = (key) => JSON.parse(sessionStorage.getItem(key) ?? "null") ?? undefined;
+  const state = makeState(kept(KEY) ?? example(), kept(MARKS));
   const view = { tool: "draw", voice: 0, grid: 4, surprise: null, region: null, cell: null, time: null, choose: () => {} };
   const canvas = h("canvas", { tabindex: 0, role: "application", "aria-label": "Piano roll. Arrows move, Enter writes a note, Delete takes it away, P paints the bar away, L locks it." });
   const roll = makeRoll(canvas, state, view);
   const player = makePlayer((time) => ((view.time = time), playButton(), roll.draw()));
   const model = modelChoice("music");
   const settings = drawSettings();
-  const status = h("div", {});
+  const status = h("div", { class: "draw-status" });
   const spoken = h("p", { class: "faint spoken", role: "status" }, "Draw a tune, or press Harmonise.");
   const notation = makeNotation(state);
   const alternatives = makeAlternatives(player, (piece) => {
@@ -113,9 +116,11 @@ export function open(place) {
     redo.disabled = !state.canRedo();
     settings.tempo.value = now.piece.tempo;
     sessionStorage.setItem(KEY, JSON.stringify(now.piece));
+    sessionStorage.setItem(MARKS, JSON.stringify(state.marks()));
     roll.draw();
     rescore();
   });
+  const undrop = onDrop(files.take);
   useTools(canvas, roll, state, view, (said) => (spoken.textContent = said));
 
   const shortcut = (event) => {
@@ -131,19 +136,21 @@ export function open(place) {
   show(place,
     h("div", { class: "page-head" }, h("div", {}, h("h1", {}, "Chorale"), h("p", {}, "Four voices in the manner of Bach. What you do not paint away is never changed.")), model.element),
     h("div", { class: "toolbar" }, verbs, h("span", { class: "grow" }), play, surprise, rollOrScore, undo, redo, files.elements),
+    status,
     h("section", { class: "card roll-card", "aria-label": "The piece" },
       h("div", { class: "head" }, toolControls(view, () => roll.draw())),
       h("div", { class: "roll" }, canvas), notation.element,
       h("div", { class: "settings" }, words, h("button", { class: "button small", type: "button", onclick: () => paint(false) }, "Paint away"), h("button", { class: "button small", type: "button", onclick: () => paint(true) }, "Lock"), h("button", { class: "button small", type: "button", onclick: () => state.clearMarks() }, "Clear marks"), spoken),
       h("div", { class: "settings" }, settings.elements)),
-    status, alternatives.element);
+    alternatives.element);
   playButton();
   settings.tempo.value = state.piece.tempo;
   undo.disabled = redo.disabled = true;
   roll.draw();
-  resume("chorale", { ...on, piece: (piece) => (alternatives.element.hidden && alternatives.begin(), alternatives.add(piece)), failed: () => forget("chorale") }).then((found) => (job = found ?? job));
+  resume("chorale", { ...on, piece: (piece) => (alternatives.element.hidden && alternatives.begin(), alternatives.add(piece)), failed: () => {} }).then((found) => (job = found ?? job));
   return () => {
     stop();
+    undrop();
     player.halt();
     notation.leave();
     job?.leave();

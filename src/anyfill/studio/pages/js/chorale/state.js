@@ -12,9 +12,9 @@ export function example() {
   return { voices: [soprano, [], [], []], steps: 64, bar: 16, pickup: 0, tempo: 88, title: "Ode to Joy" };
 }
 
-export function makeState(first) {
+export function makeState(first, marks = { erased: [], locked: [] }) {
   const listeners = new Set();
-  let now = { piece: first, erased: empty(first.steps), locked: empty(first.steps) };
+  let now = { piece: first, erased: covered(first.steps, marks.erased), locked: covered(first.steps, marks.locked) };
   let past = [];
   let future = [];
 
@@ -96,6 +96,8 @@ export function makeState(first) {
     clearMarks: () => set({ ...now, erased: empty(now.piece.steps) }),
     /** What is painted away, as regions. */
     regions: () => runs(now.erased),
+    /** What is painted away and what is locked, as regions. */
+    marks: () => ({ erased: runs(now.erased), locked: runs(now.locked) }),
     /** What is not locked, as regions. */
     unlocked: () => runs(now.locked.map((line) => line.map((cell) => (cell ? 0 : 1)))),
   };
@@ -107,6 +109,7 @@ export function makeState(first) {
 export const noteAt = (piece, voice, step) => piece.voices[voice].find((one) => one.start <= step && step < one.start + one.length);
 
 const empty = (steps) => VOICES.map(() => new Uint8Array(steps));
+const covered = (steps, regions) => regions.reduce((lines, { voice, start, stop }) => marked(lines, voice, start, stop, true), empty(steps));
 const anyIn = (line, start, stop) => line.subarray(Math.max(0, start), stop).some(Boolean);
 const clean = (piece) => ({ ...piece, voices: piece.voices.map((line) => line.map(({ start, length, pitch }) => ({ start, length, pitch }))) });
 

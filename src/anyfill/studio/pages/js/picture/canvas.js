@@ -2,7 +2,7 @@
 import { h } from "../dom.js";
 
 export const unpack = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-export const pack = (bytes) => btoa(String.fromCharCode(...bytes));
+export const pack = (bytes) => btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 
 /** A canvas of a picture's own size; the page shows it larger, pixel by pixel. */
 export function pictureCanvas(width, height, label) {

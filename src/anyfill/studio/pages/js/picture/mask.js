@@ -114,6 +114,11 @@ export function makeMask(changed) {
     get erased() {
       return erased;
     },
+    /** Paint away what a byte for each pixel says. */
+    set(bytes) {
+      erased = bytes;
+      draw();
+    },
   };
 }
 

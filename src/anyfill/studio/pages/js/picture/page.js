@@ -1,16 +1,19 @@
 /** Picture: choose or open one, paint away what you like, six completions appear as they are drawn. */
 import { get, post, upload } from "../api.js";
 import { h, show } from "../dom.js";
+import { onDrop } from "../drop.js";
 import { howButton } from "../how.js";
 import { icon } from "../icons.js";
-import { begin } from "../job.js";
-import { modelChoice } from "../models.js";
+import { begin, forget, resume } from "../job.js";
+import { modelChoice, modelsOf } from "../models.js";
 import { shown } from "../progress.js";
 import { pack, paint, pictureCanvas, unpack } from "./canvas.js";
 import { makeComparison, told } from "./compare.js";
 import { makeMask } from "./mask.js";
 
 const MANY = 6;
+const KEY = "picture page";
+const WAY = "picture way";
 const WAYS = [["exact", "exact: pixel by pixel"], ["speculative", "speculative: the same law, guessed ahead"], ["4", "4 steps, many pixels at once"], ["16", "16 steps"], ["64", "64 steps"]];
 
 export function open(place) {
@@ -19,7 +22,7 @@ export function open(place) {
   const mask = makeMask(() => bits());
   const figure = h("p", { class: "soft", role: "status" });
   const account = { score: null, fill: null };
-  const status = h("div", {});
+  const status = h("div", { class: "fill-status" });
   const gallery = h("div", { class: "gallery", role: "group", "aria-label": "Pictures to begin with" });
   const results = h("div", { class: "completions" });
   const seed = h("input", { type: "number", min: 0, placeholder: "new" });
@@ -37,23 +40,26 @@ export function open(place) {
 
   const wire = () => ({ width: state.picture.width, height: state.picture.height, channels: state.picture.channels, pixels: pack(state.picture.bytes), erased: pack(mask.erased) });
 
-  function set(found) {
+  function set(found, erased = null) {
     state.picture = { ...found, bytes: unpack(found.pixels) };
+    state.model = model.key; // whose picture it is, while another model is being loaded
     state.fills = null;
     state.surprise = null;
     compared.clear();
     fillButton.disabled = false;
     mask.show(state.picture);
+    if (erased) mask.set(erased);
     canvases.forEach((one) => Object.assign(one, { width: found.width, height: found.height }));
     redraw();
     bits();
   }
 
   async function bits() {
+    sessionStorage.setItem(KEY, JSON.stringify({ model: state.model, picture: wire() }));
     state.surprise = null;
     const mine = state.picture;
     try {
-      const found = await post("/api/pictures/score", { picture: wire(), model: model.key });
+      const found = await post("/api/pictures/score", { picture: wire(), model: state.model });
       if (mine !== state.picture) return;
       state.surprise = found.surprise;
       account.score = found.how;
@@ -87,10 +93,17 @@ export function open(place) {
     state.job?.cancel();
     const steps = Number(sampler.value) || null;
     const way = { temperature: Number(bold.value), sampler: steps ? "exact" : sampler.value, steps };
-    const body = { picture: wire(), n: MANY, model: model.key, seed: seed.value === "" ? null : Number(seed.value), ...way };
+    const body = { picture: wire(), n: MANY, model: state.model, seed: seed.value === "" ? null : Number(seed.value), ...way };
     if (state.fills?.bits) compared.add(state.fills);
     state.fills = null;
-    state.job = await shown(status, (handlers) => begin("picture", "/api/pictures/fill", body, handlers), {
+    sessionStorage.setItem(WAY, JSON.stringify(way));
+    delete results.dataset.done;
+    state.job = await shown(status, (handlers) => begin("picture", "/api/pictures/fill", body, handlers), filling(way));
+  }
+
+  /** What to do with the fills of a job, drawn in this way. */
+  function filling(way) {
+    return {
       frame: ({ pictures, known }) => {
         const bytes = pictures.map(unpack);
         const channels = bytes[0].length / (state.picture.width * state.picture.height);
@@ -103,13 +116,22 @@ export function open(place) {
         results.dataset.done = "yes";
         redraw();
       },
-    });
-    delete results.dataset.done;
+    };
+  }
+
+  /** After a reload: the picture as it was, and its fills as they come; false if there was none of this model. */
+  async function again() {
+    const { model: key, picture } = JSON.parse(sessionStorage.getItem(KEY) ?? "{}");
+    if (!picture || key !== model.key) return false;
+    set(picture, unpack(picture.erased));
+    state.job = await shown(status, (handlers) => resume("picture", handlers), { ...filling(JSON.parse(sessionStorage.getItem(WAY) ?? "{}")), failed: () => {} });
+    return true;
   }
 
   async function take(file) {
-    if (!file) return;
+    if (!file || !state.about?.there) return;
     try {
+      forget("picture");
       set(await upload(`/api/pictures/upload?width=${state.about.width}&height=${state.about.height}`, file));
     } catch (error) {
       show(status, h("p", { class: "message bad", role: "alert" }, error.message));
@@ -117,15 +139,19 @@ export function open(place) {
   }
 
   async function load() {
+    await modelsOf("images"); // by now one of them is chosen
+    fillButton.disabled = true;
+    state.job?.cancel();
     state.about = await get(`/api/pictures/about?model=${encodeURIComponent(model.key)}`);
     if (!state.about.there) return none(place);
     const found = await get(`/api/pictures/examples?model=${encodeURIComponent(model.key)}`);
     const small = found.pictures.map((one, n) => {
       const canvas = pictureCanvas(one.width, one.height, `Picture ${n + 1}`);
       paint(canvas, { ...one, bytes: unpack(one.pixels) });
-      return h("button", { type: "button", "aria-label": `Choose picture ${n + 1}`, onclick: () => set(one) }, canvas);
+      return h("button", { type: "button", "aria-label": `Choose picture ${n + 1}`, onclick: () => (forget("picture"), set(one)) }, canvas);
     });
     show(gallery, small, h("button", { class: "button small", type: "button", onclick: () => choose.click() }, icon("up"), "Open"), choose);
+    if (await again()) return;
     set(found.pictures[0]);
     mask.half("bottom");
   }
@@ -139,11 +165,13 @@ export function open(place) {
       h("div", { class: "stack" },
         h("section", { class: "card", "aria-label": "Completions" },
           h("div", { class: "head" }, fillButton, h("div", { class: "row" }, h("div", { class: "segments", role: "group", "aria-label": "What is laid over" }, overlays), howButton(() => account.fill))),
-          show(results, canvases.map((canvas, n) => h("figure", {}, canvas, captions[n]))), line, settings), status, compared.element)));
+          status, show(results, canvases.map((canvas, n) => h("figure", {}, canvas, captions[n]))), line, settings), compared.element)));
   load().catch((error) => show(status, h("p", { class: "message bad", role: "alert" }, error.message)));
+  const undrop = onDrop(take);
   const repaint = () => (redraw(), compared.draw());
   addEventListener("themechange", repaint);
   return () => {
+    undrop();
     state.job?.leave();
     removeEventListener("themechange", repaint);
   };

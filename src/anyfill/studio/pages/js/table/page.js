@@ -3,7 +3,8 @@ import { get, post, upload } from "../api.js";
 import { h, show } from "../dom.js";
 import { howButton } from "../how.js";
 import { icon } from "../icons.js";
-import { begin, resume } from "../job.js";
+import { onDrop } from "../drop.js";
+import { begin, forget, resume } from "../job.js";
 import { modelsOf } from "../models.js";
 import { shown } from "../progress.js";
 import { downloadMenu } from "./download.js";
@@ -19,7 +20,7 @@ export function open(place) {
   const status = h("div", {});
   const choose = h("input", { type: "file", accept: ".csv,.tsv,.txt,.parquet,.xlsx", hidden: true, "aria-label": "A table to open" });
   const recipe = h("select", { class: "plain", "aria-label": "Which kind of model" }, RECIPES.map(([key, words]) => h("option", { value: key }, words)));
-  const seed = h("input", { class: "plain", type: "number", min: 0, value: 0, "aria-label": "Seed", title: "Seed", style: { width: "5.5rem" } });
+  const seed = h("input", { class: "plain", type: "number", min: 0, value: 0, style: { width: "5.5rem" } });
   const fillButton = h("button", { class: "button main", type: "button", onclick: fill, disabled: true }, icon("spark"), "Fill the holes");
   const how = howButton(() => state.how);
   const downloads = downloadMenu(() => state.about, status);
@@ -32,7 +33,10 @@ export function open(place) {
     if (!file) return;
     show(status, h("p", { class: "message" }, `Reading ${file.name} …`));
     try {
-      take(await upload("/api/tables/upload", file));
+      const about = await upload("/api/tables/upload", file);
+      state.job?.cancel();
+      forget("table");
+      take(about);
       show(status);
     } catch (error) {
       show(status, h("p", { class: "message bad", role: "alert" }, error.message));
@@ -58,7 +62,9 @@ export function open(place) {
     if (kind && kind !== column.inferred) own[name] = kind;
     else delete own[name];
     try {
-      take(await post(`/api/tables/${state.about.table}/kinds`, { columns: own }));
+      const about = await post(`/api/tables/${state.about.table}/kinds`, { columns: own });
+      forget("table");
+      take(about);
       show(status);
     } catch (error) {
       show(status, h("p", { class: "message bad", role: "alert" }, error.message));
@@ -81,31 +87,30 @@ export function open(place) {
 
   choose.addEventListener("change", () => drop(choose.files[0]));
   const card = h("section", { class: "card", "aria-label": "The table" }, grid.element);
-  for (const [event, marked] of [["dragover", true], ["dragleave", false], ["drop", false]]) {
-    place.addEventListener(event, (happened) => {
-      happened.preventDefault();
-      card.classList.toggle("drop-target", marked);
-      if (event === "drop") drop(happened.dataTransfer.files[0]);
-    });
-  }
+  const undrop = onDrop(drop, (hovers) => card.classList.toggle("drop-target", hovers));
   show(place,
     h("div", { class: "page-head" }, h("div", {}, h("h1", {}, "Table"), title)),
     h("div", { class: "toolbar" },
-      fillButton, recipe, seed,
+      fillButton, recipe, h("label", { class: "row faint" }, "Seed", seed),
       h("button", { class: "button", type: "button", onclick: () => choose.click() }, icon("up"), "Open a file"), choose,
-      downloads.element, how, h("span", { class: "faint" }, "or drop CSV, Parquet or Excel anywhere here")),
+      downloads.element, how, h("span", { class: "faint" }, "or drop CSV, Parquet or Excel anywhere")),
     h("div", { class: "layout" }, h("div", { class: "stack" }, status, card), side.element));
 
   start();
   async function start() {
     const before = sessionStorage.getItem(KEY);
     try {
-      take(before ? await get(`/api/tables/${before}`).catch(() => post("/api/tables/example")) : await post("/api/tables/example"));
+      const first = before ? await get(`/api/tables/${before}`).catch(() => post("/api/tables/example")) : await post("/api/tables/example");
+      if (state.about) return; // a file came first
+      take(first);
     } catch (error) {
       show(status, h("p", { class: "message bad", role: "alert" }, error.message));
       return;
     }
-    if (!state.about.filled) state.job = await shown(status, (handlers) => resume("table", handlers), { ...ends, failed: () => {} });
+    state.job = await shown(status, (handlers) => resume("table", handlers), { ...ends, failed: () => {} });
   }
-  return () => state.job?.leave();
+  return () => {
+    undrop();
+    state.job?.leave();
+  };
 }

@@ -2,15 +2,16 @@
 import { h, show } from "../dom.js";
 import { howButton } from "../how.js";
 import { icon } from "../icons.js";
-import { begin, forget, resume } from "../job.js";
+import { begin, forget, isBegun, resume } from "../job.js";
 import { modelChoice } from "../models.js";
 import { shown } from "../progress.js";
 import { makeEditor } from "./editor.js";
 import { fillList } from "./fills.js";
 import { writeSettings } from "./settings.js";
 
-const EXAMPLES = ["the l_st king of fr_nce", "the ____ of france", "she plays the [3-6] in an orchestra", "it was the best of times"];
+const EXAMPLES = ["It was raining, so she took her ____.", "My br_ther works in a h_spital.", "Can you open the ____, please?", "She went to [] to buy bread.", "It was the best of times"];
 const KEY = "text page";
+const PROMPT = "text prompt";
 
 export function open(place) {
   const model = modelChoice("text", () => editor.colour());
@@ -19,9 +20,8 @@ export function open(place) {
   const settings = writeSettings();
   let job = null;
 
-  const fill = () => run("fill", "/api/text/fill", { text: editor.text, n: 6, seed: settings.seed, letters: settings.letters, free: settings.free, model: model.key }, {
-    done: (found) => show(results, fillList(found, (text) => editor.set(text))),
-  });
+  const filled = { done: (found) => show(results, fillList(found, (text) => editor.set(text))) };
+  const fill = () => run("fill", "/api/text/fill", { text: editor.text, n: 6, seed: settings.seed, letters: settings.letters, free: settings.free, model: model.key }, filled);
 
   const ask = () => {
     if (!editor.blankSelection()) return show(results, h("p", { class: "message" }, "Select some words in the text first: they become a blank."));
@@ -29,19 +29,26 @@ export function open(place) {
   };
 
   const write = () => {
+    const paper = sheet(editor.text);
+    const body = { prompt: editor.text, length: settings.length, seed: settings.seed, temperature: settings.temperature, nucleus: settings.nucleus, model: model.key };
+    sessionStorage.setItem(PROMPT, body.prompt);
+    return run("write", "/api/text/write", body, paper.on, paper.status);
+  };
+
+  /** Where a text appears that goes on from a prompt, and what to do with its pieces. */
+  function sheet(prompt) {
     const grown = h("b");
     const text = h("div", { class: "written growing", tabindex: 0, "aria-label": "What is being written" }, grown);
     const keep = h("button", { class: "button small", type: "button", disabled: true, onclick: () => editor.set(text.textContent) }, "Keep it");
     const account = { how: null };
     const foot = h("div", { class: "head" }, keep, howButton(() => account.how));
     const status = h("div", {});
-    const body = { prompt: editor.text, length: settings.length, seed: settings.seed, temperature: settings.temperature, nucleus: settings.nucleus, model: model.key };
     show(results, h("section", { class: "card" }, text, foot), status);
     let all = "";
-    return run("write", "/api/text/write", body, {
+    const on = {
       piece: (piece) => {
         all += piece;
-        show(text, all.slice(0, body.prompt.length), h("b", {}, all.slice(body.prompt.length)));
+        show(text, all.slice(0, prompt.length), h("b", {}, all.slice(prompt.length)));
       },
       done: (found) => {
         account.how = found.how;
@@ -53,12 +60,14 @@ export function open(place) {
         text.classList.remove("growing");
         keep.disabled = false;
       },
-    }, status);
-  };
+    };
+    return { on, status };
+  }
 
   async function run(name, path, body, on, status = results) {
     job?.cancel();
     forget("text fill");
+    forget("text write");
     job = await shown(status, (handlers) => begin(`text ${name}`, path, body, handlers), on);
   }
 
@@ -73,6 +82,13 @@ export function open(place) {
       h("div", {}, h("section", { class: "card" }, editor.element, settings.element, h("div", { class: "settings" }, buttons)), examples),
       results));
   show(results, h("div", { class: "card empty" }, "Press “Fill the blanks”: the likeliest fills appear here, with their shares."));
-  resume("text fill", { done: (found) => show(results, fillList(found, (text) => editor.set(text))), failed: () => {} });
+  again();
+  /** After a reload: what was being written or filled goes on in view. */
+  async function again() {
+    if (isBegun("text fill")) job = await shown(results, (handlers) => resume("text fill", handlers), { ...filled, failed: () => {} });
+    if (!isBegun("text write")) return;
+    const paper = sheet(sessionStorage.getItem(PROMPT) ?? "");
+    job = await shown(paper.status, (handlers) => resume("text write", handlers), { ...paper.on, failed: () => {} });
+  }
   return () => job?.cancel();
 }

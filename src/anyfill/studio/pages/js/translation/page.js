@@ -41,7 +41,7 @@ export async function open(place) {
     const first = found.history.length > (found.found[0]?.passes ?? 0) ? 0 : 1; // before the first pass all is blank, or noise
     const steps = found.history.map((pieces, n) => h("p", { class: "pass" }, h("span", { class: "chip" }, n + first ? `pass ${n + first}` : "start"), pieces.map((piece, k) => [piece.startsWith("▁") && k ? " " : "", n && found.history[n - 1][k] !== piece ? h("mark", {}, piece.replaceAll("▁", "")) : piece.replaceAll("▁", "")])));
     show(results,
-      h("section", { class: "card", "aria-label": "Translations" }, h("div", { class: "head" }, h("h2", {}, "Best first"), howButton(() => found.how)), h("ol", { class: "fills" }, lines), found.remarks.map((one) => h("p", { class: "message" }, one))),
+      h("section", { class: "card", "aria-label": "Translations" }, h("div", { class: "head" }, h("h2", {}, found.history.length ? "The translation, and others" : "Best first"), howButton(() => found.how)), h("ol", { class: "fills" }, lines), found.remarks.map((one) => h("p", { class: "message" }, one))),
       steps.length ? h("section", { class: "card", "aria-label": "Pass by pass" }, h("div", { class: "body stack" }, h("h3", {}, "Pass by pass"), steps)) : null);
   }
 
