@@ -38,13 +38,14 @@ async def finished(client: httpx.AsyncClient, path: str, body: dict[str, Any], t
     return "lost", None
 
 
-async def first_fill() -> float:
-    """Seconds from the command to the first filled text."""
+async def first_fill() -> tuple[float, float]:
+    """Seconds from the command to the first filled text, and from Ctrl-C to the server's end."""
     begun = time.perf_counter()
     with running() as (base, _):
         async with httpx.AsyncClient(base_url=base, timeout=300) as client:
             state, _ = await finished(client, "/api/text/fill", {"text": "the ____ king of france", "seed": 0})
-    return time.perf_counter() - begun if state == "done" else float("nan")
+        filled = time.perf_counter()
+    return filled - begun if state == "done" else float("nan"), time.perf_counter() - filled
 
 
 async def cancels(client: httpx.AsyncClient, count: int = 5) -> list[float]:
@@ -141,7 +142,8 @@ async def tabs(client: httpx.AsyncClient) -> tuple[float, int, bool]:
 
 async def measure() -> dict[str, Any]:
     """All of it."""
-    found: dict[str, Any] = {"first_fill_seconds": await first_fill()}
+    filled, ended = await first_fill()
+    found: dict[str, Any] = {"first_fill_seconds": filled, "end_seconds": ended}
     with running() as (base, _):
         async with httpx.AsyncClient(base_url=base, timeout=600) as client:
             found["cancel_seconds"] = max(await cancels(client))
