@@ -19,7 +19,7 @@ def table(page: Any) -> None:
     expect(page.get_by_role("button", name="Fill the holes")).to_be_enabled(timeout=SOON)
     page.get_by_role("button", name="Fill the holes").click()
     expect(page.locator(".answer").first).to_be_visible(timeout=SOON)
-    page.locator("[data-cell='4 5'].answer").click()  # which is in view
+    page.locator("[data-cell='4 4'].answer").click()  # which is in view
     expect(page.locator(".side .plot, .side .levels").first).to_be_visible(timeout=SOON)
 
 
