@@ -1,8 +1,8 @@
 """What a sitting trains, and in which order.
 
     first    teachers on everything, tuned on Multi30k, distillation, the PaDIR models that ship; both directions
-    second   on Multi30k, en-de, from the first sitting's teacher and distilled pairs, equal seconds: the methods,
-             raw pairs, the ablations
+    second   what ships goes on from where the first sitting left it; then, on Multi30k, en-de, from the first sitting's
+             teacher and distilled pairs, equal seconds: the methods, raw pairs, the ablations
 
 Seconds of 0 mean: what is left, shared with the steps of 0 seconds behind it.
 """
@@ -75,8 +75,14 @@ def smooth(**change: Any) -> Options:
     return Options(smoothing=0.1, **change)
 
 
-def second(each: float) -> list[Step]:
-    """Methods on distilled pairs, PaDIR on raw ones, ablations of PaDIR, other methods on raw ones."""
+def second(each: float, longer: float) -> list[Step]:
+    """What ships, trained on; methods on distilled pairs, PaDIR on raw ones, its ablations, others on raw ones."""
+    going_on: dict[str, Any] = {"keep": True, "tests": ("multi30k", "tatoeba"), "lengths": (1, 3, 5), "dropout": 0.1}
+    ships = [
+        Step("longer", "padir", "all", "distilled", way, longer, **going_on, begin="shipped", rate=1e-3)
+        for way in ("en-de", "de-en")
+        if longer
+    ]
     variants = {
         "stages-1": smooth(stages=1),
         "start-mask": smooth(start="mask"),
@@ -104,4 +110,4 @@ def second(each: float) -> list[Step]:
         Step(f"padir-{name}", "padir", "multi30k", "distilled", **tail, options=options)
         for name, options in variants.items()
     ]
-    return [*compared, raw[0], *ablated, *raw[1:]]
+    return [*ships, *compared, raw[0], *ablated, *raw[1:]]
