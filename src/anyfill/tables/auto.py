@@ -20,7 +20,7 @@ others; networks, where there are any, from all.
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -37,12 +37,13 @@ from anyfill.tables.blend import Blend
 from anyfill.tables.boosting import trees_of
 from anyfill.tables.cross_fit import CrossFitLoss, EnsembleTrainer, HeldOutLoss, Unseen, deal, weigh
 from anyfill.tables.ensemble import FOLDS, EnsembleOptions, deal_folds, untrained
-from anyfill.tables.gaussians import Factors, Joint, take
+from anyfill.tables.gaussians import Expansion, Factors, Joint, take
 from anyfill.tables.growing import Asked, Column, Fold, Grower
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.stacking import Judged, density_weights, judge, judged_questions, mean_weights
 from anyfill.tables.starts import Shape, choose_shape, fit_starts
 from anyfill.tables.table import Category, Table
+from anyfill.tables.time_left import Clock, Work
 from anyfill.tables.trees import AnyOrderTrees, pack, without_second
 from anyfill.training import StepReport, fit_steps
 
@@ -158,19 +159,36 @@ def blend_steps(
         cycles: of variables that go round.
         origin: (B,), of which row each is a copy; by default no row is.
     """
-    clock = _Clock()
     generator = torch.Generator().manual_seed(seed)
     count = effort.folds_for(rows.x.numel())
     has_networks = effort.steps > 0 and rows.x.numel() <= effort.network_cells
     kept = torch.arange(min(len(rows), effort.rows)) * max(len(rows), 1) // max(min(len(rows), effort.rows), 1)
     used = rows if len(rows) <= effort.rows else rows.take(kept)
+    sizes = _sizes(likelihood)
+    work = Work(
+        rows=len(used),
+        sizes=sizes,
+        features=Expansion(sizes, cycles).features,
+        present=float(rows.present.float().mean()) if rows.x.numel() else 0.0,
+        folds=count,
+        copies=effort.copies_for(len(used), rows.variables),
+        members=2 * count if has_networks else 0,
+        steps=min(effort.steps_for(rows.variables), steps or effort.steps),
+        simple=not effort.joints,
+        chosen=shape is not None,
+        jointless=shape is not None and shape.joints == (0,),
+    )
+    clock = Clock(work)
+    yield clock.report()
     if shape is None:
-        shape = choose_shape(rows, _sizes(likelihood), cycles, simple=not effort.joints, generator=generator)
+        shape = choose_shape(rows, sizes, cycles, simple=not effort.joints, generator=generator)
+        clock.know(work._replace(members=count * len(shape.joints) if has_networks else 0, chosen=True))
+        yield clock.report()
     options = EnsembleOptions(
         seed=seed,
         members=count * len(shape.joints) if has_networks else 0,
         joints=shape.joints,
-        steps=min(effort.steps_for(rows.variables), steps or effort.steps),
+        steps=work.steps,
         patience=effort.patience,
     )
     network = untrained(rows, likelihood, options, shape, cycles)
@@ -181,6 +199,8 @@ def blend_steps(
         for number, (every, _) in enumerate(starts):
             network.set_joint(number, every)
         stacks = [stack for _, stack in starts]
+    clock.over("starts")
+    yield clock.report()
     training = _Training(network, stacks, used, folds, likelihood, options, device) if has_networks else None
     rounds = min(effort.rounds, steps or effort.rounds)
     parts = _folds(network, stacks[-1], used, folds, count, effort, generator=generator)
@@ -193,7 +213,7 @@ def blend_steps(
         if found is not None:
             columns[j] = found
             most = max(most, trees_of(found.trees.mean) // count)
-        yield clock.report(most, j + 1, len(likelihood.columns))
+        yield clock.report(most, j + 1)
     if training is not None:
         yield from map(clock.passed, training.steps(generator=generator))
     judged = judge(network, stacks, [part.kept for part in parts], columns)
@@ -358,41 +378,3 @@ def _unseen(judged: Judged, weights: Tensor, likelihood: Mixed, parts: list[Fold
 def _kinds(asked: Asked) -> int:
     """How many questions there are of each row."""
     return max(1, int((asked.row == asked.row[0]).sum())) if len(asked.row) else 1
-
-
-class _Clock:
-    """Reports of the whole from those of its parts.
-
-    The time left is that of the other columns' trees, at the pace of those that are grown; of the networks' steps, at
-    the pace of a few that were tried before; and ``ENDING`` of it all for what comes last. What comes before the trees
-    is over when they begin.
-    """
-
-    ENDING = 0.07
-
-    def __init__(self) -> None:
-        self.begun = self.trees = time.monotonic()
-        self.progress = self.networks = 0.0
-
-    def trees_begin(self, networks: float) -> None:
-        """From now on columns are counted; the networks will take about so many seconds."""
-        self.trees, self.networks = time.monotonic(), networks
-
-    def _seconds(self, left: float) -> tuple[float, float]:
-        """Those so far, and those left, the ending included."""
-        seconds = time.monotonic() - self.begun
-        eta = left + self.ENDING * (seconds + left)
-        self.progress = min(max(self.progress, seconds / max(seconds + eta, 1e-9)), 0.999)  # it never goes back
-        return seconds, eta
-
-    def report(self, step: int, columns: int, of: int) -> StepReport:
-        """One of the trees."""
-        spent = time.monotonic() - self.trees
-        seconds, eta = self._seconds(spent * (of - columns) / columns + self.networks)
-        return StepReport(step, math.nan, 0.0, 0.0, None, seconds, 0.0, eta, self.progress)
-
-    def passed(self, report: StepReport) -> StepReport:
-        """One of the networks."""
-        is_early = not report.progress or not math.isfinite(report.eta)
-        seconds, eta = self._seconds(self.networks if is_early else report.eta)
-        return replace(report, seconds=seconds, eta=eta, progress=self.progress)

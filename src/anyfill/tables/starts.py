@@ -68,7 +68,7 @@ def choose_shape(
         return Shape((0,))
     if features > MAX_FEATURES:
         return Shape((1,), min(WIDE_RANK, len(rows) // 4))
-    used = _spaced(rows, min(_enough_rows(features), 1000))
+    used = _spaced(rows, min(enough_rows(features), 1000))
     x, known = expansion.expand(used.x).double(), expansion.spread(used.present)
     rank = choose_rank(x, known, [rank for rank in RANKS if rank < features], generator=generator)
     maximum = min(len(rows) // 30, max(2, 150 // features))
@@ -95,7 +95,7 @@ def fit_starts(
         generator: of the first centers.
     """
     features = expansion.features
-    used = _spaced(Rows(rows.x, rows.present, folds), _enough_rows(features) if features <= MAX_FEATURES else 2000)
+    used = _spaced(Rows(rows.x, rows.present, folds), enough_rows(features) if features <= MAX_FEATURES else 2000)
     folds = folds if used.context is None else used.context
     x, whole = expansion.expand(used.x).double(), expansion.spread(used.present)
     seen = [expansion.spread(used.present & (folds != fold)) for fold in range(count)]
@@ -204,6 +204,6 @@ def _spaced(rows: Rows, maximum: int) -> Rows:
     return rows.take(torch.arange(count) * len(rows) // max(count, 1))
 
 
-def _enough_rows(features: int) -> int:
+def enough_rows(features: int) -> int:
     """How many rows a joint of so many features needs: more would cost much and change little."""
     return max(min(3000, _MAX_NUMBERS // features**2), 10 * features)
