@@ -78,6 +78,7 @@ LIKELIHOODS = [
     likes.Pooled(likes.LogisticMixture(3, 2), 2, weighted=True),
     likes.SpikedMixture(2, spikes=(0.0, 1.5)),
     likes.SpikedMixture(2, spikes=(0.0,), step=0.5, offset=0.25),
+    likes.SpikedMixture(2, period=4.0),
     likes.Pooled(likes.SpikedMixture(1, spikes=(0.0,)), 3, weighted=True),
     likes.Pooled(likes.Mixed((likes.Categorical(3), likes.Gaussian(), likes.Bernoulli(), likes.SpikedMixture(1))), 2),
 ]

@@ -1,5 +1,6 @@
 """Likelihoods: how network outputs are read as one distribution per variable."""
 
+from anyfill.likelihoods.circle import CircleMarginals
 from anyfill.likelihoods.continuous import (
     Gaussian,
     GaussianMarginals,
@@ -18,6 +19,7 @@ from anyfill.likelihoods.tilted import TiltedMarginals
 __all__ = [
     "Bernoulli",
     "Categorical",
+    "CircleMarginals",
     "DiscreteMarginals",
     "EnergyMarginals",
     "EnergyMixture",

@@ -54,6 +54,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from anyfill.checks import refuse, require_count, require_positive
+from anyfill.likelihoods.circle import CircleMarginals
 from anyfill.likelihoods.continuous import GaussianMixtureMarginals, raw_of, scale_of, spread
 from anyfill.likelihoods.marginals import (
     VANISHED,
@@ -306,6 +307,7 @@ class SpikedMixture(Likelihood):
         step: 0 = a density; above 0 = masses of the cells of the grid offset + step Z.
         offset: any one value of the grid.
         min_scale: the floor of the K scales. Without it a component earns any density by standing on a repeated value.
+        period: above 0: values lie on a circle of this length (``anyfill.likelihoods.circle``).
     """
 
     components: int
@@ -314,6 +316,7 @@ class SpikedMixture(Likelihood):
     step: float = 0.0
     offset: float = 0.0
     min_scale: float = 1e-2
+    period: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "spikes", tuple(self.spikes))
@@ -322,6 +325,8 @@ class SpikedMixture(Likelihood):
         require_positive("SpikedMixture min_scale", self.min_scale)
         if isinstance(self.step, bool) or not 0.0 <= self.step < math.inf:
             raise refuse("SpikedMixture step", expected="0 (a density) or the width of a cell", got=repr(self.step))
+        if isinstance(self.period, bool) or not 0.0 <= self.period < math.inf:
+            raise refuse("SpikedMixture period", expected="0 (a line) or the length of a circle", got=repr(self.period))
         for name, value in (("offset", self.offset), *(("spikes", spike) for spike in self.spikes)):
             if isinstance(value, bool) or not math.isfinite(value):
                 raise refuse(f"SpikedMixture {name}", expected="finite numbers", got=repr(value))
@@ -330,10 +335,11 @@ class SpikedMixture(Likelihood):
     def width(self) -> int:
         return len(self.spikes) + 3 * self.components
 
-    def __call__(self, params: Tensor) -> GaussianMixtureMarginals | GridMixtureMarginals:
-        """(B, N, A + 3K) -> distributions, on the grid if there is one."""
+    def __call__(self, params: Tensor) -> GaussianMixtureMarginals | GridMixtureMarginals | CircleMarginals:
+        """(B, N, A + 3K) -> distributions, on the grid if there is one, on the circle if there is one."""
         params = read_params(params, self.width, f"SpikedMixture({self.components}) with {len(self.spikes)} spikes")
-        return read_spiked(params, *_of_one(self, params.device))
+        flat = read_spiked(params, *_of_one(self, params.device))
+        return CircleMarginals(flat, self.period) if self.period else flat
 
     def params(self, log_weights: Tensor, means: Tensor, scales: Tensor) -> Tensor:
         """The parameters (B, N, A + 3K) of log-weights (B, N, A + K), spikes first, and means and scales (B, N, K)."""

@@ -7,7 +7,8 @@ columns[j].width of them. Values and results are floats; discrete columns use th
 These become tensors with one entry per column, so that thirty counts with thirty different steps, or thirty categories
 with thirty different sizes, cost one sequence of tensor operations:
 
-    SpikedMixture   equal K, all with a grid or all without; a column with fewer spikes gets spikes of weight zero
+    SpikedMixture   equal K, all with a grid or all without, none on a circle; a column with fewer spikes gets spikes of
+                    weight zero
     Categorical     any sizes; a column with fewer codes gets codes with a logit of -inf
     anything else   columns that are equal
 
@@ -225,7 +226,7 @@ class Families:
 
 def _key(column: Likelihood) -> Hashable:
     """Equal for columns of one family."""
-    if isinstance(column, SpikedMixture):
+    if isinstance(column, SpikedMixture) and not column.period:  # few columns go round: each by itself
         return SpikedMixture, column.components, column.step > 0, _crowd(len(column.spikes))
     return (Categorical, _crowd(column.size)) if isinstance(column, Categorical) else column
 

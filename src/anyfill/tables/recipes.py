@@ -192,6 +192,7 @@ def likelihood_of(table: Table, *, components: int = 3, min_scale: float = 0.02)
             spike_scale=number.spike_scale,
             step=number.step / number.scale,
             min_scale=min_scale,
+            period=number.period / number.scale,
         )
 
     return Mixed(tuple(of_column(j) for j in range(len(table.columns))))
