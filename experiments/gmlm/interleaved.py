@@ -1,9 +1,10 @@
 """Latency of one sentence in int8 on one thread, systems in turn, so that a busy machine disturbs all of them alike.
 
-    python -m experiments.gmlm.interleaved --rounds 12
+    python -m experiments.gmlm.interleaved --rounds 4
 
-d 512, 6 + 6 layers, 8,000 pieces, untrained, 28 pieces in and 30 out, as in ``experiments.gmlm.speed``; milliseconds of
-CPU time of the process. ``not frozen`` is int8 as it was before queries, keys and values became one product.
+d 512, 6 + 6 layers, 8,000 pieces, untrained; sentences of 12 to 50 pieces, 28 at the median, into two pieces more; of
+each the median over rounds of the CPU time of the process, in milliseconds, then p50 and p99 over sentences. "Not
+frozen" is int8 without what ``anyfill.networks.frozen`` works out before.
 """
 
 import argparse
@@ -14,17 +15,22 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
+
 from anyfill.disk import write_bytes
 from anyfill.translation import latency
 from anyfill.translation.recipes import make_model
 from benchmarks.common import RESULTS, environment
 from experiments.gmlm.translation import one_thread
 
+PIECES = [12, 16, 19, 22, 24, 26, 28, 28, 30, 32, 35, 38, 43, 50]
+"""Of the sources."""
+
 
 def main(argv: list[str] | None = None) -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--size", default="base")
     parser.add_argument("--out", type=Path, default=RESULTS / "gmlm" / "speed_interleaved.json")
     options = parser.parse_args(argv)
@@ -41,23 +47,28 @@ def main(argv: list[str] | None = None) -> None:
         "PaDIR 1 pass int8": latency.parallel(small, "padir", 1),
         "CTranslate2 int8 beam 1": latency.peer(teacher, kind="int8", beam=1),
         "torch AR int8": latency.one_by_one(latency.int8(teacher)),
+        "torch AR fp32": latency.one_by_one(teacher),
     }
-    sources, lengths = [[20 + 7 * place for place in range(28)]], [30]
-    spent: dict[str, list[float]] = {name: [] for name in systems}
+    spent: dict[str, list[list[float]]] = {name: [[] for _ in PIECES] for name in systems}
     for number in range(options.rounds + 1):
-        for name, system in systems.items():
-            begun = time.process_time()
-            system(sources, lengths)
-            if number:  # the first does not count
-                spent[name].append(1e3 * (time.process_time() - begun))
-    rows = {name: {"p50_ms": statistics.median(some), "min_ms": min(some)} for name, some in spent.items()}
+        for place, pieces in enumerate(PIECES):
+            for name, system in systems.items():
+                begun = time.process_time()
+                system([[20 + 7 * one for one in range(pieces)]], [pieces + 2])
+                if number:  # the first does not count
+                    spent[name][place].append(1e3 * (time.process_time() - begun))
+    rows: dict[str, dict[str, float]] = {}
+    for name, some in spent.items():
+        each = [statistics.median(one) for one in some]
+        rows[name] = {f"p{level}_ms": float(np.quantile(each, level / 100)) for level in (50, 99)}
     fast = rows["PaDIR 4 passes int8"]
     payload: dict[str, Any] = {"name": "gmlm/interleaved", "environment": environment("cpu"), "rounds": options.rounds}
+    payload["source_pieces"] = PIECES
     payload |= {"size": options.size, "systems": rows}
     payload["times_as_fast"] = {name: {key: row[key] / fast[key] for key in row} for name, row in rows.items()}
     write_bytes((json.dumps(payload, indent=1) + "\n").encode(), options.out)
     for name, row in rows.items():
-        print(f"{name}: p50 {row['p50_ms']:.1f} ms, least {row['min_ms']:.1f} ms", flush=True)
+        print(f"{name}: p50 {row['p50_ms']:.1f} ms, p99 {row['p99_ms']:.1f} ms", flush=True)
 
 
 if __name__ == "__main__":
