@@ -276,9 +276,17 @@ class Sitting:
                 begun = time.perf_counter()
                 options: dict[str, Any] = {"passes": how.passes, "lengths": how.lengths, "beam": how.beam}
                 extra: dict[str, Any] = {"length_penalty": how.length_penalty}
+                rewarded = {"reward": how.reward if layout_of(step.recipe) == "length" else 0.0}
                 made = model.translate([pair[0] for pair in pairs], **options, **extra, protect=False)
                 seconds = time.perf_counter() - begun
-                note = {"test": test, **options, **extra, "seconds": seconds, "texts": [one.text for one in made]}
+                note = {
+                    "test": test,
+                    **options,
+                    **extra,
+                    **rewarded,
+                    "seconds": seconds,
+                    "texts": [one.text for one in made],
+                }
                 note["mean_passes"] = sum(one.passes for one in made) / len(made)
                 found.append(note)
                 print(f"  {test} {options} {seconds:.1f} s: {made[0].text!r}", flush=True)

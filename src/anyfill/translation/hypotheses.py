@@ -46,7 +46,7 @@ class Decoding:
     beam: int = 4
     stutter: bool = True
     rank: Literal["mean", "joint"] = "mean"
-    reward: float = 0.0
+    reward: float = 0.02
     length_penalty: float = 1.0
     speculative: bool = False
     seed: int = 0
