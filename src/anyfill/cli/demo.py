@@ -253,7 +253,7 @@ def _pieces(document: Document) -> list[str]:
         page.picture("fills", "Digits with parts erased, and several fills of each", widths["fills"]),
         page.paragraph(
             "The same digits enlarged to 28 x 28, black and white, and filled by the model of handwritten digits that "
-            "ships with anyfill (anyfill image fill): it was trained on other people's digits for 22 CPU minutes."
+            "ships with anyfill (anyfill image fill): it was trained on other people's digits for a minute of one GPU."
         ),
         page.picture("shipped", "The same digits enlarged, filled by the model that ships", widths["shipped"]),
         page.paragraph("With nothing given at all, the model of this page draws whole digits:"),
