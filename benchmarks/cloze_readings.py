@@ -5,7 +5,8 @@
 The questions are those of ``benchmarks.cloze``, with stated and unstated length, and as many sentences of the part that
 may fit weights as --fit-on says. For each, the words are what ``fill`` compares: its own proposals (beams from the left
 and given both sides), and what 5-grams of the sentences that are not held out propose as well (``fill`` with
-``counts``). Of each word three things are kept,
+``counts``). A stated length is told to ``fill`` by a ``_`` for each letter; a word with an apostrophe, which is no
+letter, is looked for as where its length is not stated, and among the answers of that length. Of each word are kept
 
     J  log p(text with the word)     D  log p(word | both sides, its number of pieces)     K  log p by the 5-grams,
 
@@ -96,8 +97,9 @@ def answered(loaded: TextModel, grams: dict[int, KneserNey], path: Path, asked: 
     """Append what every reading says of the words that are proposed for one question."""
     part, one = asked
     row: dict[str, Any] = {"part": part, "text": one.text("____"), "word": one.word.lower()}
-    for name, stated in (("stated", True), ("unstated", False)):
-        row[name] = compared(loaded, grams[5], one, stated=stated)
+    for name, stated in (("unstated", False), ("stated", True)):
+        spelt = stated and one.word.isalpha()
+        row[name] = dict(row["unstated"]) if stated and not spelt else compared(loaded, grams[5], one, stated=stated)
         for order, counts in grams.items():
             row[name][f"{order}-gram"] = by_counts(counts, one, stated=stated, fold=False)
     with path.open("a") as file:
@@ -153,8 +155,14 @@ def disagreeing(loaded: TextModel, rows: list[dict[str, Any]], questions: dict[s
     for row in rows[:CHECKED]:
         one = questions[row["text"]]
         for name, stated in (("stated", True), ("unstated", False)):
-            fills = loaded.fill(asked_text(one, stated=stated), n=12, letters=stated, seed=0)
-            five = list(dict.fromkeys(fill.answers[0].lower() for fill in fills))[:5]
+            spelt = stated and one.word.isalpha()
+            fills = loaded.fill(
+                asked_text(one, stated=spelt), n=12 if spelt or not stated else 99, letters=spelt, seed=0
+            )
+            right_size = (
+                fill.answers[0].lower() for fill in fills if not stated or len(fill.answers[0]) == len(one.word)
+            )
+            five = list(dict.fromkeys(right_size))[:5]
             weights = loaded.readings if one.behind else (1.0, 0.0)
             wrong += five != best(row[name], row["word"], (*weights, 0.0), stated=stated, own=True)
     return wrong

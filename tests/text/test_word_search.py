@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from anyfill import text as face
 from anyfill.evaluation import log_prob
 from anyfill.questions import Factorization, Question
-from anyfill.text.blanks import Lengths, is_one_word, parse, sheet_of
+from anyfill.text.blanks import Lengths, blank_window, is_one_word, parse, sheet_of
 from anyfill.text.bpe import train_bpe
 from anyfill.text.generate import Writer
 from anyfill.text.vocabularies import Words
 from anyfill.text.vocabulary import TEXT8, Characters, Utf8, WithEnd
-from anyfill.text.word_search import word_codes
+from anyfill.text.word_search import Breadth, word_candidates, word_codes
 
 PIECES = train_bpe(["the cat sat on the mat and the dog sat on the log. " * 9], 290)
 ABC = Characters(" abc.")
@@ -88,6 +88,20 @@ def test_what_fill_draws_of_a_script_that_score_refuses_is_no_answer(tiny) -> No
         else:
             with pytest.raises(ValueError, match="Latin"):
                 loaded.score(letter)
+
+
+def test_words_of_one_piece_are_looked_for_at_the_length_that_is_stated(tiny, monkeypatch) -> None:
+    loaded = tiny(PIECES, 16)
+    texts = [PIECES.decode(torch.tensor([code])) for code in range(PIECES.size)]
+    for size in (1, 3):
+        wanted = {text[1:] for text in texts if len(text) == size + 1 and text[0] == " " and text[1:].isalpha()}
+        sheet = sheet_of(loaded.template(f"the {'_' * size} sat", letters=True), PIECES)
+        window = blank_window(sheet, range(1), (), loaded.length)
+        monkeypatch.setattr("anyfill.text.word_search.ALL_BOTH", len(wanted))  # room for none of another length
+        *_, (found, _) = word_candidates(loaded, sheet, 0, window, breadth=Breadth(1, 1, 0))
+        assert found is not None
+        assert wanted
+        assert wanted <= {one.answers[0] for one in found[0]}, "from both sides alone"
 
 
 def test_fill_and_score_agree_about_texts_longer_than_a_row_and_their_order_is_that_of_their_shares(tiny) -> None:

@@ -148,7 +148,7 @@ def word_candidates(
             add(way)
         yield None, 0.3
         if not lengths.pattern.strip(GAP):  # which knows nothing of letters: hardly one of its words would fit
-            for way in _from_both_sides(model, window, codes):
+            for way in _from_both_sides(model, window, codes, spelt):
                 add(way)
         yield None, 0.5
     for word in proposed if listed is None else listed:
@@ -297,7 +297,7 @@ def _from_the_left(
     return [way for _, way in ended[: breadth.left]]
 
 
-def _from_both_sides(model: Model, window: BlankWindow, codes: WordCodes) -> Iterator[Tensor]:
+def _from_both_sides(model: Model, window: BlankWindow, codes: WordCodes, spelt: _Spelt) -> Iterator[Tensor]:
     """The codes of words that are likely given what stands on both sides, for each length."""
     lengths, variables = window.blanks[0], model.variables
     longest = max(lengths.minimum, min(lengths.maximum, MAX_BOTH))
@@ -306,13 +306,20 @@ def _from_both_sides(model: Model, window: BlankWindow, codes: WordCodes) -> Ite
     if step_factorization(model.factorizations, question, model.order, order=model.order) is None:
         return
     allowed = codes.inside.expand(variables, -1).clone()
-    allowed[rows[0].places[0].start] = codes.first
+    first = rows[0].places[0].start
+    allowed[first] = codes.first
+    alone = allowed
+    if spelt.pattern:  # of words of one code those that are as long as they must be
+        alone = allowed.clone()
+        long = [len(text) == len(spelt.lead) + len(spelt.pattern) for text in spelt.texts]
+        alone[first] &= torch.tensor(long)
     x = torch.stack([row.x for row in rows])
-    for start, stop, width, keep in ((0, 1, ALL_BOTH, ALL_BOTH), (1, len(rows), WIDTH_BOTH, KEPT_BOTH)):
+    one, others = (0, 1, ALL_BOTH, ALL_BOTH, alone), (1, len(rows), WIDTH_BOTH, KEPT_BOTH, allowed)
+    for start, stop, width, keep, may in (one, others):
         some = slice(start, stop)
-        if start == stop:
+        if start == stop or not bool(may[first].any()):
             continue
         asked = Question(question.given[some], question.asked[some])
-        for row, ways in zip(rows[some], beam_search(model, x[some], asked, width=width, allowed=allowed)):
+        for row, ways in zip(rows[some], beam_search(model, x[some], asked, width=width, allowed=may)):
             for way in ways[:keep]:
                 yield way[row.places[0]]
