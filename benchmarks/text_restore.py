@@ -146,14 +146,14 @@ def main() -> None:
         ways["model"] = partial(spelt, loaded), partial(doubted, loaded)
         ways["5-gram and model"] = partial(restore, **both), partial(check, **both)
     results: dict[str, Any] = {"restore": {}, "check": {}}
+    said = {key: value.name if isinstance(value, Path) else value for key, value in vars(arguments).items()}
     for name, (mend, doubt) in ways.items():
         results["restore"][name] = graded(gapped, mend, is_check=False, processes=arguments.processes)
         results["check"][name] = graded(wrong, doubt, is_check=True, processes=arguments.processes)
         for task, each in results.items():
             shown = {key: round(value, 3) for key, value in each[name].items()}
             print(f"{task:8s} {name:18s}", shown, flush=True)
-    said = {key: value.name if isinstance(value, Path) else value for key, value in vars(arguments).items()}
-    write_result(arguments.name, {"arguments": said, "sentences": len(chosen), "results": results})
+        write_result(arguments.name, {"arguments": said, "sentences": len(chosen), "results": results})
 
 
 if __name__ == "__main__":
