@@ -5,17 +5,25 @@
     python -m experiments.one_pass.english_model train --data english.npz --out runs/english --seconds 400
 
 ``prepare`` learns the pieces and encodes the corpus once, on a CPU. ``train`` needs nothing but that file. Everyday
-sentences are few and read tens of times: dropout, and blanks drawn anew each time, from the first step to the last. The
-learning rate falls to nothing within the seconds. From the first step on, the direct answer to a blank in a lone
-sentence follows the posterior of the joint (``PosteriorLoss``). Held-out lone sentences, of the part that no benchmark
-asks about, are looked at every 250 steps in the last two thirds of the time: the weights that are kept are those with
-the least nats a piece of both readings together (from left to right, and one piece given all others).
-Stopped and started again it goes on. A second sitting (``--start``) trains on from the weights of a first one.
+sentences are few and read tens of times: dropout, and blanks drawn anew each time. What is asked, row by row (see
+``english_rows``): two in five rows are read from left to right; of the others three in four have short blanks all over
+(``ScatteredSpans``), one is cut at random (``UniformSplits``). Both readings of a blank are to agree, in one of two
+ways:
 
-What is asked, row by row (see ``english_rows``): two in five rows are read from left to right; of the others three in
-four have short blanks all over (``ScatteredSpans``), one is cut at random (``UniformSplits``). Then
+    agreeing    (default; the model that ships) three quarters of the time with dropout; then, without it and at the
+                falling end of the learning rate, a quarter of all rows also compare both readings of a blank in each of
+                their lines (``AgreeingLoss``; dropout and agreement do not go together, see there). The last weights
+    following   ``--follow-weight 64 --batch 128 --copies 2 --learning-rate 0.004 --dropout 0.2 --alone-every 16``: from
+                the first step to the last the direct answer to a blank in a lone sentence follows the posterior of the
+                joint (``PosteriorLoss``), with dropout in all else, the learning rate falling to nothing. Of the looks
+                at held-out sentences in the last two thirds of the time, and at the end, the weights with the least
+                nats a piece of both readings together
 
-    OUT/model          the best weights in 8 bits with a scale for each row, the vocabulary, the settings
+Held-out lone sentences are those of the part that no benchmark asks about: every 250 steps their nats a piece are
+printed, read from left to right, and of one piece given all others. Stopped and started again it goes on. ``--start``
+trains on from the weights of a saved model. Then
+
+    OUT/model          the weights in 8 bits with a scale for each row, the vocabulary, the settings
     OUT/result.json    bits per piece of lone held-out sentences with 32-bit and 8-bit weights (the loss of rounding),
                        bytes, steps, seconds, the course of the loss
 
@@ -27,16 +35,18 @@ import json
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
 from anyfill import text
+from anyfill.checks import refuse
 from anyfill.evaluation import log_prob
 from anyfill.model import Model
-from anyfill.objectives import OnePassLoss, PosteriorLoss
+from anyfill.objectives import AgreeingLoss, OnePassLoss, PosteriorLoss
 from anyfill.questions import Increasing, Mixture, Question, ScatteredSpans, UniformSplits
 from anyfill.questions.question import chain_rank
 from anyfill.rank import NEVER
@@ -54,8 +64,8 @@ from experiments.one_pass.english_rows import lone_rows, many_copies
 
 READINGS = [0.5, 0.5]
 """Blanks that are words are ranked by p(text) and by the direct answer, half each: nothing was fitted."""
-ALONE_EVERY = 16
-"""One row in so many is a line alone: the divergence asks about others."""
+TURN = 0.3
+"""The share of the learning rate at which the second part of ``agreeing`` begins."""
 SMOKE: dict[str, Any] = {"size": "1M", "length": 64, "batch": 8, "steps": 6, "copies": 1}
 
 
@@ -79,53 +89,92 @@ def prepare(arguments: argparse.Namespace) -> None:
     print(f"{len(codes):,} pieces, {len(often):,} lines, {len(everyday):,} of them everyday", flush=True)
 
 
-def objective(arguments: argparse.Namespace, newline: int) -> OnePassLoss:
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A stretch of the training.
+
+    Attributes:
+        rule: what is learnt.
+        share: of the seconds.
+        dropout: likewise.
+        peak: the share of the learning rate that it begins at.
+        schedule, final_fraction, warmup: how that falls, to which share, and the steps in which it rises.
+    """
+
+    rule: OnePassLoss
+    share: float
+    dropout: float
+    peak: float = 1.0
+    schedule: Literal["cosine", "linear"] = "linear"
+    final_fraction: float = 0.0
+    warmup: int = 200
+
+
+def parts_of(arguments: argparse.Namespace, newline: int) -> list[Part]:
     """See the top of this file."""
     length = arguments.length
     blanks = ScatteredSpans(length, longest=4, most_often=0.2), ScatteredSpans(length, longest=2, most_often=0.25)
     questions = Mixture((UniformSplits(length), *blanks, ScatteredSpans(length, longest=1, most_often=0.3)))
-    if not arguments.follow_weight:
-        return OnePassLoss(questions, Increasing(), 0.4)
-    return PosteriorLoss(
-        questions, Increasing(), 0.4, follow_weight=arguments.follow_weight, texts=arguments.texts, breaks=newline,
-        longest=min(arguments.longest, length), proposals=arguments.proposals, redrawn=arguments.redrawn,
+    if arguments.follow_weight:
+        rule = PosteriorLoss(
+            questions, Increasing(), 0.4, follow_weight=arguments.follow_weight, texts=arguments.texts, breaks=newline,
+            longest=min(arguments.longest, length), proposals=arguments.proposals, redrawn=arguments.redrawn,
+        )  # fmt: skip
+        return [Part(rule, 1.0, arguments.dropout)]
+    last = arguments.last if arguments.agree_share else 0.0
+    plainly = Part(
+        OnePassLoss(questions, Increasing(), 0.4), 1.0 - last, arguments.dropout, schedule="cosine",
+        final_fraction=TURN if last else 0.0,
     )  # fmt: skip
+    if not last:
+        return [plainly]
+    both: dict[str, Any] = {"agree_share": arguments.agree_share, "agree_weight": arguments.agree_weight}
+    rule = AgreeingLoss(questions, Increasing(), 0.4, **both, breaks=newline)
+    return [plainly, Part(rule, last, 0.0, peak=TURN, warmup=20)]
 
 
 def train(
     arguments: argparse.Namespace, data: Any, vocabulary: Bpe, valid: Rows
 ) -> tuple[Model, dict[str, Any], list[dict[str, float]]]:
-    """The model, its notes, and what was reported; OUT/run is what a stopped run goes on from."""
+    """The model, its notes, and what was reported; OUT/run1 and run2 are what a stopped run goes on from."""
     newline, cuda = int(vocabulary.encode("\n")[0]), torch.cuda.is_available()
     often = data["often"].astype(np.int64)
     device = "cuda" if cuda else "cpu"
     torch.set_num_threads(1)  # rows are on the device; threads that wait for a busy processor would hold it up
-    options_of_rows: dict[str, Any] = {"copies": arguments.copies, "seed": arguments.seed, "device": device}
-    rows = many_copies(data["codes"], often, newline, arguments.length, alone_every=ALONE_EVERY, **options_of_rows)
+    how: dict[str, Any] = {"copies": arguments.copies, "seed": arguments.seed, "alone_every": arguments.alone_every}
+    rows = many_copies(data["codes"], often, newline, arguments.length, **how, device=device)
     settings = {
         name: value for name, value in vars(arguments).items() if not isinstance(value, Path) and name != "work"
     }
     about: dict[str, Any] = {"lines": False, "length": arguments.length, "recipe": "one_pass_agreeing"}
     about["readings"] = READINGS
     notes = vocabulary_notes(vocabulary) | {"text": about, "trained": settings}
-    model = text_model(
-        "one_pass_agreeing", arguments.length, vocabulary.size, size=arguments.size, dropout=arguments.dropout,
-        seed=arguments.seed,
-    )  # fmt: skip
-    if arguments.start is not None:
-        model.load_state_dict(load_model(arguments.start).float().state_dict())
-    options = FitOptions(
-        steps=arguments.steps, seconds=arguments.seconds, batch_size=arguments.batch,
-        learning_rate=arguments.learning_rate, warmup_steps=min(200, arguments.steps // 10), schedule="linear",
-        final_fraction=0.0, optimizer="muon", betas=(0.9, 0.95), weight_decay=0.1, compile=cuda,
-        precision="bf16-mixed" if cuda else "32-true", report_every=50 if cuda else 1, save_every=100_000,
-        seed=arguments.seed, device=device,
-    )  # fmt: skip
-    keep: dict[str, Any] = {"folder": arguments.out / "run", "resume": True, "notes": notes}
-    reports = fit_steps(model, rows, objective(arguments, newline), options, **keep)
-    course, best = _watched(model, reports, valid, arguments)
-    model.load_state_dict(best)
-    return model, notes, course
+    course: list[dict[str, float]] = []
+    before = None if arguments.start is None else load_model(arguments.start).float()
+    best: dict[str, torch.Tensor] = {}
+    for number, part in enumerate(parts_of(arguments, newline), 1):
+        model = text_model(
+            "one_pass_agreeing", arguments.length, vocabulary.size, size=arguments.size, dropout=part.dropout,
+            seed=arguments.seed,
+        )  # fmt: skip
+        if before is not None:
+            model.load_state_dict({name: value.cpu() for name, value in before.state_dict().items()})
+        options = FitOptions(
+            steps=arguments.steps, seconds=part.share * arguments.seconds, batch_size=arguments.batch,
+            learning_rate=arguments.learning_rate * part.peak, warmup_steps=min(part.warmup, arguments.steps // 10),
+            schedule=part.schedule, final_fraction=part.final_fraction, optimizer="muon", betas=(0.9, 0.95),
+            weight_decay=0.1, compile=cuda, precision="bf16-mixed" if cuda else "32-true",
+            report_every=50 if cuda else 1, save_every=100_000, seed=arguments.seed + number, device=device,
+        )  # fmt: skip
+        keep: dict[str, Any] = {"folder": arguments.out / f"run{number}", "resume": True, "notes": notes}
+        more, best = _watched(model, fit_steps(model, rows, part.rule, options, **keep), valid, arguments)
+        course += more
+        before = model
+    if before is None:
+        raise refuse("parts", expected="at least one", got="none")
+    if arguments.follow_weight:
+        before.load_state_dict(best)
+    return before, notes, course
 
 
 def _watched(
@@ -208,11 +257,15 @@ def main() -> None:
     second.add_argument("--steps", type=int, default=1_000_000)
     second.add_argument("--size", default="10M")
     second.add_argument("--length", type=int, default=512)
-    second.add_argument("--batch", type=int, default=128)
+    second.add_argument("--batch", type=int, default=256)
     second.add_argument("--copies", type=int, default=8)
-    second.add_argument("--learning-rate", type=float, default=0.004)
-    second.add_argument("--dropout", type=float, default=0.2)
-    second.add_argument("--follow-weight", type=float, default=64.0, help="of the divergence of a text; 0 = none")
+    second.add_argument("--learning-rate", type=float, default=0.005)
+    second.add_argument("--dropout", type=float, default=0.15)
+    second.add_argument("--agree-share", type=float, default=0.25)
+    second.add_argument("--agree-weight", type=float, default=2.0)
+    second.add_argument("--last", type=float, default=0.25, help="share of the seconds for agreement")
+    second.add_argument("--alone-every", type=int, default=4, help="one row in so many is a line alone")
+    second.add_argument("--follow-weight", type=float, default=0.0, help="of the divergence of a text; 0 = agreeing")
     second.add_argument("--texts", type=int, default=4, help="of each row, that both readings are compared on")
     second.add_argument("--longest", type=int, default=24, help="pieces of such a text")
     second.add_argument("--start", type=Path, help="folder of a model of the same size that is trained on")
