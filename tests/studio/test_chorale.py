@@ -43,6 +43,16 @@ def test_a_harmony_is_that_of_python_and_keeps_the_tune(harmonised, model):
     assert result["how"]["passes"] >= 32
 
 
+def test_a_harmony_in_a_key_that_is_named_is_that_of_python(visitor, harmonised, model):
+    body = {"verb": "harmonise", "piece": TUNE, "n": 2, "seed": 3, "key": "E minor"}
+    found, result = drawn(visitor, body)
+    own = model.harmonise(score_of(WirePiece.model_validate(TUNE)), n=2, seed=3, key="E minor")
+    assert [one["voices"] for one in found] == [wire_of(piece)["voices"] for piece in own]
+    assert found != harmonised[0]
+    assert {one["voices"][3][-1]["pitch"] % 12 for one in found} == {4}  # the bass ends on E
+    assert result["how"]["cli"] == "anyfill music harmonise piece.musicxml -n 2 --seed 3 --key 'E minor'"
+
+
 def grid(piece):
     """int (4, T): the pitch of each cell, -1 for silence."""
     cells = np.full((4, piece["steps"]), -1)

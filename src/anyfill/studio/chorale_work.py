@@ -42,7 +42,7 @@ def alternatives(models: Models, asked: "Draw", job: "Job") -> dict[str, Any]:
         for piece in search.pieces():
             found += 1
             job.send("piece", jsonable({**wire_of(piece), "number": found, "seed": asked.seed}))
-        draw = (("temperature", asked.temperature, 1.0),)
+        draw = (("key", asked.key, None), ("temperature", asked.temperature, 1.0))
         how = spent.how(
             given=about["given"],
             asked=about["asked"],
@@ -114,10 +114,9 @@ def imported(path: Path, name: str) -> dict[str, Any]:
 def _request(asked: "Draw") -> tuple[Request, str, str, dict[str, str]]:
     """What is asked, the beginnings of the lines of Python and of the command line, and both in words."""
     if asked.verb == "generate":
-        said = f"bars={asked.bars}" + (f", key={asked.key!r}" if asked.key else "")
-        flags = f"--bars {asked.bars}" + (f' --key "{asked.key}"' if asked.key else "")
         about = {"given": "nothing", "asked": f"four voices, {asked.bars} bars"}
-        return Request.generate(asked.bars, asked.key), f"generate({said}", f"generate {flags}", about
+        request = Request.generate(asked.bars, asked.key)
+        return request, f"generate(bars={asked.bars}", f"generate --bars {asked.bars}", about
     if asked.piece is None:
         raise ValueError("piece: expected one to begin with, got none")
     ways: dict[str, Callable[[Draw, WirePiece], tuple[Request, str, str, dict[str, str]]]] = {
@@ -133,7 +132,7 @@ def _harmonise(asked: "Draw", wire: WirePiece) -> tuple[Request, str, str, dict[
     voice = "" if asked.voice == "soprano" else f', voice="{asked.voice}"'
     flag = "" if asked.voice == "soprano" else f" --voice {asked.voice}"
     about = {"given": f"the {asked.voice}", "asked": "the three other voices"}
-    request = Request.harmonise(score_of(wire), asked.voice)
+    request = Request.harmonise(score_of(wire), asked.voice, key=asked.key)
     return request, f'harmonise("{FILE}"{voice}', f"harmonise {FILE}{flag}", about
 
 
@@ -145,8 +144,10 @@ def _rewrite(asked: "Draw", wire: WirePiece) -> tuple[Request, str, str, dict[st
     words = words_of(cells, piece.chorale)
     about = {"given": "all that is not painted away", "asked": words or f"{int(cells.sum())} cells, note by note"}
     if words is not None:
-        return Request.fill(piece, words), f'fill("{FILE}", ask="{words}"', f'fill {FILE} --ask "{words}"', about
-    return _of_cells(Request.fill(piece, "all"), cells), f'fill("{FILE}", ask="…"', f'fill {FILE} --ask "…"', about
+        request = Request.fill(piece, words, key=asked.key)
+        return request, f'fill("{FILE}", ask="{words}"', f'fill {FILE} --ask "{words}"', about
+    request = _of_cells(Request.fill(piece, "all", key=asked.key), cells)
+    return request, f'fill("{FILE}", ask="…"', f'fill {FILE} --ask "…"', about
 
 
 def _of_cells(request: Request, cells: NDArray[np.bool_]) -> Request:
@@ -159,7 +160,7 @@ def _of_cells(request: Request, cells: NDArray[np.bool_]) -> Request:
 
 def _continue(asked: "Draw", wire: WirePiece) -> tuple[Request, str, str, dict[str, str]]:
     about = {"given": "the whole piece", "asked": f"{asked.bars} bars more"}
-    request = Request.go_on(piece_of(wire), asked.bars)
+    request = Request.go_on(piece_of(wire), asked.bars, key=asked.key)
     return request, f'continue_("{FILE}", bars={asked.bars}', f"continue {FILE} --bars {asked.bars}", about
 
 
@@ -170,7 +171,7 @@ def _vary(asked: "Draw", wire: WirePiece) -> tuple[Request, str, str, dict[str, 
     parted = words is None and bool(cells.any()) and not bool(cells.all())  # smaller than bars: no words name it
     some = f"{int(cells.sum())} cells, note by note" if parted else "a piece like it"
     about = {"given": "the piece as a beginning; what is locked", "asked": words or some}
-    request = Request.vary(piece, asked.amount, words)
+    request = Request.vary(piece, asked.amount, words, key=asked.key)
     if parted:
         request = _of_cells(request, cells & piece.present)
     named = "…" if parted else words

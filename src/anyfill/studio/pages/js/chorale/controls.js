@@ -4,7 +4,7 @@ import { icon } from "../icons.js";
 import { VOICES } from "./state.js";
 import { TOOLS } from "./tools.js";
 
-const KEYS = ["C major", "G major", "D major", "F major", "B- major", "A minor", "E minor", "D minor", "G minor"];
+const KEYS = ["C", "G", "D", "A", "E", "F", "B-", "E-", "A-"].map((one) => `${one} major`).concat(["A", "E", "B", "F#", "D", "G", "C", "F"].map((one) => `${one} minor`));
 const LENGTHS = [[16, "whole notes"], [8, "half notes"], [4, "quarter notes"], [2, "eighth notes"], [1, "sixteenth notes"]];
 
 /** One of several, as buttons side by side. */
@@ -41,10 +41,10 @@ export function drawSettings() {
   const [bars, barsField] = number("Bars", { min: 1, max: 32, value: 4 });
   const [bold, boldField] = slider("Boldness", { min: 0.5, max: 1.5, step: 0.05, value: 1 }, (value) => Number(value).toFixed(2));
   const [like, likeField] = slider("Similarity", { min: 0, max: 1, step: 0.05, value: 0.7 }, (value) => `${Math.round(100 * value)} %`);
-  const key = h("select", {}, h("option", { value: "" }, "any"), KEYS.map((one) => h("option", { value: one }, one.replace("-", "♭"))));
+  const key = h("select", {}, h("option", { value: "" }, "as it is, or any"), KEYS.map((one) => h("option", { value: one }, one.replace("-", "♭").replace("#", "♯"))));
   const [tempo, tempoField] = number("Tempo", { min: 20, max: 300, value: 88 });
   return {
-    elements: [seedField, barsField, h("label", { class: "field" }, "Key of new pieces", key), tempoField, boldField, likeField],
+    elements: [seedField, barsField, h("label", { class: "field" }, "Key", key), tempoField, boldField, likeField],
     tempo,
     get body() {
       return { seed: seed.value === "" ? null : Number(seed.value), bars: Number(bars.value) || 4, temperature: Number(bold.value), amount: Math.round(100 * (1 - Number(like.value))) / 100, key: key.value || null };
