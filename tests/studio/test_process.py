@@ -71,6 +71,7 @@ def test_ended_in_the_middle_of_a_job_it_leaves_nothing_at_all(place):
         assert waited(lambda: get(base, f"api/jobs/{job}")["events"] > 1)  # it has told how far it is
         assert [path for path in place.rglob("*") if path.is_file()]
         process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGINT)  # by impatient people
         assert process.wait(30) == 0  # Ctrl-C is how it is ended
     assert not [path for path in place.rglob("*") if path.is_file()]
 
@@ -97,6 +98,17 @@ def test_a_missing_package_is_named_with_what_to_install():
     assert found.returncode == 2
     assert 'pip install "anyfill[studio]"' in found.stderr
     assert "Traceback" not in found.stderr
+
+
+def test_a_port_that_is_taken_is_named():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        command = [sys.executable, "-m", "anyfill", "studio", "--no-browser", "--port", port]
+        found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert found.returncode == 2
+    assert f"--port {port}: expected an address of this machine that is free" in found.stderr
 
 
 @pytest.mark.parametrize(

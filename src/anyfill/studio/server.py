@@ -14,6 +14,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from anyfill import __version__
+from anyfill.checks import refuse
 from anyfill.studio import chorale_routes, job_routes, picture_routes, table_routes, text_routes, translation_routes
 from anyfill.studio.context import AStudio, Studio, no_room
 from anyfill.studio.jobs import NoRoomError
@@ -115,7 +116,12 @@ def run(access: Access, models: Models, *, ready: Any = None) -> None:
     family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind((access.host, access.port))
+        try:
+            listening.bind((access.host, access.port))
+        except OSError as error:
+            expected = "an address of this machine that is free (--port 0 takes any port)"
+            where = f"--host {access.host} --port {access.port}"
+            raise refuse(where, expected=expected, got=error.strerror or str(error)) from None
         listening.listen(128)  # whoever comes before all is ready waits, and is not turned away
         port = listening.getsockname()[1]
         access = Access(access.host, port, access.token)
@@ -126,7 +132,14 @@ def run(access: Access, models: Models, *, ready: Any = None) -> None:
             server_header=False,
             timeout_graceful_shutdown=1,
         )
-        server = uvicorn.Server(config)
+
+        class Server(uvicorn.Server):
+            def handle_exit(self, sig: int, frame: Any) -> None:
+                """Whoever presses Ctrl-C again says nothing new: the end takes a second at most."""
+                if not self.should_exit:
+                    super().handle_exit(sig, frame)
+
+        server = Server(config)
         if ready is not None:
             ready(address(access))
         with suppress(KeyboardInterrupt):  # how it is ended
