@@ -36,15 +36,15 @@ def _model(folder: Path | None) -> ChoraleModel:
     return load(folder)
 
 
-def harmonised(folder: Path | None, piece: Piece, seed: int) -> dict[str, Habits]:
+def harmonised(folder: Path | None, piece: Piece, seed: int, ways: tuple[str, ...]) -> dict[str, Habits]:
     """The habits of a piece and of harmonisations of its soprano."""
     if piece.source is None:
         raise ValueError("a piece without a file")
     key = find_key(piece.source)  # of Bach's chorale: a harmonisation of its tune is in that key, or ends elsewhere
     tune = replace(piece.source, voices=piece.source.voices[:1], names=("soprano",), document=None)
     found = {"bach": habits(piece.source, key)}
-    for name, how in HOW.items():
-        (made,) = _model(folder).harmonise(tune, n=1, seed=seed, **how)
+    for name in ways:
+        (made,) = _model(folder).harmonise(tune, n=1, seed=seed, **HOW[name])
         found[name] = habits(made.score, key)
     return found
 
@@ -56,6 +56,7 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, help="the folder that bach_corpus made; else music21's own is read")
     parser.add_argument("--model", type=Path)
     parser.add_argument("--pieces", type=int, default=200, help="at most so many")
+    parser.add_argument("--ways", nargs="+", default=[*HOW], choices=[*HOW])
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="a file; by default results/sunmask/bach_endings.json")
@@ -65,10 +66,10 @@ def main() -> None:
         else corpus_parts(options.data / "jsb16_train_valid.json")["valid"]
     )  # fmt: skip
     payload: dict[str, object] = {}
-    each: dict[str, list[Habits]] = {"bach": [], **{name: [] for name in HOW}}
+    each: dict[str, list[Habits]] = {"bach": [], **{name: [] for name in options.ways}}
     with ProcessPoolExecutor(options.processes) as pool:
         wanted = [*pieces.values()][: options.pieces]
-        work = [pool.submit(harmonised, options.model, piece, options.seed) for piece in wanted]
+        work = [pool.submit(harmonised, options.model, piece, options.seed, tuple(options.ways)) for piece in wanted]
         for done in as_completed(work):
             for name, one in done.result().items():
                 each[name].append(one)

@@ -110,8 +110,9 @@ def main() -> None:
             print(json.dumps(line), flush=True)
     trained = time.perf_counter() - begun
     model = resized(model.cpu(), LONG_WINDOW)
-    save_model(model.half(), options.out / "model", notes={"made_by": "experiments/sunmask/bach_onsets.py"})
-    model = load_model(options.out / "model").float()  # as it ships: what 16 bits lose is in the figures
+    notes = {"made_by": "experiments/sunmask/bach_onsets.py"}
+    save_model(model, options.out / "model", notes=notes, eight_bit=True)
+    model = load_model(options.out / "model")  # as it ships: what 8 bits lose is in the figures
     each = {
         name: drawn(model.to(options.device), options.samples, device=options.device, name=name, seed=options.seed)
         for name in options.draws

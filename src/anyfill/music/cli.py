@@ -84,7 +84,7 @@ class Drawing:
     force: Force = False
     parallels: Annotated[bool, typer.Option("--parallels", help="Allow parallel fifths and octaves.")] = False
     temperature: Temperature = 1.0
-    nucleus: Annotated[float, typer.Option(help="Draw from the likeliest pitches of this mass; 1 = from all.")] = 0.95
+    nucleus: Annotated[float, typer.Option(help="Draw from the likeliest pitches of this mass; 1 = from all.")] = 0.99
     held: Annotated[bool, typer.Option("--held", help="Leave notes held where a model without onsets holds them.")] = (
         False
     )

@@ -7,8 +7,7 @@ like Bach's. Alternatives are rows of one batch. The same request and options gi
 A model without onsets holds every note until its pitch changes. So that no voice drones under a tune that is struck
 again, long notes that it wrote are struck again by a plain rule (``strikes``) unless ``held`` says otherwise.
 
-A *variation* (``Request.vary``) is SUNMASK's chain (``samplers.Rewrite``), begun with the piece itself in the place of
-noise and at the step of the schedule at which a share ``amount`` of its rounds is left.
+A *variation* (``Request.vary``) is SUNMASK's chain, begun with the piece itself (``varying``).
 
 Each answer is kept only once, and only if the request wants it; what is not wanted is drawn again, a limited number of
 times, and a ``Tally`` says how often. A piece is *still* where some voice changes its pitch less often than there are
@@ -38,11 +37,10 @@ from anyfill.music.piece import Piece
 from anyfill.music.request import Request, has_onsets
 from anyfill.music.score import VOICES
 from anyfill.music.strikes import beat_of, strike_again
+from anyfill.music.varying import variations
 from anyfill.questions.question import Question
-from anyfill.rank import NEVER
-from anyfill.samplers import Anneal, CachedChain, Draw, Rewrite, Veto, best_of, trace
-from anyfill.samplers.loop import run
-from anyfill.samplers.policy import State, Task
+from anyfill.samplers import CachedChain, Draw, Veto, best_of, trace
+from anyfill.samplers.policy import State
 
 AT_ONCE = 32
 """Pieces drawn side by side."""
@@ -50,8 +48,6 @@ SPARE, ROUNDS = 4, 8
 """Where only some of the pieces are wanted: so many times as many side by side, and at most so many times in a row."""
 TRIES = 4
 """How many times in a row pieces are drawn that shall end in their key."""
-VARY_ROUNDS = 48
-"""Of SUNMASK's chain, for a variation of all."""
 _FIFTH, _OCTAVE = 7, 0
 
 Progress = Callable[[Iterable[tuple[list[Chorale], float]], str], Iterable[list[Chorale]]]
@@ -89,7 +85,7 @@ class SamplingOptions:
     seed: int = field(default_factory=lambda: chosen_seed(None))
     best: int = 1
     temperature: float = 1.0
-    nucleus: float = 0.95
+    nucleus: float = 0.99
     parallels: bool = False
     as_drawn: bool = False
     held: bool = False
@@ -201,7 +197,10 @@ def alternatives(
         part = None if told is None else told[:, cells]
         question = Question(one.given.repeat(count, 1), one.asked.repeat(count, 1))
         if request.amount is not None:
-            states = _chain(seen, x[:, cells], question, request.amount, part, options, generator)
+            states = variations(
+                seen, x[:, cells], question, request.amount, onsets=onsets, draw=options.draw, context=part,
+                policy=replace(options.policy(onsets), read_once=False), generator=generator,
+            )  # fmt: skip
         else:
             states = trace(
                 seen, x[:, cells], question, policy=options.policy(onsets), draw=options.draw, context=part,
@@ -247,19 +246,6 @@ def _held(drawn: Tensor, x: Tensor, held: Tensor, onsets: bool) -> Tensor:
         for n, place in enumerate(places):
             x[:, place] = chord[:, voice] + (CODES - 1) * (onsets and n > 0)
     return x
-
-
-def _chain(
-    model: Model, x: Tensor, question: Question, amount: float, context: Tensor | None, options: SamplingOptions,
-    generator: Generator,
-) -> Iterator[State]:  # fmt: skip
-    """SUNMASK's chain from what stands in x (B, N) on: the last share ``amount`` of its rounds."""
-    policy = Rewrite(VARY_ROUNDS, trust=Anneal(), voices=len(VOICES))
-    task = Task(model, x, question, options.draw, context, generator)
-    begun = State.first(x, torch.where(question.given, -1, torch.where(question.asked, 0, NEVER)))
-    step = round((1 - amount) * VARY_ROUNDS)
-    first = replace(begun, step=step, plan=torch.zeros_like(begun.plan))
-    return run(policy.along(model.order), task, first)
 
 
 def _varied(chorale: Chorale, codes: Tensor, asked: NDArray[np.bool_], onsets: bool) -> Chorale:
