@@ -42,4 +42,4 @@ def test_an_installation_without_a_model_says_so(monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_model_that_ships_is_a_model_of_chorales() -> None:
-    assert music_model.load_network().variables == 4 * 128
+    assert music_model.load_network().variables == 4 * 24 * 16
