@@ -256,7 +256,7 @@ def test_writing_is_stopped_by_its_button(page, base):
     page.get_by_label("Your text").fill("the moon ")
     page.get_by_role("button", name="Write on").click()
     written = page.get_by_label("What is being written")
-    expect(written).to_contain_text(re.compile("the moon .{10}"), timeout=SOON)
+    expect(written).to_contain_text(re.compile("the moon .{10}", re.DOTALL), timeout=SOON)
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("button", name="Keep it")).to_be_enabled(timeout=SOON)
 
@@ -277,7 +277,7 @@ def test_what_is_being_written_or_painted_is_in_view_again_after_a_reload(page, 
     page.get_by_label("Your text").fill("The moon ")
     page.get_by_role("button", name="Write on").click()
     written = page.get_by_label("What is being written")
-    expect(written).to_contain_text(re.compile("The moon .{10}"), timeout=SOON)
+    expect(written).to_contain_text(re.compile("The moon .{10}", re.DOTALL), timeout=SOON)
     before = written.text_content()
     page.reload()
     expect(written).to_contain_text(before, timeout=SOON)
