@@ -32,7 +32,7 @@ Answer = TypeVar("Answer")
 State = Literal["waiting", "running", "done", "failed", "cancelled"]
 QUEUE = 8
 """Jobs that may wait, and short questions likewise."""
-GRACE = 6.0
+GRACE = 12.0
 """Seconds that a job goes on with nobody watching."""
 EXPIRE = 900.0
 """Seconds that the result of a job is kept."""
