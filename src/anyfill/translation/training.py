@@ -8,7 +8,6 @@ The notes of the model: made_by, and translation = recipe, languages, length, vo
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -18,7 +17,8 @@ import torch
 from rich.console import Console
 
 from anyfill.checks import refuse, require_count, require_member, require_probability
-from anyfill.interface.progress import clock, watch
+from anyfill.interface.progress import clock
+from anyfill.interface.runs import watched_to_the_end
 from anyfill.interface.threads import compute_device
 from anyfill.model import Model
 from anyfill.rows import Rows
@@ -209,10 +209,7 @@ def fit_pairs(
         keep = {"folder": folder, "resume": resume, "notes": notes_of(corpus, vocabulary, settings, languages)}
     reports = fit_steps(model, rows, objective, how, validation=valid, **keep)
     total = None if settings.seconds is not None and settings.steps is None else how.steps
-    last = None
-    with closing(watch(reports, total, f"training {settings.recipe}", console=console)) as watched:
-        for report in watched:
-            last = report
+    last = watched_to_the_end(reports, total, f"training {settings.recipe}", console=console)
     found = {"steps": 0, "seconds": 0.0} if last is None else {"steps": last.step, "seconds": last.seconds}
     if last is not None:
         found |= {"loss": last.loss, "valid_loss": last.validation_loss}
