@@ -32,6 +32,7 @@ from anyfill.music.model import one_pass_chorale, one_pass_chorale_model
 from anyfill.music.request import LONG_WINDOW, Request, has_onsets, resized
 from anyfill.music.sample import SamplingOptions
 from anyfill.music.training import Crops
+from anyfill.objectives import OnePassLoss
 from anyfill.questions import Question
 from anyfill.rows import Rows
 from anyfill.samplers import CachedChain, Draw, sample
@@ -40,6 +41,7 @@ from benchmarks.common import environment
 from experiments.where import data_folder
 
 STEPS = 128
+Line = dict[str, Any]
 
 
 def nats_per_cell(model: Model, rows: Rows, *, device: str, given_share: float, seed: int = 1) -> float:
@@ -89,6 +91,40 @@ def keep_compiled() -> None:
     torch.compiler.set_stance("eager_on_recompile")
 
 
+def fitted(model: Model, source: Crops, objective: OnePassLoss, options: FitOptions, valid: Rows | None) -> list[Line]:
+    """Train in place; the log, in nats per cell of a row. Stops by nats of ``valid`` in the order of time."""
+    judge = None if valid is None else one_pass_chorale(source.steps, joint_share=1.0)
+    log: list[Line] = []
+    start = time.perf_counter()
+    with torch.random.fork_rng(devices=[]):
+        for report in fit_steps(model, source, objective, options, validation=valid, validation_objective=judge):
+            if not log and options.compile:
+                keep_compiled()
+            line = {"step": report.step, "loss": report.loss / model.variables, "seconds": time.perf_counter() - start}
+            if report.validation_loss is not None:
+                line["validation"] = report.validation_loss / model.variables
+            log.append(line)
+            if report.validation_loss is not None or len(log) == 1:
+                print(json.dumps(line), flush=True)
+    return log
+
+
+def held_out_rows(path: Path, *sizes: int) -> dict[int, Rows]:
+    """Every cell of JSB valid once, in windows of so many steps, one after the other from the first bar on."""
+    pieces = read_jsb(path, "valid")
+    return {size: Crops(pieces, size, stride=size, transpositions=(0,)).rows() for size in sizes}
+
+
+def figures(model: Model, held_out: dict[int, Rows], device: str) -> dict[str, float]:
+    """What the module says, of windows of 8 and of 24 bars."""
+    short, long = resized(model, STEPS), resized(model, LONG_WINDOW)
+    return {
+        "joint": nats_per_cell(short, held_out[STEPS], device=device, given_share=0.0),
+        "whole": nats_per_cell(long, held_out[LONG_WINDOW], device=device, given_share=0.0),
+        "conditional": nats_per_cell(short, held_out[STEPS], device=device, given_share=0.5),
+    }
+
+
 def main() -> None:
     """Train, measure, sample, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -123,10 +159,7 @@ def main() -> None:
     pieces = [piece for part in arguments.parts for piece in read_jsb(path, part)]
     window = arguments.window
     source = Crops(pieces, window, stride=arguments.stride).to(device)
-    held_out = {
-        size: Crops(read_jsb(path, "valid"), size, stride=size, transpositions=(0,)).rows()
-        for size in (STEPS, window, LONG_WINDOW)
-    }
+    held_out = held_out_rows(path, STEPS, window, LONG_WINDOW)
     model = one_pass_chorale_model(
         window,
         width=arguments.width,
@@ -154,27 +187,13 @@ def main() -> None:
     if "valid" in arguments.parts:
         options = replace(options, validate_every=10**9)
     stopping = None if "valid" in arguments.parts else held_out[window]
-    judge = None if stopping is None else one_pass_chorale(window, joint_share=1.0)
     objective = one_pass_chorale(window, joint_share=arguments.joint_share)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    log: list[dict[str, Any]] = []
     start = time.perf_counter()
-    with torch.random.fork_rng(devices=[]):
-        for report in fit_steps(model, source, objective, options, validation=stopping, validation_objective=judge):
-            if not log and options.compile:
-                keep_compiled()
-            line = {"step": report.step, "loss": report.loss / model.variables, "seconds": time.perf_counter() - start}
-            if report.validation_loss is not None:
-                line["validation"] = report.validation_loss / model.variables
-            log.append(line)
-            if report.validation_loss is not None or len(log) == 1:
-                print(json.dumps(line), flush=True)
+    log = fitted(model, source, objective, options, stopping)
     model.to(device).eval()
-    short, long = resized(model, STEPS), resized(model, LONG_WINDOW)
     found = {
-        "joint": nats_per_cell(short, held_out[STEPS], device=device, given_share=0.0),
-        "whole": nats_per_cell(long, held_out[LONG_WINDOW], device=device, given_share=0.0),
-        "conditional": nats_per_cell(short, held_out[STEPS], device=device, given_share=0.5),
+        **figures(model, held_out, device),
         "parameters": sum(weights.numel() for weights in model.parameters()),
         "seconds": time.perf_counter() - start,
     }

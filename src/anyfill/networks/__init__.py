@@ -1,5 +1,6 @@
 """Networks: parameters of every variable given the known ones; one-pass networks answer whole chains."""
 
+from anyfill.networks.averaged import Averaged
 from anyfill.networks.context import FixedContext
 from anyfill.networks.convolutions import AttentionalUNet, Coconet
 from anyfill.networks.coupled import CoupledChannels
@@ -19,6 +20,7 @@ from anyfill.networks.unet import UNet
 
 __all__ = [
     "AttentionalUNet",
+    "Averaged",
     "Branching",
     "Cached",
     "CausalDecoder",

@@ -2,6 +2,7 @@
 
 from anyfill.objectives.agreement import AgreeingLoss
 from anyfill.objectives.denoising import DenoisingLoss
+from anyfill.objectives.following import FollowingLoss
 from anyfill.objectives.latent import EvidenceBound
 from anyfill.objectives.masked import MaskedLoss, SampledNormaliser
 from anyfill.objectives.modal import ModalLoss
@@ -27,6 +28,7 @@ __all__ = [
     "DenoisingLoss",
     "Everyone",
     "EvidenceBound",
+    "FollowingLoss",
     "HeadCounts",
     "MaskedLoss",
     "Mean",

@@ -38,6 +38,7 @@ import torch
 from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_member, require_probability
+from anyfill.likelihoods.marginals import Marginals
 from anyfill.model import Model
 from anyfill.objectives.objective import Objective, smoothed_nats
 from anyfill.questions.order import Increasing
@@ -133,7 +134,7 @@ class OnePassLoss(Objective):
             blank = scored & (block > first) & ~(rank < 0).any(1, keepdim=True)
             rank, block = torch.where(blank, NEVER, rank), torch.where(blank, first, block)
         marginals = model.chain(rows.x, rank, rows.context, strict=True)
-        nats = torch.where(scored, smoothed_nats(marginals, rows.x, self.smoothing), 0.0)
+        nats = torch.where(scored, self.term_nats(marginals, rows, rank), 0.0)
         if self.weigh == "terms":
             return nats.sum(1)
         means: list[Tensor] = []
@@ -144,3 +145,7 @@ class OnePassLoss(Objective):
             means.append(torch.where(member, nats, 0.0).sum(1) / sizes[-1].clamp(min=1))
         blocks = torch.stack(sizes).gt(0).sum(0).clamp(min=1)
         return rows.present.sum(1) / blocks * torch.stack(means).sum(0)
+
+    def term_nats(self, marginals: Marginals, rows: Rows, rank: Tensor) -> Tensor:
+        """(B, N): what each term counts, from the laws that a model gave under this rank; unscored are not read."""
+        return smoothed_nats(marginals, rows.x, self.smoothing)

@@ -1,0 +1,335 @@
+"""One network that follows several: the grid model of JSB train, distilled from an ensemble. One command, one GPU.
+
+So few chorales are learnt by heart in some 1,200 steps. Networks of different seeds learn different things by heart, so
+their mean law is far better than each; one network is then taught that law, on rows that never run out.
+
+1. **Teachers** (``--teachers``, side by side, a process each): as ``bach_model`` trains, stopped by JSB valid, with the
+   settings of ``SETTINGS`` in turn.
+2. **Rows.** Each teacher draws chorales of eight bars from its own law: a third of them from nothing, a third goes on
+   from the beginning of a training window, a third fills what a question of training leaves of one.
+3. **Student.** ``FollowingLoss`` towards the teachers' mean law (``networks.Averaged``), on crops of the training
+   pieces and of what was drawn. Every teacher sees every row in a random key (``InAnyKey``) and its law is moved back,
+   so that the mean is over keys, too. The network is one of the same size, asked in one pass; stopped by JSB valid.
+
+Nothing but early stopping looks at JSB valid. The figures are those of ``bach_model``, of the weights as saved (8
+bits); for comparison of each teacher and of their mean. The student is trained for what is left of ``--seconds``.
+
+    python -m experiments.sunmask.bach_distil --out runs/bach_distil
+    python -m experiments.sunmask.bach_distil --smoke --out runs/smoke          # a tiny one on a CPU
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from anyfill.model import Model
+from anyfill.music.chorale import BAR, CODES, HIGHEST, LOWEST, REST, Chorale, pitches_of
+from anyfill.music.files import read_jsb
+from anyfill.music.model import one_pass_chorale, one_pass_chorale_model
+from anyfill.music.request import LONG_WINDOW, resized
+from anyfill.music.training import Crops
+from anyfill.networks import Averaged
+from anyfill.networks.embed import Kind
+from anyfill.networks.network import Capabilities
+from anyfill.objectives import FollowingLoss
+from anyfill.questions import Question
+from anyfill.samplers import CachedChain, sample
+from anyfill.training import FitOptions, load_model, save_model
+from benchmarks.common import environment
+from experiments.sunmask.bach_model import STEPS, figures, fitted, held_out_rows, nats_per_cell
+from experiments.where import data_folder, shown
+
+SETTINGS = ((0.4, 0.0), (0.3, 0.15), (0.4, 0.1), (0.35, 0.05))
+"""Dropout and hidden values of the teachers, in turn."""
+KEYS = range(-6, 6)
+UNLIKELY = -30.0
+MADE_BY = "experiments/sunmask/bach_distil.py"
+
+
+class InAnyKey(nn.Module, Capabilities):
+    """A network of grid codes that sees each row in a random key, its law moved back.
+
+    Rows are moved to where their mean pitch lies -6 to 5 semitones from ``center``, that of the training pieces: there
+    it was trained. Drawn anew in every pass, from torch's own generator.
+    """
+
+    def __init__(self, network: nn.Module, center: float) -> None:
+        super().__init__()
+        self.network: Any = network
+        self.center = center
+
+    @property
+    def kind(self) -> Kind:
+        """What a value is."""
+        return self.network.kind
+
+    @property
+    def variables(self) -> int:
+        """N."""
+        return self.network.variables
+
+    @property
+    def outputs(self) -> int:
+        """K."""
+        return self.network.outputs
+
+    def compile_parts(self) -> bool:
+        """Those of the network."""
+        return self.network.compile_parts()
+
+    def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
+        """(B, N, K): every unknown variable given the known ones."""
+        return self.chain(torch.where(known, x, 0), torch.where(known, -1, 0), context)
+
+    def chain(self, x: Tensor, rank: Tensor, context: Tensor | None = None, *, strict: bool = False) -> Tensor:
+        """(B, N, K): logarithms of the law, each variable given all before it."""
+        shift = self.shifts(x)
+        law = self.network.chain(torch.where(x > 0, x + shift, 0), rank, context, strict=strict).float().log_softmax(-1)
+        return moved_back(law, shift)
+
+    def shifts(self, x: Tensor) -> Tensor:
+        """int64 (B, 1): semitones for each row, within the range of the codes."""
+        sounding = x > 0
+        count = sounding.sum(1, keepdim=True).clamp(min=1)
+        wanted = self.center + KEYS.start + torch.rand(len(x), 1, device=x.device) * len(KEYS)
+        shift = (wanted - torch.where(sounding, x, 0).sum(1, keepdim=True) / count).round().long()
+        low = torch.where(sounding, x, CODES).amin(1, keepdim=True)
+        high = x.amax(1, keepdim=True)
+        return torch.where(high > 0, torch.minimum(torch.maximum(shift, 1 - low), CODES - 1 - high), 0)
+
+
+def moved_back(law: Tensor, shift: Tensor) -> Tensor:
+    """(B, N, K): log p of codes from that of codes moved by ``shift`` (B, 1); what leaves the range is all but 0."""
+    codes = torch.arange(law.shape[-1], device=law.device)
+    source = torch.where(codes > 0, codes + shift, 0)
+    inside = (codes == 0) | ((source > 0) & (source < law.shape[-1]))
+    index = source.clamp(0, law.shape[-1] - 1).unsqueeze(1).expand_as(law)
+    return torch.where(inside.unsqueeze(1), law.gather(-1, index), UNLIKELY)
+
+
+def centered(pitch: NDArray[np.int16], center: float) -> Chorale:
+    """A chorale (4, T) moved to where its mean pitch is nearest to the code ``center``, within the range of pitches.
+
+    Teachers draw in all keys; moved by -6 to 5 semitones from there, some would leave those that pieces are in.
+    """
+    sounding = pitch[pitch != REST]
+    if not len(sounding):
+        return Chorale.of(pitch)
+    shift = round(center + LOWEST - 1 - float(sounding.mean()))
+    shift = min(max(shift, LOWEST - int(sounding.min())), HIGHEST - int(sounding.max()))
+    return Chorale.of(pitch).transposed(shift)
+
+
+def fit_options(arguments: argparse.Namespace, **own: Any) -> FitOptions:
+    """Settings that teachers and student share."""
+    cuda = arguments.device == "cuda"
+    return FitOptions(
+        batch_size=arguments.batch, learning_rate=arguments.learning_rate, weight_decay=arguments.weight_decay,
+        optimizer="muon", ema=arguments.ema, precision="bf16-mixed" if cuda else "32-true", compile=arguments.compile,
+        report_every=50, validate_every=arguments.validate_every, device=arguments.device, **own,
+    )  # fmt: skip
+
+
+def train_pieces(arguments: argparse.Namespace) -> list[Chorale]:
+    """JSB train, or the first few of it."""
+    return read_jsb(arguments.data / "jsb_chorales" / "jsb16_train_valid.json", "train")[: arguments.pieces]
+
+
+def network_of(arguments: argparse.Namespace, seed: int, dropout: float, value_dropout: float) -> Model:
+    """Teachers and student are of one size."""
+    return one_pass_chorale_model(
+        arguments.window, width=arguments.width, depth=arguments.depth, heads=arguments.heads, dropout=dropout,
+        value_dropout=value_dropout, seed=seed,
+    )  # fmt: skip
+
+
+@torch.no_grad()
+def drawn_from(
+    model: Model, source: Crops, count: int, *, seconds: float, rows: int, seed: int, device: str
+) -> NDArray[np.int16]:
+    """int16 (M, 4, L), up to ``count``: from nothing, from a beginning, and from what a question gives of a window."""
+    generator = torch.Generator(device=device).manual_seed(seed)
+    questions = one_pass_chorale(source.steps).questions
+    found, begun = list[NDArray[np.int16]](), time.perf_counter()
+    while len(found) < count and (not found or time.perf_counter() - begun < seconds):
+        some = source.take(torch.randint(len(source), (4 * rows,), generator=generator, device=device))
+        whole = some.present.all(1)
+        x = some.x[whole][:rows]
+        given = questions.sample(len(x), generator=generator).given
+        kind = torch.arange(len(x), device=device).unsqueeze(1) % 3
+        begins = torch.rand(len(x), 1, generator=generator, device=device) * 0.5 * source.variables
+        beginning = torch.arange(source.variables, device=device) < begins
+        given = torch.where(kind == 0, False, torch.where(kind == 1, beginning, given))
+        question = Question(given, ~given)
+        made = sample(model, x, question, policy=CachedChain(), generator=generator).x.cpu()
+        found += [pitches_of(row) for row in made]
+    return np.stack(found[:count])
+
+
+def teacher(arguments: argparse.Namespace) -> None:
+    """Train one, draw from it, write all."""
+    number, device, begun = arguments.teacher, arguments.device, time.perf_counter()
+    folder = arguments.out / f"teacher_{number}"
+    folder.mkdir(parents=True, exist_ok=True)
+    dropout, value_dropout = SETTINGS[number % len(SETTINGS)]
+    source = Crops(train_pieces(arguments), arguments.window).to(device)
+    held_out = held_out_rows(arguments.data / "jsb_chorales" / "jsb16_train_valid.json", arguments.window)
+    model = network_of(arguments, arguments.seed + number, dropout, value_dropout)
+    options = fit_options(
+        arguments, steps=arguments.teacher_steps, seconds=arguments.teacher_seconds, seed=arguments.seed + number
+    )
+    objective = one_pass_chorale(arguments.window, joint_share=arguments.joint_share)
+    log = fitted(model, source, objective, options, held_out[arguments.window])
+    model.to(device).eval()
+    trained = time.perf_counter() - begun
+    made = drawn_from(
+        model, source, arguments.drawn, seconds=arguments.draw_seconds, rows=arguments.draw_rows,
+        seed=arguments.seed + number, device=device,
+    )  # fmt: skip
+    np.savez_compressed(folder / "drawn.npz", pitch=made)
+    save_model(model.cpu(), folder / "model", notes={"made_by": MADE_BY}, eight_bit=True)
+    record = {"dropout": dropout, "value_dropout": value_dropout, "drawn": len(made), "trained_seconds": trained,
+              "seconds": time.perf_counter() - begun, "log": log}  # fmt: skip
+    (folder / "run.json").write_text(json.dumps(record, indent=1) + "\n")
+    print(json.dumps({name: one for name, one in record.items() if name != "log"}), flush=True)
+
+
+def teachers(arguments: argparse.Namespace) -> list[Path]:
+    """Train all, side by side; the folders of those that were done."""
+    folders = [arguments.out / f"teacher_{number}" for number in range(arguments.teachers)]
+    running = list[subprocess.Popen[bytes]]()
+    for number, folder in enumerate(folders):
+        if (folder / "run.json").is_file():
+            continue  # of an earlier call
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "log.txt").open("wb") as log:
+            command = [sys.executable, "-m", "experiments.sunmask.bach_distil", *sys.argv[1:], "--teacher", str(number)]
+            running.append(subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT))
+    for process in running:
+        process.wait()
+    done = [folder for folder in folders if (folder / "run.json").is_file()]
+    if not done:
+        raise RuntimeError((folders[0] / "log.txt").read_text()[-2000:])
+    return done
+
+
+def student(arguments: argparse.Namespace, begun: float) -> None:
+    """Load the teachers, measure them, train the one that follows them, measure and write it."""
+    device = arguments.device
+    path = arguments.data / "jsb_chorales" / "jsb16_train_valid.json"
+    held_out = held_out_rows(path, STEPS, arguments.window, LONG_WINDOW)
+    folders = [arguments.out / f"teacher_{number}" for number in range(arguments.teachers)]
+    folders = [folder for folder in folders if (folder / "run.json").is_file()]
+    models = [load_model(folder / "model").to(device).eval() for folder in folders]
+    pieces = train_pieces(arguments)
+    cells = torch.cat([piece.codes() for piece in pieces])
+    center = float(cells[cells > 0].float().mean())
+    made = [centered(pitch, center) for folder in folders for pitch in np.load(folder / "drawn.npz")["pitch"]]
+    source = Crops([*pieces, *made], arguments.window).to(device)
+    real = len(Crops(pieces, arguments.window))
+
+    def nats(each: list[Model]) -> float:
+        networks = [resized(one, STEPS).network for one in each]
+        ensemble = Model(Averaged(networks), models[0].likelihood, order=models[0].order,
+                         factorizations=models[0].factorizations)  # fmt: skip
+        return nats_per_cell(ensemble, held_out[STEPS], device=device, given_share=0.0)
+
+    found: dict[str, Any] = {
+        "teachers": [nats([one]) for one in models], "mean_law": nats(models),
+        "pieces": len(pieces), "drawn": len(made), "rows": len(source), "of_pieces": real,
+    }  # fmt: skip
+    print(json.dumps(found), flush=True)
+    for one in models:
+        for block in one.network.blocks:  # type: ignore[union-attr]
+            block.dropout = 0.0  # teachers differ in it, and each would be compiled anew
+    seen = [InAnyKey(one.network, center) if arguments.any_key else one.network for one in models]
+    ensemble = Model(Averaged(seen), models[0].likelihood, order=models[0].order).to(device).eval()
+    if arguments.compile:
+        Averaged(seen).compile_parts()
+    model = network_of(arguments, arguments.seed + 1000, arguments.dropout, 0.0)
+    left = None if arguments.seconds is None else max(arguments.seconds - (time.perf_counter() - begun), 10.0)
+    rule = one_pass_chorale(arguments.window, joint_share=arguments.student_joint_share)
+    objective = FollowingLoss(rule.questions, rule.order, rule.joint_share, teacher=ensemble, share=arguments.share)
+    options = fit_options(arguments, steps=arguments.steps, seconds=left, seed=arguments.seed + 1000)
+    log = fitted(model, source, objective, options, held_out[arguments.window])
+    save_model(model.cpu(), arguments.out / "student", notes={"made_by": MADE_BY}, eight_bit=True)
+    model = load_model(arguments.out / "student").to(device).eval()
+    found |= {
+        **figures(model, held_out, device), "parameters": sum(one.numel() for one in model.parameters()),
+        "seconds": time.perf_counter() - begun,
+    }  # fmt: skip
+    print(json.dumps(found), flush=True)
+    runs = [json.loads((folder / "run.json").read_text()) for folder in folders]
+    record = {"arguments": shown(vars(arguments)), "valid": found, "log": log, "teachers": runs,
+              "environment": environment(device)}  # fmt: skip
+    (arguments.out / "run.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+def options() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=data_folder())
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--teachers", type=int, default=4)
+    parser.add_argument("--teacher", type=int, help="train this one alone")
+    parser.add_argument("--teacher-steps", type=int, default=1400)
+    parser.add_argument("--teacher-seconds", type=float, default=85.0)
+    parser.add_argument("--drawn", type=int, default=1536, help="chorales that each teacher draws at most")
+    parser.add_argument("--draw-seconds", type=float, default=10.0)
+    parser.add_argument("--draw-rows", type=int, default=512)
+    parser.add_argument("--steps", type=int, default=8000, help="of the student, at most")
+    parser.add_argument("--seconds", type=float, default=190.0, help="for everything but the last measuring")
+    parser.add_argument("--pieces", type=int, help="train on the first few only")
+    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--width", type=int, default=256)
+    parser.add_argument("--depth", type=int, default=8)
+    parser.add_argument("--heads", type=int, default=8)
+    parser.add_argument("--dropout", type=float, default=0.1, help="of the student")
+    parser.add_argument("--share", type=float, default=1.0, help="what of each term the teachers' law is")
+    parser.add_argument("--same-key", dest="any_key", action="store_false", help="teachers see rows as they are")
+    parser.add_argument("--weight-decay", type=float, default=0.2)
+    parser.add_argument("--learning-rate", type=float, default=6e-3)
+    parser.add_argument("--joint-share", type=float, default=0.6)
+    parser.add_argument("--student-joint-share", type=float, default=0.7)
+    parser.add_argument("--ema", type=float, default=0.995)
+    parser.add_argument("--window", type=int, default=STEPS, help="steps of a crop")
+    parser.add_argument("--validate-every", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--no-compile", dest="compile", action="store_false")
+    parser.add_argument("--smoke", action="store_true", help="tiny networks, few pieces, a few steps")
+    arguments = parser.parse_args()
+    if arguments.smoke:
+        arguments.teachers, arguments.teacher_steps, arguments.steps, arguments.pieces = 2, 3, 3, 4
+        arguments.batch, arguments.width, arguments.depth, arguments.heads, arguments.window = 2, 32, 1, 2, BAR
+        arguments.drawn, arguments.draw_rows, arguments.validate_every = 6, 6, 2
+        arguments.compile, arguments.device = False, "cpu"
+    return arguments
+
+
+def main() -> None:
+    """Teachers, then the student."""
+    begun = time.perf_counter()
+    arguments = options()
+    if arguments.device == "cpu":
+        torch.set_num_threads(1)
+    if arguments.teacher is not None:
+        teacher(arguments)
+        return
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    teachers(arguments)
+    print(json.dumps({"teachers_seconds": time.perf_counter() - begun}), flush=True)
+    student(arguments, begun)
+
+
+if __name__ == "__main__":
+    main()
