@@ -117,6 +117,10 @@ def test_utf16_and_a_public_dtd_are_read() -> None:
             "above 0",
         ),
         (xml("<note><rest/><duration>4</duration></note>"), "expected notes, got none"),
+        (
+            xml('<note><rest/><duration>4</duration></note><barline><repeat direction="backward"/></barline>'),
+            "expected notes, got none",
+        ),
         (xml(note("C", 12, 4)), "MIDI numbers 0 to 127"),
         (b"<score-timewise/>", "the root score-timewise"),
     ],

@@ -317,7 +317,8 @@ def assemble(
     remarks = [*remarks, *about_metres(metres, about.bar)]
     sounding = tuple(part for part in parts if any(note.pitch is not None for note in part.notes))
     if not sounding:
-        raise refuse(source, expected="notes", got="; ".join(remarks) or "none")
+        why = [remark for remark in remarks if "left out" in remark]  # not that repeats are read once
+        raise refuse(source, expected="notes", got="; ".join(why) or "none")
     voices: list[tuple[str, tuple[Note, ...]]] = []
     for part in sounding:
         lines, reduced = lines_of(part.notes)
