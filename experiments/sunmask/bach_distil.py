@@ -23,6 +23,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -234,8 +235,9 @@ def student(arguments: argparse.Namespace, begun: float) -> None:
     cells = torch.cat([piece.codes() for piece in pieces])
     center = float(cells[cells > 0].float().mean())
     made = [centered(pitch, center) for folder in folders for pitch in np.load(folder / "drawn.npz")["pitch"]]
-    source = Crops([*pieces, *made], arguments.window).to(device)
-    real = len(Crops(pieces, arguments.window))
+    real, others = (len(Crops(some, arguments.window)) for some in (pieces, made))
+    often = max(round(arguments.real_share / (1.0 - arguments.real_share) * others / real), 1)
+    source = Crops([*pieces * often, *made], arguments.window).to(device)
 
     def nats(each: list[Model]) -> float:
         networks = [resized(one, STEPS).network for one in each]
@@ -245,7 +247,7 @@ def student(arguments: argparse.Namespace, begun: float) -> None:
 
     found: dict[str, Any] = {
         "teachers": [nats([one]) for one in models], "mean_law": nats(models),
-        "pieces": len(pieces), "drawn": len(made), "rows": len(source), "of_pieces": real,
+        "pieces": len(pieces), "drawn": len(made), "rows": len(source), "of_pieces": often * real,
     }  # fmt: skip
     print(json.dumps(found), flush=True)
     for one in models:
@@ -256,10 +258,14 @@ def student(arguments: argparse.Namespace, begun: float) -> None:
     if arguments.compile:
         Averaged(seen).compile_parts()
     model = network_of(arguments, arguments.seed + 1000, arguments.dropout, 0.0)
+    if arguments.from_teacher:
+        model.load_state_dict(models[0].state_dict())
     left = None if arguments.seconds is None else max(arguments.seconds - (time.perf_counter() - begun), 10.0)
     rule = one_pass_chorale(arguments.window, joint_share=arguments.student_joint_share)
     objective = FollowingLoss(rule.questions, rule.order, rule.joint_share, teacher=ensemble, share=arguments.share)
     options = fit_options(arguments, steps=arguments.steps, seconds=left, seed=arguments.seed + 1000)
+    if arguments.student_rate is not None:
+        options = replace(options, learning_rate=arguments.student_rate)
     log = fitted(model, source, objective, options, held_out[arguments.window])
     save_model(model.cpu(), arguments.out / "student", notes={"made_by": MADE_BY}, eight_bit=True)
     model = load_model(arguments.out / "student").to(device).eval()
@@ -295,6 +301,9 @@ def options() -> argparse.Namespace:
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--dropout", type=float, default=0.1, help="of the student")
     parser.add_argument("--share", type=float, default=1.0, help="what of each term the teachers' law is")
+    parser.add_argument("--real-share", type=float, default=0.5, help="share of rows that are of the pieces, about")
+    parser.add_argument("--from-scratch", dest="from_teacher", action="store_false", help="not from the first teacher")
+    parser.add_argument("--student-rate", type=float, help="learning rate of the student; as the teachers' by default")
     parser.add_argument("--same-key", dest="any_key", action="store_false", help="teachers see rows as they are")
     parser.add_argument("--weight-decay", type=float, default=0.2)
     parser.add_argument("--learning-rate", type=float, default=6e-3)

@@ -192,7 +192,7 @@ def test_a_folder_trains_a_model_and_what_cannot_be_read_is_listed(tmp_path: Pat
     assert (report.pieces, report.held_out) == (9, 1)
     assert [Path(name).name for name, _ in report.skipped] == ["broken.mid"]
     assert "left out 1 that could not be read" in str(report)
-    assert "broken.mid" in str(report)
+    assert str(report).count("broken.mid") == 1  # the sentence need not name it again
     assert report.nats_per_note is not None
     # An untrained model gives each of 115 codes the same probability, so a note costs several nats, not hundreds.
     cells = 4 * 32 / np.mean([np.count_nonzero(piece_of(n, 2).voices[0]) for n in range(10)]) / 4

@@ -265,7 +265,7 @@ def read_sources(sources: Sequence[str | Path]) -> Sources:
         try:
             found.append(whole_of(read_music(file), source="it", strict=True))
         except (ValueError, OSError) as error:
-            skipped.append((str(file), str(error)))
+            skipped.append((str(file), str(error).removeprefix(f"file {file}").lstrip(":, ")))  # named once
     if not found:
         why = f"none: {skipped[0][1]}" if len(skipped) == 1 else f"none of {len(skipped)} files"
         raise refuse("pieces", expected="one at least to train on", got=why)
