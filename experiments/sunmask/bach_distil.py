@@ -170,8 +170,14 @@ def drawn_from(
         begins = torch.rand(len(x), 1, generator=generator, device=device) * 0.5 * source.variables
         beginning = torch.arange(source.variables, device=device) < begins
         given = torch.where(kind == 0, False, torch.where(kind == 1, beginning, given))
-        question = Question(given, ~given)
-        made = sample(model, x, question, policy=CachedChain(), generator=generator).x.cpu()
+        try:
+            made = sample(model, x, Question(given, ~given), policy=CachedChain(), generator=generator).x.cpu()
+        except torch.OutOfMemoryError:  # others are on this device, too
+            if rows < 64:
+                raise
+            rows //= 2
+            torch.cuda.empty_cache()
+            continue
         found += [pitches_of(row) for row in made]
     return np.stack(found[:count])
 
@@ -218,18 +224,19 @@ def teachers(arguments: argparse.Namespace) -> list[Path]:
     for process in running:
         process.wait()
     done = [folder for folder in folders if (folder / "run.json").is_file()]
+    for folder in folders:
+        if folder not in done:
+            print(f"{folder.name} failed:", (folder / "log.txt").read_text()[-1500:], flush=True)
     if not done:
-        raise RuntimeError((folders[0] / "log.txt").read_text()[-2000:])
+        raise RuntimeError("no teacher was trained")
     return done
 
 
-def student(arguments: argparse.Namespace, begun: float) -> None:
+def student(arguments: argparse.Namespace, folders: list[Path], begun: float) -> None:
     """Load the teachers, measure them, train the one that follows them, measure and write it."""
     device = arguments.device
     path = arguments.data / "jsb_chorales" / "jsb16_train_valid.json"
     held_out = held_out_rows(path, STEPS, arguments.window, LONG_WINDOW)
-    folders = [arguments.out / f"teacher_{number}" for number in range(arguments.teachers)]
-    folders = [folder for folder in folders if (folder / "run.json").is_file()]
     models = [load_model(folder / "model").to(device).eval() for folder in folders]
     pieces = train_pieces(arguments)
     cells = torch.cat([piece.codes() for piece in pieces])
@@ -335,9 +342,9 @@ def main() -> None:
         teacher(arguments)
         return
     arguments.out.mkdir(parents=True, exist_ok=True)
-    teachers(arguments)
+    folders = teachers(arguments)
     print(json.dumps({"teachers_seconds": time.perf_counter() - begun}), flush=True)
-    student(arguments, begun)
+    student(arguments, folders, begun)
 
 
 if __name__ == "__main__":
