@@ -308,7 +308,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--dropout", type=float, default=0.1, help="of the student")
     parser.add_argument("--share", type=float, default=1.0, help="what of each term the teachers' law is")
-    parser.add_argument("--real-share", type=float, default=0.5, help="share of rows that are of the pieces, about")
+    parser.add_argument("--real-share", type=float, default=0.25, help="share of rows that are of the pieces, about")
     parser.add_argument("--from-scratch", dest="from_teacher", action="store_false", help="not from the first teacher")
     parser.add_argument("--student-rate", type=float, help="learning rate of the student; as the teachers' by default")
     parser.add_argument("--same-key", dest="any_key", action="store_false", help="teachers see rows as they are")
