@@ -25,7 +25,8 @@ from anyfill.music.grades import (
     summary,
     unnamed,
 )
-from anyfill.music.score import Note, Score
+from anyfill.music.piece import quantise
+from anyfill.music.score import Note, ParsedScore, Score
 from anyfill.music.writing import write_score
 from scripts.bach_reference import falling, four_part_chorales, gather
 
@@ -35,6 +36,8 @@ SMALL = score(
     "E4/1 D4/1 C4/1 A3/1 G3/2 G3/1 G3/1",
     "C3/1 B2/1 C3/1 F3/1 G3/1 F3/1 G3/1 C3/1",
 )
+SMALL_GRID = quantise(ParsedScore(SMALL)).chorale.pitch
+"""The same without its repeated notes."""
 
 
 @settings(max_examples=60)
@@ -215,3 +218,12 @@ def test_a_score_without_names_loses_nothing_that_a_midi_file_has() -> None:
     assert plain.length == score.length == 3
     assert plain.voices[1] == (Note(Fraction(1), Fraction(1), 61),)
     assert grade_score(plain, protocol="key-aware") == grade_score(score, protocol="key-aware")
+
+
+def test_repeated_notes_are_compared_with_bars_that_have_them() -> None:
+    merged = Chorale.of(SMALL_GRID).score()
+    for music, shown, hidden in ((SMALL, "with onsets", "as grid"), (merged, "as grid", "with onsets")):
+        _, columns, rows = grade_tables([grade(music)])[0]
+        assert f"Bach: 8 bars, {shown}" in columns
+        assert f"Bach: 8 bars, {hidden}" not in columns
+        assert all(len(row) == len(columns) for row in rows)

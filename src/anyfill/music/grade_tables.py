@@ -45,6 +45,13 @@ def grade_document(graded: "Sequence[GradedPiece]") -> dict[str, Any]:
     }
 
 
+def _compared(graded: "Sequence[GradedPiece]", sets: dict[str, Any]) -> dict[str, Any]:
+    """The sets of real chorales to compare with: eight bars with repeated notes where these files have some, or else
+    as a grid."""
+    struck = any(one.habits is not None and one.habits.figures["repeats"] > 0 for one in graded)
+    return {name: one for name, one in sets.items() if name != ("bars" if struck else "struck")}
+
+
 def grade_tables(graded: "Sequence[GradedPiece]") -> list[Table]:
     """For each protocol the nine features and their sum, beside real Bach; then several files, best first."""
     from anyfill.music.features import PROTOCOLS
@@ -53,7 +60,7 @@ def grade_tables(graded: "Sequence[GradedPiece]") -> list[Table]:
     def both(median: float, deviation: float) -> str:
         return f"{in_figures(median)} ± {in_figures(deviation)}"
 
-    sets, many, shown = real_bach(), len(graded) > 1, list[Table]()
+    sets, many, shown = _compared(graded, real_bach()), len(graded) > 1, list[Table]()
     own = f"these {len(graded)} files" if many else "this file"
     what = "median ± standard deviation" if many else "its grade; Bach's: median ± standard deviation"
     for protocol in PROTOCOLS:
