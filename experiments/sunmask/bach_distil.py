@@ -12,7 +12,9 @@ their mean law is far better than each; one network is then taught that law, on 
    so that the mean is over keys, too. The network is one of the same size, asked in one pass; stopped by JSB valid.
 
 Nothing but early stopping looks at JSB valid. The figures are those of ``bach_model``, of the weights as saved (8
-bits); for comparison of each teacher and of their mean. The student is trained for what is left of ``--seconds``.
+bits); for comparison of each teacher and of their mean. Teachers make a number of steps, however long those take: ones
+that a budget of seconds cooled too soon, on a device with other work, leave the student little to learn. Those that are
+in --out already are not trained again, so that ``--only-teachers`` and the rest can be two calls.
 
     python -m experiments.sunmask.bach_distil --out runs/bach_distil
     python -m experiments.sunmask.bach_distil --smoke --out runs/smoke          # a tiny one on a CPU
@@ -267,10 +269,9 @@ def student(arguments: argparse.Namespace, folders: list[Path], begun: float) ->
     model = network_of(arguments, arguments.seed + 1000, arguments.dropout, 0.0)
     if arguments.from_teacher:
         model.load_state_dict(models[0].state_dict())
-    left = None if arguments.seconds is None else max(arguments.seconds - (time.perf_counter() - begun), 10.0)
     rule = one_pass_chorale(arguments.window, joint_share=arguments.student_joint_share)
     objective = FollowingLoss(rule.questions, rule.order, rule.joint_share, teacher=ensemble, share=arguments.share)
-    options = fit_options(arguments, steps=arguments.steps, seconds=left, seed=arguments.seed + 1000)
+    options = fit_options(arguments, steps=arguments.steps, seconds=arguments.seconds, seed=arguments.seed + 1000)
     if arguments.student_rate is not None:
         options = replace(options, learning_rate=arguments.student_rate)
     log = fitted(model, source, objective, options, held_out[arguments.window])
@@ -295,12 +296,13 @@ def options() -> argparse.Namespace:
     parser.add_argument("--teachers", type=int, default=4)
     parser.add_argument("--teacher", type=int, help="train this one alone")
     parser.add_argument("--teacher-steps", type=int, default=1400)
-    parser.add_argument("--teacher-seconds", type=float, default=85.0)
+    parser.add_argument("--teacher-seconds", type=float, help="if given, teachers cool by then, steps or not")
+    parser.add_argument("--only-teachers", action="store_true")
     parser.add_argument("--drawn", type=int, default=1536, help="chorales that each teacher draws at most")
     parser.add_argument("--draw-seconds", type=float, default=10.0)
     parser.add_argument("--draw-rows", type=int, default=512)
     parser.add_argument("--steps", type=int, default=8000, help="of the student, at most")
-    parser.add_argument("--seconds", type=float, default=190.0, help="for everything but the last measuring")
+    parser.add_argument("--seconds", type=float, default=120.0, help="of the student's training")
     parser.add_argument("--pieces", type=int, help="train on the first few only")
     parser.add_argument("--batch", type=int, default=64)
     parser.add_argument("--width", type=int, default=256)
@@ -344,7 +346,8 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     folders = teachers(arguments)
     print(json.dumps({"teachers_seconds": time.perf_counter() - begun}), flush=True)
-    student(arguments, folders, begun)
+    if not arguments.only_teachers:
+        student(arguments, folders, begun)
 
 
 if __name__ == "__main__":
