@@ -40,7 +40,8 @@ import torch
 from anyfill import text
 from anyfill.text.counting import counted_log_prob, weighed, words_of
 from anyfill.text.model import TextModel
-from anyfill.text.ngram import KneserNey, count_ngrams
+from anyfill.text.ngram import KneserNey
+from anyfill.text.ngram_counts import count_ngrams
 from anyfill.text.vocabularies import common_words
 from anyfill.text.vocabulary import as_text8
 from benchmarks.common import spread, write_result
@@ -146,13 +147,23 @@ def by_model(loaded: TextModel, counts: KneserNey | None, one: Cloze, *, stated:
 
 
 def fitted(questions: Sequence[Cloze], compared: Sequence[Compared]) -> tuple[float, float]:
-    """a and b of greatest mean log share of the right word, where it was found: convex, by Newton's cousin LBFGS."""
+    """a and b of greatest mean log share of the right word, where it was found."""
     rows: list[tuple[torch.Tensor, int]] = []
     for one, found in zip(questions, compared):
         lower = [word.lower() for word in found.words]
         if one.word.lower() in lower:
             rows.append((torch.tensor([found.model, found.counts], dtype=torch.float64), lower.index(one.word.lower())))
-    weights = torch.tensor([0.5, 0.5], dtype=torch.float64, requires_grad=True)
+    a, b = fitted_weights(rows)
+    return round(a, 3), round(b, 3)
+
+
+def fitted_weights(rows: Sequence[tuple[torch.Tensor, int]]) -> list[float]:
+    """The weights (F,), none below 0, of greatest mean log share of the right one of n, from (F, n) of each question.
+
+    Convex, by Newton's cousin LBFGS.
+    """
+    features = len(rows[0][0])
+    weights = torch.full((features,), 1 / features, dtype=torch.float64, requires_grad=True)
     solver = torch.optim.LBFGS([weights], max_iter=60, line_search_fn="strong_wolfe")
 
     def loss() -> torch.Tensor:
@@ -162,8 +173,7 @@ def fitted(questions: Sequence[Cloze], compared: Sequence[Compared]) -> tuple[fl
         return value
 
     solver.step(loss)  # pyright: ignore[reportArgumentType]
-    a, b = weights.detach().clamp(min=0.0).tolist()
-    return round(a, 3), round(b, 3)
+    return weights.detach().clamp(min=0.0).tolist()
 
 
 def accuracy(questions: Sequence[Cloze], answers: Sequence[Sequence[str]]) -> dict[str, Any]:

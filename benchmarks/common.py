@@ -5,6 +5,7 @@ under a temporary name first, so that a run that is cut short never leaves half 
 """
 
 import json
+import math
 import multiprocessing
 import os
 import platform
@@ -20,7 +21,8 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
-A, B = TypeVar("A"), TypeVar("B")
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 def commit() -> str:
@@ -62,6 +64,36 @@ def spread(work: Callable[[A], B], items: Sequence[A], processes: int = 1) -> tu
     finally:
         _work.pop()
     return [one for one, _ in found], sum(seconds for _, seconds in found) / max(len(found), 1)
+
+
+def appended(
+    work: Callable[[A], Mapping[str, object]],
+    items: Sequence[A],
+    path: Path,
+    *,
+    processes: int = 1,
+    seconds: float = math.inf,
+) -> None:
+    """Append what the work makes of each item to a file of lines, with the CPU seconds it took, as soon as it is there.
+
+    So many processes work side by side; this one writes. No more is waited for once ``seconds`` have passed.
+    """
+    stop = time.monotonic() + seconds
+    _work.append(work)
+    try:
+        with path.open("a") as file, multiprocessing.get_context("fork").Pool(processes) as pool:
+            for row, spent in pool.imap_unordered(_timed, items):
+                file.write(json.dumps({**row, "cpu_seconds": round(spent, 4)}) + "\n")
+                file.flush()
+                if time.monotonic() > stop:
+                    break
+    finally:
+        _work.pop()
+
+
+def rows_in(path: Path) -> list[dict[str, Any]]:
+    """The lines of such a file; none if it is not there."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def machine() -> dict[str, object]:

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -12,11 +13,12 @@ from hypothesis import strategies as st
 
 from anyfill.cli import main as cli
 from anyfill.text.bpe import train_bpe
-from anyfill.text.counting import count, counted_log_prob, likely_words
-from anyfill.text.doubts import _is_two_edits, check, check_lines, doubted, edits
+from anyfill.text.counting import count, counted_log_prob, counted_log_probs, in_sentence, likely_words, weighed
+from anyfill.text.doubts import _is_two_edits, check, doubted, edits
 from anyfill.text.gaps import matching, restore, spelt
 from anyfill.text.vocabulary import TEXT8
-from anyfill.text.word_search import WIDE, word_candidates
+from anyfill.text.word_proposals import WIDE
+from anyfill.text.word_search import word_candidates
 
 LINES = [
     "The cat sat on the mat.",
@@ -104,7 +106,7 @@ def test_a_wrong_word_is_doubted_and_a_right_one_is_not(counts) -> None:
     assert check("The cat sat on the mat.", counts).changes == ()
     assert check("I don't knwo the man.", counts).changes[0].word == "know"
     assert "Zzyx" not in [one.written for one in check("Zzyx sat on the log.", counts).changes], "it may be a name"
-    several = check_lines("The cat sat on the mat.\n\nA dgo sat on the log.", counts)
+    several = check("The cat sat on the mat.\n\nA dgo sat on the log.", counts)
     assert several.changes[0].offset == 27
     assert several.text.endswith("A dog sat on the log.")
 
@@ -144,7 +146,7 @@ def test_counts_propose_words_that_the_beams_miss(tiny, counts, monkeypatch) -> 
     loaded = tiny(TEXT8, 32)
     narrow = partial(word_candidates, breadth=WIDE._replace(width=2))
     monkeypatch.setattr("anyfill.text.fill.word_candidates", narrow)
-    monkeypatch.setattr("anyfill.text.word_search._from_both_sides", lambda *_: iter(()))
+    monkeypatch.setattr("anyfill.text.word_search.from_both_sides", lambda *_: iter(()))
     alone = {one.answers[0] for one in loaded.fill("the ____ sat on", n=999)}
     both = {one.answers[0] for one in loaded.fill("the ____ sat on", n=999, counts=counts)}
     likely = {one for one in likely_words(counts, "the ", " sat on") if one.islower() and one.isalpha()}
@@ -153,7 +155,7 @@ def test_counts_propose_words_that_the_beams_miss(tiny, counts, monkeypatch) -> 
     ranked = loaded.fill("the ____ sat on", n=9, counts=counts, weights=(0.0, 1.0))
     values = [counted_log_prob(counts, one.text) for one in ranked]
     assert values == sorted(values, reverse=True)
-    assert "ranked by p(model)^0 p(counts)^1" in ranked.remarks[-1]
+    assert "words are ranked by p(counts)^1;" in ranked.remarks[-1]
     for one in ranked:
         assert one.log2_probability == pytest.approx(-loaded.score(one.text).bits, abs=1e-6)
 
@@ -176,16 +178,22 @@ def test_the_commands_count_restore_and_check(tmp_path, monkeypatch, capsys) -> 
     assert json.loads(out)["changes"][0]["word"] == "cat"
     for bad, words in (
         (("check", "a b", "--counts", "a.txt"), "expected a file of n-grams"),
-        (("check", "a b", "--weights", "1,1"), "--weights: expected --counts"),
+        (("check", "a b", "--weights", "1,1", "--model", "text8"), "--weights: expected --counts"),
         (("restore", "no gap", "--counts", "a.counts"), "expected a gap in it"),
         (("restore", "a_b", "--counts", "a.counts", "--weights", "x"), "--weights: expected two numbers"),
         (("count", "missing.txt", "-o", "b"), "missing.txt: expected a text file"),
-        (("fill", "a ____", "--weights", "1,1"), "--weights: expected --counts"),
+        (("fill", "a ____", "--weights", "1,1", "--model", "text8"), "--weights: expected --counts"),
+        (("count", "a.txt", "-o", "b", "--least", "1,x"), "--least: expected whole numbers"),
+        (("count", "a.txt", "-o", "b", "--least", "1,3,2"), "least: expected at most 5 numbers that never fall"),
+        (("count", "a.txt", "-o", "b", "--bits", "4"), "bits: expected"),
     ):
         code, out, err = run(*bad)
         assert (code, out) == (2, "")
         assert words in err
         assert len(err.strip().splitlines()) == 1
+    assert run("count", "a.txt", "-o", "s.counts", "--order", "3", "--least", "1,1,2", "--bits", "8")[0] == 0
+    assert Path("s.counts").stat().st_size < Path("a.counts").stat().st_size
+    assert run("restore", "The c_t s_t on the m_t.", "--counts", "s.counts")[1] == "The cat sat on the mat.\n"
     assert run("count", "a.txt", "-o", "p.counts", "--units", "pieces", "--vocabulary-size", "270")[0] == 0
     assert "n-grams of words, got n-grams of pieces" in run("check", "a b", "--counts", "p.counts")[2]
 
@@ -193,3 +201,58 @@ def test_the_commands_count_restore_and_check(tmp_path, monkeypatch, capsys) -> 
 def test_a_model_alone_may_find_nothing_that_looks_alike(tiny) -> None:
     loaded = tiny(train_bpe(["the cat sat on the mat. " * 9], 270), 24)
     assert doubted(loaded, "I the", threshold=-math.inf).text
+
+
+def test_what_comes_with_the_model_restores_and_checks_where_nothing_is_said(tiny, counts) -> None:
+    loaded = replace(tiny(TEXT8, 40), counts=counts)
+    assert restore("the c_t sat", model=loaded) == restore("the c_t sat", counts, model=loaded)
+    assert check("the caat sat on", model=loaded) == check("the caat sat on", counts, model=loaded)
+    alone = replace(loaded, counts=None)
+    assert restore("the c_t sat", model=alone) == spelt(alone, "the c_t sat")
+    assert check("the caat sat", model=alone) == doubted(alone, "the caat sat")
+
+
+def test_a_model_spells_what_no_counted_word_fits_and_keeps_the_rest(tiny, counts) -> None:
+    loaded = replace(tiny(TEXT8, 40), counts=counts)
+    text = "the c_t sat on the zq_j"
+    found = restore(text, model=loaded)
+    assert [one.written for one in found.changes] == ["c_t", "zq_j"]
+    assert found.changes[0].word == restore("the c_t sat on the zq_j", counts).changes[0].word
+    assert found.changes[1].word.isalpha()
+    assert all(a == b for a, b in zip(found.text, text) if b != "_")
+    assert len(found.text) == len(text)
+    assert math.isinf(restore(text, counts).changes[1].bits), "without a model the gap stays"
+
+
+@given(
+    st.lists(st.sampled_from(["The", "cat", "sat", "zz", "on"]), max_size=5),
+    st.lists(st.sampled_from(["the", "mat", ".", "!"]), max_size=5),
+    st.booleans(),
+)
+def test_counts_say_of_words_in_a_place_what_they_say_of_texts(counts, before, behind, is_whole: bool) -> None:
+    words = ["cat", "dog", "zzz", "well known", "don't"]
+    sides = " ".join(before), " ".join(behind)
+    found = counted_log_probs(counts, sides[0], words, sides[1], is_whole=is_whole)
+    texts = [" ".join([*before, word, *behind]) for word in words]
+    coded = [[counts.begin, *counts.vocabulary.encode(one).tolist()] for one in texts]
+    expected = [float(counts.terms([*one, counts.end] if is_whole else one)[1:].sum()) for one in coded]
+    assert (found - found[0]).tolist() == pytest.approx([one - expected[0] for one in expected], abs=1e-4)
+    listed = weighed(counts, *sides, is_whole=is_whole)
+    cat, dog = (int(counts.vocabulary.encode(word)[0]) for word in ("cat", "dog"))
+    assert found[1] - found[0] == pytest.approx(listed[dog] - listed[cat], abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "expected"),
+    [
+        ("He saw a ", " there.", ("He saw a ", " there.")),
+        ("It rained. He saw a ", " there. Then he left.", ("He saw a ", " there.")),
+        ("It rained. ", " was wet.", ("", " was wet.")),
+        ('"Stop!" ', " said Mr. Smith.", ("", " said Mr. Smith.")),
+        ("I met Mr. ", " and St. Nick", ("I met Mr. ", " and St. Nick")),
+        ("one line\nI ", " it\nanother", ("I ", " it")),
+        ("It costs 3.5 ", " or so.", ("It costs 3.5 ", " or so.")),
+    ],
+)
+def test_counts_look_at_the_sentence_of_a_blank(before: str, behind: str, expected: tuple[str, str]) -> None:
+    assert in_sentence(before, behind) == expected

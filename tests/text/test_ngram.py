@@ -1,6 +1,7 @@
 """Kneser-Ney: every distribution sums to one, and each probability is that of a slow reference by the formulas."""
 
 import math
+import tempfile
 from collections import Counter, defaultdict
 
 import numpy as np
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyfill.text.bpe import train_bpe
-from anyfill.text.ngram import KneserNey, count_ngrams, load_ngrams
+from anyfill.text.ngram import KneserNey, load_ngrams
+from anyfill.text.ngram_counts import count_ngrams
 from anyfill.text.vocabularies import Words
 from anyfill.text.vocabulary import Characters
 
@@ -115,6 +117,61 @@ def test_ngrams_are_saved_and_loaded_and_others_refused(tmp_path) -> None:
         count_ngrams([[7]], words)
     with pytest.raises(ValueError, match="texts: expected at least one"):
         count_ngrams([], words)
+
+
+@given(corpora, st.integers(1, 5), st.lists(st.integers(1, 3), max_size=4), st.lists(st.integers(0, 4), max_size=5))
+def test_ngrams_that_are_left_out_give_their_share_to_shorter_ones(texts, order: int, more, context) -> None:
+    """p sums to 1; kept shares stay as they were; what is left over, g, never shrinks."""
+    least = [1, *sorted(more)][:order]
+    whole, cut = (count_ngrams(texts, ABCD, order=order, least=cuts) for cuts in ((), least))
+    assert cut.distribution(context).sum() == pytest.approx(1.0, abs=1e-6)
+    begins = [[4, *text, 5] for text in texts]
+    grams = Counter(tuple(t[i : i + n]) for t in begins for n in range(1, order + 1) for i in range(len(t) - n + 1))
+    cuts = [*least, *[least[-1]] * (order - len(least))]
+    sizes = [
+        sum(1 for gram, times in grams.items() if len(gram) == n and times >= cuts[n - 1]) for n in range(1, order + 1)
+    ]
+    assert [len(level.keys) for level in cut.levels] == sizes
+    assert cut.base == pytest.approx(whole.base)
+    for gram, times in grams.items():
+        if times >= cuts[len(gram) - 1] and len(gram) > 1:
+            kept, was = (_share(model, gram) for model in (cut, whole))
+            assert kept == was
+
+
+def _share(model: KneserNey, gram: tuple[int, ...]) -> float:
+    """The discounted share of an n-gram, found step by step from its first token."""
+    node = np.zeros(1, dtype=np.int64)
+    share = np.zeros(1)
+    for n, token in enumerate(gram, 1):
+        share, node = model._find(n, node, np.asarray([token]))
+        assert node[0] >= 0
+    return float(share[0])
+
+
+def test_cut_offs_that_fall_are_refused() -> None:
+    for least in ((2,), (1, 3, 2), (1, 1, 1, 1)):
+        with pytest.raises(ValueError, match="least: expected at most 3 numbers that never fall, the first 1"):
+            count_ngrams([[0, 1]], ABCD, order=3, least=least)
+
+
+@given(corpora, st.integers(1, 5), st.lists(st.integers(0, 4), max_size=5))
+def test_a_file_in_eight_bits_rounds_shares_down_by_a_step_at_most_and_sums_to_one(texts, order: int, context) -> None:
+    model = count_ngrams(texts, ABCD, order=order)
+    with tempfile.TemporaryDirectory() as folder:
+        model.save(f"{folder}/a", bits=8)
+        again = load_ngrams(f"{folder}/a")
+        model.save(f"{folder}/b")
+        exact = load_ngrams(f"{folder}/b")
+    assert again.distribution(context).sum() == pytest.approx(1.0, abs=1e-6)
+    for was, rounded, same in zip(model.levels, again.levels, exact.levels):
+        assert np.array_equal(was.keys, rounded.keys)
+        assert np.array_equal(was.keys, same.keys)
+        assert np.array_equal(was.share, same.share)
+        assert np.allclose(was.rest, same.rest)
+        assert (rounded.share <= was.share * (1 + 1e-6)).all()
+        seen = was.share > math.exp(-254 / 18)
+        assert (rounded.share[seen] >= was.share[seen] * math.exp(-1 / 18) * (1 - 1e-6)).all()
 
 
 def test_pieces_are_counted_as_words_are() -> None:

@@ -13,10 +13,13 @@ from anyfill.evaluation import log_prob
 from anyfill.questions import Factorization, Question
 from anyfill.text.blanks import Lengths, blank_window, is_one_word, parse, sheet_of
 from anyfill.text.bpe import train_bpe
+from anyfill.text.counting import CountedPlace
 from anyfill.text.generate import Writer
+from anyfill.text.ngram_counts import count_ngrams
 from anyfill.text.vocabularies import Words
 from anyfill.text.vocabulary import TEXT8, Characters, Utf8, WithEnd
-from anyfill.text.word_search import Breadth, word_candidates, word_codes
+from anyfill.text.word_proposals import Breadth, Spelt, from_the_left, word_codes
+from anyfill.text.word_search import direct_log_probs, word_candidates
 
 PIECES = train_bpe(["the cat sat on the mat and the dog sat on the log. " * 9], 290)
 ABC = Characters(" abc.")
@@ -97,7 +100,7 @@ def test_words_of_one_piece_are_looked_for_at_the_length_that_is_stated(tiny, mo
         wanted = {text[1:] for text in texts if len(text) == size + 1 and text[0] == " " and text[1:].isalpha()}
         sheet = sheet_of(loaded.template(f"the {'_' * size} sat", letters=True), PIECES)
         window = blank_window(sheet, range(1), (), loaded.length)
-        monkeypatch.setattr("anyfill.text.word_search.ALL_BOTH", len(wanted))  # room for none of another length
+        monkeypatch.setattr("anyfill.text.word_proposals.ALL_BOTH", len(wanted))  # room for none of another length
         *_, (found, _) = word_candidates(loaded, sheet, 0, window, breadth=Breadth(1, 1, 0))
         assert found is not None
         assert wanted
@@ -205,3 +208,68 @@ def test_words_may_be_ranked_by_both_readings_and_each_is_exact(tiny) -> None:
     shares = [one.share for one in found]
     assert [math.log(one / shares[0]) for one in shares] == pytest.approx([one - value[0] for one in value], abs=1e-3)
     assert "p(word | both sides)^0.75" in found.remarks[-1]
+
+
+@pytest.mark.parametrize("kind", ["text8", "pieces", "characters"])
+def test_beginnings_that_stop_early_are_those_that_could_not_be_kept(tiny, kind: str) -> None:
+    """From the left, of the k best words that a beam finds none is lost where it gives up what is less likely."""
+    vocabulary, length, _ = VOCABULARIES[kind]
+    loaded = tiny(vocabulary, length)
+    before, behind = ("ab", "ca") if kind == "characters" else ("the", "sat")
+    template = parse(f"{before} ____ {behind}", unstated=Lengths(1, 3), word=Lengths(1, 4))
+    sheet = sheet_of(template, vocabulary)
+    window = blank_window(sheet, range(1), (), loaded.length)
+    codes = word_codes(vocabulary, sheet.leads[0])
+    spelt = Spelt("", sheet.leads[0], ())
+    every = from_the_left(loaded.model, window, codes, spelt, Breadth(12, 10**6, 0))
+    assert len(every) > 12
+    for kept in (1, 3, 8):
+        some = from_the_left(loaded.model, window, codes, spelt, Breadth(12, kept, 0))
+        assert [one.tolist() for one in some] == [one.tolist() for one in every[:kept]]
+
+
+def test_where_all_three_have_a_say_the_best_by_the_two_quick_ones_are_compared(tiny, monkeypatch) -> None:
+    loaded = replace(tiny(PIECES, 24), readings=(0.5, 0.25))
+    words = Words(("the", "cat", "sat", "on", "mat", "dog", "log"), punctuation=True)
+    counts = count_ngrams([words.encode(one).tolist() for one in ("the cat sat on the mat", "the dog sat")], words)
+    ask = {"seed": 0, "counts": counts, "weights": (1.0, 0.5)}
+    every = [one.answers[0] for one in loaded.fill("the ____ sat on the mat", n=999, **ask)]
+    window = blank_window(sheet_of(loaded.template("the ____ sat on the mat"), PIECES), range(1), (), 24)
+    direct = direct_log_probs(loaded.model, window, [PIECES.encode(f" {one}").long() for one in every])
+    counted = CountedPlace.of(counts, "the ", " sat on the mat").log_probs(every)
+    value = dict(zip(every, (direct + torch.from_numpy(counted)).tolist()))
+    assert len(every) > 11
+    monkeypatch.setattr("anyfill.text.word_search.SHORTLIST", 9)
+    for n in (3, 11):  # all that are wanted are compared
+        found = loaded.fill("the ____ sat on the mat", n=n, **ask)
+        kept = sorted(value, key=lambda one: -value[one])[: max(n, 9)]
+        assert found.candidates == len(kept)
+        assert [one.answers[0] for one in found] == sorted(kept, key=every.index)[:n]
+    assert loaded.fill("the c_t sat", n=1, **ask).candidates > 9, "where all spellings are compared, all are"
+
+
+@pytest.mark.parametrize("text", ["the ____ sat on the mat", "the [1] sat on", "the ____ sat on the ____ ."])
+def test_the_posterior_of_fills_is_that_of_score_however_they_are_ranked(tiny, text: str) -> None:
+    """posterior / posterior = p(text) / p(text); shares go by the ranking, and are in its order."""
+    words = Words(("the", "cat", "sat", "on", "mat", "dog", "log"), punctuation=True)
+    counts = count_ngrams([words.encode(one).tolist() for one in ("the cat sat on the mat", "the dog sat")], words)
+    loaded = replace(tiny(PIECES, 24), readings=(0.25, 0.5), counts=counts, weights=(1.0, 0.5))
+    found = loaded.fill(text, n=9, seed=0)
+    bits = [-loaded.score(one.text).bits for one in found]
+    said = [math.log2(one.posterior / found[0].posterior) for one in found]
+    assert said == pytest.approx([one - bits[0] for one in bits], abs=1e-3)
+    shares = [one.share for one in found]
+    assert shares == sorted(shares, reverse=True)
+    by_text = replace(loaded, readings=(1.0, 0.0), counts=None, weights=(1.0, 0.0)).fill(text, n=9, seed=0)
+    assert [one.share for one in by_text] == pytest.approx([one.posterior for one in by_text])
+
+
+def test_the_model_that_ships_brings_its_counts_and_they_have_a_say() -> None:
+    loaded = face.load()
+    assert loaded.counts is not None
+    assert loaded.weights[1] > 0
+    found = loaded.fill("The dog ____ at the mailman.", n=3, seed=0)
+    assert {one.answers[0] for one in found} & {"barks", "barked"}
+    assert "p(counts)^" in found.remarks[-1]
+    assert face.restore("I l_st my k_ys.").text == "I lost my keys."
+    assert face.check("He goes to scohol every day.").text == "He goes to school every day."

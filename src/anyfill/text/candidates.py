@@ -62,13 +62,15 @@ class Candidate:
         answers: the text of each blank.
         codes: the codes of each blank.
         log_prob: log p of the window with them, in nats.
-        share: its part of the probability of all candidates of this window.
+        share: its part of the probability of all candidates of this window, by which they are ranked.
+        posterior: its part of them by ``log_prob`` alone.
     """
 
     answers: tuple[str, ...]
     codes: tuple[Tensor, ...]
     log_prob: float
     share: float
+    posterior: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,5 +283,5 @@ class _Found:
         made: list[Candidate] = []
         for part, total, share, (answers, rows) in zip(parts, totals.tolist(), shares, self.ways.values()):
             likeliest = list(rows.values())[int(part.argmax())]
-            made.append(Candidate(answers, likeliest.codes, total, share))
+            made.append(Candidate(answers, likeliest.codes, total, share, share))
         return sorted(made, key=lambda one: -one.log_prob)

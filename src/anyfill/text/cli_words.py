@@ -39,6 +39,11 @@ def count(
         int | None, typer.Option(min=2, help="The most different tokens.", show_default="30000 words, 4096 pieces")
     ] = None,
     lower: Annotated[bool, typer.Option("--lower", help="Read words in lower case.")] = False,
+    least: Annotated[
+        str | None,
+        typer.Option(help="How often n-grams of 1, 2, 3 … tokens must occur, as 1,1,2.", show_default="once"),
+    ] = None,
+    bits: Annotated[int, typer.Option(help="Of each share in the file: 32, or rounded down to 8.")] = 32,
     force: Force = False,
 ) -> None:
     """Count the n-grams of a corpus, each line a text of its own, with interpolated Kneser-Ney smoothing.
@@ -48,7 +53,11 @@ def count(
     from anyfill.text.counting import count as counted
 
     options: dict[str, Any] = {"units": units, "vocabulary_size": vocabulary_size, "lower": lower, "force": force}
-    found = counted(sources, output, order=order, **options)
+    if least is not None:
+        if not all(part.strip().isdecimal() for part in least.split(",")):
+            raise refuse("--least", expected="whole numbers, as 1,1,2", got=repr(least))
+        options["least"] = [int(part) for part in least.split(",")]
+    found = counted(sources, output, order=order, bits=bits, **options)
     grams = ", ".join(f"{len(level.keys):,}" for level in found.levels)
     typer.echo(f"{found.vocabulary.size:,} {units}; n-grams of 1 to {order}: {grams}")
     typer.echo(f"saved in {output}")
@@ -67,27 +76,15 @@ def restore(
 ) -> None:
     """Find the missing letters of a text: l_st, r_st_r_, as OCR leaves them.
 
-    With --counts, words that were counted and fit are ranked by what stands around them; with --model too, the model
-    ranks the best of them. Without counts the model spells the letters. The text goes to stdout, what was changed to
-    stderr, with the next best words.
+    Words that were counted and fit are ranked by what stands around them and by the model: those that come with the
+    model, or --counts (alone, unless --model is named, too). Where none fits the model spells the letters. The text
+    goes to stdout, what was changed to stderr, with the next best words.
     """
-    from anyfill.text.counting import as_counts
     from anyfill.text.gaps import restore as restored
-    from anyfill.text.gaps import spelt
-    from anyfill.text.model import load
     from anyfill.text.reading import read_text
 
-    said, counted = read_text(text, file), as_counts(counts)
-    options: dict[str, Any] = {"gaps": gaps}
-    if counted is None:
-        if weights is not None:
-            raise refuse("--weights", expected="--counts, which they are for", got="none")
-        found = spelt(load(model), said, gaps=gaps)
-    else:
-        ranks = None if model is None else load(model)
-        options |= {} if weights is None else {"weights": parsed_weights(weights)}
-        found = restored(said, counted, model=ranks, **options)
-    _print_corrected(found, as_json)
+    said = read_text(text, file)
+    _print_corrected(restored(said, gaps=gaps, **_asked_by(counts, model, weights)), as_json)
 
 
 @command("Doubt words: the most surprising first, with likelier ones.")
@@ -104,25 +101,30 @@ def check(
 ) -> None:
     """Words of a text that are likely not what was meant, the surest first, each with likelier ones.
 
-    With --counts, words that look alike are compared by what stands around them, line by line; with --model too, the
-    model has a say. Without counts the model alone compares words that look alike, in the three places of each line
-    that surprise it most. The text as it might have been meant goes to stdout, the words to stderr.
+    Words that look alike are compared by what stands around them, line by line, by the model and the counts that come
+    with it, or by --counts (alone, unless --model is named, too). A model without counts compares words that look alike
+    in the three places of each line that surprise it most. The text as it might have been meant goes to stdout, the
+    words to stderr.
     """
-    from anyfill.text.counting import as_counts
-    from anyfill.text.doubts import check_lines, doubted
-    from anyfill.text.model import load
+    from anyfill.text.doubts import check as checked
     from anyfill.text.reading import read_text
 
-    said, counted = read_text(text, file), as_counts(counts)
-    if counted is None:
-        if weights is not None:
-            raise refuse("--weights", expected="--counts, which they are for", got="none")
-        found = doubted(load(model), said, threshold=threshold, most=most)
-    else:
-        ranks = None if model is None else load(model)
-        options: dict[str, Any] = {} if weights is None else {"weights": parsed_weights(weights)}
-        found = check_lines(said, counted, model=ranks, threshold=threshold, most=most, **options)
-    _print_corrected(found, as_json)
+    said = read_text(text, file)
+    _print_corrected(checked(said, threshold=threshold, most=most, **_asked_by(counts, model, weights)), as_json)
+
+
+def _asked_by(counts: Path | None, model: Path | None, weights: str | None) -> dict[str, Any]:
+    """What answers: the named counts, the named model, both; or the model that ships, with its counts."""
+    from anyfill.text.counting import as_counts
+    from anyfill.text.model import load
+
+    counted = as_counts(counts)
+    ranks = load(model) if counted is None or model is not None else None
+    if weights is None:
+        return {"counts": counted, "model": ranks}
+    if counted is None and (ranks is None or ranks.counts is None):
+        raise refuse("--weights", expected="--counts, which they are for", got="none")
+    return {"counts": counted, "model": ranks, "weights": parsed_weights(weights)}
 
 
 def _print_corrected(found: "Corrected", as_json: bool) -> None:

@@ -4,7 +4,9 @@ Each line of a file is a text of its own, read from its beginning to its end; bl
 token is a word or a mark (``Words`` with ``punctuation``); with pieces, a piece of ``anyfill.text.bpe``.
 """
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,7 +17,8 @@ from anyfill.checks import refuse, require_count, require_member
 from anyfill.interface.output import require_new
 from anyfill.text.blanks import is_one_word
 from anyfill.text.bpe import train_bpe
-from anyfill.text.ngram import KneserNey, count_ngrams, load_ngrams
+from anyfill.text.ngram import KneserNey, load_ngrams
+from anyfill.text.ngram_counts import count_ngrams
 from anyfill.text.patterns import fits
 from anyfill.text.reading import text_blocks
 from anyfill.text.vocabularies import Words, common_words
@@ -32,6 +35,8 @@ def count(
     units: str = "words",
     vocabulary_size: int | None = None,
     lower: bool = False,
+    least: Sequence[int] = (),
+    bits: int = 32,
     force: bool = False,
 ) -> KneserNey:
     """Count the n-grams of text files.
@@ -43,6 +48,8 @@ def count(
         units: "words" or "pieces".
         vocabulary_size: the most different tokens; None = 30,000 words, 4,096 pieces.
         lower: words are read in lower case.
+        least: how often n-grams of 1, 2, 3 … tokens must occur, as (1, 1, 2); others are left out.
+        bits: of each share in the file, 32 or 8.
         force: replace the file.
     """
     require_count("--order", order, maximum=9)
@@ -58,9 +65,10 @@ def count(
         vocabulary = train_bpe(texts, size)
     else:
         vocabulary = common_words(texts, size, lower=lower, punctuation=True)
-    found = count_ngrams((vocabulary.encode(line).tolist() for line in lines_of(files)), vocabulary, order=order)
+    coded = (vocabulary.encode(line).tolist() for line in lines_of(files))
+    found = count_ngrams(coded, vocabulary, order=order, least=least)
     if output is not None:
-        found.save(output)
+        found.save(output, bits=bits)
     return found
 
 
@@ -120,6 +128,62 @@ def likely_words(
         value = np.where(may, value, -np.inf)
     best = np.argsort(-value, kind="stable")[:n]
     return [words[code - 1] for code in best.tolist() if np.isfinite(value[code])]
+
+
+def counted_log_probs(
+    counts: KneserNey, before: str, words: Sequence[str], behind: str, *, is_whole: bool = True
+) -> NDArray[np.float64]:
+    """(K,): log p of each of K words between two texts, up to a constant; as ``weighed``, of any words."""
+    vocabulary = words_of(counts)
+    left = [counts.begin, *vocabulary.encode(before).tolist()]
+    right = [*vocabulary.encode(behind).tolist(), *([counts.end] if is_whole else [])][: counts.order - 1]
+    coded = [vocabulary.encode(word).tolist() for word in words]
+    alone = [number for number, codes in enumerate(coded) if len(codes) == 1]
+    value = np.zeros(len(words))
+    if alone:
+        value[alone] = counts.between(left, right, np.asarray([coded[number][0] for number in alone]))
+    for number in set(range(len(words))) - set(alone):  # a word of several tokens, as 'well-known'
+        value[number] = counts.terms([*left, *coded[number], *right])[len(left) :].sum()
+    return value
+
+
+_SENTENCE = re.compile(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)[.!?][\"')]*\s+(?=[\"'(]?[A-Z])|\n")
+
+
+def in_sentence(before: str, behind: str) -> tuple[str, str]:
+    """What stands around a gap, of its own sentence: n-grams are counted from the beginning of a text to its end."""
+    ends = [*_SENTENCE.finditer(f"{before}A")]  # whatever stands in the gap may begin with a capital
+    first = _SENTENCE.search(behind)
+    return before[ends[-1].end() :] if ends else before, behind[: first.end()].rstrip() if first else behind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedPlace:
+    """What n-grams say of words in one place of a text.
+
+    Attributes:
+        counts: n-grams of words.
+        before, behind: what stands around the place, of its sentence.
+        is_whole: the text ends where ``behind`` does; where nothing stands behind, nobody knows.
+    """
+
+    counts: KneserNey
+    before: str
+    behind: str
+    is_whole: bool
+
+    @staticmethod
+    def of(counts: KneserNey, before: str, behind: str, *, is_last: bool = True) -> "CountedPlace":
+        """The place between two texts; something that is not known yet follows unless it ``is_last``."""
+        return CountedPlace(counts, *in_sentence(before, behind), is_last and bool(behind))
+
+    def likely(self, pattern: str = "", n: int = 48) -> list[str]:
+        """The n likeliest words there; see ``likely_words``."""
+        return likely_words(self.counts, self.before, self.behind, n=n, is_whole=self.is_whole, pattern=pattern)
+
+    def log_probs(self, words: Sequence[str]) -> NDArray[np.float64]:
+        """(K,): log p of each of K words there, up to a constant."""
+        return counted_log_probs(self.counts, self.before, words, self.behind, is_whole=self.is_whole)
 
 
 def counted_log_prob(counts: KneserNey, text: str) -> float:

@@ -8,8 +8,9 @@ swapped), and p(v | both sides) by the counts on both sides of it,
 
 two edits costing the chance of one twice. A word is reported with the v of greatest gain, in the order of the gain, if
 that is above ``threshold``; gains are in bits. A word without a code, in lower case, is as likely as the unknown word
-spread over ``_SPELLINGS`` spellings; one with a capital may be a name and is left alone. With a model, what it says of
-the whole text with v and with w is added with its weight.
+spread over ``_SPELLINGS`` spellings; one with a capital may be a name and is as likely as the unknown word itself; one
+that is known in lower case is left alone. At the beginning of a text words with a capital are compared, too. With a
+model, what it says of the whole text with v and with w is added with its weight.
 """
 
 import math
@@ -17,7 +18,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from anyfill.checks import require_count
 from anyfill.text.blanks import is_one_word
 from anyfill.text.counting import words_of
 from anyfill.text.gaps import SHOWN, Change, Corrected, changed
-from anyfill.text.model import TextModel
+from anyfill.text.model import TextModel, load
 from anyfill.text.ngram import Floats, KneserNey
 from anyfill.text.scoring import log_probs_of
 from anyfill.text.vocabularies import Words, encode_text
@@ -39,7 +39,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
 
 def check(
     text: str,
-    counts: KneserNey,
+    counts: KneserNey | None = None,
     *,
     model: TextModel | None = None,
     weights: tuple[float, float] = (0.5, 1.0),
@@ -48,26 +48,46 @@ def check(
 ) -> Corrected:
     """The words of a text that are likely not what was meant, the surest first; see the top of this file.
 
+    Each line is a text of its own, as n-grams are counted.
+
     Args:
         text: what was written.
-        counts: n-grams of words.
-        model: is asked, too, about what the counts doubt.
+        counts: n-grams of words; None = those that come with the model, and if none do, the model alone.
+        model: is asked, too, about what the counts doubt; None = the one that ships, where no counts are named.
         weights: a and b, of the model and of the counts.
         threshold: bits of gain from which on a word is doubted.
         most: so many at most.
     """
     require_count("--most", most)
-    doubted: list[Change] = []
+    if counts is None:
+        model = load() if model is None else model
+        counts = model.counts
+        if counts is None:
+            return doubted(model, text, threshold=threshold, most=most)
+    found: list[Change] = []
+    start = 0
+    for line in text.split("\n"):
+        gained = _checked(line, counts, model, weights, threshold) if line.strip() else []
+        found += [replace(one, offset=start + one.offset) for one in gained]
+        start += len(line) + 1
+    found = sorted(found, key=lambda one: -one.bits)[:most]
+    return Corrected(changed(text, found), tuple(found))
+
+
+def _checked(
+    text: str, counts: KneserNey, model: TextModel | None, weights: tuple[float, float], threshold: float
+) -> list[Change]:
+    """The doubted words of one line."""
+    found: list[Change] = []
     words = [*_WORD.finditer(text)]
-    gains = [_gains(counts, found[0], text[: found.start()], text[found.end() :]) for found in words]
+    gains = [_gains(counts, word[0], text[: word.start()], text[word.end() :]) for word in words]
     if model is not None and weights[0]:
         gains = _weighed(model, text, words, gains, weights)
-    for found, ranked in zip(words, gains):
+    for word, ranked in zip(words, gains):
         if ranked and ranked[0][0] / math.log(2) > threshold:
-            others = tuple(word for _, word in ranked[1 : SHOWN + 1])
-            doubted.append(Change(found.start(), found[0], ranked[0][1], ranked[0][0] / math.log(2), others))
-    doubted = sorted(doubted, key=lambda one: -one.bits)[:most]
-    return Corrected(changed(text, doubted), tuple(doubted))
+            others = tuple(other for _, other in ranked[1 : SHOWN + 1])
+            found.append(Change(word.start(), word[0], ranked[0][1], ranked[0][0] / math.log(2), others))
+    return found
 
 
 _LIKELY = 200
@@ -86,12 +106,12 @@ def _gains(counts: KneserNey, word: str, before: str, behind: str) -> list[tuple
     """Gains in nats of the words that look alike, greatest first."""
     words = words_of(counts)
     code = int(words.encode(word)[0]) if words.split(word) == [word.lower() if words.lower else word] else 0
-    is_known = code != words.unknown_code
-    if not is_known and (word[:1].isupper() or "-" in word):
+    is_known, has_capital = code != words.unknown_code, word[:1].isupper()
+    if not is_known and ("-" in word or (has_capital and word.lower() in _known(words.words))):
         return []
     value = counts.between([counts.begin, *words.encode(before).tolist()], [*words.encode(behind).tolist(), counts.end])
-    near = _alike(words, word, value)
-    own = value[code] - (0.0 if is_known else math.log(_SPELLINGS))
+    near = _alike(words, word, value, is_first=not before.strip())
+    own = value[code] - (0.0 if is_known or has_capital else math.log(_SPELLINGS))
     found: list[tuple[float, str]] = []
     for other, count in near.items():
         chance = count * math.log(ERROR / _ways(other))
@@ -122,11 +142,14 @@ def _ways(word: str) -> int:
     return size + (size + 1) * letters + size * (letters - 1) + max(size - 1, 0)
 
 
-def _alike(words: Words, word: str, value: Floats) -> dict[str, int]:
+def _alike(words: Words, word: str, value: Floats, *, is_first: bool) -> dict[str, int]:
     """Known words that one edit makes of this one, and 1; of those that are likely there, and of all words of the same
-    first letter if it is unknown, those of two edits, and 2."""
+    first letter if it is unknown, those of two edits, and 2. With a capital, too, where a text begins."""
     known = _known(words.words)
     found = {other: 1 for other in edits(word) if other in known and other != word}
+    if is_first and not words.lower:
+        raised = (other[:1].upper() + other[1:] for other in edits(word))
+        found |= {other: 1 for other in raised if other in known and other.lower() != word.lower()}
     likely = [words.words[code - 1] for code in np.argpartition(-value, min(_LIKELY, len(value) - 1))[:_LIKELY] if code]
     if not found and word not in known:
         likely += [other for other in words.words if other[0] == word[0] and abs(len(other) - len(word)) < 3]
@@ -165,18 +188,6 @@ def edits(word: str) -> Iterator[str]:
         if len(behind) > 1:
             yield before + behind[1] + behind[0] + behind[2:]
         yield from (before + letter + behind for letter in _LETTERS)
-
-
-def check_lines(text: str, counts: KneserNey, *, most: int = 20, **options: Any) -> Corrected:
-    """``check`` of each line by itself, as n-grams were counted; offsets are those of the whole text."""
-    doubted: list[Change] = []
-    start = 0
-    for line in text.split("\n"):
-        if line.strip():
-            doubted += [replace(one, offset=start + one.offset) for one in check(line, counts, **options).changes]
-        start += len(line) + 1
-    doubted = sorted(doubted, key=lambda one: -one.bits)[:most]
-    return Corrected(changed(text, doubted), tuple(doubted))
 
 
 def doubted(loaded: TextModel, text: str, *, threshold: float = 0.0, most: int = 20) -> Corrected:

@@ -11,8 +11,10 @@ the ranking by p(text). Blanks that are words are answered one after another, to
 one window holds the whole text the best ways are then ranked by p(text).
 
 ``log2_probability`` is what ``score`` says of the filled text, to the last digit: one definition
-(``anyfill.text.scoring``). Ranking and shares may go by more: in a vocabulary without boundaries of its own, by what
-closes a blank at the edge of the text; for a word, by the model's direct answer, too (``TextModel.readings``).
+(``anyfill.text.scoring``). Ranking and ``share`` may go by more: in a vocabulary without boundaries of its own, by what
+closes a blank at the edge of the text; for a word, by the model's direct answer and by counts, too
+(``anyfill.text.word_search``). ``posterior`` goes by p(text) alone, so that of two fills of a whole text that ends
+behind the blank the ratio is that of ``score``.
 """
 
 import html
@@ -28,14 +30,15 @@ from anyfill.checks import refuse, require_count
 from anyfill.evaluation import shared_prefix_log_prob
 from anyfill.text.blanks import Sheet, Template, blank_groups, blank_window, sheet_of
 from anyfill.text.candidates import Candidate, Tried, candidates
-from anyfill.text.counting import counted_log_prob, likely_words
+from anyfill.text.counting import CountedPlace, counted_log_prob
 from anyfill.text.model import SamplingOptions, TextModel
 from anyfill.text.ngram import KneserNey
 from anyfill.text.patterns import GAP
 from anyfill.text.scoring import log_prob_of
 from anyfill.text.vocabularies import Words
 from anyfill.text.vocabulary import as_text8, is_folded
-from anyfill.text.word_search import NARROW, can_search_words, word_candidates
+from anyfill.text.word_proposals import NARROW
+from anyfill.text.word_search import can_search_words, word_candidates
 
 _KEPT, _KEPT_SPELT = 4, 2
 """Ways to fill the blanks so far that are gone on with, where blanks are words, and where letters of all are known."""
@@ -51,13 +54,15 @@ class Fill:
         text: all of it, what was given exactly as it was.
         answers: what stands in each blank.
         log2_probability: of the text, in bits, below 0; the same number that ``score`` gives.
-        share: its part of the probability of all fills that were compared.
+        share: its part of all fills that were compared, by what they are ranked by.
+        posterior: its part of them by p(text) alone, which ``score`` gives, too.
     """
 
     text: str
     answers: tuple[str, ...]
     log2_probability: float
     share: float
+    posterior: float
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -104,9 +109,12 @@ class Fills(Sequence[Fill]):
         return "\n".join(self.lines(lambda fill: fill.text))
 
     def lines(self, show: Callable[[Fill], str]) -> list[str]:
-        """The fills as a table, each shown in this way."""
-        rows = (f"{one.share:7.2%} {one.log2_probability:9.2f}  {show(one)}" for one in self.fills)
-        return [self.heading, "  share    log2 p  text", *rows]
+        """The fills as a table, each shown in this way; shares by p(text) alone are told where others go by more."""
+        is_more = any(abs(one.share - one.posterior) > 1e-9 for one in self.fills)
+        plain = [f" {one.posterior:8.2%}" if is_more else "" for one in self.fills]
+        numbers = (f"{one.share:7.2%}{by} {one.log2_probability:9.2f}" for one, by in zip(self.fills, plain))
+        rows = (f"{said}  {show(one)}" for said, one in zip(numbers, self.fills))
+        return [self.heading, f"  share{'  by text' if is_more else ''}    log2 p  text", *rows]
 
     def _repr_html_(self) -> str:
         rows = [
@@ -171,16 +179,18 @@ class Fills(Sequence[Fill]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Partial:
-    """Answers to the first blanks and their share."""
+    """Answers to the first blanks, their share, and their share by p(text) alone."""
 
     answers: tuple[str, ...] = ()
     codes: tuple[Tensor, ...] = ()
     log_share: float = 0.0
+    log_posterior: float = 0.0
 
     def then(self, one: Candidate) -> "_Partial":
         """With the answers to the next group of blanks."""
         log_share = self.log_share + math.log(max(one.share, 1e-300))
-        return _Partial((*self.answers, *one.answers), (*self.codes, *one.codes), log_share)
+        log_posterior = self.log_posterior + math.log(max(one.posterior, 1e-300))
+        return _Partial((*self.answers, *one.answers), (*self.codes, *one.codes), log_share, log_posterior)
 
 
 def fill_blanks(
@@ -202,7 +212,7 @@ def fill_blanks(
         draws: for each combination of lengths; None = as many as seem right.
         sampling: how to draw.
         counts: n-grams of words that propose words, too.
-        weights: a and b: fills are ranked by p(model)^a p(counts)^b.
+        weights: a and b: words are ranked by p(model)^a p(counts)^b.
 
     Raises:
         ValueError: the text has characters that the model does not know, a blank has no room in a row of the model, the
@@ -233,16 +243,13 @@ def fill_blanks(
         for turn, way in enumerate(best):
             window = blank_window(sheet, group, way.codes, length)
             if words and window.blanks[0].is_word:
-                before, behind = _around(template, way.answers)
-                is_last = len(way.answers) + 1 == len(template.blanks)
-                spelt: Any = {"is_whole": is_last, "pattern": window.blanks[0].pattern}
-                likely = () if counts is None else likely_words(counts, before, behind, **spelt)
-                pattern = window.blanks[0].pattern
-                if len(groups) > 1 and pattern.strip(GAP):  # its letters say most of it, and others wait
-                    by_text = replace(loaded, readings=(1.0, 0.0))
-                    work = word_candidates(by_text, sheet, group.start, window, proposed=likely, breadth=NARROW)
+                place = None if counts is None else _counted_place(counts, template, way.answers)
+                how: dict[str, Any] = {"counted": place, "weights": weights, "n": n}
+                if len(groups) > 1 and window.blanks[0].pattern.strip(GAP):  # its letters say most of it; others wait
+                    by_text = replace(loaded, readings=(sum(loaded.readings), 0.0))
+                    work = word_candidates(by_text, sheet, group.start, window, breadth=NARROW, **how)
                 else:
-                    work = word_candidates(loaded, sheet, group.start, window, proposed=likely)
+                    work = word_candidates(loaded, sheet, group.start, window, **how)
             else:
                 work = candidates(loaded, sheet, group, window, draws=draws, sampling=sampling, generator=generator)
             for result, done in work:
@@ -250,8 +257,6 @@ def fill_blanks(
                     yield None, 0.999 * (number + (turn + done) / len(best)) / len(groups)
                     continue
                 answers, tried = result
-                if counts is not None and weights[1]:
-                    answers = _weighted(answers, weights, counts, template, way.answers)
                 found = answers if turn == 0 else found
                 complete = complete and tried.is_complete
                 most = max(most, tried, key=lambda one: one.combinations)
@@ -263,39 +268,33 @@ def fill_blanks(
         best = sorted(ways, key=lambda one: -one.log_share)[:kept]
     fills = tuple(_filled(loaded, sheet, way) for way in best)
     notes = _notes(sheet)
-    if counts is not None and weights != (1.0, 0.0):
-        notes = (*notes, f"ranked by p(model)^{weights[0]:g} p(counts)^{weights[1]:g}; log2 p is the model's")
-    if words and len(groups) == 1 and loaded.readings[1]:
-        own = "p(text)^{:g} p(word | both sides)^{:g}".format(*loaded.readings)
-        notes = (*notes, f"words are ranked by {own}; log2 p is that of the text")
+    if words and (ranked := _ranking(loaded, weights, is_counted=counts is not None, is_one=len(groups) == 1)):
+        notes = (*notes, f"words are ranked by {ranked}; log2 p is that of the text")
     if words and is_spelt and (draws is not None or sampling.draw != SamplingOptions().draw):
         notes = (*notes, "words of which letters are known are searched for, not drawn")
     effort = (len(found), len(groups), size <= length, complete, most, notes)
     yield Fills(fills, template, n, sampling, loaded.name, *effort), 1.0
 
 
-def _around(template: Template, answers: tuple[str, ...]) -> tuple[str, str]:
-    """The text before the first blank that is not answered, and behind it up to the next."""
+def _counted_place(counts: KneserNey, template: Template, answers: tuple[str, ...]) -> CountedPlace:
+    """What counts say of the first blank that is not answered, of its sentence and up to the next blank."""
     before = replace(template, stretches=template.stretches[: len(answers) + 1]).filled(answers)
-    return before, template.stretches[len(answers) + 1]
+    is_last = len(answers) + 1 == len(template.blanks)
+    return CountedPlace.of(counts, before, template.stretches[len(answers) + 1], is_last=is_last)
 
 
-def _weighted(
-    found: list[Candidate],
-    weights: tuple[float, float],
-    counts: KneserNey,
-    template: Template,
-    answers: tuple[str, ...],
-) -> list[Candidate]:
-    """The candidates for one window with shares by p(model)^a p(counts)^b, best first."""
-    texts: list[str] = []
-    for one in found:
-        given = (*answers, *one.answers)
-        texts.append(replace(template, stretches=template.stretches[: len(given) + 1]).filled(given))
-    value = torch.tensor([weights[0] * one.log_prob for one in found], dtype=torch.float64)
-    value = value + weights[1] * torch.tensor([counted_log_prob(counts, text) for text in texts], dtype=torch.float64)
-    made = [replace(one, share=share) for one, share in zip(found, value.softmax(0).tolist())]
-    return sorted(made, key=lambda one: -one.share)
+def _ranking(loaded: TextModel, weights: tuple[float, float], *, is_counted: bool, is_one: bool) -> str:
+    """By what words are ranked, nothing if it is p(text); of several, at last by the whole text."""
+    (whole, direct), (own, counted) = loaded.readings, weights
+    if not is_one:
+        whole, direct = whole + direct, 0.0
+    parts = (
+        ("p(text)", own * whole),
+        ("p(word | both sides)", own * direct),
+        ("p(counts)", counted if is_counted else 0.0),
+    )
+    said = " ".join(f"{name}^{power:.3g}" for name, power in parts if power)
+    return "" if said == "p(text)^1" else said
 
 
 def _compared(
@@ -310,15 +309,19 @@ def _compared(
     value = torch.cat([*shared_prefix_log_prob(loaded.model, x, sizes)])
     if loaded.lengths:
         value = value + torch.tensor([loaded.length_log_share(size) for size in sizes.tolist()], dtype=torch.float64)
+    posterior = value.log_softmax(0).tolist()
+    value = weights[0] * sum(loaded.readings) * value
     if counts is not None and weights[1]:
         counted = [counted_log_prob(counts, sheet.template.filled(way.answers)) for way in ways]
-        value = weights[0] * value + weights[1] * torch.tensor(counted, dtype=torch.float64)
-    return [replace(way, log_share=share) for way, share in zip(ways, value.log_softmax(0).tolist())]
+        value = value + weights[1] * torch.tensor(counted, dtype=torch.float64)
+    parts = zip(ways, value.log_softmax(0).tolist(), posterior)
+    return [replace(way, log_share=share, log_posterior=plain) for way, share, plain in parts]
 
 
 def _filled(loaded: TextModel, sheet: Sheet, way: _Partial) -> Fill:
     text = sheet.template.filled(way.answers)
-    return Fill(text, way.answers, log_prob_of(loaded, text) / math.log(2), math.exp(way.log_share))
+    bits = log_prob_of(loaded, text) / math.log(2)
+    return Fill(text, way.answers, bits, math.exp(way.log_share), math.exp(way.log_posterior))
 
 
 def _notes(sheet: Sheet) -> tuple[str, ...]:

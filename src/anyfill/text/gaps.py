@@ -3,9 +3,8 @@
 A gap is one missing letter. A word with gaps is a pattern ("r_st_r_"), and its candidates are the counted
 words that fit it. Words with gaps are answered from left to right: the ``BEAM`` best ways so far are each gone on with,
 ranked by the n-grams on both sides of each gap (``counting.weighed``), and at last by the whole text: p(counts)^b, and
-with a model p(model)^a. Where no counted word fits, the letters stay gaps and that is said. Without counts the model
-fills the letters by itself (``fill`` with ``letters``).
-
+with a model p(model)^a. Where no counted word fits, the model spells the letters by itself (``fill`` with ``letters``);
+without a model they stay gaps and that is said. Where neither is named, it is the model that ships and its n-grams.
 """
 
 import math
@@ -20,7 +19,7 @@ import numpy as np
 from anyfill.checks import refuse
 from anyfill.text.blanks import is_one_word
 from anyfill.text.counting import counted_log_prob, weighed, words_of
-from anyfill.text.model import TextModel
+from anyfill.text.model import TextModel, load
 from anyfill.text.ngram import KneserNey
 from anyfill.text.scoring import log_probs_of
 
@@ -89,7 +88,7 @@ class _Way:
 
 def restore(
     text: str,
-    counts: KneserNey,
+    counts: KneserNey | None = None,
     *,
     model: TextModel | None = None,
     weights: tuple[float, float] = (0.5, 1.0),
@@ -99,11 +98,16 @@ def restore(
 
     Args:
         text: with a gap character for each missing letter.
-        counts: n-grams of words.
-        model: ranks the best ways beside the counts.
+        counts: n-grams of words; None = those that come with the model, and if none do, the model alone.
+        model: ranks the best ways beside the counts; None = the one that ships, where no counts are named.
         weights: a and b, of the model and of the counts.
         gaps: the characters that are gaps.
     """
+    if counts is None:
+        model = load() if model is None else model
+        counts = model.counts
+        if counts is None:
+            return spelt(model, text, gaps=gaps)
     found = list(re.finditer(rf"[^\W_{re.escape(gaps)}]*[{re.escape(gaps)}](?:[^\W_]|[{re.escape(gaps)}'’])*", text))
     if not found:
         raise refuse("text", expected=f"a gap in it, one of {' '.join(gaps)}", got="none")
@@ -136,6 +140,10 @@ def restore(
         said = log_probs_of(model, [way.text for way in ends])
         value = [part + own * nats for part, nats in zip(value, said)]
     best = ends[int(np.argmax(value))]
+    if model is not None and any(one.word == one.written for one in best.changes):
+        alone = spelt(model, best.text, gaps=gaps)
+        more = {one.offset: one for one in alone.changes}
+        return Corrected(alone.text, tuple(more.get(one.offset, one) for one in best.changes))
     return Corrected(best.text, best.changes)
 
 

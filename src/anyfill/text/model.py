@@ -122,8 +122,9 @@ class TextModel:
         lines: it was trained on lines, each from the first place of a row on.
         lengths: of such a model without an end code: how many lines of 0, 1, 2 … codes it was trained on.
         counts: n-grams of words that came with it.
-        weights: of the model and of its counts, fitted on held-out blanks.
-        readings: of p(text) and of the direct answer to a blank that is a word, see ``anyfill.text.word_search``.
+        weights: of the model and of its counts, fitted on held-out blanks (``KneserNey.powers``).
+        readings: of p(text) and of the direct answer to a blank that is a word, see ``anyfill.text.word_search``; of a
+            model that brings counts, those that were fitted with them.
     """
 
     model: Model
@@ -192,14 +193,16 @@ class TextModel:
             letters: ____ by itself is so many characters, too.
             free: a run of underscores may be of any of these lengths.
             draws: for each combination of lengths; None = as many as seem right, none where all fills can be compared.
-            counts: n-grams of words (``text.count``), or their file: they propose words for blanks that are words.
-            weights: a and b: fills are ranked by p(model)^a p(counts)^b; None = (1, 0), or those fitted for this model.
+            counts: n-grams of words (``text.count``), or their file: they propose words for blanks that are words; None
+                = those that come with the model, if any do.
+            weights: a and b: words are ranked by p(model)^a p(counts)^b; None = (1, 0), or those fitted for this model
+                and the counts that come with it.
             sampler: "exact", "speculative", "confidence" or "entropy-bounded", or one of ``anyfill.samplers``.
             temperature, nucleus, top_k, typical: how one value is drawn, see ``Draw``.
             progress: show on stderr how far it is.
 
         Returns:
-            The fills, best first: each has text, answers, log2_probability and share.
+            The fills, best first: each has text, answers, log2_probability, share and posterior.
         """
         from anyfill.text.counting import as_counts
         from anyfill.text.fill import fill_blanks
@@ -351,12 +354,14 @@ def _load(folder: Path, name: str) -> TextModel:
     about: Mapping[str, Any] = noted if isinstance(noted, Mapping) else {}
     lengths = tuple(int(count) for count in about.get("lengths") or ()) if vocabulary.end is None else ()
     counts, weights = None, (1.0, 0.0)
-    if (folder / COUNTS).is_file():
-        from anyfill.text.ngram import load_ngrams
-
-        counts, fitted = load_ngrams(folder / COUNTS), about.get("weights") or weights
-        weights = (float(fitted[0]), float(fitted[1]))
     whole, direct = about.get("readings") or (1.0, 0.0)
+    if (folder / COUNTS).is_file():
+        from anyfill.text.counting import as_counts
+
+        counts = as_counts(folder / COUNTS)
+        if counts is not None and counts.powers is not None:
+            whole, direct, counted = counts.powers
+            weights = (1.0, counted)
     readings = (float(whole), float(direct))
     return TextModel(model, vocabulary, name, bool(about.get("lines")), lengths, counts, weights, readings)
 

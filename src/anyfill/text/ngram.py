@@ -12,7 +12,9 @@ The discounts of each order are those of their eq. 26, from n_k, the number of n
     Y = n1 / (n1 + 2 n2),   D1 = 1 - 2 Y n2 / n1,   D2 = 2 - 3 Y n3 / n2,   D3 = 3 - 4 Y n4 / n3,
 
 each kept from 0.1 (so that nothing is impossible) to its count, and 1/2, 1, 3/2 where a tiny corpus does not say. A
-context that was never seen has g = 1: then p_n = p_(n-1). For every h the sum over w of p_n(w | h) is 1.
+context that was never seen has g = 1: then p_n = p_(n-1). For every h the sum over w of p_n(w | h) is 1, so that g(h)
+is what the shares behind h leave over: 1 - sum over w of max(c(h w) - D, 0) / c(h ·). That stays true where some
+n-grams are left out (``anyfill.text.ngram_counts``) or shares are rounded down, and so g is never stored.
 
 **Tokens** are codes 0 … V - 1. A text is read as  begin, codes …, end: two more tokens, V, which is never predicted,
 and V + 1, which is: distributions are over V + 1 tokens, the codes and the end.
@@ -20,10 +22,14 @@ and V + 1, which is: distributions are over V + 1 tokens, the codes and the end.
 **Arrays.** The n-grams of each order are sorted by (context, token), where a context is the number of an (n-1)-gram of
 the order below: one int64 key and one float32 each of the discounted share and (of contexts) of g. A token is found by
 bisection.
+
+**File.** Of each order the tokens, how many of them stand behind each context, and the shares: 32-bit floats, or in 8
+bits the number k of the greatest exp(-k / 18) that is no greater (k = 255: none). What is read is then the rounded law,
+which sums to 1 as well; a share loses 2.7 % in the mean to the shorter contexts.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,12 +39,11 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as safetensors_save
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, require_member
 from anyfill.disk import write_bytes
 from anyfill.text.vocabularies import vocabulary_notes, vocabulary_of
 from anyfill.text.vocabulary import Vocabulary
 
-_LEAST = 0.1
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -60,19 +65,22 @@ class Level:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KneserNey:
-    """p(token | the n - 1 tokens before it), counted; made by ``count_ngrams``.
+    """p(token | the n - 1 tokens before it), counted; made by ``anyfill.text.ngram_counts``.
 
     Attributes:
         order: n.
         vocabulary: what the codes mean.
         base: g of the empty context: the part of p_1 that is spread evenly.
         levels: those of order 1 … n.
+        powers: of n-grams that come with a model: those of p(text), of its direct answer and of these, by which words
+            are ranked (``anyfill.text.word_search``); None = none were fitted.
     """
 
     order: int
     vocabulary: Vocabulary
     base: float
     levels: tuple[Level, ...]
+    powers: tuple[float, float, float] | None = None
 
     @property
     def size(self) -> int:
@@ -136,17 +144,18 @@ class KneserNey:
         context = padded[:, None][:, :0] if windows is None else windows
         return self.log_prob(np.ascontiguousarray(context), padded[back:])
 
-    def between(self, before: Sequence[int], behind: Sequence[int]) -> Floats:
+    def between(self, before: Sequence[int], behind: Sequence[int], codes: Ints | None = None) -> Floats:
         """(V,): log of p(code | before) p(behind | before, code) for every code: all that the counts say of a gap.
 
-        ``behind`` may end with ``end``; of it the first n - 1 tokens count.
+        ``behind`` may end with ``end``; of it the first n - 1 tokens count. With ``codes`` (K,) of those alone, (K,).
         """
-        value = np.log(self.distribution(before)[: self.vocabulary.size])
+        codes = np.arange(self.vocabulary.size) if codes is None else codes
+        value = np.log(self.distribution(before)[codes])
         back = self.order - 1
         left = [-1] * back + [*before]
-        rows = np.empty((self.vocabulary.size, back + 1 + min(back, len(behind))), dtype=np.int64)
+        rows = np.empty((len(codes), back + 1 + min(back, len(behind))), dtype=np.int64)
         rows[:, :back] = left[len(left) - back :]
-        rows[:, back] = np.arange(self.vocabulary.size)
+        rows[:, back] = codes
         rows[:, back + 1 :] = behind[:back]
         for place in range(back + 1, rows.shape[1]):
             value = value + self.log_prob(rows[:, place - back : place], rows[:, place])
@@ -179,16 +188,52 @@ class KneserNey:
         predicted = token != self.begin
         np.add.at(value, np.minimum(token[predicted], self.vocabulary.size), share[predicted])
 
-    def save(self, path: Path | str) -> None:
-        """Write one safetensors file, as a whole or not at all."""
-        arrays: dict[str, Any] = {"base": np.asarray([self.base])}
+    def save(self, path: Path | str, *, bits: int = 32) -> None:
+        """Write one safetensors file, as a whole or not at all; the shares in 32 bits, or rounded down in 8."""
+        require_member("bits", bits, (8, 32))
+        arrays: dict[str, Any] = {}
+        width = self.vocabulary.size + 2
+        kind = np.uint16 if width <= 2**16 else np.uint32
         for number, level in enumerate(self.levels, 1):
-            arrays |= {f"{number}.keys": level.keys, f"{number}.share": level.share, f"{number}.rest": level.rest}
-        about = {"order": self.order, **vocabulary_notes(self.vocabulary)}
+            contexts = 1 if number == 1 else len(self.levels[number - 2].keys)
+            arrays |= {
+                f"{number}.tokens": (level.keys % width).astype(kind),
+                f"{number}.behind": _smallest(np.bincount(level.keys // width, minlength=contexts)),
+                f"{number}.share": level.share if bits == 32 else _rounded(level.share),
+            }
+        about = {"order": self.order, "powers": self.powers, **vocabulary_notes(self.vocabulary)}
         write_bytes(safetensors_save(arrays, metadata={_FORMAT: json.dumps(about)}), Path(path))
 
 
-_FORMAT = "anyfill n-grams"
+_FORMAT = "anyfill n-grams 2"
+_STEPS, _NONE = 18.0, 255
+
+
+def _smallest(count: Ints) -> NDArray[Any]:
+    """Counts in as few bytes as hold the greatest."""
+    return count.astype(np.uint8 if count.max(initial=0) < 2**8 else np.uint16 if count.max() < 2**16 else np.uint32)
+
+
+def _rounded(share: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Each share as the number of a step below it."""
+    with np.errstate(divide="ignore"):
+        steps = np.ceil(-np.log(share.astype(np.float64)) * _STEPS)
+    return np.where(steps < _NONE, np.maximum(steps, 0), _NONE).astype(np.uint8)
+
+
+def rests(keys: Ints, share: NDArray[np.float32], width: int, contexts: int) -> NDArray[np.float32]:
+    """(contexts,): g, what the shares of the n-grams with these keys leave over behind each context."""
+    taken = np.bincount(keys // width, weights=share.astype(np.float64), minlength=contexts)
+    return np.maximum(1.0 - taken, 0.0).astype(np.float32)
+
+
+def levels_of(
+    keys: Sequence[Ints], shares: Sequence[NDArray[np.float32]], width: int
+) -> tuple[float, tuple[Level, ...]]:
+    """g of the empty context, and the levels of these n-grams."""
+    rest = [rests(keys[n], shares[n], width, 1 if n == 0 else len(keys[n - 1])) for n in range(len(keys))]
+    rest.append(np.ones(len(keys[-1]), dtype=np.float32))
+    return float(rest[0][0]), tuple(Level(keys[n], shares[n], rest[n + 1]) for n in range(len(keys)))
 
 
 def load_ngrams(path: Path | str) -> KneserNey:
@@ -202,106 +247,20 @@ def load_ngrams(path: Path | str) -> KneserNey:
             arrays: dict[str, Any] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, SafetensorError) as error:
         raise refuse(str(path), expected="a file of n-grams (anyfill text count)", got=str(error)) from None
-    order = int(notes["order"])
-    levels = tuple(Level(*(arrays[f"{n}.{part}"] for part in ("keys", "share", "rest"))) for n in range(1, order + 1))
-    return KneserNey(order, vocabulary_of(notes, str(path)), float(arrays["base"][0]), levels)
-
-
-def count_ngrams(texts: Iterable[Sequence[int]], vocabulary: Vocabulary, *, order: int = 3) -> KneserNey:
-    """Count the n-grams of texts, each a sequence of codes, read from its beginning to its end.
-
-    Raises:
-        ValueError: there is no text, or a code that the vocabulary has not.
-    """
-    require_count("order", order, maximum=9)
-    size, width = vocabulary.size, vocabulary.size + 2
-    parts: list[Ints] = []
-    starts: list[int] = []
-    total = 0
-    for codes in texts:
-        row = np.concatenate([[size], np.asarray(codes, dtype=np.int64), [size + 1]])
-        starts.append(total)
-        total += len(row)
-        parts.append(row)
-    if not parts:
-        raise refuse("texts", expected="at least one", got="none")
-    tokens = np.concatenate(parts)
-    if tokens.min() < 0 or tokens.max() >= width or int((tokens >= size).sum()) != 2 * len(parts):
-        raise refuse("codes", expected=f"from 0 to {size - 1}", got="others")
-    begins = np.zeros(total, dtype=bool)
-    begins[starts] = True
-    left = np.arange(total) - np.repeat(starts, np.diff([*starts, total]))  # tokens of its text before each
-    grams = _numbered(tokens, left, order, width)
-    return _smoothed(grams, tokens, begins, vocabulary, order)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Grams:
-    """The n-grams of one order: their keys, sorted; the number of that which ends at each place, -1 = none does."""
-
-    keys: Ints
-    at: Ints
-
-
-def _numbered(tokens: Ints, left: Ints, order: int, width: int) -> list[_Grams]:
-    """All n-grams of each order, numbered by (number of the n-gram without its last token, last token)."""
-    found: list[_Grams] = []
-    before = np.zeros(len(tokens), dtype=np.int64)  # the number of the (n-1)-gram that ends before each place
-    for n in range(1, order + 1):
-        there = left >= n - 1
-        key = before * width + tokens
-        keys, number = np.unique(key[there], return_inverse=True)
-        at = np.full(len(tokens), -1, dtype=np.int64)
-        at[there] = number
-        found.append(_Grams(keys, at))
-        before = np.concatenate([[0], at[:-1]])
-    return found
-
-
-def _smoothed(
-    grams: list[_Grams], tokens: Ints, begins: NDArray[np.bool_], vocabulary: Vocabulary, order: int
-) -> KneserNey:
-    """Counts, discounts, shares and rests of every order."""
+    order, vocabulary = int(notes["order"]), vocabulary_of(notes, str(path))
     width = vocabulary.size + 2
-    levels: list[Level] = []
-    rests: list[Floats] = []
+    steps = np.exp(-np.arange(_NONE + 1) / _STEPS).astype(np.float32)
+    steps[_NONE] = 0.0
+    keys: list[Ints] = []
+    shares: list[NDArray[np.float32]] = []
     for n in range(1, order + 1):
-        now = grams[n - 1]
-        there = now.at >= 0
-        count = np.bincount(now.at[there], minlength=len(now.keys))
-        if n < order:  # how many different tokens stand before; of what begins a text, how often it occurs
-            above = grams[n]
-            first, place = np.unique(above.at, return_index=True)
-            place = place[first >= 0]
-            different = np.bincount(now.at[place], minlength=len(now.keys))
-            initial = np.zeros(len(now.keys), dtype=bool)
-            starts = np.flatnonzero(begins) + n - 1
-            starts = starts[starts < len(tokens)]
-            initial[now.at[starts[now.at[starts] >= 0]]] = True
-            count = np.where(initial, count, different)
-        token = now.keys % width
-        count = np.where(token == vocabulary.size, 0, count)  # nothing predicts a beginning
-        context = now.keys // width
-        discount = _discounts(count)
-        taken = discount[np.minimum(count, 3)]
-        contexts = 1 if n == 1 else len(grams[n - 2].keys)
-        total = np.bincount(context, weights=count, minlength=contexts)
-        left_over = np.bincount(context, weights=np.where(count > 0, taken, 0.0), minlength=contexts)
-        rests.append(np.divide(left_over, total, out=np.ones(contexts), where=total > 0))
-        share = np.divide(count - taken, total[context], out=np.zeros(len(count)), where=total[context] > 0)
-        levels.append(Level(now.keys, np.where(count > 0, share, 0.0).astype(np.float32), np.ones(0, dtype=np.float32)))
-    made = [
-        Level(level.keys, level.share, (rests[n] if n < order else np.ones(len(level.keys))).astype(np.float32))
-        for n, level in enumerate(levels, 1)
-    ]
-    return KneserNey(order, vocabulary, float(rests[0][0]), tuple(made))
-
-
-def _discounts(count: Ints) -> Floats:
-    """D of counts 0, 1, 2, and 3 or more."""
-    n1, n2, n3, n4 = (int((count == k).sum()) for k in (1, 2, 3, 4))
-    found = [0.0, 0.5, 1.0, 1.5]
-    if min(n1, n2, n3, n4) > 0:
-        y = n1 / (n1 + 2 * n2)
-        found = [0.0, 1 - 2 * y * n2 / n1, 2 - 3 * y * n3 / n2, 3 - 4 * y * n4 / n3]
-    return np.clip(np.asarray(found), [0.0, _LEAST, _LEAST, _LEAST], [0.0, 1.0, 2.0, 3.0])
+        behind, share = arrays[f"{n}.behind"], arrays[f"{n}.share"]
+        context = np.repeat(np.arange(len(behind), dtype=np.int64), behind)
+        keys.append(context * width + arrays[f"{n}.tokens"])
+        shares.append(steps[share] if share.dtype == np.uint8 else share)
+    base, levels = levels_of(keys, shares, width)
+    powers = None
+    if notes.get("powers") is not None:
+        joint, direct, counted = map(float, notes["powers"])
+        powers = (joint, direct, counted)
+    return KneserNey(order, vocabulary, base, levels, powers)
