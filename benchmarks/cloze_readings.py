@@ -41,8 +41,9 @@ from anyfill.text.blanks import blank_window, sheet_of
 from anyfill.text.counting import CountedPlace
 from anyfill.text.model import TextModel
 from anyfill.text.ngram import KneserNey
-from anyfill.text.word_proposals import WIDE, word_codes
-from anyfill.text.word_search import SHORTLIST, breadth_for, direct_log_probs, joint_log_probs, words_for
+from anyfill.text.vocabularies import encode_text
+from anyfill.text.word_proposals import word_codes
+from anyfill.text.word_search import SHORTLIST, direct_log_probs, joint_log_probs, words_for
 from benchmarks.cloze import (
     WORD,
     Cloze,
@@ -81,7 +82,7 @@ WAYS = {
     "counts propose and rank: all three, a third each": Way(THIRD, THIRD, THIRD),
     "counts propose and rank: all three, 2 : 2 : 1": Way(0.4, 0.4, 0.2),
 }
-CHECKED = 4
+CHECKED = 16
 
 
 def asked_text(one: Cloze, *, stated: bool) -> str:
@@ -91,23 +92,21 @@ def asked_text(one: Cloze, *, stated: bool) -> str:
 
 
 def compared(loaded: TextModel, counts: KneserNey, one: Cloze, *, stated: bool) -> dict[str, Any]:
-    """Every word that is proposed, without counts and beside them, and what each reading says of it."""
+    """Every word that is proposed, first by the model and then by counts, and what each reading says of it."""
     template = loaded.template(asked_text(one, stated=stated), letters=stated)
     sheet = sheet_of(template, loaded.vocabulary, lines=loaded.lines)
     window = blank_window(sheet, range(1), (), loaded.length)
-    place = CountedPlace.of(counts, one.before, one.behind)
-    own, beside = (
-        dict(each for each, _ in words_for(loaded, sheet, 0, window, breadth=breadth, counted=counted) if each)
-        for breadth, counted in ((WIDE, None), (breadth_for(window, place), place))
-    )
-    found = own | beside
+    found = dict(each for each, _ in words_for(loaded, sheet, 0, window) if each)
+    own, place = len(found), CountedPlace.of(counts, one.before, one.behind)
+    for word in place.likely("_" * len(one.word) if stated else ""):
+        found.setdefault(word, encode_text(loaded.vocabulary, sheet.leads[0] + word))
     words, codes = list(found), list(found.values())
     joint = joint_log_probs(loaded, window, word_codes(loaded.vocabulary, sheet.leads[0]), codes).tolist()
     is_between = bool(len(window.given[1]))
     direct = direct_log_probs(loaded.model, window, codes).tolist() if is_between else [0.0] * len(codes)
     said = place.log_probs(words).tolist()
     numbers = {name: [round(value, 4) for value in each] for name, each in (("J", joint), ("D", direct), ("K", said))}
-    return {"words": words, "own": len(own), "beside": [words.index(word) for word in beside], **numbers}
+    return {"words": words, "own": own, **numbers}
 
 
 def answered(loaded: TextModel, grams: dict[int, KneserNey], asked: tuple[str, Cloze]) -> dict[str, Any]:
@@ -125,7 +124,7 @@ def answered(loaded: TextModel, grams: dict[int, KneserNey], asked: tuple[str, C
 
 def shared(said: dict[str, Any], way: Way) -> tuple[list[int], Floats, Floats]:
     """The words that a way compares, their shares, and their posterior by J alone."""
-    kept = np.arange(said["own"]) if way.own else np.asarray(said["beside"])
+    kept = np.arange(said["own"] if way.own else len(said["words"]))
     numbers = {name: np.asarray(said[name]) for name in "JDK"}
     if way.shortlist and numbers["D"].any() and len(kept) > SHORTLIST:
         kept = kept[np.argsort(-(numbers["D"] + numbers["K"])[kept], kind="stable")[:SHORTLIST]]
@@ -175,10 +174,9 @@ def fit(rows: list[dict[str, Any]], *, own: bool) -> Way:
     for row in rows:
         for kind in ("stated", "unstated"):
             said = row[kind]
-            kept = [*range(said["own"])] if own else said["beside"]
-            lower = [said["words"][place].lower() for place in kept]
+            lower = [word.lower() for word in said["words"][: said["own"] if own else None]]
             if row["word"] in lower and any(said["D"]):
-                numbers = torch.tensor([[said[name][place] for place in kept] for name in names], dtype=torch.float64)
+                numbers = torch.tensor([said[name][: len(lower)] for name in names], dtype=torch.float64)
                 found.append((numbers, lower.index(row["word"])))
     weights = [round(one, 2) for one in fitted_weights(found)]
     return Way(*weights, *([0.0] if own else []), own=own)

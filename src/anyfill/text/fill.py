@@ -268,7 +268,8 @@ def fill_blanks(
         best = sorted(ways, key=lambda one: -one.log_share)[:kept]
     fills = tuple(_filled(loaded, sheet, way) for way in best)
     notes = _notes(sheet)
-    if words and (ranked := _ranking(loaded, weights, is_counted=counts is not None, is_one=len(groups) == 1)):
+    is_between = len(groups) == 1 and bool(template.stretches[-1])
+    if words and (ranked := _ranking(loaded, weights, is_counted=counts is not None, is_between=is_between)):
         notes = (*notes, f"words are ranked by {ranked}; log2 p is that of the text")
     if words and is_spelt and (draws is not None or sampling.draw != SamplingOptions().draw):
         notes = (*notes, "words of which letters are known are searched for, not drawn")
@@ -283,10 +284,10 @@ def _counted_place(counts: KneserNey, template: Template, answers: tuple[str, ..
     return CountedPlace.of(counts, before, template.stretches[len(answers) + 1], is_last=is_last)
 
 
-def _ranking(loaded: TextModel, weights: tuple[float, float], *, is_counted: bool, is_one: bool) -> str:
-    """By what words are ranked, nothing if it is p(text); of several, at last by the whole text."""
+def _ranking(loaded: TextModel, weights: tuple[float, float], *, is_counted: bool, is_between: bool) -> str:
+    """By what words are ranked, nothing if it is p(text); the direct answer counts for one between two texts."""
     (whole, direct), (own, counted) = loaded.readings, weights
-    if not is_one:
+    if not is_between:
         whole, direct = whole + direct, 0.0
     parts = (
         ("p(text)", own * whole),

@@ -8,8 +8,7 @@ A word may be of any length from 1 to L codes. All lengths are looked for at onc
 
 A word is letters and digits, with apostrophes or hyphens between them (``is_one_word``). Where some of its letters are
 known (``anyfill.text.patterns``) the search from the left takes only codes that go on with the pattern. How wide the
-search is says a ``Breadth``: ``WIDE``; ``BESIDE_COUNTS``, which then know most words; or ``NARROW`` for one of several
-blanks of which letters are known.
+search is says a ``Breadth``: ``WIDE``, or ``NARROW`` for one of several blanks of which letters are known.
 """
 
 import math
@@ -50,8 +49,6 @@ class Breadth(NamedTuple):
 
 
 WIDE, NARROW = Breadth(48, 64, MAX_LISTED), Breadth(12, 16, 64)
-BESIDE_COUNTS = Breadth(24, 32, MAX_LISTED)
-"""Where counts propose words, too, and the model with both sides."""
 WIDTH_BOTH, KEPT_BOTH, ALL_BOTH, MAX_BOTH = 6, 3, 32, 4
 """With both sides: beginnings that go on and proposals, for each length from two codes up; of one code, or where there
 is one length; the longest word that is looked for so."""

@@ -44,7 +44,6 @@ from anyfill.text.model import TextModel
 from anyfill.text.patterns import GAP, spellings
 from anyfill.text.vocabularies import encode_text
 from anyfill.text.word_proposals import (
-    BESIDE_COUNTS,
     WIDE,
     Breadth,
     Spelt,
@@ -77,7 +76,7 @@ def word_candidates(
     *,
     counted: CountedPlace | None = None,
     weights: tuple[float, float] = (1.0, 0.0),
-    breadth: Breadth | None = None,
+    breadth: Breadth = WIDE,
     n: int = 1,
 ) -> Iterator[tuple[tuple[list[Candidate], Tried] | None, float]]:
     """Words for one blank, best first: nothing yet and the share that is done, then those.
@@ -89,12 +88,11 @@ def word_candidates(
         window: what is given around it.
         counted: n-grams at that place, which propose words, too.
         weights: of the model's readings and of the n-grams.
-        breadth: how much is looked for; None = as much as seems right.
+        breadth: how much is looked for.
         n: so many are compared at least, if they are found.
     """
     lengths = window.blanks[0]
     found: dict[str, Tensor] = {}
-    breadth = breadth_for(window, counted) if breadth is None else breadth
     listed = spellings(lengths.pattern, breadth.listed) if lengths.pattern else None
     for one, done in words_for(loaded, sheet, blank, window, breadth=breadth, counted=counted):
         if one is None:
@@ -129,18 +127,13 @@ def word_candidates(
     yield (sorted(ranked, key=lambda one: -one.share), tried), 1.0
 
 
-def breadth_for(window: BlankWindow, counted: CountedPlace | None) -> Breadth:
-    """How much is looked for from the left."""
-    return WIDE if counted is None or not len(window.given[1]) else BESIDE_COUNTS
-
-
 def words_for(
     loaded: TextModel,
     sheet: Sheet,
     blank: int,
     window: BlankWindow,
     *,
-    breadth: Breadth,
+    breadth: Breadth = WIDE,
     counted: CountedPlace | None = None,
 ) -> Iterator[tuple[tuple[str, Tensor] | None, float]]:
     """Each word to compare, once, and its codes; now and then nothing, and the share of the work that is done."""
