@@ -25,6 +25,7 @@ def main() -> None:
     parser = parser_of(__doc__, sets=("static", "fashion", "cifar10"), methods=("sfarm", "ardm"))
     parser.add_argument("--samples", type=int, default=1000)
     parser.add_argument("--temperature", type=float, default=1.0, help="below 1 it is no longer the model's law")
+    parser.add_argument("--most-steps", type=int, default=512, help="leave out what takes more")
     parser.add_argument("--whole", action="store_true", help="one by one, too: as many passes as variables")
     arguments = parser.parse_args()
     from anyfill.images.metrics import feature_distance, feature_distance_limit
@@ -47,7 +48,10 @@ def main() -> None:
         losses = nats_by_step(measured, size)
         order = order_of(method, channels)
         lines, pictures = [], []
-        for steps in [*(s for s in STEPS if s < size), *([size] if arguments.whole else [])]:
+        for steps in [
+            *(s for s in STEPS if s < size and s <= arguments.most_steps),
+            *([size] if arguments.whole else []),
+        ]:
             cuts = tuple(cut * by_pixel for cut in best_cuts(losses, steps))
             equal = tuple(round(i * size / steps) for i in range(steps))
             ways: dict[str, Sampler] = {

@@ -24,11 +24,10 @@ orders (a bound); MAC in its own order (an estimate of the exact chain from some
 
 import argparse
 import fcntl
+import gc
 import json
 import math
 import os
-import platform
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -50,7 +49,8 @@ from anyfill.objectives import Objective
 from anyfill.questions import Modes, PerPixel, Question, Strokes, scans
 from anyfill.recipes.sfarm import UNetSizes, in_mode
 from anyfill.rows import Rows, RowSource
-from anyfill.training import FitOptions, JsonLines, fit, load_model
+from anyfill.training import FitOptions, JsonLines, fit, fit_steps, load_model
+from benchmarks.common import environment
 from experiments.common import data_folder
 
 WARM_STEPS = 12
@@ -142,12 +142,15 @@ def _static_labels(data: Path, rows: int) -> Tensor | None:
 
 def _pictures(name: str, data: Path, part: str, side: int | None) -> Pictures:
     if name == "cifar10":
-        sheets = sorted((data / "cifar10").glob("data_batch_*.png" if part == "train" else "test_batch.png"))
+        stem = "data_batch_*" if part == "train" else "test_batch"
+        sheets = [path for kind in ("png", "webp") for path in sorted((data / "cifar10").glob(f"{stem}.{kind}"))]
         found = [read_pictures(f"{sheet}:32x32", size=(32, 32)).pixels for sheet in sheets]
         return Pictures(np.concatenate(found)[:, :: 32 // (side or 32), :: 32 // (side or 32)])
     folder = data / ("fashion_mnist" if name == "fashion" else "mnist")
     stem = "train" if part == "train" else "t10k"
-    found = read_pictures(folder / f"{stem}-images-idx3-ubyte.gz", size=(28, 28))
+    sheet = folder / f"{stem}.webp"
+    source = f"{sheet}:28x28" if sheet.exists() else folder / f"{stem}-images-idx3-ubyte.gz"
+    found = read_pictures(source, size=(28, 28))
     every = 28 // (side or 28)
     return Pictures(found.pixels[:, ::every, ::every], found.name, found.labels)
 
@@ -165,6 +168,10 @@ def patch_of(method: str, arguments: argparse.Namespace) -> tuple[int, int]:
     return side, side
 
 
+def _device() -> torch.device:
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 def made(method: str, data: Data, arguments: argparse.Namespace) -> tuple[Model, Objective]:
     """A fresh model and its loss."""
     shape, codes, seed = data.shape, data.codes, arguments.seed
@@ -178,7 +185,7 @@ def made(method: str, data: Data, arguments: argparse.Namespace) -> tuple[Model,
             patch=patch, width=arguments.width, depth=arguments.depth, dropout=arguments.dropout, seed=seed,
         )  # fmt: skip
         objective = recipes.one_pass.image_objective(shape, patch=patch, joint_share=arguments.joint)
-        if method == "one-pass-patches":  # scattered pixels cost twice the tokens: in batches of their own
+        if method == "one-pass-patches" or channels > 1:  # what is scattered over tokens: in batches of its own
             objective = replace(objective, questions=PictureQuestions(*shape))
         return model, objective
     if method == "ardm":
@@ -212,10 +219,11 @@ def options_of(method: str, rows: int, arguments: argparse.Namespace, device: to
     common: dict[str, Any] = {
         "precision": "bf16-mixed" if cuda else "32-true",
         "compile": cuda,
+        "graphs": cuda and arguments.graphs,
         "seed": arguments.seed,
         "report_every": 100 if cuda else 5,
         "validate_every": 1000 if cuda else 20,
-        "save_every": 1000 if cuda else 50,
+        "save_every": 1000 if cuda and (arguments.seconds or math.inf) > 300 else 10**9 if cuda else 50,
         "batch_size": arguments.batch,
     }
     if method == "sfarm-paper":  # Adam at 2e-4, batches of 128, 300 epochs, no schedule named
@@ -237,9 +245,14 @@ def options_of(method: str, rows: int, arguments: argparse.Namespace, device: to
     )  # fmt: skip
 
 
-def trained(method: str, data: Data, arguments: argparse.Namespace) -> Model:
-    """The model of a method under the output folder, trained if it is not there; compiling does not count."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+def trained(
+    method: str, data: Data, arguments: argparse.Namespace, *, ready: Callable[[], None] | None = None
+) -> Model:
+    """The model of a method under the output folder, trained if it is not there; compiling does not count.
+
+    ``ready`` is called when all is compiled; training begins when it returns.
+    """
+    device = _device()
     torch.set_float32_matmul_precision("high")  # scores in TF32, too, as convolutions are anyway
     folder: Path = arguments.out / method
     record = folder / "run.json"
@@ -251,10 +264,19 @@ def trained(method: str, data: Data, arguments: argparse.Namespace) -> Model:
     options = options_of(method, len(data.train), arguments, device)
     if device.type == "cuda" and isinstance(rows, Rows):
         rows = rows.to(device)
-    held = valid.take(torch.arange(min(2048, len(valid))))
-    if device.type == "cuda":  # validates, too: that compiles as well
-        warm = {**asdict(options), "steps": WARM_STEPS, "seconds": None}
-        fit(made(method, data, arguments)[0], rows, objective, FitOptions(**warm), validation=held)
+    count = min(2048, len(valid))
+    held = valid.take(torch.arange(max(count - count % options.batch_size, 1)))  # whole batches: one shape to compile
+    ways: list[bool] = []
+    if device.type == "cuda":
+        ways = [True, False] if method == "one-pass" else [True]
+        ways = [way for way in ways if _warmed(method, data, arguments, rows, objective, options, held, way)]
+    if ready is not None:
+        ready()
+    speeds: dict[bool, float] = {}
+    if len(ways) > 1:
+        speeds = {way: _speed(method, data, arguments, rows, objective, options, way) for way in ways}
+    if ways:
+        model.network.prefers_blocks = max(ways, key=lambda way: speeds.get(way, 0.0))  # type: ignore[assignment]
     with turn():
         start = time.perf_counter()
         done = fit(
@@ -267,13 +289,71 @@ def trained(method: str, data: Data, arguments: argparse.Namespace) -> Model:
         "best_step": done.best_step,
         "seconds": time.perf_counter() - start,
         "parameters": sum(one.numel() for one in model.parameters()),
+        "steps_a_second": {"blocks" if way else "mask": speed for way, speed in speeds.items()},
         "options": asdict(options),
         "arguments": said(arguments),
-        **provenance(),
+        **environment(_device()),
     }
     record.write_text(json.dumps(about, indent=1) + "\n")
     print(f"{method}: {done.steps} steps, best after {done.best_step}, {about['seconds']:.0f} s", flush=True)
-    return model.to(device).eval()
+    del model
+    return load_model(folder).to(device).eval()  # not compiled: it will be asked in many shapes
+
+
+def _warmed(
+    method: str,
+    data: Data,
+    arguments: argparse.Namespace,
+    rows: Any,
+    objective: Objective,
+    options: FitOptions,
+    held: Rows,
+    blocks: bool,
+) -> bool:
+    """Whether a trial run of a few steps works, with attention in blocks or by a mask: it compiles, validation too.
+
+    Where others compile beside it memory may be short: then it waits and tries again.
+    """
+    steps = WARM_STEPS * (5 if method == "one-pass-patches" else 1)  # batches of several lengths
+    warm = FitOptions(**{**asdict(options), "steps": steps, "seconds": None})
+    for _ in range(8):
+        model = made(method, data, arguments)[0]
+        model.network.prefers_blocks = blocks  # type: ignore[assignment]
+        try:
+            fit(model, rows, objective, warm, validation=held)
+        except torch.OutOfMemoryError:
+            model = None
+            gc.collect()
+            torch.cuda.empty_cache()
+            time.sleep(5.0)
+            continue
+        except Exception as error:  # a kernel that cannot be compiled here must not end the sitting
+            print(f"{method}, blocks={blocks}: {type(error).__name__}: {str(error)[-1500:]}", flush=True)
+            return not blocks
+        gc.collect()
+        torch.cuda.empty_cache()
+        return True
+    return not blocks
+
+
+def _speed(
+    method: str,
+    data: Data,
+    arguments: argparse.Namespace,
+    rows: Any,
+    objective: Objective,
+    options: FitOptions,
+    blocks: bool,
+) -> float:
+    """Steps a second of a short run, the first ones left out."""
+    model = made(method, data, arguments)[0]
+    model.network.prefers_blocks = blocks  # type: ignore[assignment]
+    trial = FitOptions(**{**asdict(options), "seconds": 3.0, "report_every": 4})
+    seen = [(report.step, report.seconds) for report in fit_steps(model, rows, objective, trial)]
+    (first, begun), (last, ended) = next(one for one in seen if one[1] > 0.5 * seen[-1][1]), seen[-1]
+    gc.collect()
+    torch.cuda.empty_cache()
+    return (last - first) / max(ended - begun, 1e-9)
 
 
 @contextmanager
@@ -362,16 +442,40 @@ def rows_per_pass(x: Tensor) -> int | None:
 
 
 def joint_scores(method: str, model: Model, data: Data, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Nats and bits per dimension of whole test rows, with standard errors; K orders and 8 scans where they apply."""
+    """Nats and bits per dimension of whole test rows, with standard errors; K orders and 8 scans where they apply.
+
+    Kept beside the model, so that a second script that asks does not compute them again; log p of each row, too.
+    """
+    about = {"set": arguments.set, "rows": len(data.test)}
+    path: Path = arguments.out / method / "joint.json"
+    if path.exists():
+        found = json.loads(path.read_text())
+        if found["asked"] == about:
+            return found["scores"]
+    values: dict[str, Tensor] = {}
+    found, seconds = timed(lambda: _joint_scores(method, model, data, arguments, values))
+    found["seconds_of_scoring"] = seconds
+    path.write_text(json.dumps({"asked": about, "scores": found}, indent=1) + "\n")
+    np.savez_compressed(path.with_suffix(".npz"), **{name: value.cpu().numpy() for name, value in values.items()})
+    return found
+
+
+def _joint_scores(
+    method: str, model: Model, data: Data, arguments: argparse.Namespace, values: dict[str, Tensor]
+) -> dict[str, Any]:
+    """The same, with log p of each row put into ``values`` by name."""
     x, channels, dims = data.test, data.shape[2], math.prod(data.shape)
     if method in ("vae", "miwae"):
         network: Any = model.network
+        x = x[_spread(len(x), 1000)]
         source = torch.ones_like(x, dtype=torch.bool).to(next(model.parameters()).device)
         with torch.no_grad():
-            value = network.log_evidence(x.to(source.device), source)
-        return {"kind": "estimate of log p, importance-weighted", **_figures(value, dims)}
+            parts = zip(x.to(source.device).split(100), source.split(100))
+            value = torch.cat([network.log_evidence(part, known) for part, known in parts])
+        values["joint"] = value
+        return {"kind": "estimate of log p, importance-weighted", "rows": len(x), **_figures(value, dims)}
     asked = asked_model(method, model)
-    value = scored(method, asked, x, None, channels, passes=arguments.passes)
+    values["joint"] = value = scored(method, asked, x, None, channels, passes=arguments.passes)
     kind = f"bound, {arguments.passes} stratified passes"
     if method in ONE_PASS:
         kind = "exact, one order"
@@ -382,15 +486,18 @@ def joint_scores(method: str, model: Model, data: Data, arguments: argparse.Name
     if method in ONE_PASS:
         patch = patch_of(method, arguments)
         orders = scans(*data.shape[:2], patch=patch, channels=channels)
-        whole = Question.of(dims, batch=len(x))
-        rows = x.to(device)
+        rows = x[_spread(len(x), arguments.mixture_rows)].to(device)
+        whole = Question.of(dims, batch=len(rows))
         question = Question(whole.given.to(device), whole.asked.to(device))
         mixed = mixture_log_prob(model, rows, question, orders, rows_per_pass=rows_per_pass(rows))
-        found["mixture of 8 scans, exact"] = _figures(mixed.value, dims)
+        values["mixture"] = mixed.value
+        found["mixture of 8 scans, exact"] = {"rows": len(rows), **_figures(mixed.value, dims)}
     elif arguments.orders and method.startswith("mac"):
         some = x[_spread(len(x), arguments.order_rows)].to(device)
         whole = Question.of(dims, batch=len(some))
-        exact = log_prob(model, some, Question(whole.given.to(device), whole.asked.to(device)))
+        question = Question(whole.given.to(device), whole.asked.to(device))
+        exact = log_prob(model, some, question, rows_per_pass=rows_per_pass(some))
+        values["exact chain"] = exact.value
         found[f"exact chain, {len(some)} rows"] = _figures(exact.value, dims)
     elif arguments.orders and (channels == 1 or not method.startswith("sfarm")):
         some = x[_spread(len(x), arguments.order_rows)].to(device)
@@ -442,7 +549,9 @@ def parser_of(text: str | None, *, sets: Sequence[str], methods: Sequence[str]) 
     parser.add_argument("--softmax", action="store_true", help="256-way instead of logistics")
     parser.add_argument("--passes", type=int, default=8, help="of the stratified bound, a row")
     parser.add_argument("--orders", type=int, default=0, help="K whole orders as well: K passes a variable")
-    parser.add_argument("--order-rows", type=int, default=500, help="rows for K orders")
+    parser.add_argument("--order-rows", type=int, default=500, help="rows for K orders, and for MAC's whole chain")
+    parser.add_argument("--mixture-rows", type=int, help="rows for the mixture of 8 scans; all by default")
+    parser.add_argument("--no-graphs", dest="graphs", action="store_false", help="no CUDA graphs")
     parser.add_argument("--seed", type=int, default=0)
     return parser
 
@@ -452,22 +561,10 @@ def said(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: value.name if isinstance(value, Path) else value for name, value in vars(arguments).items()}
 
 
-def provenance() -> dict[str, Any]:
-    """Commit, device and versions."""
-    try:
-        commit = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True
-        ).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        commit = "unknown"
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
-    return {"commit": commit, "device": device, "torch": torch.__version__, "python": platform.python_version()}
-
-
 def write(arguments: argparse.Namespace, name: str, found: dict[str, Any]) -> Path:
     """What a script found, with how."""
     path: Path = arguments.out / f"{name}.json"
-    path.write_text(json.dumps({"arguments": said(arguments), **provenance(), **found}, indent=1) + "\n")
+    path.write_text(json.dumps({"arguments": said(arguments), **environment(_device()), **found}, indent=1) + "\n")
     print(f"written: {path}", flush=True)
     return path
 

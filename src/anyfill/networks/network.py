@@ -50,6 +50,13 @@ class Capabilities(Protocol):
         """Compile the parts that repeat; False = it has none, compile the whole."""
         return False
 
+    def room(self, rank: Tensor) -> int | None:
+        """How long a strict chain of these ranks (B, N) is, where that depends on them; None = it does not.
+
+        A network that has such a length holds it in ``reserved`` if it was looked up before, and then looks up nothing.
+        """
+        return None
+
     def for_means(self) -> Any:
         """The network to be asked where only means are wanted; itself, unless another errs less."""
         return self

@@ -45,6 +45,7 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_probability
 from anyfill.networks.embed import ValueEmbedding
 from anyfill.networks.one_pass_tokens import Answers, Cache, Plan, Window, unsort
+from anyfill.networks.sight import prefix_mask, prefix_sight
 from anyfill.networks.transformer import GridTransformer, Places, Turn
 
 
@@ -246,7 +247,8 @@ class OnePassTransformer(AimedDecoder):
     def _hidden(self, x: Tensor, plan: Plan, length: int, context: Tensor | None, full: bool) -> Tensor:
         """(B, L, width): one pass over the first L variables read; ``full`` = not everything is plainly causal."""
         h, query_turn, key_turn = self._tokens(x, plan, length, context)
-        visible = self._visible(plan, h.shape[1]).unsqueeze(1) if full else None
+        blocks = self.in_blocks and self.training
+        visible = prefix_sight(self._told(plan), h.shape[1], blocks=blocks) if full else None
         for block in self.blocks:
             h = block(h, query_turn, key_turn, visible, not full)
         return h
@@ -257,9 +259,7 @@ class OnePassTransformer(AimedDecoder):
 
     def _visible(self, plan: Plan, length: int) -> Tensor:
         """bool (B, L, L): which of the tokens 0 … L-1 each of them sees."""
-        step = torch.arange(length, device=plan.order.device)
-        sees = (step.unsqueeze(1) >= step).expand(len(plan.order), -1, -1)
-        return sees if self.given == "causal" else sees | (step < self._told(plan).unsqueeze(2))
+        return prefix_mask(self._told(plan), length)
 
     def _parallel(self, x: Tensor, plan: Plan, context: Tensor | None) -> Answers:
         """With ties: the tokens read, then one aimed copy per asked variable."""

@@ -38,7 +38,10 @@ A model, and how it is trained (``conditioned_share`` above 0, because given val
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -48,6 +51,7 @@ from anyfill.checks import refuse, require_counts, require_member
 from anyfill.networks.embed import Discrete
 from anyfill.networks.one_pass import AimedDecoder, join
 from anyfill.networks.one_pass_visits import GroupCache, MemberEmbedding, Visits, group_layout
+from anyfill.networks.sight import prefix_mask, prefix_sight
 from anyfill.networks.transformer import Turn, require_grid
 from anyfill.rank import asked_in
 
@@ -80,6 +84,7 @@ class OnePassGroups(AimedDecoder):
         require_counts(self, "heads")
         require_member("positions", self.positions, ("learned", "rotary"))
         self._begin()
+        self.reserved: int | None = None  # the room of strict chains, where it was looked up before (``room``)
         layout = group_layout(self.shape, self.patch)
         members = layout.shape[1]
         self.register_buffer("members", layout, persistent=False)  # (G, M): the variables of each group
@@ -120,18 +125,42 @@ class OnePassGroups(AimedDecoder):
             return self.start.new_zeros(0, self.variables, self.outputs)
         visits = self._visits(rank)
         if strict or not self._ties(visits):
-            length = max(int((visits.told + visits.count).max()), 1)
-            if strict:  # few different lengths, so that few are compiled; of eights, as fast kernels want them
-                part = 8 * -(-self.groups // 40)
-                length = -(-length // part) * part
+            length = self._room(visits) if strict else max(int((visits.told + visits.count).max()), 1)
             tokens = self._tokens(x, visits, length, context)
-            h = self._run(*tokens, self._visible(visits, length).unsqueeze(1))
+            h = self._run(*tokens, self._sight(visits, length, strict))
             slot = visits.told + visits.number.clamp(min=0)
         else:
             h, slot = self._parallel(x, visits, context)
         h = h.gather(1, slot.clamp(max=h.shape[1] - 1).unsqueeze(-1).expand(-1, -1, self.width))
         variable = torch.arange(self.variables, device=x.device).expand_as(rank)
         return torch.where((rank < 0).unsqueeze(-1), 0.0, self._answers(h, x, rank, variable))
+
+    def room(self, rank: Tensor) -> int | None:
+        """How many tokens a strict chain of these ranks (B, N) has room for; None = always the same."""
+        return None if len(self.get_buffer("members")[0]) == 1 else self._room(self._visits(rank))
+
+    def _room(self, visits: Visits) -> int:
+        """Few different lengths, so that few are compiled; of eights, as fast kernels want them.
+
+        The least is a visit for each group, which is all that there are where groups have one member: then nothing is
+        looked up, and an accelerator need not wait.
+        """
+        if self.reserved is not None:
+            return self.reserved
+        least = 8 * -(-self.groups // 8)
+        if len(self.get_buffer("members")[0]) == 1:
+            return least
+        longest, length = int((visits.told + visits.count).max()), least
+        while length < longest:  # about 1, 1.5, 2 … times the groups
+            length += 8 * -(-self.groups // 16)
+        return length
+
+    def _sight(self, visits: Visits, length: int, strict: bool) -> Any:
+        """What the tokens see of one another, as ``attend`` takes it; None = what is before them."""
+        if not strict and not bool(visits.told.any()):
+            return None
+        blocks = strict and self.in_blocks and self.groups >= _MANY
+        return prefix_sight(visits.told, length, blocks=blocks)
 
     def open(self, x: Tensor, rank: Tensor, context: Tensor | None = None) -> tuple[Tensor, GroupCache]:
         """Read the given block: parameters (B, P) of each row's first asked variable, and the cache."""
@@ -141,7 +170,7 @@ class OnePassGroups(AimedDecoder):
         h, query_turn, key_turn = self._tokens(x, visits, length, context)
         keys: list[Tensor] = []
         values: list[Tensor] = []
-        visible = self._visible(visits, length).unsqueeze(1)
+        visible = prefix_mask(visits.told, length).unsqueeze(1)
         for block in self._blocks():
             query, key, value = block.project(h, query_turn, key_turn)
             keys.append(functional.pad(key, (0, 0, 0, room - length)))
@@ -211,6 +240,10 @@ class OnePassGroups(AimedDecoder):
 
     def _answers(self, h: Tensor, x: Tensor, rank: Tensor, variable: Tensor) -> Tensor:
         """(B, L, P) of the variables (B, L), from the hidden states (B, L, width) that aim at their groups."""
+        answer = _compiled_head() if self.compiled and self.training else OnePassGroups._answered
+        return answer(self, h, x, rank, variable)
+
+    def _answered(self, h: Tensor, x: Tensor, rank: Tensor, variable: Tensor) -> Tensor:
         values, when = self._mates(self.get_buffer("group_of")[variable], x, rank)
         told = self.told_head(values, when < rank.gather(1, variable).unsqueeze(-1))
         z = self.norm(h) + told + self.member(self.get_buffer("member_of")[variable])
@@ -234,16 +267,11 @@ class OnePassGroups(AimedDecoder):
         value = torch.where(begins.unsqueeze(-1), self.start.to(value.dtype), value)
         return self._embed(value, torch.where(begins, self.groups, own), torch.where(visit < 0, given, aim), context)
 
-    def _run(self, h: Tensor, query_turn: Turn | None, key_turn: Turn | None, visible: Tensor) -> Tensor:
-        """(B, L, width): the blocks over tokens, each seeing those that are visible (B, 1, L, L)."""
+    def _run(self, h: Tensor, query_turn: Turn | None, key_turn: Turn | None, visible: Any) -> Tensor:
+        """(B, L, width): the blocks over tokens, each seeing those that are visible; None = those before it."""
         for block in self._blocks():
-            h = block(h, query_turn, key_turn, visible)
+            h = block(h, query_turn, key_turn, visible, visible is None)
         return h
-
-    def _visible(self, visits: Visits, length: int) -> Tensor:
-        """bool (B, L, L): which tokens each of them sees: those before it, and all that carry what is given."""
-        step = torch.arange(length, device=visits.rank.device)
-        return (step.unsqueeze(1) >= step) | (step < visits.told.unsqueeze(2))
 
     def _parallel(self, x: Tensor, visits: Visits, context: Tensor | None) -> tuple[Tensor, Tensor]:
         """Hidden states (B, T, width) of the tokens read, then of aimed copies; and the state of each variable."""
@@ -279,7 +307,7 @@ class OnePassGroups(AimedDecoder):
         alone = torch.eye(count, dtype=torch.bool, device=x.device).expand(len(x), -1, -1)
         visible = torch.cat(
             [
-                functional.pad(self._visible(visits, length), (0, count)),
+                functional.pad(prefix_mask(visits.told, length), (0, count)),
                 torch.cat([step < seen.unsqueeze(2), alone], 2),
             ],
             1,
@@ -290,3 +318,13 @@ class OnePassGroups(AimedDecoder):
             1, wanted, length + torch.arange(count, device=x.device).expand_as(wanted)
         )
         return h, place.gather(1, first)
+
+
+_MANY = 512
+"""Groups from which on blocks are worth it: with fewer, attention is a small part, and lengths change."""
+
+
+@cache
+def _compiled_head() -> Callable[..., Tensor]:
+    """A function, not the network's own: a copy of the network must not answer with the weights of another."""
+    return torch.compile(OnePassGroups._answered)  # pyright: ignore[reportPrivateUsage]

@@ -13,6 +13,8 @@ from torch.nn import functional
 from anyfill.rank import asked_in
 
 _WAVES = 4
+_FEW = 64
+"""Vectors of codes that are summed as a product with zeros and ones."""
 
 
 class MemberEmbedding(nn.Module):
@@ -32,11 +34,20 @@ class MemberEmbedding(nn.Module):
             self.smooth = nn.Linear(members * (1 + 2 * _WAVES), width, bias=False)
             self.register_buffer("frequency", math.pi * 2.0 ** torch.arange(_WAVES), persistent=False)
 
+    def _looked_up(self, code: Tensor) -> Tensor:
+        """(..., width): the sum of the vectors of codes (..., M)."""
+        index = code + self.get_buffer("offset")
+        return functional.embedding_bag(index.flatten(0, -2), self.codes, mode="sum").unflatten(0, index.shape[:-1])
+
     def forward(self, x: Tensor, known: Tensor) -> Tensor:
         """From values and whether they are known, (..., M); unknown values are not read."""
         code = torch.where(known, x, torch.zeros_like(x)).long().clamp(0, self.levels - 1)
-        index = torch.where(known, code, self.levels) + self.get_buffer("offset")
-        summed = functional.embedding_bag(index.flatten(0, -2), self.codes, mode="sum").unflatten(0, index.shape[:-1])
+        shown = torch.where(known, code, self.levels)
+        if len(self.codes) <= _FEW:  # a product: its gradient needs no sorting of equal codes
+            each = shown.unsqueeze(-1) == torch.arange(self.levels + 1, device=x.device)
+            summed = each.flatten(-2).to(self.codes.dtype) @ self.codes
+        else:
+            summed = self._looked_up(shown)
         if self.levels == 2:
             return summed
         u = (2.0 * code / max(self.levels - 1, 1) - 1.0).to(self.codes.dtype).unsqueeze(-1)

@@ -29,6 +29,7 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count, require_counts, require_member, require_probability
 from anyfill.networks.embed import Kind, ValueEmbedding
 from anyfill.networks.network import Capabilities
+from anyfill.networks.sight import attend
 
 
 def require_grid(shape: object) -> None:
@@ -80,6 +81,7 @@ class Places(nn.Module):
 
     def __init__(self, shape: tuple[int, ...], width: int, periods: tuple[int, ...] | None = None) -> None:
         super().__init__()
+        self.each_its_own = periods is None
         sizes = (math.prod(shape),) if periods is None else periods
         self.tables = nn.ModuleList(nn.Embedding(size + 1, width) for size in sizes)  # the last entry: nowhere
         for table in self.tables:
@@ -92,6 +94,8 @@ class Places(nn.Module):
         self.register_buffer("coordinates", coordinates, persistent=False)
 
     def forward(self, index: Tensor) -> Tensor:
+        if self.each_its_own:
+            return self.tables[0](index)
         coordinates = self.get_buffer("coordinates")[index]
         return torch.stack([table(coordinates[..., axis]) for axis, table in enumerate(self.tables)]).sum(0)
 
@@ -153,13 +157,12 @@ class Block(nn.Module):
         h: Tensor,
         query_turn: Turn | None = None,
         key_turn: Turn | None = None,
-        visible: Tensor | None = None,
+        visible: Any = None,
         causal: bool = False,
     ) -> Tensor:
-        """h (B, L, width); ``visible`` is a bool mask or a float bias broadcasting to (B, H, L, L)."""
+        """h (B, L, width); ``visible`` and ``causal`` as for ``attend``."""
         query, key, value = self.project(h, query_turn, key_turn)
-        attended = functional.scaled_dot_product_attention(query, key, value, attn_mask=visible, is_causal=causal)
-        return self.finish(h, attended)
+        return self.finish(h, attend(query, key, value, visible, causal))
 
     def _drop(self, h: Tensor) -> Tensor:
         return functional.dropout(h, self.dropout) if self.dropout and self.training else h
@@ -216,6 +219,9 @@ class GridTransformer(nn.Module, Capabilities):
         require_grid(self.shape)
         require_periods(self.periods, self.token_grid)
         super().__init__()
+        self.compiled = False  # whether parts were (``compile_parts``)
+        self.prefers_blocks = True  # to look at tokens in blocks (``sight``), where that is compiled for an accelerator
+        self.in_blocks = False  # whether it does
 
     def _make_trunk(self) -> None:
         """Rotations, blocks and head, behind whatever embeds the tokens."""
@@ -249,6 +255,8 @@ class GridTransformer(nn.Module, Capabilities):
         """Compile the repeated block: most of the speed of compiling everything, a fraction of the wait."""
         for block in self.blocks:
             block.compile()
+        self.compiled = True
+        self.in_blocks = self.prefers_blocks and self.head.weight.is_cuda
         return True
 
     def _in_context(self, h: Tensor, context: Tensor | None, index: Tensor) -> Tensor:

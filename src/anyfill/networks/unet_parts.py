@@ -34,14 +34,16 @@ class Kernel(nn.Module):
 
     def __init__(self, channels: int, out: int, sides: Sides, *, zero: bool = False) -> None:
         super().__init__()
-        self.inner = nn.Conv2d(channels, out, sides)
         self.pad = tuple(part for side in reversed(sides) for part in ((side - 1) // 2, side // 2))
+        self.even = any(side % 2 == 0 for side in sides)  # else the kernel pads by itself, which costs no copy
+        inside = (0, 0) if self.even else ((sides[0] - 1) // 2, (sides[1] - 1) // 2)
+        self.inner = nn.Conv2d(channels, out, sides, padding=inside)
         if zero:
             nn.init.zeros_(self.inner.weight)
             nn.init.zeros_(cast(Tensor, self.inner.bias))
 
     def forward(self, h: Tensor) -> Tensor:
-        return self.inner(functional.pad(h, self.pad))
+        return self.inner(functional.pad(h, self.pad) if self.even else h)
 
 
 class ResidualBlock(nn.Module):
@@ -231,13 +233,19 @@ class UpHalf(nn.Module):
 
 
 def compile_layers(network: nn.Module) -> bool:
-    """Compile what repeats: layers of both halves, and the blocks of the middle."""
+    """Compile what repeats: layers of both halves, and the blocks of the middle.
+
+    For the shapes that they meet: layers of the way up have twice the channels, and would make those of all unknown.
+    On an accelerator kernels lie channels last, as its own kernels want them, or each call would turn them round.
+    """
     for part in network.modules():
+        if isinstance(part, nn.Conv2d) and part.weight.is_cuda:
+            part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         if isinstance(part, Layer):
-            part.compile()
+            part.compile(dynamic=False)
         elif isinstance(part, Middle):
-            part.first.compile()
-            part.second.compile()
+            part.first.compile(dynamic=False)
+            part.second.compile(dynamic=False)
     return True
 
 

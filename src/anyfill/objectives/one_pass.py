@@ -32,6 +32,7 @@ weight grows by about ln N at most.
 """
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Literal
 
 import torch
@@ -110,8 +111,7 @@ class OnePassLoss(Objective):
         rank = answered + variables * block
         if not self.joint_orders:
             return rank
-        asked = torch.ones(1, variables, dtype=torch.bool, device=rank.device)
-        each = torch.cat([rank_of(order, Question(~asked, asked), generator=generator) for order in self.joint_orders])
+        each = _whole_ranks(self.joint_orders, variables, rank.device)
         which = torch.randint(len(each), (batch,), generator=generator, device=generator.device)
         return torch.where(joint, each[which] + variables, rank)
 
@@ -149,3 +149,10 @@ class OnePassLoss(Objective):
     def term_nats(self, marginals: Marginals, rows: Rows, rank: Tensor) -> Tensor:
         """(B, N): what each term counts, from the laws that a model gave under this rank; unscored are not read."""
         return smoothed_nats(marginals, rows.x, self.smoothing)
+
+
+@cache
+def _whole_ranks(orders: tuple[Order, ...], variables: int, device: torch.device) -> Tensor:
+    """int64 (K, N): the ranks of whole rows in fixed orders; made once, for every step draws from them."""
+    asked = torch.ones(1, variables, dtype=torch.bool, device=device)
+    return torch.cat([rank_of(order, Question(~asked, asked)) for order in orders])

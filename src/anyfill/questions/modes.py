@@ -93,14 +93,14 @@ class Modes(Family):
         """bool (B, M, H W): the first region of every mode, for every row."""
         device = generator.device
         if self.borders == "fixed":
-            return _fixed_regions(self).to(device).expand(batch, -1, -1)
+            return _fixed_regions(self, device).expand(batch, -1, -1)
         rows = torch.arange(self.height, device=device).repeat_interleave(self.width)
         columns = torch.arange(self.width, device=device).repeat(self.height)
         left = columns < below(self.width - 1, batch, generator) + 1
         top = rows < below(self.height - 1, batch, generator) + 1
         inner = torch.ones_like(left)
         for place, side in ((rows, self.height), (columns, self.width)):
-            begin, end = (part.to(device) for part in axis_spans(side))
+            begin, end = axis_spans(side, device)
             which = below(len(begin), batch, generator)
             inner = inner & (place >= begin[which]) & (place < end[which])
         every = torch.ones_like(left)
@@ -139,9 +139,9 @@ class Modes(Family):
 
 
 @cache
-def _fixed_regions(family: Modes) -> Tensor:
+def _fixed_regions(family: Modes, device: torch.device) -> Tensor:
     """bool (M, H W): the first region of every mode, of fixed borders; listed once, for every step draws from it."""
-    return torch.tensor([family.regions_of(mode)[0][0] for mode in family.modes])
+    return torch.tensor([family.regions_of(mode)[0][0] for mode in family.modes], device=device)
 
 
 @dataclass(frozen=True, slots=True)

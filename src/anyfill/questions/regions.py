@@ -279,7 +279,7 @@ class Rectangles(Family):
         for side in (self.height, self.width):
             # Two different cuts out of side + 1, less the pair that is the whole axis.
             number = numbers(side * (side + 1) // 2 - 1)
-            begin, end = (part.to(device) for part in axis_spans(side))
+            begin, end = axis_spans(side, device)
             place = torch.arange(side, device=device)
             spans.append((place >= begin[number]) & (place < end[number]))
         inside = (spans[0].unsqueeze(2) & spans[1].unsqueeze(1)).flatten(1)
@@ -319,7 +319,7 @@ class Rectangles(Family):
 
 
 @cache
-def axis_spans(side: int) -> tuple[Tensor, Tensor]:
-    """Where every span of an axis begins and ends, less the whole axis."""
+def axis_spans(side: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+    """Where every span of an axis begins and ends, less the whole axis; brought to a device once."""
     pairs = [(a, b) for a in range(side) for b in range(a + 1, side + 1) if (a, b) != (0, side)]
-    return torch.tensor([a for a, _ in pairs]), torch.tensor([b for _, b in pairs])
+    return torch.tensor([a for a, _ in pairs], device=device), torch.tensor([b for _, b in pairs], device=device)

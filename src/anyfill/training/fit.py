@@ -207,6 +207,8 @@ class Run:
         self.judge = self.loss
         if validation_objective is not None:
             self.judge = LossModule(model, validation_objective, self.precision)
+        if options.compile:  # before the weights' averages and moments are laid out as the weights are
+            self.loss.compile_fast()
         self.optimization = Optimization(model, options)
         self.reporter = Reporter(options, further.get("metrics", ()) if self.distributed.is_first else ())
         self.losses = LossBuffer()
@@ -215,8 +217,6 @@ class Run:
         self.conditions = conditions(options, rows, objective, validation, validation_objective, saved)
         if saved is not None:
             self._resume(saved)
-        if options.compile:
-            self.loss.compile_fast()
         self._saved_step = self.progress.step if saved is not None else None
         self._whole = True  # False while a step is half made: then there is no state worth saving
         self._rate = self._started = 0.0

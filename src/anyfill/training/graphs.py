@@ -9,12 +9,16 @@ The optimizer runs outside, as ever. What is learnt does not change: noise and d
 reads the state of a registered generator anew in each replay). Graphs share one pool of memory: one may overwrite what
 another left, so the loss is copied out, and the gradients are used up before the next replay.
 
+A network whose pass is as long as the ranks of a batch ask for says so (``Capabilities.room``): its length is looked up
+before, and belongs to the shape.
+
 A shape is warmed up once before it is captured. If a capture fails (a network that looks at values on the host), that
 is logged, and this run goes on without graphs.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +28,7 @@ from torch import Tensor
 from anyfill.training.loss import LossModule
 
 _log = logging.getLogger(__name__)
-_Shape = tuple[tuple[torch.Size, torch.dtype] | None, ...]
+_Shape = tuple[int | tuple[torch.Size, torch.dtype] | None, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +46,19 @@ class Captured:
     inputs: Sequence[Tensor | None]
     loss: Tensor
     gradients: Sequence[Tensor | None]
+
+
+@contextmanager
+def _reserved(network: Any, room: int | None) -> Generator[None]:
+    """Inside, the network's strict chains are so long, whatever their ranks are."""
+    if room is None:
+        yield
+        return
+    network.reserved = room
+    try:
+        yield
+    finally:
+        network.reserved = None
 
 
 class Replay:
@@ -63,11 +80,13 @@ class Replay:
         inputs = (x, present, context, rank)
         if not self.works:
             return self._plainly(inputs)
-        shape = tuple(None if one is None else (one.shape, one.dtype) for one in inputs)
+        room = self.module.model.capabilities.room(rank)
+        shape = (room, *(None if one is None else (one.shape, one.dtype) for one in inputs))
         found = self.captured.get(shape)
         if found is None:
             try:
-                found = self.captured[shape] = self._capture(inputs)
+                with _reserved(self.module.model.network, room):
+                    found = self.captured[shape] = self._capture(inputs)
             except RuntimeError as error:
                 _log.warning("training goes on without CUDA graphs: %s", str(error).splitlines()[0])
                 self.works = False

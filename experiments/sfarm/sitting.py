@@ -1,0 +1,312 @@
+"""All comparisons on pictures in one sitting on one GPU, the most valuable first; what is late is left out.
+
+    python -m experiments.sfarm.sitting --out FOLDER --data DATA --limit 600
+    python -m experiments.sfarm.sitting --out FOLDER --data DATA --tiny          the same on a CPU, tiny: a trial
+
+Every method is trained and scored in a process of its own. All of them read and compile side by side; when all are
+ready (or --ready seconds have passed) the clock of --limit starts, and they train and score one after the other, each
+alone on the GPU, in the order of ``JOBS``; one that cannot end in time is left out. Then the scripts of the figures
+run, side by side, on the models that are there. Whenever one has ended, all
+results so far are packed, without weights, into FOLDER/sitting.tar.gz, and FOLDER/sitting.json says what ran and when.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tarfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.common import environment
+from experiments.sfarm import fig4, table3
+from experiments.sfarm.pictures import joint_scores, load, parser_of, structured, trained
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A method on a set.
+
+    Attributes:
+        set, method: as in ``pictures``.
+        seconds: name of the option that says how long it is trained.
+        options: further ones of the command line.
+        scoring: seconds that scoring may take, a guess.
+        after: the job that compiles the same, so that this one begins when that is ready and finds it compiled.
+    """
+
+    set: str
+    method: str
+    seconds: str
+    options: tuple[str, ...] = ()
+    scoring: float = 15.0
+    after: str | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.set}.{self.method}"
+
+
+EXACT = ("--orders", "1", "--order-rows", "200")
+STATIC = ("--passes", "4", "--mixture-rows", "2000", "--joint", "0.4", "--dropout", "0")
+CIFAR = ("--passes", "8", "--batch", "64", "--width", "512", "--unet-width", "128", "--joint", "0.4", "--dropout", "0")
+FASHION = ("--passes", "8", "--joint", "0.4", "--mixture-rows", "500", "--dropout", "0")
+ARDM = "static.ardm"
+JOBS = (
+    Job("static", "one-pass", "static", (*STATIC, "--batch", "64"), 22),
+    Job("static", "ardm", "static", STATIC, 10),
+    Job("static", "sfarm", "static", STATIC, 14, ARDM),
+    Job("static", "mac-inpainting", "static", STATIC + EXACT, 22, ARDM),
+    Job("static", "one-pass-patches", "static", (*STATIC, "--mixture-rows", "10000"), 12),
+    Job("cifar10", "one-pass", "cifar", CIFAR, 20),
+    Job("cifar10", "ardm", "cifar", CIFAR, 14),
+    Job("cifar10", "sfarm", "cifar", CIFAR, 8, "cifar10.ardm"),
+    Job("cifar10", "mac-inpainting", "cifar", CIFAR, 14, "cifar10.ardm"),
+    Job("fashion", "one-pass-patches", "fashion", FASHION, 8, "static.one-pass-patches"),
+    Job("fashion", "ardm", "fashion", FASHION, 6, ARDM),
+    Job("fashion", "sfarm", "fashion", FASHION, 6, ARDM),
+    Job("fashion", "mac-inpainting", "fashion", FASHION, 6, ARDM),
+    Job("static", "vae", "latent", STATIC, 4, ARDM),
+    Job("static", "ddpm", "latent", STATIC, 1, ARDM),
+    Job("static", "miwae", "latent", STATIC, 4, ARDM),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """What is made of the models, by a script; all of them side by side, at the end.
+
+    Attributes:
+        script, set, options: its command.
+        methods: those it takes, as far as they are there.
+    """
+
+    script: str
+    set: str
+    options: tuple[str, ...]
+    methods: tuple[str, ...]
+
+
+REGIONS = ("one-pass", "one-pass-patches", "ardm", "mac-inpainting", "sfarm")
+FIGURES = {
+    "fig4_static": Figure("experiments.sfarm.fig4", "static", ("--test-rows", "1000", "--passes", "8"), REGIONS),
+    "fig3_static": Figure(
+        "experiments.sfarm.fig3", "static", ("--test-rows", "40", "--draws", "4"),
+        ("sfarm", "ardm", "one-pass-patches", "vae", "miwae", "ddpm"),
+    ),
+    "mac_images": Figure("experiments.mac.images", "cifar10", ("--fill-steps", "128"), ("mac-inpainting", "one-pass")),
+    "fig4_fashion": Figure("experiments.sfarm.fig4", "fashion", ("--test-rows", "500", "--passes", "8"), REGIONS),
+    "fig6_7_8": Figure(
+        "experiments.sfarm.fig6_7_8", "static", ("--samples", "500", "--most-steps", "128"), ("sfarm", "ardm")
+    ),
+}  # fmt: skip
+TINY = (
+    "--rows", "12", "--side", "14", "--width", "64", "--depth", "1", "--unet-width", "16", "--unet-blocks", "1",
+    "--batch", "4", "--passes", "2", "--order-rows", "2", "--mixture-rows", "4",
+)  # fmt: skip
+
+
+def options_of(job: Job, arguments: argparse.Namespace) -> list[str]:
+    """The command line that all scripts share, for a job."""
+    common = ["--out", str(runs(arguments) / job.set), "--set", job.set, "--data", str(arguments.data)]
+    common += ["--seconds", str(getattr(arguments, job.seconds)), *job.options]
+    if arguments.tiny:
+        common += [*TINY, "--steps", "3"] + (["--side", "16"] if job.set == "cifar10" else [])
+    return common
+
+
+def runs(arguments: argparse.Namespace) -> Path:
+    return arguments.runs or arguments.out / "runs"
+
+
+def work(job: Job, arguments: argparse.Namespace) -> None:
+    """One method in this process: compile, wait for the word, train, score."""
+    parser = parser_of(None, sets=("static", "fashion", "cifar10"), methods=(job.method,))
+    mine = parser.parse_args(options_of(job, arguments))
+    flag = runs(arguments) / f"{job.name}.ready"
+
+    def ready() -> None:
+        flag.touch()
+        while not flag.with_suffix(".go").exists():
+            time.sleep(0.02)
+
+    data = load(mine)
+    model = trained(job.method, data, mine, ready=ready)
+    if job.method == "ddpm":
+        return
+    scores = joint_scores(job.method, model, data, mine)
+    print(
+        f"{job.name}: {scores['nats']:.3f} +- {scores['stderr']:.3f} nats, {scores['bits_per_dim']:.4f} bits",
+        flush=True,
+    )
+    if job.set == "cifar10" and job.method != "sfarm":
+        table3.marginals(job.method, model, data, mine, 100, 450)
+    if job.set != "cifar10" and job.method not in ("vae", "miwae"):
+        mine.test_rows, mine.passes = (1000 if job.set == "static" else 500), 8
+        data = load(mine)
+        masks = structured(data.shape, len(data.test), seed=mine.seed)
+        fig4.bits_of(job.method, model, data, masks, mine)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--runs", type=Path, help="folder for weights and logs; by default FOLDER/runs")
+    parser.add_argument("--lenet", type=Path, help="a classifier made before, lenet-static.safetensors")
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds from when all are ready to the end")
+    parser.add_argument("--drawing", type=float, default=60.0, help="seconds of them that are kept for the figures")
+    parser.add_argument("--ready", type=float, default=200.0, help="seconds after which those that are ready begin")
+    for name, seconds in (("static", 36.0), ("cifar", 36.0), ("fashion", 14.0), ("latent", 10.0)):
+        parser.add_argument(f"--{name}", type=float, default=seconds, help="seconds of training, each method")
+    parser.add_argument("--only", nargs="+", help="jobs by name, SET.METHOD, or by their set, and figures by name")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--work", help="the job of this process")
+    arguments = parser.parse_args()
+    if arguments.work:
+        work(next(job for job in JOBS if job.name == arguments.work), arguments)
+        return
+    Sitting(arguments).run()
+
+
+class Sitting:
+    """The parent of all processes: who goes when."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments = arguments
+        self.folder = runs(arguments)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        self.begun = self.started = time.perf_counter()
+        self.lines: list[dict[str, Any]] = []
+        self.about = environment("cuda" if torch.cuda.is_available() else "cpu")
+        wanted = arguments.only
+        self.jobs = [job for job in JOBS if wanted is None or job.name in wanted or job.set in wanted]
+        self.figures = [name for name, one in FIGURES.items() if wanted is None or name in wanted or one.set in wanted]
+        self.children: dict[str, subprocess.Popen[bytes]] = {}
+
+    def run(self) -> None:
+        self._compile()
+        for job in self.jobs:
+            self._turn(job)
+        self._draw()
+
+    def _compile(self) -> None:
+        """Start all, those that compile the same as another when that is ready; wait until all are, or time is up."""
+        while time.perf_counter() - self.begun < self.arguments.ready:
+            for job in self.jobs:
+                if job.name not in self.children and self._may_start(job):
+                    self.children[job.name] = self._start(job)
+            if all(job.name in self.children and self._is_ready(job.name) for job in self.jobs):
+                break
+            time.sleep(0.1)
+        self.started = time.perf_counter()
+        late = [job.name for job in self.jobs if not self._flag(job.name).exists()]
+        self._note("compiling, side by side", self.begun, late)
+
+    def _may_start(self, job: Job) -> bool:
+        """Whether whoever compiles the same is ready."""
+        return job.after is None or job.after not in {one.name for one in self.jobs} or self._is_ready(job.after)
+
+    def _is_ready(self, name: str) -> bool:
+        child = self.children.get(name)
+        return self._flag(name).exists() or (child is not None and child.poll() is not None)
+
+    def _flag(self, name: str) -> Path:
+        return self.folder / f"{name}.ready"
+
+    def _start(self, job: Job) -> subprocess.Popen[bytes]:
+        mine = self.arguments
+        command = [sys.executable, "-m", "experiments.sfarm.sitting", "--work", job.name, "--out", str(mine.out)]
+        command += ["--data", str(mine.data), "--runs", str(self.folder)] + ["--tiny"] * mine.tiny
+        for name in ("static", "cifar", "fashion", "latent"):
+            command += [f"--{name}", str(getattr(mine, name))]
+        settings = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "3", "TORCH_LOGS": "recompiles"}
+        return self._launched(command, job.name, settings)
+
+    def _launched(self, command: list[str], name: str, settings: dict[str, str]) -> subprocess.Popen[bytes]:
+        with (self.folder / f"{name}.log").open("w") as log:
+            return subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, **settings})
+
+    def _left(self) -> float:
+        return self.arguments.limit - (time.perf_counter() - self.started)
+
+    def _turn(self, job: Job) -> None:
+        """Let one train and score, alone; leave it out if it cannot end in time."""
+        begun, child = time.perf_counter(), self.children.get(job.name)
+        needs = getattr(self.arguments, job.seconds) + job.scoring
+        there = child is not None and child.poll() is None and self._flag(job.name).exists()
+        if child is None or not there or self._left() < needs + (self.arguments.drawing if self.figures else 0):
+            if child is not None and child.poll() is None:
+                child.kill()
+                child.wait()
+            why = "not ready" if not there else f"{self._left():.0f} s left"
+            self._note(f"{job.name}: left out", begun, f"{why}\n{self._tail(job.name)}")
+            return
+        self._flag(job.name).with_suffix(".go").touch()
+        try:
+            child.wait(timeout=max(1.0, min(self._left(), 2 * needs + 20)))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        self._note(job.name if child.returncode == 0 else f"{job.name}: failed", begun, self._tail(job.name))
+
+    def _draw(self) -> None:
+        """All figures side by side, until time is up."""
+        lenet = self.folder / "static" / "lenet-static.safetensors"
+        if self.arguments.lenet is not None and lenet.parent.exists() and not self.arguments.tiny:
+            lenet.write_bytes(self.arguments.lenet.read_bytes())
+        begun, drawing = time.perf_counter(), {}
+        for name in self.figures:
+            figure = FIGURES[name]
+            there = [each for each in figure.methods if (self.folder / figure.set / each / "run.json").exists()]
+            if not there:
+                self._note(f"{name}: left out", begun, "no model is there")
+                continue
+            job = next(job for job in JOBS if job.set == figure.set)
+            tiny = [*TINY, "--rows", "6"] if self.arguments.tiny else []
+            tiny += {"fig3_static": ["--draws", "2"], "fig6_7_8": ["--samples", "4"]}.get(name, []) if tiny else []
+            tiny += ["--side", "16"] if tiny and figure.set == "cifar10" else []
+            command = [sys.executable, "-m", figure.script, *options_of(job, self.arguments), *figure.options, *tiny]
+            drawing[name] = self._launched([*command, "--methods", *there], name, {"OMP_NUM_THREADS": "2"})
+        for name, child in drawing.items():
+            try:
+                child.wait(timeout=max(1.0, self._left()))
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+            self._note(name if child.returncode == 0 else f"{name}: failed", begun, self._tail(name))
+
+    def _tail(self, name: str) -> str:
+        log = self.folder / f"{name}.log"
+        return log.read_text(errors="replace")[-1500:] if log.exists() else ""
+
+    def _note(self, what: str, begun: float, said: Any) -> None:
+        now = time.perf_counter()
+        line = {"what": what, "seconds": now - begun, "at": now - self.started, "said": said}
+        self.lines.append(line)
+        short = said if isinstance(said, str) else json.dumps(said)
+        print(f"[{line['at']:6.1f} s] {what} ({line['seconds']:.1f} s) {short.strip().splitlines()[-1:]}", flush=True)
+        record = {"environment": self.about, "limit": self.arguments.limit}
+        record |= {"seconds_of_compiling": self.started - self.begun, "jobs": self.lines}
+        (self.arguments.out / "sitting.json").write_text(json.dumps(record, indent=1) + "\n")
+        self._pack()
+
+    def _pack(self) -> None:
+        """Everything but weights, each time: whatever ends the sitting, what was found is there."""
+        path = self.arguments.out / "sitting.tar.gz"
+        part = path.with_suffix(".part")
+        with tarfile.open(part, "w:gz", compresslevel=3) as file:
+            for each in sorted(self.folder.rglob("*")):
+                if each.is_file() and each.suffix in (".json", ".jsonl", ".npz", ".png", ".log"):
+                    file.add(each, each.relative_to(self.folder))
+        part.replace(path)
+
+
+if __name__ == "__main__":
+    main()
