@@ -37,13 +37,9 @@ def bits_of(
 ) -> dict[str, dict[str, Tensor]]:
     """Bits per missing pixel of each row, by label and question; kept beside the model."""
     path: Path = arguments.out / method / f"fig4_{len(data.test)}_{arguments.passes}.npz"
-    found: dict[str, dict[str, Tensor]] = {}
     if path.exists():
-        with np.load(path, allow_pickle=False) as held:
-            for key in held.files:
-                label, name = key.split("|")
-                found.setdefault(label, {})[name] = torch.from_numpy(held[key])
-        return found
+        return kept_bits(path)
+    found: dict[str, dict[str, Tensor]] = {}
     device = next(model.parameters()).device
     for name, (asked, mode) in masks.items():
         question = question_of(asked, data.shape[2], device)
@@ -59,6 +55,31 @@ def bits_of(
             found.setdefault(label, {})[name] = (-value / (missing * math.log(2))).cpu()
     kept = {f"{label}|{name}": value.numpy() for label, each in found.items() for name, value in each.items()}
     np.savez_compressed(path, **kept)
+    return found
+
+
+def kept_bits(path: Path) -> dict[str, dict[str, Tensor]]:
+    """What ``bits_of`` has kept."""
+    found: dict[str, dict[str, Tensor]] = {}
+    with np.load(path, allow_pickle=False) as held:
+        for key in held.files:
+            label, name = key.split("|")
+            found.setdefault(label, {})[name] = torch.from_numpy(held[key])
+    return found
+
+
+def compared(bits: dict[str, dict[str, Tensor]]) -> dict[str, dict[str, dict[str, float | list[float]]]]:
+    """By question and label: the mean over rows, and paired differences from ARDM and from SFARM's random mode."""
+    found: dict[str, dict[str, dict[str, float | list[float]]]] = {}
+    for label, each in bits.items():
+        for name, value in each.items():
+            mean = mean_of(value)
+            line: dict[str, float | list[float]] = {"bits_per_missing": mean.value, "stderr": mean.stderr}
+            for words, other in (("ardm", "ardm"), ("random mode", f"{label}, random mode")):
+                if other != label and name in bits.get(other, {}):
+                    gap = value - bits[other][name]
+                    line[f"less {words}"], line[f"less {words}, 95 %"] = float(gap.mean()), interval(gap)
+            found.setdefault(name, {})[label] = line
     return found
 
 
@@ -81,15 +102,7 @@ def main() -> None:
     bits: dict[str, dict[str, Tensor]] = {}
     for method, model in models.items():
         bits |= bits_of(method, model, data, masks, arguments)
-    found: dict[str, dict[str, dict[str, float | list[float]]]] = {}
-    for label, each in bits.items():
-        for name, value in each.items():
-            mean = mean_of(value)
-            line: dict[str, float | list[float]] = {"bits_per_missing": mean.value, "stderr": mean.stderr}
-            if "ardm" in bits and label != "ardm":
-                gap = value - bits["ardm"][name]
-                line["less ardm"], line["less ardm, 95 %"] = float(gap.mean()), interval(gap)
-            found.setdefault(name, {})[label] = line
+    found = compared(bits)
     write(arguments, f"fig4_{arguments.set}", {"rows": len(data.test), "questions": found})
     _picture(arguments, data, models, masks)
 

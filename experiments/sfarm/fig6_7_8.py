@@ -76,10 +76,10 @@ def main() -> None:
                     "seconds": seconds, "nats": costs.get(way), "bits_per_dim": bits,
                 })  # fmt: skip
                 print(f"{method}, {way}, {passes} steps: {distance:.2f}", flush=True)
+                found[method] = lines
+                write(arguments, f"fig6_7_8_{arguments.set}", {"features": name, "methods": found})
                 if way == "equal groups":
                     pictures.append((f"{passes} steps", pixels[:12]))
-        found[method] = lines
-        write(arguments, f"fig6_7_8_{arguments.set}", {"features": name, "methods": found})
         grid_picture(pictures, arguments.out / f"fig7_{arguments.set}_{method}.png")
         _plot(lines, arguments.out / f"fig8_{arguments.set}_{method}.png", name)
 

@@ -1,11 +1,11 @@
-"""What a sitting found, as small JSON files and as tables to read: Table 2, Fashion, Table 3.
+"""What a sitting found, as small JSON files and as tables to read: Tables 2 and 3, Fashion, Figure 4's numbers.
 
     python -m experiments.sfarm.sitting_report FOLDER [FOLDER ...]       unpacked sitting.tar.gz
 
-Writes results/sfarm/table2_static.json, table2_fashion.json and table3.json: steps, seconds, weights and scores of
-every method, and differences of whole rows from those of ``one-pass`` (static, CIFAR-10) or ``one-pass-patches``
-(Fashion), paired, with 95 % bootstrap intervals. MAC's estimates from single steps are noisy: where its whole chain
-was asked of some rows, the difference is that of these.
+Writes results/sfarm/table2_static.json, table2_fashion.json, table3.json, and fig4_SET.json from the rows that
+``fig4`` has kept: steps, seconds, weights and scores of every method, and differences of whole rows from those of
+``one-pass`` (static, CIFAR-10) or ``one-pass-patches`` (Fashion), paired, with 95 % bootstrap intervals. MAC's
+estimates from single steps are noisy: where its whole chain was asked of some rows, the difference is that of these.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments.sfarm.fig4 import interval
+from experiments.sfarm.fig4 import compared, interval, kept_bits
 
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "sfarm"
 NAMES = {"static": "table2_static", "fashion": "table2_fashion", "cifar10": "table3"}
@@ -68,6 +68,13 @@ def main() -> None:
                 continue
             found = found_in(folder / kind, kind)
             (RESULTS / f"{name}.json").write_text(json.dumps(found, indent=1) + "\n")
+            bits = {}
+            for path in sorted((folder / kind).glob("*/fig4_*.npz")):
+                bits |= kept_bits(path)
+            if bits:
+                rows = len(next(iter(next(iter(bits.values())).values())))
+                whole = {"environment": found["environment"], "rows": rows, "questions": compared(bits)}
+                (RESULTS / f"fig4_{kind}.json").write_text(json.dumps(whole, indent=1) + "\n")
             unit = DIMENSIONS[kind] * math.log(2)
             for method, line in found["methods"].items():
                 joint = line.get("joint", {})

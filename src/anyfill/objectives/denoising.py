@@ -8,6 +8,7 @@ completing a picture is the sampler's affair (``anyfill.samplers.RePaint``), and
 """
 
 from dataclasses import dataclass, field
+from functools import cache
 
 import torch
 from torch import Generator, Tensor
@@ -42,7 +43,7 @@ class DenoisingLoss(Objective):
         if generator is None:
             raise refuse("generator", expected="one, for times and noise", got="none")
         x = rows.x.float()
-        kept = self.schedule.kept().to(x.device)
+        kept = _kept(self.schedule, x.device)
         time = torch.randint(len(kept), (len(x),), generator=generator, device=generator.device).to(x.device)
         noise = torch.randn(x.shape, generator=generator, device=generator.device).to(x.device)
         share = kept[time].to(x.dtype).unsqueeze(1)
@@ -50,3 +51,9 @@ class DenoisingLoss(Objective):
         told = self.schedule.told(time)
         answer = model.likelihood(model.network(noisy, torch.ones_like(rows.present), told))
         return -torch.where(rows.present, answer.log_prob(noise), 0.0).sum(1)
+
+
+@cache
+def _kept(schedule: NoiseSchedule, device: torch.device) -> Tensor:
+    """What is kept of a row at each time, brought to a device once: a copy in every step would make it wait."""
+    return schedule.kept().to(device)
