@@ -2,11 +2,16 @@
 
     python -m benchmarks.imputation [--data ../shared/data] [--workers 2] [--lines results/logs/imputation.jsonl]
                                     [--tables …] [--methods …] [--holes …] [--modes …] [--seeds 0,1,2] [--quick]
+                                    [--minutes 8]
 
 Every combination of table, holes, mode, seed and method is a job of its own, done by fresh processes with one thread
 each. Its scores are a line of the file ``--lines``; what is there already is not done again, so a run that was stopped
 goes on where it was, there or on another machine. Then the means over seeds, ranks and a picture are made of all lines
 that belong to the run (``--work-only``: not; ``--report-only``: of the lines there are). A line says where it was made.
+
+``--minutes`` ends the work at a time by the clock: jobs are then begun in the order in which methods, holes and modes
+are named, and those still under way at the end leave no line. Where a process has been given a prepared folder of
+packages on PYTHONPATH, the peers' processes find it too.
 
 ``--name`` says what results are called: several runs of some tables each need not overwrite one another.
 
@@ -46,6 +51,8 @@ _COST = {
     "ours": 8,
 }
 """About how a job's time grows with its cells: the longest first, so that no worker is left with one at the end."""
+_SLOW = 40
+"""Of methods that cost so much the smallest tables come first where the minutes are counted."""
 
 
 def main() -> None:
@@ -60,7 +67,7 @@ def main() -> None:
         print(f"note: {note}")
     print(f"{len(wanted)} jobs, {len(wanted) - len(open_jobs)} of them done before; {arguments.workers} workers")
     if not arguments.report_only:
-        _work(open_jobs, lines, arguments.workers, folder)
+        _work(open_jobs, lines, arguments.workers, folder, arguments.minutes)
         done = jobs.read_lines(lines)
     if arguments.work_only:
         return
@@ -112,6 +119,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--costly", action="store_true", help="also run what takes many minutes for one job")
     parser.add_argument("--work-only", action="store_true", help="jobs and their lines, no report")
     parser.add_argument("--report-only", action="store_true", help="no jobs, only the report of the lines there are")
+    parser.add_argument("--minutes", type=float, help="by the clock, after which no line is added")
     parser.add_argument("--quick", action="store_true", help="two tables, five methods, 30 steps: does it run?")
     arguments = parser.parse_args()
     for key, value in QUICK.items() if arguments.quick else ():
@@ -148,14 +156,19 @@ def _jobs(arguments: argparse.Namespace, folder: Path, notes: list[str]) -> list
             jobs.Job(table, way, mode, seed, method, arguments.draws, arguments.steps)  # pyright: ignore[reportArgumentType]
             for way, mode, seed in settings
         ]
-    return sorted(
-        found,
-        key=lambda job: (job.seed, -_COST.get(job.method, 1) * cells[job.table]),
-    )
+    if arguments.minutes is None:
+        return sorted(found, key=lambda job: (job.seed, -_COST.get(job.method, 1) * cells[job.table]))
+    ways, modes = _list(arguments.holes, WAYS), _list(arguments.modes, jobs.MODES)
+
+    def turn(job: jobs.Job) -> tuple[int, ...]:
+        size = cells[job.table] if _COST.get(job.method, 1) >= _SLOW else -cells[job.table]
+        return job.seed, methods.index(job.method), ways.index(job.holes), modes.index(job.mode), size
+
+    return sorted(found, key=turn)
 
 
-def _work(wanted: list[jobs.Job], lines: Path, workers: int, folder: Path) -> None:
-    """Do the jobs; a line appears as soon as one is done."""
+def _work(wanted: list[jobs.Job], lines: Path, workers: int, folder: Path, minutes: float | None = None) -> None:
+    """Do the jobs, as many as so many minutes allow; a line appears as soon as one is done."""
     if not wanted:
         return
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -164,13 +177,21 @@ def _work(wanted: list[jobs.Job], lines: Path, workers: int, folder: Path) -> No
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=jobs.one_thread) as pool:
         futures = [pool.submit(jobs.run, job, str(folder), now) for job in wanted]
-        for count, future in enumerate(as_completed(futures), 1):
-            line = future.result()
-            jobs.append(lines, line)
-            spent = time.time() - start
-            left = spent / count * (len(wanted) - count)
-            said = line.get("error") or f"{line['cpu_seconds']:.1f} CPU s"
-            print(f"{count}/{len(wanted)} {line['key']}: {said} ({spent:.0f} s, about {left:.0f} s left)", flush=True)
+        try:
+            done = as_completed(futures, None if minutes is None else 60 * minutes)
+            for count, future in enumerate(done, 1):
+                line = future.result()
+                jobs.append(lines, line)
+                spent = time.time() - start
+                left = spent / count * (len(wanted) - count)
+                said = line.get("error") or f"{line['cpu_seconds']:.1f} CPU s"
+                when = f"({spent:.0f} s, about {left:.0f} s left)"
+                print(f"{count}/{len(wanted)} {line['key']}: {said} {when}", flush=True)
+        except TimeoutError:
+            print(f"the {minutes:g} minutes are over", flush=True)
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                process.terminate()
 
 
 def _machines(lines: list[dict[str, Any]]) -> list[Any]:

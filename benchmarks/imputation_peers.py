@@ -46,8 +46,13 @@ def forestdiffusion(train, test, codes, seed, draws):
 
 
 def miceforest(train, test, codes, seed, draws):
+    import lightgbm
     import miceforest as mf
     import pandas as pd
+
+    predict = lightgbm.Booster._Booster__inner_predict
+    # miceforest 6.0 names no argument, as LightGBM asks for since 4.6
+    lightgbm.Booster._Booster__inner_predict = lambda self, data_idx: predict(self, data_idx=data_idx)
 
     def typed(rows):
         frame = pd.DataFrame(rows, columns=[f"c{j}" for j in range(rows.shape[1])])

@@ -19,6 +19,7 @@ from anyfill.likelihoods import (
     GaussianMixture,
     Likelihood,
     Mixed,
+    SpikedMixture,
     marginals_at,
 )
 from anyfill.likelihoods.mixed import code_sizes
@@ -197,3 +198,15 @@ def test_a_layout_first_used_in_inference_mode_still_trains() -> None:
     Mixed(columns)(params).log_prob(torch.zeros(2, 2)).sum().backward()
     assert params.grad is not None
     assert bool((params.grad != 0).any())
+
+
+def test_cells_of_any_columns_are_scored_as_they_are_side_by_side() -> None:
+    generator = torch.Generator().manual_seed(0)
+    columns = (SpikedMixture(2), Categorical(3), SpikedMixture(2, spikes=(0.0, 1.0)), Categorical(9), Categorical(2))
+    likelihood = Mixed(columns)
+    variable = torch.randint(5, (60,), generator=generator)
+    params = torch.randn(60, likelihood.width, generator=generator)
+    x = torch.where(torch.tensor([0, 3, 0, 9, 2])[variable] > 0, 1.0, torch.randn(60, generator=generator))
+    wanted = likelihood.at(params.unsqueeze(0), variable.unsqueeze(0)).log_prob(x.unsqueeze(0))[0]
+    torch.testing.assert_close(likelihood.log_prob_at(params, variable, x), wanted)
+    assert likelihood.log_prob_at(params[:0], variable[:0], x[:0]).shape == (0,)

@@ -141,6 +141,24 @@ class Mixed(Likelihood):
 
         return MixedMarginals(parts, ByPosition(chosen, len(parts)), params.dtype, alone)
 
+    def log_prob_at(self, params: Tensor, variable: Tensor, x: Tensor) -> Tensor:
+        """(H,): of values x (H,) of the variables ``variable`` (H,), from their parameters (H, P).
+
+        The same as ``at(...).log_prob(x)``, and each family reads its own alone.
+        """
+        params = read_params(params, self.width, "Mixed")
+        families = families_of(self.columns, params.device)
+        chosen, row = families.number[variable], families.row[variable]
+        places: list[Tensor] = []
+        found: list[Tensor] = []
+        for number, family in enumerate(families.each):
+            own = (chosen == number).nonzero()[:, 0]
+            if len(own):
+                places.append(own)
+                said = family.at(params.index_select(0, own).unsqueeze(0), row[own].unsqueeze(0))
+                found.append(said.log_prob(x[own].unsqueeze(0))[0])
+        return torch.cat(found)[torch.cat(places).argsort()] if found else x.new_zeros(0)
+
 
 def marginals_at(likelihood: Likelihood, params: Tensor, variable: Tensor) -> Marginals:
     """Read parameters (B, M, P) as distributions of the variables ``variable`` (B, M), whatever the likelihood.

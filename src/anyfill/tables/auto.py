@@ -35,10 +35,11 @@ from anyfill.recipes import trees as any_order
 from anyfill.rows import Rows
 from anyfill.tables.blend import Blend
 from anyfill.tables.boosting import trees_of
-from anyfill.tables.cross_fit import CrossFitLoss, EnsembleTrainer, HeldOutLoss, Unseen, deal, weigh
+from anyfill.tables.cross_fit import EnsembleTrainer, Unseen, weigh
 from anyfill.tables.ensemble import FOLDS, EnsembleOptions, deal_folds, untrained
 from anyfill.tables.gaussians import Expansion, Factors, Joint, take
 from anyfill.tables.growing import Asked, Column, Fold, Grower
+from anyfill.tables.prepared import Prepared, PreparedLoss, prepared_cells
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.stacking import Judged, density_weights, judge, judged_questions, mean_weights
 from anyfill.tables.starts import Shape, choose_shape, fit_starts
@@ -50,6 +51,7 @@ from anyfill.training import StepReport, fit_steps
 Level = Literal["low", "medium", "high"]
 WIDE = 20
 """Beyond so many columns trees and networks learn from fewer rows each: every row asks for more of them."""
+_JUDGED = 700  # rows of each fold, at most, that say when members stop learning, and how they are weighed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,9 +203,9 @@ def blend_steps(
         stacks = [stack for _, stack in starts]
     clock.over("starts")
     yield clock.report()
-    training = _Training(network, stacks, used, folds, likelihood, options, device) if has_networks else None
     rounds = min(effort.rounds, steps or effort.rounds)
     parts = _folds(network, stacks[-1], used, folds, count, effort, generator=generator)
+    training = _Training(network, stacks, parts, likelihood, options, device) if has_networks else None
     columns: dict[int, Column] = {}
     most = 1
     clock.trees_begin(0.0 if training is None else training.seconds())
@@ -215,7 +217,7 @@ def blend_steps(
             most = max(most, trees_of(found.trees.mean) // count)
         yield clock.report(most, j + 1)
     if training is not None:
-        yield from map(clock.passed, training.steps(generator=generator))
+        yield from map(clock.passed, training.steps())
     judged = judge(network, stacks, [part.kept for part in parts], columns)
     model, unseen = _blended(network, columns, likelihood, table, judged, parts, folds)
     if unseen is not None and used is rows:
@@ -262,25 +264,26 @@ def _folds(
 
 
 class _Training:
-    """The training of the members, each without its fold."""
+    """The training of the members, each without its fold, by the questions that trees were asked."""
 
     def __init__(
         self,
         network: GaussianResidualEnsemble,
         stacks: list[Joint | Factors],
-        rows: Rows,
-        folds: Tensor,
+        parts: list[Fold],
         likelihood: Mixed,
         options: EnsembleOptions,
         device: str,
     ) -> None:
-        self.held = tuple(range(network.each)) * len(network.joints)
+        held = torch.arange(network.each).repeat(len(network.joints))
         self.network, self.likelihood = network, likelihood
-        self.trainer = EnsembleTrainer(network, stacks, torch.tensor(self.held))
-        self.student, self.train = Model(self.trainer, likelihood), Rows(rows.x, rows.present, folds)
-        missing = 1.0 - float(rows.present.float().mean())
-        self.loss = CrossFitLoss(any_order.questions(rows.variables, missing), self.held)
-        self.settings = options.fit_options(len(rows), network.members, device)
+        self.student = Model(EnsembleTrainer(network, stacks, held), likelihood)
+        copies = Prepared.of(network, stacks, [part.train for part in parts])
+        # The first questions about a fold are given all other cells.
+        most = min(len(parts[0].kept.row) // _kinds(parts[0].kept), _JUDGED)
+        self.kept = Prepared.of(network, stacks, [part.kept for part in parts], most)
+        self.loss, self.train = PreparedLoss(copies), copies.rows(network.members)
+        self.settings = options.fit_options(int(parts[0].train.row.max()) + 1, network.members, device)
 
     def seconds(self) -> float:
         """About how long the steps will take, by three that leave nothing behind."""
@@ -295,16 +298,14 @@ class _Training:
         self.student.zero_grad(set_to_none=True)
         return self.settings.steps * taken / 3
 
-    def steps(self, *, generator: Generator) -> Iterator[StepReport]:
+    def steps(self) -> Iterator[StepReport]:
         """Train, and set the factors on the members' scales."""
-        network, held = self.network, self.held
-        judged = deal(self.train, network.members, 500, generator=generator)
-        judges = HeldOutLoss(network.variables, held)
-        yield from fit_steps(
-            self.student, self.train, self.loss, self.settings, validation=judged, validation_objective=judges
-        )
-        network.cpu()
-        weigh(self.trainer, self.likelihood, deal(self.train, network.members, 1000, generator=generator), held)
+        judge, each = PreparedLoss(self.kept, summed=True), self.settings.batch_size // self.network.members
+        judged = self.kept.rows(self.network.members, each)
+        own = self.student, self.train, self.loss, self.settings
+        yield from fit_steps(*own, validation=judged, validation_objective=judge)
+        self.network.cpu()
+        weigh(self.network, self.likelihood, prepared_cells(self.network, self.kept))
 
 
 def _blended(

@@ -214,7 +214,7 @@ def growth_for(rows: int, rounds: int, *, seed: int) -> Growth:
     """The growth that suits so many rows: the more there are, the larger trees and the longer steps may be."""
     if rows < 4000:
         min_rows = int(min(max(5, rows // 80), 20))
-        return Growth(rounds=rounds, patience=20, leaves=15, min_rows=min_rows, rate=0.06, seed=seed)
+        return Growth(rounds=rounds, patience=12, leaves=15, min_rows=min_rows, rate=0.08, seed=seed)
     return Growth(rounds=rounds, leaves=31, min_rows=20, rate=0.1, columns=0.7, seed=seed)
 
 

@@ -14,7 +14,7 @@ most probable (``weigh``): first the factor on scales, with the weights that sui
 answers that are each no surer than they should be is less sure than it could be.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ from anyfill.objectives.objective import Mean, Objective
 from anyfill.questions.question import Factorization, Order, Question, Questions
 from anyfill.rows import Rows
 from anyfill.tables.gaussians import Factors, Joint, take
-from anyfill.tables.residual_head import Start
+from anyfill.tables.residual_head import CellStart, Start
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 
 WIDENINGS = (0.85, 1.0, 1.15, 1.3, 1.5, 1.75, 2.0, 2.5)
@@ -242,32 +242,54 @@ def unseen_cells(
     return Unseen(folds, *parts, likelihood=Pooled(likelihood, own.shape[1], weighted=True))
 
 
-@torch.no_grad()
-def weigh(trainer: EnsembleTrainer, likelihood: Mixed, judged: Rows, held: tuple[int, ...]) -> None:
-    """Set each variable's weights in the pool and the factors on its scales and logits by the cells left out."""
+class Judged(NamedTuple):
+    """What members and joints that have not seen them say of some cells, before scales and logits get their factors.
+
+    Attributes:
+        variable, x: (H,), the cells' columns and values.
+        starts: for each joint.
+        learned: (H, P) for each joint's member; none without members.
+    """
+
+    variable: Tensor
+    x: Tensor
+    starts: Sequence[CellStart]
+    learned: Sequence[Tensor]
+
+
+def judged_cells(trainer: EnsembleTrainer, judged: Rows, held: tuple[int, ...]) -> Iterator[Judged]:
+    """Rows as ``deal`` deals them, portion by portion: the cells that were left out, given all others."""
     network = trainer.network.eval()
+    for part, given, asked in _questions(trainer, judged, held):
+        starts, learned = trainer.begin(part.x, given)
+        cells = asked.nonzero().unbind(1)
+        own = [network.start_at(start, *cells) for start in starts]
+        yield Judged(cells[1], part.x[cells], own, [network.learned_at(one, *cells) for one in learned])
+
+
+@torch.no_grad()
+def weigh(network: GaussianResidualEnsemble, likelihood: Mixed, judged: Iterable[Judged]) -> None:
+    """Set each variable's weights in the pool and the factors on its scales and logits by the cells left out."""
+    network.eval()
+    parts = list(judged)
     groups, each = len(network.joints), network.each
     ones = torch.ones(network.variables)
     tried = [(ones * widen, ones) for widen in WIDENINGS]
-    weights, best = _chosen(trainer, likelihood, judged, held, tried)
+    weights, best = _chosen(network, likelihood, parts, tried)
     widen = torch.tensor(WIDENINGS)[best]
     tried = [(widen, ones * sharpen) for sharpen in SHARPENINGS]
-    weights, best = _chosen(trainer, likelihood, judged, held, tried)
+    weights, best = _chosen(network, likelihood, parts, tried)
     pool = torch.cat([(weights[:, :groups] / each).repeat_interleave(each, 1), weights[:, groups:]], 1)
     network.set_weights(pool.log().float(), widen, torch.tensor(SHARPENINGS)[best])
 
 
 def _chosen(
-    trainer: EnsembleTrainer, likelihood: Mixed, judged: Rows, held: tuple[int, ...], tried: list[tuple[Tensor, Tensor]]
+    network: GaussianResidualEnsemble, likelihood: Mixed, judged: list[Judged], tried: list[tuple[Tensor, Tensor]]
 ) -> tuple[Tensor, Tensor]:
     """For each variable the weights (N, 2 groups) of members and joints, and which (N,) of the pairs is best."""
-    variables = trainer.network.variables
-    found: list[Tensor] = []
-    owners: list[Tensor] = []
-    for part, given, asked in _questions(trainer, judged, held):
-        found.append(_scores(trainer, likelihood, part, given, tried)[:, :, asked])
-        owners.append(asked.nonzero()[:, 1])
-    cells, owner = torch.cat(found, 2), torch.cat(owners)  # (pairs, 2 groups, cells), (cells,)
+    variables = network.variables
+    owner = torch.cat([part.variable for part in judged])
+    cells = torch.cat([_scores(network, likelihood, part, tried) for part in judged], 2)  # (pairs, 2 groups, cells)
     weights, scores = zip(*(_mixture_weights(one, owner, variables) for one in cells))
     common = torch.stack([score.sum(0) for score in scores]) / max(len(owner), 1)
     total = torch.stack(list(scores)) + PRIOR_CELLS * common.unsqueeze(1)  # (pairs, N)
@@ -287,22 +309,17 @@ def _questions(trainer: EnsembleTrainer, judged: Rows, held: tuple[int, ...]) ->
 
 
 def _scores(
-    trainer: EnsembleTrainer, likelihood: Mixed, part: Rows, given: Tensor, tried: list[tuple[Tensor, Tensor]]
+    network: GaussianResidualEnsemble, likelihood: Mixed, part: Judged, tried: list[tuple[Tensor, Tensor]]
 ) -> Tensor:
-    """(pairs, 2 groups, b, N): log p of every cell by each group's member and by each joint alone."""
-    network = trainer.network
-    starts, learned = trainer.begin(part.x, given)
-    values = part.x.split(len(part) // len(network.joints))
-    alone = starts if network.has_joints else []  # without joints there is nothing that could answer by itself
+    """float64 (pairs, 2 groups, H): log p of every cell by each group's member and by each joint alone."""
+    answers = list(zip(part.starts, part.learned))
+    if network.has_joints:  # without joints there is nothing that could answer by itself
+        answers += [(start, None) for start in part.starts]
     found: list[Tensor] = []
     for widen, sharpen in tried:
         network.set_weights(network.get_buffer("pool"), widen, sharpen)
-        found.append(
-            torch.stack(
-                [likelihood(network.read(start, h)).log_prob(v) for start, h, v in zip(starts, learned, values)]
-                + [likelihood(network.read(start, None)).log_prob(v) for start, v in zip(alone, values)]
-            ).double()
-        )
+        params = (network.read_cells(start, learned, part.variable) for start, learned in answers)
+        found.append(torch.stack([likelihood.log_prob_at(one, part.variable, part.x) for one in params]).double())
     return torch.stack(found)
 
 

@@ -28,7 +28,16 @@ from anyfill.networks.embed import Cycle
 from anyfill.questions.mixture import Mixture
 from anyfill.questions.subsets import Bernoulli
 from anyfill.rows import Rows
-from anyfill.tables.cross_fit import CrossFitLoss, EnsembleTrainer, HeldOutLoss, Unseen, deal, unseen_cells, weigh
+from anyfill.tables.cross_fit import (
+    CrossFitLoss,
+    EnsembleTrainer,
+    HeldOutLoss,
+    Unseen,
+    deal,
+    judged_cells,
+    unseen_cells,
+    weigh,
+)
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.starts import FEW_CELLS, MAX_ROWS, Shape, choose_shape, fit_starts
 from anyfill.training import FitOptions, StepReport, fit_steps
@@ -150,7 +159,8 @@ def ensemble_steps(
     judge = HeldOutLoss(rows.variables, held)
     yield from fit_steps(student, train, loss, settings, validation=judged, validation_objective=judge)
     network.cpu()
-    weigh(trainer, likelihood, deal(train, network.members, 2000, generator=generator), held)
+    cells = judged_cells(trainer, deal(train, network.members, 2000, generator=generator), held)
+    weigh(network, likelihood, cells)
     if network.has_joints:
         yield unseen_cells(trainer, likelihood, folds, deal(train, network.members, 1000, generator=generator), held)
     pooled = Pooled(likelihood, network.candidates, weighted=True)

@@ -58,8 +58,9 @@ from anyfill.model import Model
 from anyfill.networks import embed
 from anyfill.questions.question import Factorization
 from anyfill.rows import Rows
+from anyfill.tables.conditioning import Group, answered, condition_each, grouped
 from anyfill.tables.gaussian_joint import GaussianJoint, Moments, portions_of, sizes_of
-from anyfill.tables.gaussians import Factors, Joint, condition, latent_given, per_component
+from anyfill.tables.gaussians import Factors, Joint, latent_given
 
 PRIOR = 30.0
 """Rows of the common shape that each of several components is drawn by."""
@@ -67,7 +68,6 @@ FLOOR = 1e-3
 MIN_NOISE = 0.01
 """The least share of a feature's variance that is noise, where factors explain it."""
 _FACTOR_PRIOR = 3.0
-_BATCH = 2**18  # numbers in the matrices of rows that EM looks at together
 
 
 class Estimate(NamedTuple):
@@ -175,10 +175,16 @@ def fit_gaussian(
 
 
 def gaussian_em_model(
-    rows: Rows, sizes: Sequence[int], *, cycles: Sequence[embed.Cycle] = (), ridge: float | None = None
+    rows: Rows,
+    sizes: Sequence[int],
+    *,
+    cycles: Sequence[embed.Cycle] = (),
+    ridge: float | None = None,
+    tolerance: float = 1e-3,
 ) -> Model:
     """The joint Gaussian of rows as a model, see ``gaussian_model``; ``cycles`` of numbers that go round."""
-    return gaussian_model(sizes, fit_gaussian(rows, embed.Mixed(tuple(sizes), tuple(cycles)), ridge=ridge))
+    kind = embed.Mixed(tuple(sizes), tuple(cycles))
+    return gaussian_model(sizes, fit_gaussian(rows, kind, ridge=ridge, tolerance=tolerance))
 
 
 def gaussian_model(sizes: Sequence[int], joint: GaussianJoint | None = None) -> Model:
@@ -210,6 +216,7 @@ def fit_joint(
     shrink: float = 0.0,
     *,
     start: Joint | None = None,
+    first: Joint | None = None,
     steps: int = 25,
     generator: Generator,
 ) -> Joint:
@@ -222,6 +229,7 @@ def fit_joint(
         rank: the shape that components have in common is that of so many factors; 0 = any.
         shrink: how much every covariance is drawn towards independent features, from 0 to 1.
         start: a joint with K components to go on from.
+        first: one Gaussian of the same features, that fills in rows for the first centers; fitted if not given.
         steps: of EM.
         generator: of the first centers.
     """
@@ -230,8 +238,8 @@ def fit_joint(
     if joint is None:
         joint = _independent(features, known)
         if components > 1:
-            joint = _improved(joint, features, known, steps, 0, shrink)
-            joint = _split(joint, features, known, components, generator)
+            first = _improved(joint, features, known, steps, 0, shrink) if first is None else first
+            joint = _split(first, features, known, components, generator)
     return _improved(joint, features, known, steps, rank, shrink)
 
 
@@ -247,8 +255,9 @@ def _improved(joint: Joint, features: Tensor, known: Tensor, steps: int, rank: i
     size, rows = features.shape[1], len(features)
     identity = torch.eye(size, dtype=features.dtype, device=features.device)
     overall = features.sum(0) / known.sum(0).clamp(min=1)
+    groups = list(grouped(known, len(joint.means)))
     for _ in range(steps):
-        share, filled, spread = _answered(joint, features, known)
+        share, filled, spread = _answered(joint, features, known, groups)
         amount = share.sum(0)
         means = ((share.unsqueeze(-1) * filled).sum(0) + 0.5 * overall) / (amount + 0.5).unsqueeze(-1)
         centred = (filled - means).transpose(0, 1)  # (K, B, D)
@@ -267,29 +276,31 @@ def _improved(joint: Joint, features: Tensor, known: Tensor, steps: int, rank: i
     return joint
 
 
-def _answered(joint: Joint, features: Tensor, known: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The step E: shares (B, K), rows filled in by each component (B, K, D), and what is left open, summed (K, D, D).
+def _answered(joint: Joint, features: Tensor, known: Tensor, groups: Sequence[Group]) -> tuple[Tensor, Tensor, Tensor]:
+    """The step E: shares (B, K), rows filled in by each component (B, K, D), and what is left open, summed (K, D, D):
 
-    Some rows at a time: matrices of all of them are more than memory near the processor holds.
+    sum_i r_ik C_ik = Sigma_k * (U' R_k U) - sum_i r_ik V_ik' V_ik,    U (B, D) = 1 where not known, V = 0 elsewhere
     """
-    shares: list[Tensor] = []
-    filled: list[Tensor] = []
-    spread = torch.zeros_like(joint.covariances)
-    size = max(1, _BATCH // joint.covariances.numel())
-    for some, seen in zip(features.split(size), known.split(size)):
-        answer = per_component(joint, some, seen)
-        shares.append(answer.log_density.softmax(1))
-        filled.append(torch.where(seen.unsqueeze(1), some.unsqueeze(1), answer.mean))
-        unknown = ~seen.unsqueeze(1)
-        left = joint.covariances - answer.explained.mT @ answer.explained
-        left = torch.where(unknown.unsqueeze(-1) & unknown.unsqueeze(-2), left, 0.0)
-        spread += torch.einsum("bk,bkij->kij", shares[-1], left)
-    return torch.cat(shares), torch.cat(filled), spread
+    components = len(joint.means)
+    share = features.new_empty(len(features), components)
+    filled = features.new_empty(len(features), components, features.shape[1])
+    explained = torch.zeros_like(joint.covariances)
+    for group in groups:
+        answer = answered(joint, features, group, unknown_only=True)
+        own = answer.log_density.softmax(0)  # (K, b)
+        share[group.rows] = own.T
+        seen = torch.where(group.known, features[group.rows], answer.mean)  # (K, b, D)
+        filled[group.rows] = seen.transpose(0, 1)
+        part = (answer.explained * own.sqrt()[..., None, None]).flatten(1, 2)  # (K, b a, D)
+        explained += part.mT @ part
+    unknown = (~known).to(features.dtype)
+    pairs = (share.T.unsqueeze(-1) * unknown).mT @ unknown
+    return share, filled, joint.covariances * pairs - explained
 
 
 def _split(joint: Joint, features: Tensor, known: Tensor, components: int, generator: Generator) -> Joint:
     """K components from k-means (several starts, Lloyd's steps) on the rows filled in by a single Gaussian."""
-    filled = condition(joint, features, known).center
+    filled = condition_each(joint, features, known).center
 
     def clustered() -> tuple[float, Tensor]:
         centers = filled[_far_apart(filled, components, generator)]

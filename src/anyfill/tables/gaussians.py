@@ -193,12 +193,12 @@ def per_component(joint: Joint, features: Tensor, known: Tensor) -> PerComponent
     mean = joint.means + (explained * distance.unsqueeze(-1)).sum(-2)
     own = torch.diagonal(joint.covariances, dim1=-2, dim2=-1)
     variance = (own - explained.square().sum(-2)).clamp(min=0.0)
-    return PerComponent(mean, variance, _log_density(joint, known, distance, _half_log_det(factor)), explained)
+    return PerComponent(mean, variance, density_of(joint, known, distance, _half_log_det(factor)), explained)
 
 
 def _by_rows(joint: Joint, features: Tensor, known: Tensor) -> Conditioned:
     mean, variance, log_density, _ = per_component(joint, features, known)
-    return _pooled(features, known, mean, variance, log_density)
+    return pooled(features, known, mean, variance, log_density)
 
 
 def _by_runs(joint: Joint, features: Tensor, known: Tensor) -> Conditioned:
@@ -214,8 +214,8 @@ def _by_runs(joint: Joint, features: Tensor, known: Tensor) -> Conditioned:
     for some, twice in zip(run.split(size), away.expand(*away.shape[:-1], 2).split(size)):
         distances.append(solve_triangular(factor.index_select(0, some).mT, twice, upper=False)[..., 0])
         moves.append(explained.index_select(0, some).mul_(distances[-1].unsqueeze(-2)).sum(-1))
-    log_density = _log_density(joint, known, torch.cat(distances), half_log_det.index_select(0, run))
-    return _pooled(features, known, joint.means + torch.cat(moves), variance.index_select(0, run), log_density)
+    log_density = density_of(joint, known, torch.cat(distances), half_log_det.index_select(0, run))
+    return pooled(features, known, joint.means + torch.cat(moves), variance.index_select(0, run), log_density)
 
 
 def _of_pattern(joint: Joint, known: Tensor) -> tuple[Tensor, ...]:
@@ -246,13 +246,13 @@ def _half_log_det(factor: Tensor) -> Tensor:
     return torch.diagonal(factor, dim1=-2, dim2=-1).log().sum(-1)
 
 
-def _log_density(joint: Joint, known: Tensor, distance: Tensor, half_log_det: Tensor) -> Tensor:
+def density_of(joint: Joint, known: Tensor, distance: Tensor, half_log_det: Tensor) -> Tensor:
     """(B, K): log w_k N_k(known features), from d (B, K, D) and log |L| (B, K)."""
     count = known.sum(1, keepdim=True).to(distance.dtype)
     return -0.5 * (distance.square().sum(-1) + count * _LOG_TWO_PI) - half_log_det + joint.log_weights
 
 
-def _pooled(features: Tensor, known: Tensor, mean: Tensor, variance: Tensor, log_density: Tensor) -> Conditioned:
+def pooled(features: Tensor, known: Tensor, mean: Tensor, variance: Tensor, log_density: Tensor) -> Conditioned:
     """The mixture's answer, from that of each component (B, K, D)."""
     log_share = log_density.log_softmax(1)
     share = log_share.exp().unsqueeze(-1)

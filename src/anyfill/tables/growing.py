@@ -8,13 +8,16 @@ begins at the joint of all cells.
 **Scales.** The errors on left-out cells say how wide answers must be: g is grown on log |error| - log s, for each half
 of the rows by the other half while they are judged, and the shape of what is left, w and v, is by EM.
 
-**Choices** by the cells of the first fold: leaves that are constants or straight lines, whichever errs less (constants
-in large tables); and the answer by cells, which costs most, only where a pool with it is better by ``MIN_GAIN`` nats.
+**Choices** by the cells of the first fold: one model of codes or two (``trees``), where a second adds
+``MIN_GAIN_OF_CODES`` nats to a pool with the joint; leaves that are constants or straight lines, whichever errs less
+(constants in large tables); and the answer by cells, which costs most, only where a pool with it is better by
+``MIN_GAIN`` nats.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -26,7 +29,7 @@ from anyfill.likelihoods.marginals import Likelihood
 from anyfill.tables.boosting import Grown, Growth, Sample, averaged, grow, growth_for, rounds_for
 from anyfill.tables.columns import Floats
 from anyfill.tables.gaussians import Factors, Joint
-from anyfill.tables.residual_head import log_chances
+from anyfill.tables.residual_head import Start, log_chances
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.trees import (
     GROUPS,
@@ -43,6 +46,8 @@ from anyfill.tables.trees import (
 
 MIN_GAIN = 0.01
 """Nats that the answer by cells must add to be kept."""
+MIN_GAIN_OF_CODES = 0.004
+"""Nats that a second model of codes must add to be grown for all folds."""
 LARGE = 150_000
 """Numbers in the inputs of a column's cells, beyond which leaves are constants and cells learn from fewer rows."""
 MIN_CELLS = 25
@@ -63,7 +68,7 @@ class Asked:
         asked: bool (n, N).
         row: (n,), which row of the table each is.
         center, scale: (n, R) of the numbers.
-        features: (n, D), expected.
+        start: all that the joint says.
         network: whose layout of features this is.
     """
 
@@ -74,7 +79,7 @@ class Asked:
     row: NDArray[Any]
     center: NDArray[Any]
     scale: NDArray[Any]
-    features: Tensor
+    start: Start
     network: GaussianResidualEnsemble
 
     @classmethod
@@ -89,11 +94,11 @@ class Asked:
         row: Tensor,
     ) -> "Asked":
         """Rows x (n, N) of which ``known`` is known, as a joint sees them."""
-        start = network.start(torch.where(known, x, torch.zeros_like(x)), known, joint)
+        start = network.start_each(torch.where(known, x, torch.zeros_like(x)), known, joint)
         values = tree_values(x, known, network.cycles).astype(np.float64)
         center, scale = start.center.double().numpy(), start.scale.double().numpy()
         given = x.double().numpy(), known.numpy(), asked.numpy(), row.numpy()
-        return cls(values, *given, center, scale, start.features, network)
+        return cls(values, *given, center, scale, start, network)
 
     def inputs(self, j: int, which: NDArray[Any]) -> Inputs:
         """What models of column j are given in the rows ``which``."""
@@ -102,7 +107,7 @@ class Asked:
         values[:, j] = np.nan
         if network.sizes[j]:
             feature, role, floor = (network.get_buffer(name)[j : j + 1] for name in ("code_feature", "role", "floor"))
-            found = log_chances(self.features[which], feature, role, floor)[:, 0, : network.sizes[j]]
+            found = log_chances(self.start.features[which], feature, role, floor)[:, 0, : network.sizes[j]]
             return Inputs(values, none, none + 1.0, found.double().numpy())
         place = int(network.expansion.place[j])
         return Inputs(values, self.center[which, place], self.scale[which, place], none[:, None])
@@ -183,6 +188,7 @@ class Grower:
         return growth_for(rows, rounds_for(classes, self.rounds), seed=self.seed)
 
     def _codes(self, parts: "Sequence[tuple[_Part, _Part]]") -> Column:
+        @cache  # the first fold's are asked for twice
         def grown(number: int, joint: UseOfJoint) -> ColumnTrees:
             train, kept = parts[number]
             own, checked = (_sample(one, joint) for one in (train, kept))
@@ -193,14 +199,29 @@ class Grower:
             return ColumnTrees(self.size, text, joint=joint)
 
         numbers = range(len(parts))
-        each = [grown(number, "nothing") for number in numbers]
-        if not self._is_large(parts[0][0]):
-            each = [replace(grown(number, "begins"), alone=each[number].mean) for number in numbers]
+        ways = self._ways(*parts[0], grown)
+        each = [self._both([grown(number, way) for way in ways]) for number in numbers]
         reader = Reader(0, 1.0, 1, self.outputs)
         answers = [reader.answer(one, kept.given) for one, (_, kept) in zip(each, parts)]
         params, weights = (np.concatenate(some) for some in zip(*answers))
         alone = averaged([one.alone for one in each]) if each[0].alone else ""
         return Column(replace(each[0], mean=averaged([one.mean for one in each]), alone=alone), params, weights)
+
+    def _ways(self, train: "_Part", kept: "_Part", grown: Callable[[int, UseOfJoint], ColumnTrees]) -> list[UseOfJoint]:
+        """Which models of codes pay: one that begins at the joint, one that knows nothing of it, or both."""
+        if self._is_large(train):
+            return ["nothing"]
+        code = kept.target.astype(np.int64)[:, None]
+        said = {way: grown(0, way).log_chances(kept.given, kept.table) for way in get_args(UseOfJoint)}
+        start, *logs = (np.take_along_axis(one, code, 1)[:, 0] for one in (kept.given.log_chances, *said.values()))
+        alone = {way: _pooled(np.stack([start, one])) for way, one in zip(said, logs)}
+        both = _pooled(np.stack([start, *logs]))
+        best = max(alone, key=lambda way: alone[way])
+        return list(said) if both - alone[best] >= MIN_GAIN_OF_CODES else [best]
+
+    def _both(self, models: Sequence[ColumnTrees]) -> ColumnTrees:
+        """One of one or two models, the first of which begins at the joint."""
+        return replace(models[0], alone=models[1].mean) if len(models) > 1 else models[0]
 
     def _number(self, parts: "Sequence[tuple[_Part, _Part]]") -> Column:
         column = self.likelihood

@@ -45,6 +45,7 @@ MIN_CELLS = 200
 PRIOR_CELLS = 50.0
 MAX_WEIGHT = 0.75
 _LARGE = 1e100  # own units beyond this are left to the warps
+_TOLERANCE = 1e-2  # nats a row, where a Gaussian is only weighed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +176,8 @@ def _answers(
     asked[unseen.row, variable] = True
     is_number = torch.tensor([table.number(j) is not None for j in range(len(table.columns))])
     for fold in unseen.fold.unique().tolist():
-        model = gaussian_em_model(Rows(plain, rows.present & (unseen.folds != fold)), table.sizes)
+        seen = Rows(plain, rows.present & (unseen.folds != fold))
+        model = gaussian_em_model(seen, table.sizes, tolerance=_TOLERANCE)
         chosen = (unseen.fold == fold).nonzero()[:, 0]
         linear = Linear(model, location, scale, np.ones(len(location)))
         answer = torch.zeros(len(unseen.x), len(location))

@@ -12,7 +12,7 @@ often the code is seen,
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
@@ -172,6 +172,19 @@ class Start:
     features: Tensor
     known: Tensor
 
+    def take(self, which: Tensor) -> "Start":
+        """Those of some rows."""
+        return self._each(lambda part: part.index_select(0, which))
+
+    def to(self, device: torch.device) -> "Start":
+        """The same on another device."""
+        return self._each(lambda part: part.to(device))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> "Start":
+        chances = None if self.log_chances is None else change(self.log_chances)
+        rest = (change(part) for part in (self.share, self.features, self.known))
+        return Start(change(self.center), change(self.scale), chances, *rest)
+
     def numbers(self, place: Tensor, cells: Cells | None = None) -> tuple[Tensor, Tensor]:
         """Center and scale (B, N, 1), or (H, 1) of some cells, of every variable.
 
@@ -187,6 +200,14 @@ class Start:
         cell = cells[0] * count + place.index_select(0, cells[1])
         center, scale = (part.flatten().index_select(0, cell).unsqueeze(1) for part in (self.center, self.scale))
         return center, scale
+
+
+class CellStart(NamedTuple):
+    """Where a joint says that some cells are: center and scale (H, 1), log-chances (H, P) of codes or None."""
+
+    center: Tensor
+    scale: Tensor
+    log_chances: Tensor | None
 
 
 def log_chances(center: Tensor, feature: Tensor, role: Tensor, floor: Tensor, cells: Cells | None = None) -> Tensor:

@@ -22,7 +22,7 @@ of the bin lies below x, from -1/2 (nothing) to 1/2 (all of it): a step at any t
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -32,8 +32,9 @@ from torch.nn import functional
 from anyfill.checks import refuse, require_count, require_probability
 from anyfill.networks.embed import Cycle, cycle_owners
 from anyfill.networks.network import Unspecified
+from anyfill.tables.conditioning import condition_each
 from anyfill.tables.gaussians import Expansion, Factors, Joint, condition
-from anyfill.tables.residual_head import Cells, Head, Start, head_layout, log_chances, read_center
+from anyfill.tables.residual_head import Cells, CellStart, Head, Start, head_layout, log_chances, read_center
 
 _ENOUGH = 100_000  # values that quantiles are taken of, at least if there are that many
 _NEVER = 1e6  # beyond the greatest value
@@ -244,6 +245,20 @@ class GaussianResidualEnsemble(nn.Module, Unspecified):
             chances = log_chances(center, *layout, cells=cells)
         return Start(own, variance.clamp(min=1e-4).sqrt(), chances, share, features, spread)
 
+    def start_each(self, x: Tensor, known: Tensor, joint: Joint | Factors) -> Start:
+        """``start`` (to rounding) for many rows that know different variables, without the log-chances of codes."""
+        if not self.has_joints:
+            return replace(self.start(x, known, joint), log_chances=None)
+        plain = self.expansion.is_plain
+        features = x.float() if plain else self.expansion.expand(x)
+        spread = known if plain else self.expansion.spread(known)
+        each = isinstance(joint, Joint)
+        said = condition_each(joint, features, spread) if each else condition(joint, features, spread)
+        features, variance, log_share, _ = said
+        real = self.expansion.real
+        own, scale = features[:, real], variance[:, real].clamp(min=1e-4).sqrt()
+        return Start(own, scale, None, log_share.exp(), features, spread)
+
     def inputs(self, x: Tensor, known: Tensor, start: Start) -> Tensor:
         """(B, F): what the members see of values x (B, N), 0 where not known."""
         # x is 0 where it is not known, but a code of 0 is a feature of 1.
@@ -272,6 +287,27 @@ class GaussianResidualEnsemble(nn.Module, Unspecified):
     def read(self, start: Start, learned: Tensor | None) -> Tensor:
         """(..., b, N, P): parameters for the likelihood, from a start and what was learned beyond it (..., b, N, P)."""
         return self._head().read(*start.numbers(self.expansion.place), start.log_chances, learned)
+
+    def read_at(self, start: Start, learned: Tensor | None, row: Tensor, variable: Tensor) -> Tensor:
+        """(H, P): what ``read`` says of the variables ``variable`` (H,) of the rows ``row`` (H,) alone."""
+        own = None if learned is None else self.learned_at(learned, row, variable)
+        return self.read_cells(self.start_at(start, row, variable), own, variable)
+
+    def start_at(self, start: Start, row: Tensor, variable: Tensor) -> CellStart:
+        """Center and scale (H, 1) of some cells, and log-chances (H, P) if there are codes."""
+        chances = None
+        if self.has_codes:
+            layout = (self.get_buffer(name) for name in ("code_feature", "role", "floor"))
+            chances = log_chances(start.features, *layout, cells=(row, variable))
+        return CellStart(*start.numbers(self.expansion.place, (row, variable)), chances)
+
+    def learned_at(self, learned: Tensor, row: Tensor, variable: Tensor) -> Tensor:
+        """(H, P): of what was learned (b, N, P) that of some cells."""
+        return learned.flatten(0, 1).index_select(0, row * self.variables + variable)
+
+    def read_cells(self, start: CellStart, learned: Tensor | None, variable: Tensor) -> Tensor:
+        """(H, P): parameters of some cells, from where they start and what was learned beyond it (H, P)."""
+        return self._head().at(variable).read(*start, learned)
 
     def begun(self, x: Tensor, known: Tensor, cells: Cells | None = None) -> tuple[list[Start], Tensor]:
         """Each joint's start (see ``start``), and what each member adds, (M, B, N, P)."""

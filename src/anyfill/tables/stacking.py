@@ -142,13 +142,14 @@ def judge(
         row, variable = asked.nonzero().unbind(1)
         x, known = torch.from_numpy(part.truth).float(), torch.from_numpy(part.known)
         zeroed = torch.where(known, x, torch.zeros_like(x))
-        starts = [network.start(zeroed, known, take(stack, fold) if network.has_joints else stack) for stack in stacks]
+        others = [take(stack, fold) if network.has_joints else stack for stack in stacks[:-1]]
+        starts = [*(network.start_each(zeroed, known, joint) for joint in others), part.start]
         answers: list[Tensor] = []
         for number, start in enumerate(starts if network.members else ()):
             which = slice(number * network.each + fold, number * network.each + fold + 1)
             learned = network.learned(network.inputs(zeroed, known, start).unsqueeze(0), which)[0]
-            answers.append(network.read(start, learned)[row, variable])
-        answers += [network.read(start, None)[row, variable] for start in starts]
+            answers.append(network.read_at(start, learned, row, variable))
+        answers += [network.read_at(start, None, row, variable) for start in starts]
         trees = torch.zeros(len(row), 1 + GROUPS, network.member_outputs)
         inner = torch.zeros(len(row), 1 + GROUPS)
         has = torch.zeros(len(row), 2, dtype=torch.bool)

@@ -13,13 +13,14 @@ from; the shape around them it learns itself.
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import Generator, Tensor
 
 from anyfill.networks.embed import Cycle
 from anyfill.rows import Rows
+from anyfill.tables.conditioning import condition_each
 from anyfill.tables.gaussian_em import fit_factors, fit_joint
 from anyfill.tables.gaussians import Expansion, Factors, Joint, condition
 
@@ -38,6 +39,8 @@ RANKS = (1, 2, 3, 4, 6, 8, 12, 16)
 WIDE_RANK = 48
 """Factors of a table too wide for full covariances."""
 _MAX_NUMBERS = 600_000
+_QUICK = 12  # steps of EM where a shape is only chosen
+_FEW = 5  # and of those that go on from another
 _Choice = TypeVar("_Choice")
 
 
@@ -139,7 +142,10 @@ def choose_components(
 
     def centers(left: Tensor) -> Callable[[tuple[int, ...]], Tensor]:
         one = _single(features, left, rank, generator)
-        found = {count: _expected(features, left, count, rank, shrink, generator) for count in counts}
+        first = fit_joint(features, left, 1, 0, shrink, steps=_QUICK, generator=generator)
+        own: dict[str, Any] = {"first": first, "steps": _QUICK, "generator": generator}
+        fitted = {count: fit_joint(features, left, count, rank, shrink, **own) for count in counts}
+        found = {count: _expected(joint, features, left) for count, joint in fitted.items()}
         return lambda some: (one + sum(found[count] for count in some)) / (1 + maximum)
 
     return _best(list(combinations(counts, maximum)), features, known, centers, generator)
@@ -158,8 +164,14 @@ def choose_shrink(features: Tensor, known: Tensor, components: int, rank: int = 
     """Which of ``SHRINKS`` lets a joint of so many components predict held-out features best."""
 
     def centers(left: Tensor) -> Callable[[float], Tensor]:
-        first = int(torch.randint(2**31, (), generator=generator))  # the same first centers for all
-        return lambda shrink: _expected(features, left, components, rank, shrink, torch.Generator().manual_seed(first))
+        plain = fit_joint(features, left, components, rank, steps=_QUICK, generator=generator)
+
+        def center(shrink: float) -> Tensor:  # all go on from the same
+            own: dict[str, Any] = {"start": plain, "steps": _FEW, "generator": generator}
+            joint = fit_joint(features, left, components, rank, shrink, **own) if shrink else plain
+            return _expected(joint, features, left)
+
+        return center
 
     return _best(SHRINKS, features, known, centers, generator)
 
@@ -184,18 +196,16 @@ def _best(
     return min(errors, key=lambda choice: errors[choice])
 
 
-def _expected(
-    features: Tensor, known: Tensor, components: int, rank: int, shrink: float, generator: Generator
-) -> Tensor:
-    """(B, D): the features as a joint of so many components, quickly fitted, expects them."""
-    joint = fit_joint(features, known, components, rank, shrink, steps=15, generator=generator)
-    return condition(joint, features.double(), known).center
+def _expected(joint: Joint, features: Tensor, known: Tensor) -> Tensor:
+    """(B, D): the features as a joint expects them."""
+    return condition_each(joint, features.double(), known).center
 
 
 def _single(features: Tensor, known: Tensor, rank: int, generator: Generator) -> Tensor:
     """(B, D): the features as one Gaussian of so many factors (0 = of a full covariance) expects them."""
-    joint = fit_factors(features, known, rank) if rank else fit_joint(features, known, 1, generator=generator)
-    return condition(joint, features.double(), known).center
+    if rank:
+        return condition(fit_factors(features, known, rank), features.double(), known).center
+    return _expected(fit_joint(features, known, 1, generator=generator), features, known)
 
 
 def _spaced(rows: Rows, maximum: int) -> Rows:
