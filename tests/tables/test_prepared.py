@@ -14,7 +14,7 @@ from anyfill.tables.prepared import Prepared, PreparedLoss, prepared_cells
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 
 MIXED = Mixed((SpikedMixture(1), SpikedMixture(1, spikes=(0.0,)), Categorical(3)))
-FOLDS, COUNT = 2, 7
+FOLDS, HALF, COUNT = 2, 4, 8
 
 
 @pytest.fixture
@@ -41,16 +41,17 @@ def stacks() -> list[Joint]:
 
 def asked(network: GaussianResidualEnsemble, joint: Joint, seed: int) -> Asked:
     generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(COUNT, 3, generator=generator)
-    x[:, 2] = torch.randint(3, (COUNT,), generator=generator).float()
-    known = torch.rand(COUNT, 3, generator=generator) < 0.5
-    wanted = ~known & (torch.rand(COUNT, 3, generator=generator) < 0.8)
-    return Asked.of(network, joint, x, known, wanted, torch.arange(COUNT))
+    x = torch.randn(5, 3, generator=generator)
+    x[:, 2] = torch.randint(3, (5,), generator=generator).float()
+    known = torch.rand(5, 3, generator=generator) < 0.5
+    wanted = ~known & (torch.rand(5, 3, generator=generator) < 0.7)
+    return Asked.of(network, joint, x, known, wanted, torch.arange(5))
 
 
 @pytest.fixture
 def prepared(network: GaussianResidualEnsemble, stacks: list[Joint]) -> Prepared:
-    return Prepared.of(network, stacks, [asked(network, take(stacks[-1], fold), fold) for fold in range(FOLDS)])
+    parts = [[asked(network, take(stacks[-1], fold), 2 * fold + k) for k in (0, 1)] for fold in range(FOLDS)]
+    return Prepared.of(network, stacks, parts, HALF)
 
 
 @pytest.mark.parametrize("summed", [False, True])
@@ -82,12 +83,12 @@ def test_values_that_are_neither_known_nor_asked_are_never_read(network, stacks,
 
 
 def test_judged_in_turn_every_member_meets_every_question_once(network, prepared) -> None:
-    rows = prepared.rows(network.members, each=4)
-    assert len(rows) == 2 * 4 * network.members
+    rows = prepared.rows(network.members, each=3)
+    assert len(rows) == 3 * 3 * network.members
     assert rows.context is not None
-    met = rows.context[:, 0].reshape(2, network.members, 4).transpose(0, 1).flatten(1)
+    met = rows.context[:, 0].reshape(3, network.members, 3).transpose(0, 1).flatten(1)
     for own in met:
-        assert own.tolist() == [0, 1, 2, 3, 4, 5, 6, -1]
+        assert own.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, -1]
 
 
 def test_a_place_without_a_question_costs_nothing(network, stacks, prepared) -> None:

@@ -17,121 +17,36 @@
 others; networks, where there are any, from all.
 """
 
-import math
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
-from torch import Generator, Tensor
+from torch import Tensor
 
 from anyfill.likelihoods import Mixed, Pooled, SpikedMixture
 from anyfill.model import Model
 from anyfill.networks.embed import Cycle
 from anyfill.questions.question import Factorization
-from anyfill.recipes import trees as any_order
 from anyfill.rows import Rows
 from anyfill.tables.blend import Blend
 from anyfill.tables.boosting import trees_of
+from anyfill.tables.copies import Copier
 from anyfill.tables.cross_fit import EnsembleTrainer, Unseen, weigh
-from anyfill.tables.ensemble import FOLDS, EnsembleOptions, deal_folds, untrained
-from anyfill.tables.gaussians import Expansion, Factors, Joint, take
+from anyfill.tables.effort import Effort
+from anyfill.tables.ensemble import EnsembleOptions, deal_folds, untrained
+from anyfill.tables.gaussians import Expansion, Factors, Joint
 from anyfill.tables.growing import Asked, Column, Fold, Grower
 from anyfill.tables.prepared import Prepared, PreparedLoss, prepared_cells
 from anyfill.tables.residual_network import GaussianResidualEnsemble
-from anyfill.tables.stacking import Judged, density_weights, judge, judged_questions, mean_weights
+from anyfill.tables.stacking import Judged, density_weights, judge, mean_weights
 from anyfill.tables.starts import Shape, choose_shape, fit_starts
 from anyfill.tables.table import Category, Table
 from anyfill.tables.time_left import Clock, Work
 from anyfill.tables.trees import AnyOrderTrees, pack, without_second
 from anyfill.training import StepReport, fit_steps
 
-Level = Literal["low", "medium", "high"]
-WIDE = 20
-"""Beyond so many columns trees and networks learn from fewer rows each: every row asks for more of them."""
 _JUDGED = 700  # rows of each fold, at most, that say when members stop learning, and how they are weighed
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
-    """How much work is done.
-
-    Attributes:
-        folds: G, at most.
-        copies: masked rows that trees learn from, about.
-        min_copies: of each row, at least: a column with many holes is asked for in few of them.
-        rounds: the most trees of a model.
-        rows: the most rows that trees learn from.
-        judged: the most cells that are judged.
-        steps: the most optimizer steps of the networks; 0 = no networks.
-        patience: judgements of the networks in a row without a new best, after which they stop.
-        network_cells: the most cells of a table with networks.
-        joints: let several Gaussians be tried as joints.
-    """
-
-    folds: int
-    copies: int
-    min_copies: int
-    rounds: int
-    rows: int
-    judged: int
-    steps: int
-    patience: int
-    network_cells: float
-    joints: bool = True
-
-    def folds_for(self, cells: int) -> int:
-        """Fewer where there are many cells: each then says enough."""
-        return max(1, min(self.folds, round(self.folds * (60_000 / max(cells, 1)) ** 0.5)))
-
-    def copies_for(self, rows: int, columns: int) -> int:
-        """How often each row is asked: less often where every copy asks for many columns."""
-        copies = self.copies * min(1.0, WIDE / columns)
-        return min(max(self.min_copies, round(copies / rows)), 12)
-
-    def steps_for(self, columns: int) -> int:
-        """Optimizer steps: fewer where every row has many cells to learn from."""
-        return math.ceil(self.steps * min(1.0, WIDE / columns))
-
-
-EFFORTS: dict[Level, Effort] = {
-    "low": Effort(
-        folds=2,
-        copies=4000,
-        min_copies=2,
-        rounds=100,
-        rows=10_000,
-        judged=15_000,
-        steps=0,
-        patience=0,
-        network_cells=0,
-        joints=False,
-    ),
-    "medium": Effort(
-        folds=3,
-        copies=8000,
-        min_copies=4,
-        rounds=150,
-        rows=20_000,
-        judged=30_000,
-        steps=400,
-        patience=4,
-        network_cells=60_000,
-    ),
-    "high": Effort(
-        folds=FOLDS,
-        copies=12_000,
-        min_copies=6,
-        rounds=300,
-        rows=50_000,
-        judged=60_000,
-        steps=1800,
-        patience=8,
-        network_cells=math.inf,
-    ),
-}
 
 
 def blend_steps(
@@ -204,8 +119,9 @@ def blend_steps(
     clock.over("starts")
     yield clock.report()
     rounds = min(effort.rounds, steps or effort.rounds)
-    parts = _folds(network, stacks[-1], used, folds, count, effort, generator=generator)
-    training = _Training(network, stacks, parts, likelihood, options, device) if has_networks else None
+    copier = Copier(network, stacks[-1], used, folds, generator)
+    parts = copier.parts(count, effort)
+    training = _Training(network, stacks, parts, likelihood, options, copier, device) if has_networks else None
     columns: dict[int, Column] = {}
     most = 1
     clock.trees_begin(0.0 if training is None else training.seconds())
@@ -234,35 +150,6 @@ def _nominal(table: Table) -> list[int]:
     return [j for j, column in enumerate(table.columns) if isinstance(column, Category) and not column.ordered]
 
 
-def _folds(
-    network: GaussianResidualEnsemble,
-    stack: Joint | Factors,
-    rows: Rows,
-    folds: Tensor,
-    count: int,
-    effort: Effort,
-    *,
-    generator: Generator,
-) -> list[Fold]:
-    """For each fold masked copies without it, and questions about it, as the joint without it sees them."""
-    missing = 1.0 - float(rows.present.float().mean())
-    questions = any_order.questions(rows.variables, missing)
-    kinds = 3 if rows.x.numel() <= 100_000 else 2
-    most = max(200, effort.judged * FOLDS // (kinds * count * rows.variables))
-    found: list[Fold] = []
-    for fold in range(count):
-        joint = take(stack, fold) if network.has_joints else stack
-        seen = Rows(rows.x, rows.present & (folds != fold))
-        many, known = any_order.masked_copies(
-            seen, questions, effort.copies_for(len(rows), rows.variables), generator=generator
-        )
-        index = torch.arange(len(rows)).repeat(len(many) // len(rows))
-        train = Asked.of(network, joint, many.x, known, many.present & ~known, index)
-        which, known, asked = judged_questions(rows, folds, fold, kinds, most, generator=generator)
-        found.append(Fold(train, Asked.of(network, joint, rows.x[which], known, asked, which)))
-    return found
-
-
 class _Training:
     """The training of the members, each without its fold, by the questions that trees were asked."""
 
@@ -273,17 +160,19 @@ class _Training:
         parts: list[Fold],
         likelihood: Mixed,
         options: EnsembleOptions,
+        copier: Copier,
         device: str,
     ) -> None:
         held = torch.arange(network.each).repeat(len(network.joints))
         self.network, self.likelihood = network, likelihood
         self.student = Model(EnsembleTrainer(network, stacks, held), likelihood)
-        copies = Prepared.of(network, stacks, [part.train for part in parts])
+        more = copier.more(len(parts), len(parts[0].train.row))
+        copies = Prepared.of(network, stacks, [[part.train, *own] for part, own in zip(parts, more)])
         # The first questions about a fold are given all other cells.
         most = min(len(parts[0].kept.row) // _kinds(parts[0].kept), _JUDGED)
-        self.kept = Prepared.of(network, stacks, [part.kept for part in parts], most)
+        self.kept = Prepared.of(network, stacks, [[part.kept] for part in parts], most)
         self.loss, self.train = PreparedLoss(copies), copies.rows(network.members)
-        self.settings = options.fit_options(int(parts[0].train.row.max()) + 1, network.members, device)
+        self.settings = options.fit_options(len(copier.rows), network.members, device)
 
     def seconds(self) -> float:
         """About how long the steps will take, by three that leave nothing behind."""

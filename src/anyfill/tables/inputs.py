@@ -26,8 +26,8 @@ from sklearn.utils.validation import validate_data
 
 from anyfill.checks import refuse, require_count
 from anyfill.rows import Rows
-from anyfill.tables.auto import EFFORTS
 from anyfill.tables.calibrated import MIN_REFERENCE
+from anyfill.tables.effort import EFFORTS
 from anyfill.tables.frames import Frame
 from anyfill.tables.imputing import as_json, without_markers
 from anyfill.tables.linear import Linear

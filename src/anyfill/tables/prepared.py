@@ -53,23 +53,24 @@ class Prepared:
         cls,
         network: GaussianResidualEnsemble,
         stacks: Sequence[Joint | Factors],
-        parts: Sequence[Asked],
+        parts: Sequence[Sequence[Asked]],
         maximum: int | None = None,
     ) -> "Prepared":
-        """For each fold the questions of its part, at most so many of the first, made with the last joint without
-        it."""
-        count = min(len(parts[0].row), maximum or len(parts[0].row))
+        """For each fold the questions of its parts, of each at most so many of the first, made with the last joint
+        without it."""
+        sizes = [min(len(part.row), maximum or len(part.row)) for part in parts[0]]
+        every = [(part, size) for own in parts for part, size in zip(own, sizes)]
         x, known, asked = (
-            torch.cat([torch.from_numpy(part[:count]) for part in some])
-            for some in zip(*((part.truth, part.known, part.asked) for part in parts))
+            torch.cat([torch.from_numpy(one) for one in some])
+            for some in zip(*((part.truth[:n], part.known[:n], part.asked[:n]) for part, n in every))
         )
-        x = x.float()
+        x, count = x.float(), sum(sizes)
         zeroed = torch.where(known, x, torch.zeros_like(x))
         starts: list[Start] = []
         for stack in stacks[:-1]:
             for fold, (own, seen) in enumerate(zip(zeroed.split(count), known.split(count))):
                 starts.append(network.start_each(own, seen, take(stack, fold) if network.has_joints else stack))
-        starts += [part.start.take(torch.arange(count)) for part in parts]
+        starts += [part.start.take(torch.arange(size)) for part, size in every]
         return cls(x, known, asked, _together(starts, max(network.joints)), count)
 
     def rows(self, members: int, each: int | None = None) -> Rows:

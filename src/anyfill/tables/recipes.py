@@ -41,9 +41,10 @@ from anyfill.objectives.objective import Objective
 from anyfill.questions.mac import InpaintingEdges, MacEdges, TheRest
 from anyfill.questions.mixture import Mixture
 from anyfill.rows import Rows
-from anyfill.tables.auto import EFFORTS, Level, blend_steps
+from anyfill.tables.auto import blend_steps
 from anyfill.tables.central import settle_codes
 from anyfill.tables.cross_fit import Unseen
+from anyfill.tables.effort import EFFORTS, Level
 from anyfill.tables.ensemble import FAST, EnsembleOptions, ensemble_steps
 from anyfill.tables.gaussian_em import gaussian_em_model
 from anyfill.tables.linear import Linear, fit_linear

@@ -1,0 +1,70 @@
+"""Masked copies of the rows of a table without each fold, and questions about it, as a joint without it sees them.
+
+What trees grow on and networks learn from (``recipes.trees``), and what both are judged by (``stacking``).
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from anyfill.recipes import trees as any_order
+from anyfill.rows import Rows
+from anyfill.tables.effort import Effort
+from anyfill.tables.ensemble import FOLDS
+from anyfill.tables.gaussians import Factors, Joint, take
+from anyfill.tables.growing import Asked, Fold
+from anyfill.tables.residual_network import GaussianResidualEnsemble
+from anyfill.tables.stacking import judged_questions
+
+QUESTIONS = 12_000
+"""Questions of each fold that networks learn from, at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copier:
+    """Makes masked copies without a fold, as the last joint without it sees them.
+
+    Attributes:
+        network, stack: whose features these are, and the joint without each fold.
+        rows: the table.
+        folds: (B, N), of each cell.
+        generator: of the questions.
+    """
+
+    network: GaussianResidualEnsemble
+    stack: Joint | Factors
+    rows: Rows
+    folds: Tensor
+    generator: Generator
+
+    def joint(self, fold: int) -> Joint | Factors:
+        """That without a fold."""
+        return take(self.stack, fold) if self.network.has_joints else self.stack
+
+    def copies(self, fold: int, count: int) -> Asked:
+        """So many of every row."""
+        rows, missing = self.rows, 1.0 - float(self.rows.present.float().mean())
+        seen = Rows(rows.x, rows.present & (self.folds != fold))
+        questions = any_order.questions(rows.variables, missing)
+        many, known = any_order.masked_copies(seen, questions, count, generator=self.generator)
+        index = torch.arange(len(rows)).repeat(count)
+        return Asked.of(self.network, self.joint(fold), many.x, known, many.present & ~known, index)
+
+    def parts(self, count: int, effort: Effort) -> list[Fold]:
+        """For each of the first folds masked copies without it, and questions about it."""
+        rows = self.rows
+        kinds = 3 if rows.x.numel() <= 100_000 else 2
+        most = max(200, effort.judged * FOLDS // (kinds * count * rows.variables))
+        found: list[Fold] = []
+        for fold in range(count):
+            train = self.copies(fold, effort.copies_for(len(rows), rows.variables))
+            which, known, asked = judged_questions(rows, self.folds, fold, kinds, most, generator=self.generator)
+            kept = Asked.of(self.network, self.joint(fold), rows.x[which], known, asked, which)
+            found.append(Fold(train, kept))
+        return found
+
+    def more(self, count: int, there: int) -> list[list[Asked]]:
+        """For each of the first folds further copies, where there are too few for networks."""
+        lacking = -(-(QUESTIONS - there) // len(self.rows))
+        return [[self.copies(fold, lacking)] if lacking > 0 else [] for fold in range(count)]
