@@ -16,9 +16,10 @@ from anyfill.tables.gaussians import Factors, Joint, take
 from anyfill.tables.growing import Asked, Fold
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.stacking import judged_questions
+from anyfill.tables.starts import MAX_FEATURES
 
 QUESTIONS = 12_000
-"""Questions of each fold that networks learn from, at least."""
+"""Questions of each fold that networks learn from, at least, if a full covariance answers them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class Copier:
         return found
 
     def more(self, count: int, there: int) -> list[list[Asked]]:
-        """For each of the first folds further copies, where there are too few for networks."""
-        lacking = -(-(QUESTIONS - there) // len(self.rows))
+        """For each of the first folds further copies, where there are too few for networks and they cost little."""
+        wide = self.network.expansion.features > MAX_FEATURES
+        lacking = 0 if wide else -(-(QUESTIONS - there) // len(self.rows))
         return [[self.copies(fold, lacking)] if lacking > 0 else [] for fold in range(count)]

@@ -10,7 +10,7 @@
 
 So intervals are as wide as errors on cells that a member has not seen. Three things are of all cells nevertheless: the
 standardisation with its bins and spikes, the numbers of Gaussians and factors and that pull, and where EM begins for
-the joints of several Gaussians (it then makes 12 steps without the fold).
+the joints of several Gaussians (it then makes 10 steps without the fold).
 """
 
 import math

@@ -327,13 +327,13 @@ class Grower:
         table, target, code = train.table[some], train.target[some], classes(train.target[some])
         kept_code = classes(kept.target)
         count = spikes + len(edges) + 1
-        growth = Growth(rounds=min(40, self.rounds), patience=4, rate=0.15, leaves=8, seed=self.seed)
+        growth = Growth(rounds=min(30, self.rounds), patience=4, rate=0.2, leaves=8, seed=self.seed)
         samples = Sample(table, code), Sample(kept.table, kept_code)
         shares = grow(*samples, growth, classes=count, categorical=self.categorical).text
         cell, inner = (code - spikes).astype(int), code >= spikes
         middle, width, low, high = _moments(target[inner], cell[inner], edges)
         kept_cell, kept_inner = (kept_code - spikes).astype(int), kept_code >= spikes
-        inside = Growth(rounds=min(80, self.rounds), patience=6, rate=0.15, columns=0.9, linear=True)
+        inside = Growth(rounds=min(60, self.rounds), patience=6, rate=0.2, columns=0.9, linear=True)
 
         def sample(table: Floats, x: Floats, cell: NDArray[Any]) -> Sample:
             return Sample(with_cell(table, cell), x - middle[cell])

@@ -36,11 +36,13 @@ SHRINKS = (0.0, 0.05, 0.12, 0.25)
 """Shares of independence to choose from."""
 RANKS = (1, 2, 3, 4, 6, 8, 12, 16)
 """Numbers of factors to choose from."""
-WIDE_RANK = 48
+WIDE_RANK = 32
 """Factors of a table too wide for full covariances."""
 _MAX_NUMBERS = 600_000
+_STEPS, _ON = 20, 10  # of EM for all cells, and for those without a fold
 _QUICK = 12  # steps of EM where a shape is only chosen
 _FEW = 5  # and of those that go on from another
+_FACTORED = 15  # and of factors
 _Choice = TypeVar("_Choice")
 
 
@@ -109,9 +111,9 @@ def fit_starts(
             parts = [fit_factors(x, known, shape.rank) for known in seen]
         else:
             own = components, shape.rank, shape.shrink if components > 1 else 0.0
-            every = fit_joint(x, whole, *own, generator=generator)
+            every = fit_joint(x, whole, *own, steps=_STEPS, generator=generator)
             start = every if components > 1 else None
-            parts = [fit_joint(x, known, *own, start=start, steps=12, generator=generator) for known in seen]
+            parts = [fit_joint(x, known, *own, start=start, steps=_ON, generator=generator) for known in seen]
         fitted.append((every, type(every)(*(torch.stack(part).float() for part in zip(*parts)))))
     return fitted
 
@@ -204,7 +206,8 @@ def _expected(joint: Joint, features: Tensor, known: Tensor) -> Tensor:
 def _single(features: Tensor, known: Tensor, rank: int, generator: Generator) -> Tensor:
     """(B, D): the features as one Gaussian of so many factors (0 = of a full covariance) expects them."""
     if rank:
-        return condition(fit_factors(features, known, rank), features.double(), known).center
+        factors = fit_factors(features, known, rank, steps=_FACTORED)
+        return condition(factors, features.double(), known).center
     return _expected(fit_joint(features, known, 1, generator=generator), features, known)
 
 

@@ -1,7 +1,7 @@
 """How long a fit of ``auto`` will take: said before it begins, and better with every part of the work that is done.
 
 The parts are the choice of joints, their fits, masked copies, the trees of each column, the networks, and an ending.
-What each takes is counted in *conditionings*, of one row by a mixture of three Gaussians over D features, and in trees'
+What each takes is counted in steps of EM (rows, features, Gaussians), in rows that are conditioned, and in trees'
 rows; how long these take is a constant of this file times how slow the machine is, which a few milliseconds tell. The
 constants were measured on ten tables of 155 to 5000 rows. Parts that are over correct the rest:
 
@@ -18,15 +18,18 @@ from typing import NamedTuple
 
 import torch
 
+from anyfill.tables.copies import QUESTIONS
 from anyfill.tables.gaussians import Joint, condition
 from anyfill.tables.growing import LARGE
 from anyfill.tables.starts import MAX_FACTORED, MAX_FEATURES, MAX_ROWS, enough_rows
 from anyfill.training import StepReport
 
-_ROW = 1.75e-5  # seconds of a conditioning at 16 features where the constants were measured; it grows as D^2.1
-_FACTORED = 0.4  # of a conditioning at 64 features, by factors in their place
-_NUMBER, _LEVEL = 7e-5, 3.4e-5  # seconds of trees a masked row: of a number; of each level, up to 8, of two together
-_STEP = 0.02  # seconds of an optimizer step, without its conditionings
+_ROW = 1.75e-5  # seconds of a conditioning at 16 features, of 64 rows together, where the constants were measured
+_FEATURE = 7e-7  # seconds of a conditioning of many rows, for each feature
+_EM = 3.3e-7  # seconds of a step of EM, for each row, feature and Gaussian
+_FACTORED = 3.3e-5  # seconds of a conditioning by factors at 64 features; it grows as D^2.1, as a step of EM does
+_NUMBER, _LEVEL = 3.6e-5, 1.9e-5  # seconds of trees a masked row: of a number; of each level, up to 8, of two together
+_STEP = 0.0135  # seconds of an optimizer step
 _STEPS = 0.8  # of the most steps: learning often stops before
 _ENDING = 0.07  # of all of it
 
@@ -73,28 +76,31 @@ class Ahead:
     @classmethod
     def of(cls, work: Work, slowness: float) -> "Ahead":
         """By counts, on a machine that is so many times as slow as the one the constants are of."""
-        width, rows = min(work.features, MAX_FEATURES), min(work.rows, enough_rows(min(work.features, MAX_FEATURES)))
-        row = _ROW * (width / 16) ** 2.1 * slowness
+        width = min(work.features, MAX_FEATURES)
+        rows, row = min(work.rows, enough_rows(width)), _FEATURE * work.features * slowness
         if work.jointless or work.features > MAX_FACTORED or work.rows > MAX_ROWS:
             row = shape = starts = 0.0
         elif work.features > MAX_FEATURES:
-            row *= _FACTORED
+            row = _FACTORED * (work.features / 64) ** 2.1 * slowness
             shape, starts = 0.0, 30 * (1 + work.folds) * min(work.rows, 2000) * row
         else:
-            known = min(rows, 1000) * work.features * work.present
-            shape = (70 if work.simple else 230) * (3 if known < 4000 else 1) * min(rows, 1000) * row
-            starts = 130 * rows * row
+            used = min(rows, 1000)
+            gaussians = sum(count for count in (2, 3, 5, 9) if count <= min(rows // 30, max(2, 150 // width)))
+            steps = 60 if work.simple else 155 + 12 * gaussians
+            again = 3 if used * work.features * work.present < 4000 else 1
+            shape = again * slowness * (0.35 + 0.01 * width + _EM * steps * used * width)
+            starts = slowness * (0.35 + _EM * 155 * rows * width)
         shape = 0.0 if work.chosen else shape
         masked = work.rows * work.copies * work.folds / 3
         level = _LEVEL if work.rows * work.copies * len(work.sizes) <= LARGE else _LEVEL / 2  # one model for two
         each = (level * (1 if size <= 2 else min(size, 8)) if size else _NUMBER for size in work.sizes)
-        step = _STEP * slowness + 0.6 * 48 * work.members * row
+        lacking = max(0, QUESTIONS - work.rows * work.copies) if work.members and work.features <= MAX_FEATURES else 0
         return cls(
             shape,
             starts,
-            work.folds * (work.copies + 3) * work.rows * row,
+            work.folds * ((work.copies + 3) * work.rows + lacking) * row,
             tuple(slowness * masked * one for one in each),
-            _STEPS * work.steps * step if work.members else 0.0,
+            _STEPS * work.steps * _STEP * slowness if work.members else 0.0,
         )
 
     @property
