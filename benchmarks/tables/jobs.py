@@ -4,6 +4,7 @@ in       learn from the whole table with its holes, fill these holes
 unseen   learn from 80 % of the rows with their holes, fill the holes of the others
 """
 
+import importlib
 import json
 import math
 import os
@@ -71,8 +72,9 @@ class Job:
 
 
 def one_thread() -> None:
-    """Of a fresh worker process."""
+    """Of a fresh worker process. What torch's optimizers import when one is first made (1.4 CPU s) is no job's own."""
     torch.set_num_threads(1)
+    importlib.import_module("torch._dynamo")
 
 
 def run(job: Job, folder: str, commit: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """The scores of the imputation benchmark against independent formulas."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from scipy import integrate, stats
 
 from anyfill.likelihoods import SpikedMixture
 from anyfill.tables.numbers import Number
+from benchmarks import imputation
 from benchmarks.tables import encoding, holes, ours, scores, sets
 
 
@@ -199,3 +201,21 @@ def test_laws_of_grids_and_warps_agree_with_the_marginals_own_log_probabilities(
     density = smooth(params).log_prob(z)[:, 0].double().numpy() + bent.log_slope(x)
     np.testing.assert_allclose(mass - math.log(r), density, atol=1e-3)
     assert law.cells(np.arange(3), np.full(3, -2.0), np.full(3, np.inf))[0] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_where_minutes_count_jobs_come_as_methods_and_holes_are_named_and_slow_methods_begin_with_the_smallest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "imputation --methods ours,utrees --holes mnar,mcar --modes in --seeds 0 --tables wine,diabetes --minutes 1"
+    monkeypatch.setattr("sys.argv", line.split())
+    found = imputation._jobs(imputation._arguments(), tmp_path, [])
+    assert [(job.method, job.holes, job.table) for job in found] == [
+        ("ours", "mnar", "diabetes"),
+        ("ours", "mnar", "wine"),
+        ("ours", "mcar", "diabetes"),
+        ("ours", "mcar", "wine"),
+        ("utrees", "mnar", "wine"),
+        ("utrees", "mnar", "diabetes"),
+        ("utrees", "mcar", "wine"),
+        ("utrees", "mcar", "diabetes"),
+    ]

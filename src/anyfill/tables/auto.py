@@ -166,13 +166,14 @@ class _Training:
         held = torch.arange(network.each).repeat(len(network.joints))
         self.network, self.likelihood = network, likelihood
         self.student = Model(EnsembleTrainer(network, stacks, held), likelihood)
-        more = copier.more(len(parts), len(parts[0].train.row))
+        self.settings = options.fit_options(len(copier.rows), network.members, device)
+        read = self.settings.steps * self.settings.batch_size // network.members  # by each member
+        more = copier.more(len(parts), len(parts[0].train.row), read)
         copies = Prepared.of(network, stacks, [[part.train, *own] for part, own in zip(parts, more)])
         # The first questions about a fold are given all other cells.
         most = min(len(parts[0].kept.row) // _kinds(parts[0].kept), _JUDGED)
         self.kept = Prepared.of(network, stacks, [[part.kept] for part in parts], most)
         self.loss, self.train = PreparedLoss(copies), copies.rows(network.members)
-        self.settings = options.fit_options(len(copier.rows), network.members, device)
 
     def seconds(self) -> float:
         """About how long the steps will take, by three that leave nothing behind."""

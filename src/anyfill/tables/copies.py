@@ -18,8 +18,8 @@ from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.stacking import judged_questions
 from anyfill.tables.starts import MAX_FEATURES
 
-QUESTIONS = 12_000
-"""Questions of each fold that networks learn from, at least, if a full covariance answers them."""
+QUESTIONS = 20_000
+"""The most questions of each fold that are made for networks beyond those of trees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +65,9 @@ class Copier:
             found.append(Fold(train, kept))
         return found
 
-    def more(self, count: int, there: int) -> list[list[Asked]]:
-        """For each of the first folds further copies, where there are too few for networks and they cost little."""
+    def more(self, count: int, there: int, wanted: int) -> list[list[Asked]]:
+        """For each of the first folds further copies, where there are fewer than networks will read and a full
+        covariance answers them: by factors they cost too much."""
         wide = self.network.expansion.features > MAX_FEATURES
-        lacking = 0 if wide else -(-(QUESTIONS - there) // len(self.rows))
+        lacking = 0 if wide else -(-(min(wanted, QUESTIONS) - there) // len(self.rows))
         return [[self.copies(fold, lacking)] if lacking > 0 else [] for fold in range(count)]

@@ -46,7 +46,7 @@ from anyfill.tables.trees import (
 
 MIN_GAIN = 0.01
 """Nats that the answer by cells must add to be kept."""
-MIN_GAIN_OF_CODES = 0.004
+MIN_GAIN_OF_CODES = 0.001
 """Nats that a second model of codes must add to be grown for all folds."""
 LARGE = 150_000
 """Numbers in the inputs of a column's cells, beyond which leaves are constants and cells learn from fewer rows."""

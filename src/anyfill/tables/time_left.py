@@ -94,7 +94,9 @@ class Ahead:
         masked = work.rows * work.copies * work.folds / 3
         level = _LEVEL if work.rows * work.copies * len(work.sizes) <= LARGE else _LEVEL / 2  # one model for two
         each = (level * (1 if size <= 2 else min(size, 8)) if size else _NUMBER for size in work.sizes)
-        lacking = max(0, QUESTIONS - work.rows * work.copies) if work.members and work.features <= MAX_FEATURES else 0
+        is_wide = work.features > MAX_FEATURES
+        read = 0 if is_wide or not work.members else min(QUESTIONS, 48 * work.steps)
+        lacking = max(0, read - work.rows * work.copies)
         return cls(
             shape,
             starts,
