@@ -40,7 +40,7 @@ WIDE_RANK = 32
 """Factors of a table too wide for full covariances."""
 _MAX_NUMBERS = 600_000
 _STEPS, _ON = 20, 10  # of EM for all cells, and for those without a fold
-_QUICK = 12  # steps of EM where a shape is only chosen
+_QUICK = 15  # steps of EM where a shape is only chosen
 _FEW = 5  # and of those that go on from another
 _FACTORED = 15  # and of factors
 _Choice = TypeVar("_Choice")
