@@ -41,7 +41,7 @@ from torch.nn import functional
 
 from anyfill.checks import refuse, require_count, require_counts, require_probability
 from anyfill.networks.embed import Discrete, Kind, value_features
-from anyfill.networks.network import Capabilities
+from anyfill.networks.network import Capabilities, compile_each
 from anyfill.networks.transformer import require_grid, with_shape
 
 SPAN = 4
@@ -174,10 +174,7 @@ class AttentionalUNet(VoiceUNet):
 
     def compile_parts(self) -> bool:
         """Compile the residual blocks."""
-        for part in self.modules():
-            if isinstance(part, _Residual):
-                part.compile()
-        return True
+        return compile_each(part for part in self.modules() if isinstance(part, _Residual))
 
     def _level(self, channels: int, out: int, shrunk: int) -> nn.Module:
         """A residual block, with attention behind it where time is shrunk so much."""
@@ -293,6 +290,10 @@ class Coconet(VoiceGrid):
         h = self.narrow(self.pairs(self.stem(images)))
         out = self.head(functional.pad(h, (0, 1, 0, 1)))
         return out.permute(0, 2, 1, 3).reshape(len(x), steps * voices, self.outputs)
+
+    def compile_parts(self) -> bool:
+        """Compile the layers: pairs are all alike."""
+        return compile_each([*self.stem, *self.pairs, self.narrow])
 
 
 def voice_images(cells: Tensor, voices: int) -> Tensor:

@@ -1,8 +1,10 @@
 """What a network is: (values, known) in, parameters of every variable out."""
 
+from collections.abc import Iterable
 from typing import Any, Protocol, runtime_checkable
 
-from torch import Tensor
+import torch
+from torch import Tensor, nn
 
 from anyfill.networks.embed import Real
 
@@ -175,3 +177,13 @@ class AnswersCells(Protocol):
         Values x (B, N) are read where known (B, N) only, whatever stands elsewhere.
         """
         ...
+
+
+def compile_each(parts: Iterable[nn.Module]) -> bool:
+    """Compile these parts of a network, once for each of their sizes (by default torch gives up at the eighth)."""
+    config: Any = torch._dynamo.config  # pyright: ignore[reportPrivateUsage]
+    config.recompile_limit = max(config.recompile_limit, 256)
+    config.accumulated_recompile_limit = max(config.accumulated_recompile_limit, 1024)
+    for part in parts:
+        part.compile(dynamic=False)
+    return True

@@ -19,16 +19,18 @@ neither a code nor a flag. ``period`` gives steps a learned vector for their pla
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, require_count, require_member
 from anyfill.networks.convolutions import VoiceUNet, voice_images
 from anyfill.networks.embed import Discrete, value_features
-from anyfill.networks.unet_parts import DownHalf, Kernel, Middle, Plan, UpHalf, compile_layers
+from anyfill.networks.pitch_kernel import PitchKernel, Point, Product, Transform
+from anyfill.networks.unet_parts import DownHalf, Middle, Plan, UpHalf, compile_layers
 
 SPAN = 4
 """Steps of time under one kernel."""
@@ -41,27 +43,33 @@ class PitchUNet(VoiceUNet):
     Attributes:
         outputs: P, as many as there are codes.
         reach: pitches under one kernel; 0 = P, the paper's.
+        product: how kernels are multiplied out, see ``pitch_kernel``: the answers are the same.
     """
 
     width: int = 16
     reach: int = 0
+    product: Product = "fourier"
 
     def __post_init__(self) -> None:
         self._begin()
         require_count("reach", self.reach, minimum=0)
+        require_member("product", self.product, ("fourier", "matrix", "slide"))
         codes = cast(Discrete, self.kind).size
         if self.outputs != codes:
             raise refuse("outputs", expected="one for each code of a Discrete kind", got=f"{self.outputs}, {self.kind}")
         levels = len(self.multipliers)
         sides = (SPAN, self.reach or codes)
         attention = tuple(level for level in range(levels) if 2**level in self.attention_at)
+        kernel = partial(PitchKernel, transform=Transform(codes, sides[1]), product=self.product)
         plan = Plan(
             *(self.width, levels, self.repeats, attention, 0, self.dropout, sides, (2, 1)),
             multipliers=self.multipliers,
             plain=True,
+            kernel=kernel,
+            point=Point,
         )
         voices = self.shape[1]
-        self.enter = Kernel(2 * voices, self.width * self.multipliers[0], sides)
+        self.enter = kernel(2 * voices, self.width * self.multipliers[0], sides)
         if self.period:
             self.place = nn.Embedding(self.period, self.width * self.multipliers[0])
             nn.init.normal_(self.place.weight, std=0.1)

@@ -12,6 +12,7 @@ show unknown as grey 128, which collides with real grey.)
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, cast
 
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from anyfill.networks.embed import Discrete, Kind
+from anyfill.networks.network import compile_each
 
 Sides = tuple[int, int]
 
@@ -46,16 +48,21 @@ class Kernel(nn.Module):
         return self.inner(functional.pad(h, self.pad) if self.even else h)
 
 
+def point_kernel(channels: int, out: int) -> nn.Conv2d:
+    """A 1x1 kernel."""
+    return nn.Conv2d(channels, out, 1)
+
+
 class ResidualBlock(nn.Module):
     """(B, channels, H, W) -> (B, out, H, W), told the step's vector (B, embedded), if there is one."""
 
-    def __init__(self, channels: int, out: int, embedded: int, dropout: float, sides: Sides) -> None:
+    def __init__(self, channels: int, out: int, plan: "Plan") -> None:
         super().__init__()
-        self.first_norm, self.first = group_norm(channels), Kernel(channels, out, sides)
-        self.step = nn.Linear(embedded, out) if embedded else None
-        self.second_norm, self.second = group_norm(out), Kernel(out, out, sides, zero=True)
-        self.dropout = dropout
-        self.skip = nn.Identity() if channels == out else nn.Conv2d(channels, out, 1)
+        self.first_norm, self.first = group_norm(channels), plan.kernel(channels, out, plan.sides)
+        self.step = nn.Linear(plan.embedded, out) if plan.embedded else None
+        self.second_norm, self.second = group_norm(out), plan.kernel(out, out, plan.sides, zero=True)
+        self.dropout = plan.dropout
+        self.skip = nn.Identity() if channels == out else plan.point(channels, out)
 
     def forward(self, h: Tensor, step: Tensor | None = None) -> Tensor:
         inside = self.first(functional.silu(self.first_norm(h)))
@@ -68,11 +75,11 @@ class ResidualBlock(nn.Module):
 class Attention(nn.Module):
     """h + attention of every place to every other, one head."""
 
-    def __init__(self, channels: int) -> None:
+    def __init__(self, channels: int, plan: "Plan") -> None:
         super().__init__()
         self.norm = group_norm(channels)
-        self.qkv = nn.Conv2d(channels, 3 * channels, 1)
-        self.mix = nn.Conv2d(channels, channels, 1)
+        self.qkv = plan.point(channels, 3 * channels)
+        self.mix = plan.point(channels, channels)
         nn.init.zeros_(self.mix.weight)
         nn.init.zeros_(cast(Tensor, self.mix.bias))
 
@@ -83,15 +90,14 @@ class Attention(nn.Module):
 
 
 class Layer(nn.Module):
-    """A residual block, with attention behind it where wished."""
+    """A residual block, beside what is handed across, with attention behind it where wished."""
 
-    def __init__(self, block: ResidualBlock, attends: bool) -> None:
+    def __init__(self, block: ResidualBlock, attention: Attention | None) -> None:
         super().__init__()
-        self.block = block
-        self.attention = Attention(block.second.inner.out_channels) if attends else None
+        self.block, self.attention = block, attention
 
-    def forward(self, h: Tensor, step: Tensor | None = None) -> Tensor:
-        h = self.block(h, step)
+    def forward(self, h: Tensor, step: Tensor | None = None, across: Tensor | None = None) -> Tensor:
+        h = self.block(h if across is None else torch.cat([h, across], 1), step)
         return h if self.attention is None else self.attention(h)
 
 
@@ -120,7 +126,7 @@ class Double(nn.Module):
 
     def forward(self, h: Tensor, step: Tensor | None = None) -> Tensor:
         for axis, factor in enumerate(self.factors, 2):
-            h = h.repeat_interleave(factor, axis)
+            h = h if factor == 1 else h.repeat_interleave(factor, axis)
         return self.inner(h)
 
 
@@ -138,6 +144,7 @@ class Plan:
         factors: by how much each axis shrinks between levels, 1 or 2.
         multipliers: channels of each level, in widths; empty = 1, 2, 4 …
         plain: levels are joined without kernels.
+        kernel, point: what makes the kernels of blocks, and those of one place.
     """
 
     width: int
@@ -150,6 +157,8 @@ class Plan:
     factors: Sides
     multipliers: tuple[int, ...] = ()
     plain: bool = False
+    kernel: Callable[..., Kernel] = Kernel
+    point: Callable[[int, int], nn.Conv2d] = point_kernel
 
     def channels(self, level: int) -> int:
         """Of a level."""
@@ -157,8 +166,9 @@ class Plan:
 
     def layer(self, channels: int, level: int) -> Layer:
         """One layer of either half, to the channels of its level."""
-        block = ResidualBlock(channels, self.channels(level), self.embedded, self.dropout, self.sides)
-        return Layer(block, level in self.attention if isinstance(self.attention, tuple) else self.attention == "every")
+        out = self.channels(level)
+        attends = level in self.attention if isinstance(self.attention, tuple) else self.attention == "every"
+        return Layer(ResidualBlock(channels, out, self), Attention(out, self) if attends else None)
 
     @property
     def shrunk(self) -> Sides:
@@ -199,8 +209,8 @@ class Middle(nn.Module):
     def __init__(self, plan: Plan) -> None:
         super().__init__()
         channels = plan.channels(plan.levels - 1)
-        first, second = (ResidualBlock(channels, channels, plan.embedded, plan.dropout, plan.sides) for _ in range(2))
-        self.first, self.attention, self.second = first, Attention(channels), second
+        first, second = (ResidualBlock(channels, channels, plan) for _ in range(2))
+        self.first, self.attention, self.second = first, Attention(channels, plan), second
 
     def forward(self, h: Tensor, step: Tensor | None = None) -> Tensor:
         return self.second(self.attention(self.first(h, step)), step)
@@ -222,31 +232,26 @@ class UpHalf(nn.Module):
                 parts.append(Double(channels, plan.factors, plan.sides, plain=plan.plain))
         self.parts = nn.ModuleList(parts)
         self.norm = group_norm(channels)
-        self.head = Kernel(channels, outputs, plan.sides, zero=True)
+        self.head = plan.kernel(channels, outputs, plan.sides, zero=True)
 
     def forward(self, h: Tensor, step: Tensor | None = None, passed: list[Tensor] | None = None) -> Tensor:
         left = None if passed is None else list(passed)
         for part in self.parts:
-            across = isinstance(part, Layer) and left is not None
-            h = part(torch.cat([h, left.pop()], 1) if across and left else h, step)
+            h = part(h, step, left.pop()) if isinstance(part, Layer) and left else part(h, step)
         return self.head(functional.silu(self.norm(h)))
 
 
 def compile_layers(network: nn.Module) -> bool:
     """Compile what repeats: layers of both halves, and the blocks of the middle.
 
-    For the shapes that they meet: layers of the way up have twice the channels, and would make those of all unknown.
     On an accelerator kernels lie channels last, as its own kernels want them, or each call would turn them round.
     """
     for part in network.modules():
         if isinstance(part, nn.Conv2d) and part.weight.is_cuda:
             part.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        if isinstance(part, Layer):
-            part.compile(dynamic=False)
-        elif isinstance(part, Middle):
-            part.first.compile(dynamic=False)
-            part.second.compile(dynamic=False)
-    return True
+    middles = [part for part in network.modules() if isinstance(part, Middle)]
+    layers = [part for part in network.modules() if isinstance(part, Layer)]
+    return compile_each([*layers, *(block for middle in middles for block in (middle.first, middle.second))])
 
 
 class ImageStem(nn.Module):
