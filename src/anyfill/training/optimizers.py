@@ -1,7 +1,8 @@
 """What moves the weights: an optimizer for each parameter, and a moving average that follows them.
 
-hidden   matrices (two dimensions) inside repeated blocks (a ModuleList or Sequential): Muon, if asked for
-decayed  other weights of two or more dimensions (heads, convolutions): Adam(W) with weight decay
+hidden   matrices inside repeated blocks (a ModuleList or Sequential), kernels among them as matrices (out, all else):
+         Muon, if asked for
+decayed  other weights of two or more dimensions (heads, first kernels): Adam(W) with weight decay
 plain    norms, biases, embeddings, and tables the network holds itself (positions): no weight decay
 """
 
@@ -91,6 +92,7 @@ def sort_parameters(model: Model) -> tuple[list[Tensor], list[Tensor], list[Tens
     """(hidden, decayed, plain): every parameter that requires a gradient, once."""
     own = {id(parameter) for parameter in model.network.parameters(recurse=False)}
     tables = own | {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+    kernels = {id(module.weight) for module in model.modules() if isinstance(module, nn.Conv1d | nn.Conv2d)}
     containers = [module for module in model.modules() if isinstance(module, nn.ModuleList | nn.Sequential)]
     repeated = {id(parameter) for container in containers for parameter in container.parameters()}
     hidden: list[Tensor] = []
@@ -101,7 +103,7 @@ def sort_parameters(model: Model) -> tuple[list[Tensor], list[Tensor], list[Tens
             continue
         if parameter.dim() < 2 or id(parameter) in tables:
             plain.append(parameter)
-        elif parameter.dim() == 2 and id(parameter) in repeated:
+        elif id(parameter) in repeated and (parameter.dim() == 2 or id(parameter) in kernels):
             hidden.append(parameter)
         else:
             decayed.append(parameter)
@@ -159,7 +161,7 @@ class Muon(Optimizer):
     matrices each process holds the momentum of its rows; it orthogonalises them all, and takes its rows of the answer.
 
     Args:
-        params: matrices; everything else belongs to another optimizer.
+        params: matrices, or kernels, read as matrices (out, all else); vectors belong to another optimizer.
         lr: learning rate, on AdamW's scale.
         momentum: μ.
         weight_decay: λ, decoupled.
@@ -171,7 +173,7 @@ class Muon(Optimizer):
         super().__init__(list(params), {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
         for group in self.param_groups:
             for parameter in group["params"]:
-                if parameter.dim() != 2:
+                if parameter.dim() < 2:
                     raise refuse("parameter of Muon", expected="a matrix", got=f"shape {tuple(parameter.shape)}")
 
     @torch.no_grad()
@@ -196,9 +198,9 @@ class Muon(Optimizer):
                 state["momentum"] = torch.zeros_like(matrix)
             local(state["momentum"]).lerp_(local(gradient), 1 - momentum)
             ahead.append(gradient.lerp(state["momentum"], momentum))
-        step = lr * 0.2 * math.sqrt(max(shape))
-        for matrix, update in zip(matrices, orthogonalise(stacked(ahead)).unbind(0)):
-            local(matrix).mul_(1 - lr * decay).add_(local(part(update, matrix)), alpha=-step)
+        step = lr * 0.2 * math.sqrt(max(shape[0], math.prod(shape[1:])))
+        for matrix, update in zip(matrices, orthogonalise(stacked(ahead).flatten(2)).unbind(0)):
+            local(matrix).mul_(1 - lr * decay).add_(local(part(update.reshape(shape), matrix)), alpha=-step)
 
 
 class Average:
