@@ -23,14 +23,11 @@ orders (a bound); MAC in its own order (an estimate of the exact chain from some
 """
 
 import argparse
-import fcntl
 import gc
 import json
 import math
-import os
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -52,6 +49,7 @@ from anyfill.rows import Rows, RowSource
 from anyfill.training import FitOptions, JsonLines, fit, fit_steps, load_model
 from benchmarks.common import environment
 from experiments.common import data_folder
+from experiments.where import turn
 
 WARM_STEPS = 12
 """Of the trial run that compiles before the clock starts."""
@@ -354,21 +352,6 @@ def _speed(
     gc.collect()
     torch.cuda.empty_cache()
     return (last - first) / max(ended - begun, 1e-9)
-
-
-@contextmanager
-def turn() -> Iterator[None]:
-    """Alone among all who have ANYFILL_TURN, the name of a file; without it at once.
-
-    Seconds of training are to be compared, so nobody else may train meanwhile.
-    """
-    name = os.environ.get("ANYFILL_TURN")
-    if name is None:
-        yield
-        return
-    with open(name, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _rows_for(method: str, source: Any, codes: int) -> Any:

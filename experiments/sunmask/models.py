@@ -1,6 +1,7 @@
 """Train SUNMASK, SUNDAE and Coconet on chorales, and draw from each by every variant of its sampler.
 
     smc      SUNMASK, U-Net over (time, pitch)           variants of Table 2: A = active balance, T = typical, N = noise
+    smc_keep the same, given values kept in both steps   the same
     smc_time SUNMASK, U-Net with pitch in its channels   the same
     smt      SUNMASK, transformer                        the same
     sd       SUNDAE, the U-Net of smc                    A and T
@@ -24,8 +25,9 @@ of each step shuffled.
 import argparse
 import json
 import math
+import sys
 import time
-from contextlib import nullcontext
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,10 +47,11 @@ from anyfill.samplers import Draw, Policy, sample
 from anyfill.samplers.annealed import Anneal
 from anyfill.training import FitOptions, fit_steps, save_model
 from benchmarks.common import environment
-from experiments.common import data_folder
+from experiments.sunmask.replay import half_precision, replayed
+from experiments.where import data_folder
 
-BATCH = {"smc": 16, "smc_time": 64, "smt": 64, "sd": 16, "coconet": 32}
-RATE = {"smc": 5e-4, "smc_time": 5e-4, "smt": 1e-3, "sd": 5e-4, "coconet": 1e-3}
+BATCH = {"smc": 16, "smc_keep": 16, "smc_time": 64, "smt": 64, "sd": 16, "coconet": 32}
+RATE = {"smc": 5e-4, "smc_keep": 5e-4, "smc_time": 5e-4, "smt": 1e-3, "sd": 5e-4, "coconet": 1e-3}
 
 
 def made(name: str, crop: int, *, width: int | None, depth: int | None, dropout: float | None, seed: int) -> Model:
@@ -64,11 +67,61 @@ def made(name: str, crop: int, *, width: int | None, depth: int | None, dropout:
     return (sundae if name == "sd" else coconet).model(CODES, (crop, len(VOICES)), seed=seed, **options)
 
 
-def objective_of(name: str, variables: int, *, redraw_given: bool) -> MaskedLoss:
+def objective_of(name: str, variables: int) -> MaskedLoss:
     """What it is trained by."""
     if name == "coconet":
         return coconet.objective(variables)
-    return sundae.objective(variables) if name == "sd" else sunmask.objective(variables, redraw_given=redraw_given)
+    if name == "sd":
+        return sundae.objective(variables)
+    return sunmask.objective(variables, redraw_given=name != "smc_keep")
+
+
+def options_of(name: str, device: str, **changes: Any) -> FitOptions:
+    """How it is trained here: AdamW or what is asked for, cooled down to the last second, averaged, compiled."""
+    cuda = device == "cuda"
+    options = FitOptions(
+        steps=1_000_000,
+        batch_size=BATCH[name],
+        learning_rate=RATE[name],
+        weight_decay=0.1,
+        ema=0.999,
+        precision="bf16-mixed" if cuda else "32-true",
+        compile=cuda,
+        graphs=cuda,
+        report_every=100 if cuda else 2,
+        validate_every=500 if cuda else 4,
+        save_every=10**9,
+        device="cuda" if cuda else "cpu",
+    )
+    return replace(options, **{key: value for key, value in changes.items() if value is not None})
+
+
+def rows_of(data: Path, crop: int, parts: Sequence[str], stride: int, batch: int, device: str) -> tuple[Crops, Rows]:
+    """Crops to train on, and windows of the valid part, as many as fill whole batches: the same for all of up to 64."""
+    path = data / "jsb_chorales" / "jsb16_train_valid.json"
+    pieces = [piece for part in parts for piece in read_jsb(path, part)]
+    valid = Crops(read_jsb(path, "valid"), crop, stride=crop, transpositions=(0,)).rows()
+    together = max(64, batch)
+    kept = len(valid) // together * together or len(valid)
+    return Crops(pieces, crop, stride=stride).to(device), valid.take(torch.arange(kept))
+
+
+def trained(
+    model: Model, source: Crops, objective: MaskedLoss, options: FitOptions, valid: Rows | None
+) -> list[dict[str, Any]]:
+    """Train; a line for every report: step, loss, seconds, and what was validated."""
+    log: list[dict[str, Any]] = []
+    start = time.perf_counter()
+    with torch.random.fork_rng(devices=[]):
+        for report in fit_steps(model, source, objective, options, validation=valid):
+            line = {"step": report.step, "loss": report.loss, "seconds": time.perf_counter() - start}
+            if report.validation_loss is not None:
+                line["validation"] = report.validation_loss
+            log.append(line)
+            if report.validation_loss is not None or len(log) % 10 == 0:
+                print(json.dumps(line), file=sys.stderr, flush=True)
+    model.to(options.device).eval()
+    return log
 
 
 def samplers_of(name: str, rounds: int) -> dict[str, tuple[Policy, Draw]]:
@@ -86,19 +139,19 @@ def samplers_of(name: str, rounds: int) -> dict[str, tuple[Policy, Draw]]:
     return found
 
 
-def half_precision(device: str) -> Any:
-    """Networks in bf16 on a GPU."""
-    return torch.autocast("cuda", torch.bfloat16) if device == "cuda" else nullcontext()
-
-
-def drawn(model: Model, count: int, policy: Policy, draw: Draw, *, device: str, seed: int) -> np.ndarray:
+def drawn(
+    model: Model, count: int, policy: Policy, draw: Draw, *, device: str, seed: int, untrained: bool = False
+) -> np.ndarray:
     """int16 (count, 4, T) MIDI numbers, unselected; all rows at once."""
     generator = torch.Generator(device=device).manual_seed(seed)
     x = torch.zeros(count, model.variables, dtype=torch.int64, device=device)
     everything = torch.ones_like(x, dtype=torch.bool)
-    with half_precision(device):
-        rows = sample(model, x, Question(~everything, everything), policy=policy, draw=draw, generator=generator).x
-    return np.stack([pitches_of(row) for row in rows])
+    with replayed(model, count, device):
+        rows = sample(
+            *(model, x, Question(~everything, everything)),
+            policy=policy, draw=draw, generator=generator, allow_untrained=untrained,
+        ).x  # fmt: skip
+    return np.stack([pitches_of(row) for row in rows.cpu()])
 
 
 def nats_per_note(
@@ -141,7 +194,7 @@ def main() -> None:
     parser.add_argument("--dropout", type=float)
     parser.add_argument("--weight-decay", type=float, default=0.1)
     parser.add_argument("--learning-rate", type=float)
-    parser.add_argument("--keep-given", action="store_true", help="smc, smt: given values stay in the second step")
+    parser.add_argument("--optimizer", choices=["adamw", "adam", "muon"])
     parser.add_argument("--ema", type=float, default=0.999)
     parser.add_argument("--stride", type=int, default=16)
     parser.add_argument("--crop", type=int, default=128, help="steps of a piece, in training and in samples")
@@ -157,48 +210,24 @@ def main() -> None:
     arguments = parser.parse_args()
 
     device, name, crop = arguments.device, arguments.model, arguments.crop
-    path = arguments.data / "jsb_chorales" / "jsb16_train_valid.json"
-    pieces = [piece for part in arguments.parts for piece in read_jsb(path, part)]
-    source = Crops(pieces, crop, stride=arguments.stride).to(device)
-    valid = Crops(read_jsb(path, "valid"), crop, stride=crop, transpositions=(0,)).rows()
+    options = options_of(
+        *(name, device),
+        steps=arguments.steps, seconds=arguments.seconds, batch_size=arguments.batch, ema=arguments.ema,
+        learning_rate=arguments.learning_rate, weight_decay=arguments.weight_decay, optimizer=arguments.optimizer,
+        clip_value=arguments.clip_value, seed=arguments.seed, compile=False if arguments.no_compile else None,
+    )  # fmt: skip
+    source, valid = rows_of(arguments.data, crop, arguments.parts, arguments.stride, options.batch_size, device)
     model = made(
         name, crop, width=arguments.width, depth=arguments.depth, dropout=arguments.dropout, seed=arguments.seed
     )
-    objective = objective_of(name, model.variables, redraw_given=not arguments.keep_given)
+    objective = objective_of(name, model.variables)
     samplers = samplers_of(name, arguments.rounds or (model.variables if name == "coconet" else 1024))
     unknown = set(arguments.variants or ()) - set(samplers)
     if unknown:
         parser.error(f"--variants: expected some of {', '.join(samplers)}, got {', '.join(sorted(unknown))}")
-    options = FitOptions(
-        steps=arguments.steps,
-        seconds=arguments.seconds,
-        batch_size=arguments.batch or BATCH[name],
-        learning_rate=arguments.learning_rate or RATE[name],
-        weight_decay=arguments.weight_decay,
-        clip_value=arguments.clip_value,
-        ema=arguments.ema,
-        precision="bf16-mixed" if device == "cuda" else "32-true",
-        compile=device == "cuda" and not arguments.no_compile and hasattr(model.network, "compile_parts"),
-        report_every=100,
-        validate_every=500,
-        seed=arguments.seed,
-        device=device,
-    )
-    stopping = None if "valid" in arguments.parts else valid
-    if stopping is None:
-        options = replace(options, validate_every=10**9)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    log: list[dict[str, Any]] = []
     start = time.perf_counter()
-    with torch.random.fork_rng(devices=[]):
-        for report in fit_steps(model, source, objective, options, validation=stopping):
-            line = {"step": report.step, "loss": report.loss, "seconds": time.perf_counter() - start}
-            if report.validation_loss is not None:
-                line["validation"] = report.validation_loss
-            log.append(line)
-            if report.validation_loss is not None or len(log) % 10 == 0:
-                print(json.dumps(line), flush=True)
-    model.to(device).eval()
+    log = trained(model, source, objective, options, None if "valid" in arguments.parts else valid)
     found: dict[str, Any] = {
         "parameters": sum(weights.numel() for weights in model.parameters()),
         "training_seconds": time.perf_counter() - start,

@@ -1,0 +1,270 @@
+"""One process of a sitting (``experiments.sunmask.sitting``): it compiles, says so, and does as it is told.
+
+A line of JSON on stdin is a task, a line of JSON on stdout its answer; everything else goes to stderr.
+
+    {"do": "measure", "model": NAME, "seconds": S}                  steps a second, and seconds a round of its sampler
+    {"do": "train",   "model": NAME, "seconds": S, "seed": 0, ...}   further entries are options of the training
+    {"do": "try",     "model": NAME, "seconds": S, "choices": [{...}, …]}  short trainings; the best validation loss
+                                                                 is what ``train`` will use for these models
+    {"do": "sample",  "model": NAME, "variant": "T", "rounds": 1024}
+    {"do": "figures", "model": NAME, "rounds": 512}              Figures 3 to 5 (``fig3.chains``)
+    {"do": "nats",    "model": NAME}                             Coconet's nats per note
+    {"do": "save",    "model": NAME}                             the model with 8-bit weights
+
+What comes of it lies in the output folder at once: NAME.json (options, losses, seconds), NAME.npz (samples of every
+variant, int16 (n, 4, T), unselected), figures.npz, NAME/ (the model). What cannot be replayed as CUDA graphs, or not be
+compiled, is done without; that is said in the records.
+"""
+
+import argparse
+import json
+import sys
+import time
+import traceback
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from anyfill.model import Model
+from anyfill.music.training import Crops
+from anyfill.rows import Rows
+from anyfill.training import save_model
+from benchmarks.common import environment
+from experiments.sunmask.fig3 import chains
+from experiments.sunmask.models import (
+    drawn,
+    made,
+    nats_per_note,
+    objective_of,
+    options_of,
+    rows_of,
+    samplers_of,
+    trained,
+)
+from experiments.sunmask.replay import replayed
+from experiments.where import data_folder
+
+WARM_STEPS = 12
+
+
+class Worker:
+    """Models by name, and what was found of each."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments, self.out = arguments, arguments.out
+        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        torch.set_float32_matmul_precision("high")
+        self.models: dict[str, Model] = {}
+        self.records: dict[str, dict[str, Any]] = {}
+        self.samples: dict[str, dict[str, np.ndarray]] = {}
+        self.chosen: dict[str, Any] = {}
+        self.safe: dict[str, Any] = {}
+        self._read: dict[int, tuple[Crops, Rows]] = {}
+
+    def fresh(self, name: str, seed: int = 0) -> Model:
+        """An untrained model of this sitting's sizes."""
+        one = self.arguments
+        width = one.transformer_width if name == "smt" else one.coconet_width if name == "coconet" else one.width
+        depth = 4 if one.shrink and name == "coconet" else 1 if one.shrink and name != "sd" else None
+        width = None if name == "smc_time" and not one.shrink else width
+        model = made(name, one.crop, width=width, depth=depth, dropout=one.dropout, seed=seed)
+        for part in model.modules():
+            if hasattr(part, "product"):
+                part.product = one.product  # type: ignore[assignment]
+        return model
+
+    def warm(self, name: str) -> None:
+        """Compile what training, validation and sampling of a model like this need, as fast as it can be had."""
+        for safe in ({}, {"graphs": False}, {"graphs": False, "compile": False}):
+            self.safe = safe
+            try:
+                self._fit(name, self.fresh(name), steps=WARM_STEPS, validate_every=WARM_STEPS)
+                break
+            except Exception:
+                traceback.print_exc()
+        model = self.fresh(name).to(self.device)
+        self._as_trained(model)
+        batch = 2 if self.arguments.shrink else options_of(name, self.device).batch_size
+        self._nats_of_windows(name, model, batch, repeats=1)
+        with replayed(model, self.arguments.samples, self.device):
+            pass
+        del model
+        if self.device == "cuda":
+            torch.cuda.empty_cache()
+
+    def _as_trained(self, model: Model) -> None:
+        if self.device == "cuda" and self.safe.get("compile", True):
+            model.capabilities.compile_parts()
+
+    def _fit(self, name: str, model: Model, **changes: Any) -> tuple[list[dict[str, Any]], dict[str, Any], int]:
+        """Log, options and number of validation windows of a training."""
+        changes = {**self.safe, **changes, **({"batch_size": 2} if self.arguments.shrink else {})}
+        options = options_of(name, self.device, **changes)
+        source, valid = self._rows(options.batch_size)
+        log = trained(model, source, objective_of(name, model.variables), options, valid)
+        return log, asdict(options), len(valid)
+
+    def do(self, task: dict[str, Any]) -> dict[str, Any]:
+        """One task; what is said back."""
+        kind, name = task.pop("do"), task.pop("model")
+        return getattr(self, f"_{kind}")(name, **task)
+
+    def _try(self, name: str, *, seconds: float, choices: list[dict[str, Any]]) -> dict[str, Any]:
+        found: list[dict[str, Any]] = []
+        for choice in choices:
+            self._train(name, seconds=seconds, kept=False, **choice)
+            log = self.records.pop(name)["log"]
+            best = min(line["validation"] for line in log if "validation" in line)
+            found.append({"choice": choice, "validation": best, "steps": log[-1]["step"], "log": log})
+        self.chosen = min(found, key=lambda one: one["validation"])["choice"]
+        (self.out / f"choices_{name}.json").write_text(json.dumps(found, indent=1) + "\n")
+        return {"choices": [{key: one[key] for key in ("choice", "validation", "steps")} for one in found]}
+
+    def _measure(self, name: str, *, seconds: float) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if seconds:
+            log, _, _ = self._fit(name, self.fresh(name), seconds=seconds, report_every=10, validate_every=10**9)
+            first, last = log[min(1, len(log) - 1)], log[-2 if len(log) > 2 else -1]
+            gone = max(last["seconds"] - first["seconds"], 1e-9)
+            found["steps_a_second"] = (last["step"] - first["step"]) / gone
+        model = self.fresh(name).to(self.device).eval()
+        self._as_trained(model)
+        rounds = 2 if self.arguments.shrink else 16
+        policy, draw = samplers_of(name, rounds)["own" if name == "coconet" else "T"]
+        for _ in range(2):
+            start = time.perf_counter()
+            drawn(model, self.arguments.samples, policy, draw, device=self.device, seed=0, untrained=True)
+            found["seconds_a_round"] = (time.perf_counter() - start) / rounds
+        if self.device == "cuda":
+            found["gib"] = torch.cuda.max_memory_allocated() / 2**30
+        found["without"] = sorted(self.safe)
+        return found
+
+    def _train(
+        self, name: str, *, seconds: float, seed: int = 0, kept: bool = True, label: str = "", **choice: Any
+    ) -> dict[str, Any]:
+        if kept and not choice and name != "smc_time":
+            choice = self.chosen
+        model = self.fresh(name, seed)
+        start = time.perf_counter()
+        log, options, windows = self._fit(name, model, seconds=seconds, seed=seed, **choice)
+        label = label or name
+        self.models[label] = model
+        self.records[label] = {
+            "model": name,
+            "arguments": {**vars(self.arguments), "options": options},
+            "valid": {
+                "parameters": sum(weights.numel() for weights in model.parameters()),
+                "training_seconds": time.perf_counter() - start,
+                "best": min((line["validation"] for line in log if "validation" in line), default=None),
+                "windows": windows,
+            },
+            "nats": self._nats_of_windows(name, model, options["batch_size"]),
+            "sampling_seconds": {},
+            "log": log,
+            "environment": environment(self.device),
+        }
+        self._write(label)
+        return {"steps": log[-1]["step"], **self.records[label]["valid"]}
+
+    @torch.no_grad()
+    def _nats_of_windows(self, name: str, model: Model, batch: int, repeats: int = 8) -> list[float] | None:
+        """SUNMASK's loss (equation 2, all redrawn) of each validation window: the same questions for every model."""
+        if name in ("sd", "coconet"):
+            return None
+        _, valid = self._rows(batch)
+        objective = objective_of("smc", model.variables)
+        generator = torch.Generator(self.device)
+        total = torch.zeros(len(valid), dtype=torch.float64, device=self.device)
+        half = torch.autocast("cuda", torch.bfloat16) if self.device == "cuda" else nullcontext()
+        with model.evaluating(), half:
+            for repeat in range(repeats):
+                rank = objective.sample_rank(len(valid), generator=generator.manual_seed(repeat)).to(self.device)
+                for first in range(0, len(valid), batch):
+                    index = torch.arange(first, min(first + batch, len(valid)))
+                    rows = valid.take(index).to(self.device)
+                    total[index] += objective.loss(model, rows, rank[index], generator=generator).double() / repeats
+        return [round(value, 4) for value in total.tolist()]
+
+    def _sample(self, name: str, *, variant: str, rounds: int, key: str = "", seed: int = 0) -> dict[str, Any]:
+        policy, draw = samplers_of(self.records[name]["model"], rounds)[variant]
+        start = time.perf_counter()
+        found = drawn(self.models[name], self.arguments.samples, policy, draw, device=self.device, seed=seed)
+        seconds = time.perf_counter() - start
+        key = key or variant
+        self.samples.setdefault(name, {})[key] = found
+        np.savez_compressed(self.out / f"{name}.npz", **self.samples[name])
+        self.records[name]["sampling_seconds"][key] = {"seconds": seconds, "rounds": rounds, "seed": seed}
+        self._write(name)
+        return {"seconds_a_round": seconds / rounds}
+
+    def _figures(self, name: str, *, rounds: int) -> dict[str, Any]:
+        start = time.perf_counter()
+        found = chains(self.models[name], self.arguments.samples, rounds=rounds, device=self.device)
+        np.savez_compressed(self.out / "figures.npz", **found)
+        return {"seconds_a_round": (time.perf_counter() - start) / rounds}
+
+    def _nats(self, name: str, *, rows: int = 16) -> dict[str, Any]:
+        options = self.records[name]["arguments"]["options"]
+        _, valid = self._rows(options["batch_size"])
+        scored = Rows(valid.x[:rows], valid.present[:rows])
+        nats = nats_per_note(self.models[name], scored, orders=5, chronological=True, device=self.device)
+        self.records[name]["valid"] |= {"chronological": nats, "scored_windows": len(scored)}
+        self._write(name)
+        return nats
+
+    def _save(self, name: str) -> dict[str, Any]:
+        save_model(self.models[name], self.out / name, notes={"made_by": "experiments/sunmask"}, eight_bit=True)
+        return {}
+
+    def _rows(self, batch: int) -> tuple[Crops, Rows]:
+        if batch not in self._read:
+            source, valid = rows_of(self.arguments.data, self.arguments.crop, ["train"], 16, batch, self.device)
+            self._read[batch] = source, valid.take(torch.arange(2 * batch)) if self.arguments.shrink else valid
+        return self._read[batch]
+
+    def _write(self, name: str) -> None:
+        record = json.loads(json.dumps(self.records[name], default=lambda value: Path(value).name))
+        (self.out / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+def parser_of(text: str | None) -> argparse.ArgumentParser:
+    """Options of a sitting and of its processes."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--data", type=Path, default=data_folder())
+    parser.add_argument("--crop", type=int, default=128)
+    parser.add_argument("--width", type=int, default=16, help="of the U-Net over (time, pitch)")
+    parser.add_argument("--transformer-width", type=int, default=256)
+    parser.add_argument("--coconet-width", type=int, default=128)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--samples", type=int, default=200)
+    parser.add_argument("--shrink", action="store_true", help="tiny networks, short chains: a trial of the script")
+    return parser
+
+
+def main() -> None:
+    """Compile, then do task after task."""
+    parser = parser_of(__doc__)
+    parser.add_argument("--product", default="fourier", help="how the kernels over (time, pitch) are multiplied out")
+    parser.add_argument("--warm", required=True, help="the model to compile")
+    arguments = parser.parse_args()
+    worker = Worker(arguments)
+    start = time.perf_counter()
+    answers, sys.stdout = sys.stdout, sys.stderr
+    worker.warm(arguments.warm)
+    print(json.dumps({"ready": time.perf_counter() - start}), file=answers, flush=True)
+    for line in sys.stdin:
+        try:
+            answer = worker.do(json.loads(line))
+        except Exception:
+            answer = {"error": traceback.format_exc()}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()
