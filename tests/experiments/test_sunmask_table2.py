@@ -14,11 +14,13 @@ def random() -> np.random.Generator:
 def test_a_clear_difference_is_confirmed_or_refuted_and_equal_rows_are_not_decided(random) -> None:
     low, high = random.normal(13.0, 3.0, 200), random.normal(22.0, 3.0, 200)
     same = random.permutation(low)
-    found = table2.claims({"SMc plain": low, "SMt plain": high, "SMc T": same, "SMc A": high})
-    assert found["SMc beats SMt"]["verdict"] == "confirmed"
+    half = {"SMc plain-half": low, "SMt plain-half": high, "SMc T-half": same, "SMc A-half": high}
+    found = table2.claims(half)
+    assert found["SMc beats SMt, both plain"]["verdict"] == "confirmed"
     assert found["A makes SMc worse"]["verdict"] == "confirmed"
     assert found["T helps SMc"]["verdict"] == "not decided"
-    assert table2.claims({"SMc plain": high, "SMt plain": low})["SMc beats SMt"]["verdict"] == "refuted"
+    other = table2.claims({"SMc T": high, "SMt T": low})
+    assert other["SMc-T beats SMt-T"]["verdict"] == "refuted"
     assert "N makes SMc-AT worse" not in found
 
 
@@ -36,3 +38,12 @@ def test_grades_that_are_infinite_count_as_the_worst() -> None:
     graded = {"a": {"paper": {"grades": [1.0, None, 3.0]}}}
     assert table2.grades_of(graded, "paper")["a"].tolist() == [1.0, np.inf, 3.0]
     assert table2.best_tenth(np.array([np.inf, 2.0, 5.0])) == 2.0
+
+
+def test_losses_are_compared_window_by_window(random) -> None:
+    """A gap that is the same in every window is certain, however much windows differ."""
+    windows = random.normal(0.5, 0.3, 64)
+    runs = {"smc": {"nats": windows.tolist()}, "smt": {"nats": (windows + 0.01).tolist()}, "sd": {"nats": None}}
+    (told,) = table2.losses(runs).values()
+    assert told["low"] == pytest.approx(-0.01)
+    assert told["high"] == pytest.approx(-0.01)
