@@ -1,7 +1,8 @@
-"""EMNLP2017 News as rows of words, and how each kind of model is asked for a sentence.
+"""EMNLP2017 News, or captions, as rows of words, and how each kind of model is asked for a sentence.
 
 Words are what stands between white space; every word of the training sentences has a code, all others are the unknown.
-A row has 52 places: no sentence has more than 51 words, and one place is left for an end.
+A row has 52 places: no sentence has more than 51 words, and one place is left for an end. Captions (Image COCO, 59,000
+to learn from, 8,900 words) have 25 words at most: 26 places.
 
     one_pass, left_to_right   sentences are followed by an end code; all 52 places are asked in increasing order, from
                               the cache, and what was drawn is read up to the end. What lies behind it means nothing.
@@ -11,6 +12,8 @@ A row has 52 places: no sentence has more than 51 words, and one place is left f
                               should replace ends and the noise that stays begins. (The paper lets the model write the
                               end and the padding.) Of four sentences of different lengths learned by heart, 300 steps,
                               17 of 40 samples were right without being told, and 40 of 40 with it.
+    sunmask, sundae, written  the paper's way: behind the sentence stands the end, up to the last place; all places are
+                              asked, and what was drawn is read up to the first end.
 
 A chain of R passes over B rows draws R · B · 52 words from distributions over thousands, though only asked places need
 one: ``Cells`` draws those alone, without changing any law. The training never meets the unknown, so a model gives it
@@ -45,7 +48,7 @@ from anyfill.text.tokens import Sentences
 from anyfill.text.vocabularies import Words, common_words
 from anyfill.text.vocabulary import Vocabulary, WithEnd
 
-LENGTH, TRAINING = 52, 9000
+LENGTH, TRAINING, CAPTION = 52, 9000, 26
 CHAINS, DENOISERS = ("left_to_right", "one_pass"), ("sunmask", "sundae")
 RECIPES = (*CHAINS, *DENOISERS)
 MARKOV = ("chain1", "chain2", "chain3")
@@ -59,6 +62,7 @@ class News:
     train: list[list[str]]
     valid: list[list[str]]
     test: list[list[str]]
+    length: int = LENGTH
     words: Words = field(init=False)
 
     def __post_init__(self) -> None:
@@ -73,23 +77,31 @@ def read_sentences(path: Path) -> list[list[str]]:
     return [line.split() for line in text.removesuffix("\n").split("\n")]
 
 
-def load_news(data: Path) -> News:
-    """The first 9,000 sentences of the validation file to train, the others to validate, and the test file."""
+def load_news(data: Path, name: str = "news") -> News:
+    """The first 9,000 sentences of the validation file to train, the others to validate, and the test file.
+
+    Captions: all but the last 1,000 of the training file to train, those to validate, 10,000 of the test file.
+    """
+    if name == "captions":
+        folder = data / "coco_captions_textgan"
+        known = [one for one in read_sentences(folder / "coco60_train.txt.gz") if one]
+        test = [one for one in read_sentences(folder / "coco60_test.txt.gz") if one]
+        return News(known[:-1000], known[-1000:], test[:10_000], CAPTION)
     known = read_sentences(data / "emnlp2017_news" / "valid.txt.gz")
     return News(known[:TRAINING], known[TRAINING:], read_sentences(data / "emnlp2017_news" / "test.txt.gz"))
 
 
-def vocabulary_for(recipe: str, words: Words) -> Vocabulary:
-    """With an end for what is read from left to right."""
-    return WithEnd(words) if recipe in CHAINS else words
+def vocabulary_for(recipe: str, words: Words, *, written: bool = False) -> Vocabulary:
+    """With an end for what is read from left to right, and where ends are written."""
+    return WithEnd(words) if recipe in CHAINS or written else words
 
 
-def rows_of(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Rows:
-    """Rows (S, 52), missing behind the end."""
+def rows_of(sentences: Sequence[Sequence[str]], vocabulary: Vocabulary, length: int = LENGTH) -> Rows:
+    """Rows (S, length), missing behind the end."""
     with tempfile.TemporaryDirectory() as folder:
         text = Path(folder) / "sentences.txt"
         text.write_text("".join(" ".join(sentence) + "\n" for sentence in sentences))
-        source = Sentences(encode(text, Path(folder) / "tokens", vocabulary, lines=True), LENGTH)
+        source = Sentences(encode(text, Path(folder) / "tokens", vocabulary, lines=True), length)
         return source.take(torch.arange(len(source)))
 
 
@@ -98,22 +110,36 @@ def length_context(lengths: Tensor, variables: int = LENGTH) -> Tensor:
     return functional.one_hot(lengths - 1, variables).float()
 
 
-def rows_for(recipe: str, sentences: Sequence[Sequence[str]], words: Words) -> Rows:
-    """Rows as this recipe takes them: with an end, or with their length as context."""
-    rows = rows_of(sentences, vocabulary_for(recipe, words))
+def rows_for(
+    recipe: str, sentences: Sequence[Sequence[str]], words: Words, length: int = LENGTH, *, written: bool = False
+) -> Rows:
+    """Rows as this recipe takes them: with an end, with ends up to the last place, or with their length as context."""
+    vocabulary = vocabulary_for(recipe, words, written=written)
+    rows = rows_of(sentences, vocabulary, length)
     if recipe in CHAINS:
         return rows
-    return Rows(rows.x, rows.present, length_context(rows.present.sum(1)))
+    if isinstance(vocabulary, WithEnd):
+        return Rows.from_values(torch.where(rows.present, rows.x, vocabulary.end))
+    return Rows(rows.x, rows.present, length_context(rows.present.sum(1), length))
 
 
-def made(recipe: Any, codes: int, *, size: Any, dropout: float = 0.0, seed: int = 0) -> Model:
-    """An untrained model; a denoiser's network also takes the length."""
-    model = text_model(recipe, LENGTH, codes, size=size, dropout=dropout, seed=seed)
-    if recipe in CHAINS:
+def made(
+    recipe: Any,
+    codes: int,
+    length: int = LENGTH,
+    *,
+    size: Any,
+    dropout: float = 0.0,
+    written: bool = False,
+    seed: int = 0,
+) -> Model:
+    """An untrained model; a denoiser's network also takes the length, unless ends are written."""
+    model = text_model(recipe, length, codes, size=size, dropout=dropout, seed=seed)
+    if recipe in CHAINS or written:
         return model
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network: Any = replace(cast(Transformer, model.network), context_width=LENGTH)
+        network: Any = replace(cast(Transformer, model.network), context_width=length)
     return Model(network, model.likelihood, corruption=model.corruption, order=model.order)
 
 
@@ -185,13 +211,14 @@ def draw_codes(
 ) -> tuple[list[Tensor], int]:
     """Sentences as codes, one for each of ``lengths`` (B,), and the passes made.
 
-    Only denoisers look at the lengths; the others come with their end, if they have one within 52 places.
+    Only denoisers that take a length look at them; the others come with their end, if they have one within the places.
     """
-    asked_lengths = lengths if recipe in DENOISERS else torch.full_like(lengths, model.variables)
+    told = recipe in DENOISERS and bool(model.capabilities.context_width)
+    asked_lengths = lengths if told else torch.full_like(lengths, model.variables)
     question = first_places(asked_lengths, model.variables)
     x = torch.zeros_like(question.asked, dtype=torch.int64)
     draw: Any = Cells(setting.draw, question.asked) if recipe in DENOISERS else setting.draw
-    context = length_context(lengths, model.variables) if recipe in DENOISERS else None
+    context = length_context(lengths, model.variables) if told else None
     with in_bf16(x.device):
         found = sample(
             model, x, question, policy=setting.policy(recipe), draw=draw, context=context, generator=generator

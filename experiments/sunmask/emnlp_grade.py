@@ -18,6 +18,7 @@ from experiments.sunmask import emnlp_plot
 
 LEVELS = (0.10, 0.15, 0.20, 0.25, 0.30)
 """BLEU-5 at which curves are compared."""
+TEXTS = {"news": "EMNLP2017 News, 9,000 sentences", "captions": "Image COCO captions, 59,000 sentences"}
 
 
 def grade_sentences(sentences: list[list[str]], table: NgramTable, training: set[tuple[str, ...]]) -> dict[str, Any]:
@@ -33,7 +34,7 @@ def grade_sentences(sentences: list[list[str]], table: NgramTable, training: set
 
 def grade(arguments: argparse.Namespace) -> None:
     """Every file of sentences, and as many real ones."""
-    out, corpus = arguments.out, news.load_news(arguments.data)
+    out, corpus = arguments.out, news.load_news(arguments.data, arguments.set)
     path = out / "grades.json"
     grades: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
     table, training = NgramTable.of(corpus.test), {tuple(sentence) for sentence in corpus.train}
@@ -73,10 +74,12 @@ def report(arguments: argparse.Namespace) -> None:
             curves.setdefault(one["label"], []).append(point)
     real = grades[f"real@{count}"]
     marks = {"real text": (emnlp_plot.Point(real["bleu"][-1], real["self_bleu"][-1], count),)}
-    if count == emnlp_plot.PUBLISHED["MLE"][0].sentences:  # beside another number their Self-BLEU would say nothing
+    if (
+        arguments.set == "news" and count == emnlp_plot.PUBLISHED["MLE"][0].sentences
+    ):  # beside another number their Self-BLEU would say nothing
         marks |= {f"{name} (other training data)": points for name, points in emnlp_plot.PUBLISHED.items()}
     found = {
-        "what": "models of 9,000 sentences of the validation file: not comparable with published points",
+        "what": f"models of {TEXTS[arguments.set]}: not comparable with published points",
         "sentences": count,
         "bits_per_word": _by_label(out, "bits"),
         "training": _by_label(out, "train"),
@@ -90,7 +93,7 @@ def report(arguments: argparse.Namespace) -> None:
         "grades": {key: one for key, one in grades.items() if one["sentences"] == count},
     }
     path = write_result(arguments.name, found)
-    title = "EMNLP2017 News, 9,000 sentences to learn from: quality against variety"
+    title = f"{TEXTS[arguments.set]} to learn from: quality against variety"
     emnlp_plot.draw_sweep(curves, path.with_suffix(".png"), marks=marks, title=title)
     for name, points in curves.items():
         for point in points:
