@@ -135,6 +135,21 @@ def test_denoisers_are_told_the_length_and_nothing_else_about_a_sentence(recipe)
     assert not torch.allclose(law[0], law[1], atol=1e-3)
 
 
+@pytest.mark.parametrize("recipe", news.DENOISERS)
+def test_written_ends_fill_the_row_and_sentences_are_read_up_to_the_first(recipe):
+    """The paper's way: nothing is missing, no length is told, and another number of places will do."""
+    vocabulary = news.vocabulary_for(recipe, CORPUS.words, written=True)
+    rows = news.rows_for(recipe, TRAIN, CORPUS.words, 9, written=True)
+    assert bool(rows.present.all())
+    assert rows.context is None
+    assert (rows.x == vocabulary.end).sum(1).tolist() == [9 - len(sentence) for sentence in TRAIN]
+    model = news.made(recipe, vocabulary.size, 9, size="1M", written=True)
+    model.factorizations = text_objective(recipe, 9).factorizations
+    codes, _ = news.draw_codes(model, recipe, news.Setting(Draw(), 4), torch.full((5,), 3), generator=seeded())
+    assert [len(row) for row in codes] == [9] * 5
+    assert [vocabulary.decode(row).split() for row in rows.x] == TRAIN
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", news.RECIPES)
 def test_sentences_learned_by_heart_come_out_again(recipe, monkeypatch):
@@ -279,7 +294,7 @@ def put(folder, label, temperature, sentences):
 
 
 def graded(folder, out, first=None):
-    grading.grade(argparse.Namespace(data=folder, out=out, first=first))
+    grading.grade(argparse.Namespace(data=folder, out=out, first=first, set="news"))
     return json.loads((out / "grades.json").read_text())
 
 
@@ -319,7 +334,7 @@ def test_a_report_shows_files_of_one_number_only(tmp_path, monkeypatch):
     put(out, "mine", 1.0, ["the war", "a play was here"])
     put(out, "other", 1.0, ["the war", "a play", "they play"])
     graded(tmp_path / "data", out)
-    grading.report(argparse.Namespace(out=out, sentences=None, name="emnlp"))
+    grading.report(argparse.Namespace(out=out, sentences=None, name="emnlp", set="news"))
     found = json.loads((tmp_path / "results" / "emnlp.json").read_text())
     assert list(found["curves"]) == ["mine"]
     assert list(found["marks"]) == ["real text"]
