@@ -19,10 +19,11 @@ import sys
 import tarfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from experiments.sunmask.worker import parser_of
+from experiments.sunmask.worker import ANSWER, parser_of
 
 PART = 15 * 2**20
 """Bytes of a part of the weights."""
@@ -111,14 +112,16 @@ class Process:
 
     def _read(self) -> None:
         for line in self._process.stdout or ():
-            self._lines.put(line)
+            if line.startswith(ANSWER):  # whatever else a library prints is not for us
+                self._lines.put(line.removeprefix(ANSWER))
         self._lines.put("")
 
     def ask(self, task: dict[str, Any]) -> None:
         """Hand over a task."""
         if self._process.stdin is not None:
-            self._process.stdin.write(json.dumps(task) + "\n")
-            self._process.stdin.flush()
+            with suppress(OSError):  # it has ended: ``answer`` will say so
+                self._process.stdin.write(json.dumps(task) + "\n")
+                self._process.stdin.flush()
 
     def answer(self, seconds: float) -> dict[str, Any]:
         """What it says, or an error when it has ended or the seconds are over."""

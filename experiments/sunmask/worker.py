@@ -1,6 +1,6 @@
 """One process of a sitting (``experiments.sunmask.sitting``): it compiles, says so, and does as it is told.
 
-A line of JSON on stdin is a task, a line of JSON on stdout its answer; everything else goes to stderr.
+A line of JSON on stdin is a task, a line on stdout that begins with "answer" its answer, in JSON.
 
     {"do": "measure", "model": NAME, "seconds": S}                  steps a second, and seconds a round of its sampler
     {"do": "train",   "model": NAME, "seconds": S, "seed": 0, ...}   further entries are options of the training
@@ -49,6 +49,8 @@ from experiments.sunmask.replay import replayed
 from experiments.where import data_folder
 
 WARM_STEPS = 12
+ANSWER = "answer "
+"""How a line that is one begins."""
 
 
 class Worker:
@@ -163,7 +165,7 @@ class Worker:
                 "best": min((line["validation"] for line in log if "validation" in line), default=None),
                 "windows": windows,
             },
-            "nats": self._nats_of_windows(name, model, options["batch_size"]),
+            "nats": self._nats_of_windows(name, model, options["batch_size"]) if kept else None,
             "sampling_seconds": {},
             "log": log,
             "environment": environment(self.device),
@@ -257,13 +259,13 @@ def main() -> None:
     start = time.perf_counter()
     answers, sys.stdout = sys.stdout, sys.stderr
     worker.warm(arguments.warm)
-    print(json.dumps({"ready": time.perf_counter() - start}), file=answers, flush=True)
+    print(ANSWER + json.dumps({"ready": time.perf_counter() - start}), file=answers, flush=True)
     for line in sys.stdin:
         try:
             answer = worker.do(json.loads(line))
         except Exception:
             answer = {"error": traceback.format_exc()}
-        print(json.dumps(answer), file=answers, flush=True)
+        print(ANSWER + json.dumps(answer), file=answers, flush=True)
 
 
 if __name__ == "__main__":
