@@ -241,12 +241,12 @@ def main() -> None:
     told = counted(found, free, fit)
     told["Bach's own sopranos, valid part"] = interval(bach)
     told["rows"] = {setting: len(found[setting]) for setting in SETTINGS}
+    steps = found["A"].shape[-1]
+    soprano = tune(steps).pitch[0]
     told["misfit"] = {
-        f"{setting}, {name}": interval(
-            np.array([fit(row, half, tune(row.shape[-1]).pitch[0]) for row in found[setting]])
-        )
+        f"{setting}, {name}": interval(np.array([fit(row, half, soprano) for row in found[setting]]))
         for setting in SETTINGS
-        for name, half in (("left", slice(0, STEPS // 2)), ("right", slice(STEPS // 2, None)))
+        for name, half in (("left", slice(0, steps // 2)), ("right", slice(steps // 2, None)))
     }
     for claim, one in told["claims"].items():
         print(f"{claim:42} {one['value']:+.3f} [{one['low']:+.3f}, {one['high']:+.3f}], {one['rows']} rows")
