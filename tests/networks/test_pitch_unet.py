@@ -46,6 +46,19 @@ def test_what_is_learnt_of_an_interval_holds_at_every_pitch() -> None:
     assert float((out[0, :, 27:36] - out[1, :, 27:36]).abs().max()) > 0.05
 
 
+@torch.no_grad()
+def test_a_fresh_network_sees_notes_as_well_as_flags_and_answers_by_its_images() -> None:
+    """Of a fresh one what the notes and what the flags add to the first kernel's answer has about the same power."""
+    torch.manual_seed(0)
+    net = PitchUNet(Discrete(58), (32, 4), 58, width=16, repeats=1)
+    assert torch.equal(net.head.weight, torch.eye(58))
+    images = torch.zeros(2, 8, 32, 58)
+    images[0, :4] = torch.nn.functional.one_hot(torch.randint(58, (4, 32)), 58)
+    images[1, 4:] = (torch.rand(4, 32, 1) < 0.5).float().expand(-1, -1, 58)
+    notes, flags = (net.enter(images) - net.enter.inner.bias[:, None, None]).std((1, 2, 3))
+    assert 0.3 < float(notes / flags) < 3.0
+
+
 @pytest.mark.parametrize("steps", [1, 7, 8, 13])
 @torch.no_grad()
 def test_any_number_of_steps_is_answered_by_the_same_weights(steps: int, generator) -> None:
