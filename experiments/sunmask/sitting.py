@@ -6,6 +6,17 @@ How long a chain takes is known from the rounds that the same model has made bef
 
     python -m experiments.sunmask.sitting --out OUT --until EPOCHSECONDS
 
+On an H200 the U-Net over (time, pitch) took 338 s to compile beside four other processes, and 42 s when the folder
+TORCHINDUCTOR_CACHE_DIR was still there: either compile first, in a call of its own, with ``--groups pitch --seconds 1
+--trial 0 --until ...``, and keep the folder, or try ``--no-compile``: CUDA graphs alone. Then a step of SMc took 48 ms,
+a round of 200 samples 68 ms (SMt: 22 and 11 ms, Coconet's round 83 ms), so that Table 2 as the paper has it, 1,024
+rounds and 512, wants 70 s and 35 s a variant. With 1,200 s, all of it:
+
+    export TORCHINDUCTOR_CACHE_DIR=/tmp/inductor
+    python -m experiments.sunmask.sitting --out OUT --seconds 300 --others 100 --chain 75 --until $((S + 1200))
+    python -m experiments.sunmask.table2 --samples OUT     # grades; NAME.npz and NAME.json of OUT beside each other
+    python -m experiments.sunmask.fig3 --figures OUT/figures.npz --free OUT/smc.npz
+
 leaves NAME.json, NAME.npz, figures.npz as they come, tasks.jsonl (what was done when), and at the end all.tar.gz of
 them with the weights of SMc (8 bits) beside it, in parts that are small enough to travel.
 """
@@ -32,9 +43,8 @@ GROUPS = {
     "transformer": ["--warm", "smt"],
     "coconet": ["--warm", "coconet"],
     "time": ["--warm", "smc_time"],
-    "matrix": ["--warm", "smc", "--product", "matrix"],
 }
-"""What each process compiles. "matrix" multiplies out the same network in another way: the faster one does the work."""
+"""What each process compiles."""
 CHOICES = [
     {"optimizer": "adamw", "learning_rate": 4e-4},
     {"optimizer": "muon", "learning_rate": 1e-3},
@@ -138,33 +148,16 @@ class Process:
 
 
 def measured(workers: dict[str, Process], arguments: argparse.Namespace, told: Any) -> dict[str, float]:
-    """Seconds of a round by model; of the two ways to multiply out the U-Net the slower one's process is ended."""
-    found: dict[str, dict[str, Any]] = {}
-    for group in [group for group in ("pitch", "matrix", "transformer", "coconet") if group in workers]:
-        seconds = arguments.measure if group in ("pitch", "matrix") else 0.0
+    """Seconds of a round by model."""
+    found: dict[str, float] = {}
+    for group in [group for group in ("pitch", "transformer", "coconet") if group in workers]:
+        seconds = arguments.measure if group == "pitch" else 0.0
         workers[group].ask({"do": "measure", "model": GROUPS[group][1], "seconds": seconds})
-        found[group] = workers[group].answer(60.0)
-        told(measured=group, **found[group])
-
-    def cost(group: str) -> float:  # of what is planned: about 8,000 steps and 5,000 rounds
-        one = found.get(group, {})
-        if "seconds_a_round" not in one:
-            return float("inf")
-        return 8000 / max(one.get("steps_a_second", 1e-9), 1e-9) + 5000 * one["seconds_a_round"]
-
-    if "matrix" in workers:
-        better = "matrix" if cost("matrix") < cost("pitch") else "pitch"
-        told(chosen=better, costs={group: cost(group) for group in ("pitch", "matrix")})
-        if better == "matrix":
-            if "pitch" in workers:
-                workers["pitch"].end()
-            workers["pitch"], found["pitch"] = workers.pop("matrix"), found["matrix"]
-        else:
-            workers.pop("matrix").end()
-    pace: dict[str, float] = {group: one.get("seconds_a_round", 0.05) for group, one in found.items()}
-    pitch = pace.get("pitch", 0.05)
-    unets: dict[str, float] = dict.fromkeys(("smc", "sd", "smc_short", "smc_keep"), pitch)
-    return {**unets, "smc_time": 0.01, "smt": pace.get("transformer", 0.02), "coconet": pace.get("coconet", 0.08)}
+        answer = workers[group].answer(60.0)
+        found[group] = answer.get("seconds_a_round", 0.08)
+        told(measured=group, **answer)
+    unets: dict[str, float] = dict.fromkeys(("smc", "sd", "smc_short", "smc_keep"), found.get("pitch", 0.08))
+    return {**unets, "smc_time": 0.02, "smt": found.get("transformer", 0.02), "coconet": found.get("coconet", 0.08)}
 
 
 def packed(out: Path) -> None:
@@ -209,7 +202,7 @@ def main() -> None:
     until = arguments.until - 8.0  # for packing
     passed = ["out", "data", "crop", "width", "transformer_width", "coconet_width", "dropout", "samples"]
     options = [part for key in passed for part in (f"--{key.replace('_', '-')}", str(getattr(arguments, key)))]
-    options += ["--shrink"] * arguments.shrink
+    options += ["--shrink"] * arguments.shrink + ["--no-compile"] * arguments.no_compile
     threads = max(2, (os.cpu_count() or 2) // 4)
     workers = {group: Process(group, options, out / f"{group}.log", threads) for group in arguments.groups}
     with (out / "tasks.jsonl").open("w") as file:
@@ -222,7 +215,6 @@ def main() -> None:
 
         for group in list(workers):
             limit = until - time.time() if group == "pitch" else arguments.wait - (time.time() - start)
-            limit = min(limit, 10.0) if group == "matrix" else limit  # nobody waits for what may be faster
             answer = workers[group].answer(min(limit, until - time.time()))
             told(process=group, **answer)
             if "error" in answer:

@@ -73,16 +73,13 @@ class Worker:
         width = one.transformer_width if name == "smt" else one.coconet_width if name == "coconet" else one.width
         depth = 4 if one.shrink and name == "coconet" else 1 if one.shrink and name != "sd" else None
         width = None if name == "smc_time" and not one.shrink else width
-        model = made(name, one.crop, width=width, depth=depth, dropout=one.dropout, seed=seed)
-        for part in model.modules():
-            if hasattr(part, "product"):
-                part.product = one.product  # type: ignore[assignment]
-        return model
+        return made(name, one.crop, width=width, depth=depth, dropout=one.dropout, seed=seed)
 
     def warm(self, name: str) -> None:
         """Compile what training, validation and sampling of a model like this need, as fast as it can be had."""
+        plain = {"compile": False} if self.arguments.no_compile else {}
         for safe in ({}, {"graphs": False}, {"graphs": False, "compile": False}):
-            self.safe = safe
+            self.safe = plain | safe
             try:
                 self._fit(name, self.fresh(name), steps=WARM_STEPS, validate_every=WARM_STEPS)
                 break
@@ -245,6 +242,7 @@ def parser_of(text: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--coconet-width", type=int, default=128)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--samples", type=int, default=200)
+    parser.add_argument("--no-compile", action="store_true", help="CUDA graphs alone")
     parser.add_argument("--shrink", action="store_true", help="tiny networks, short chains: a trial of the script")
     return parser
 
@@ -252,7 +250,6 @@ def parser_of(text: str | None) -> argparse.ArgumentParser:
 def main() -> None:
     """Compile, then do task after task."""
     parser = parser_of(__doc__)
-    parser.add_argument("--product", default="fourier", help="how the kernels over (time, pitch) are multiplied out")
     parser.add_argument("--warm", required=True, help="the model to compile")
     arguments = parser.parse_args()
     worker = Worker(arguments)
