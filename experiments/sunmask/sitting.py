@@ -15,10 +15,10 @@ rounds and 512, wants 70 s and 35 s a variant. With 1,200 s, all of it:
     export TORCHINDUCTOR_CACHE_DIR=/tmp/inductor
     python -m experiments.sunmask.sitting --out OUT --seconds 300 --others 100 --chain 75 --until $((S + 1200))
     python -m experiments.sunmask.table2 --samples OUT     # grades; NAME.npz and NAME.json of OUT beside each other
-    python -m experiments.sunmask.fig3 --figures OUT/figures.npz --free OUT/smc.npz
+    python -m experiments.sunmask.fig3 --figures OUT/figures_smc.npz --free OUT/smc.npz
 
-leaves NAME.json, NAME.npz, figures.npz as they come, tasks.jsonl (what was done when), and at the end all.tar.gz of
-them with the weights of SMc (8 bits) beside it, in parts that are small enough to travel.
+leaves NAME.json, NAME.npz, figures_NAME.npz as they come, tasks.jsonl (what was done when), and at the end all.tar.gz
+of them with the weights of SMc and SMt (8 bits) beside it, in parts that are small enough to travel.
 """
 
 import argparse
@@ -88,6 +88,7 @@ def tasks_of(arguments: argparse.Namespace, pace: dict[str, float]) -> list[Task
         draw("transformer", "smt", "T", most),
         draw("transformer", "smt", "T", half, "T-half"),
         draw("transformer", "smt", "plain", half, "plain-half"),
+        ("transformer", {"do": "figures", "model": "smt", "rounds": half}, half * pace["smt"] + 3),
         (pitch, {"do": "figures", "model": "smc", "rounds": half}, half * pace["smc"] + 3),
         *(draw(pitch, "smc", variant, half, f"{variant}-half") for variant in ("plain", "T", "A", "AT", "ATN")),
         train(pitch, "sd", short),
@@ -167,14 +168,13 @@ def packed(out: Path) -> None:
             if path.suffix in (".json", ".npz", ".jsonl", ".log"):
                 tar.add(path, path.name)
                 path.unlink()
-    folder = out / "smc"
-    if folder.is_dir():
-        whole = out / "smc.tar"
+    for folder in [path for path in sorted(out.iterdir()) if path.is_dir()]:
+        whole = out / f"{folder.name}.tar"
         with tarfile.open(whole, "w") as tar:
-            tar.add(folder, "smc")
+            tar.add(folder, folder.name)
         content = whole.read_bytes()
         for number, first in enumerate(range(0, len(content), PART)):
-            (out / f"smc.tar.{number}").write_bytes(content[first : first + PART])
+            (out / f"{folder.name}.tar.{number}").write_bytes(content[first : first + PART])
         whole.unlink()
         for path in folder.rglob("*"):
             path.unlink()
@@ -240,9 +240,10 @@ def main() -> None:
                 lost.add(name)
             if "seconds_a_round" in answer:
                 pace[name] = answer["seconds_a_round"]
-        if "pitch" in workers and "smc" not in lost:
-            workers["pitch"].ask({"do": "save", "model": "smc"})
-            told(task="save", **workers["pitch"].answer(until + 5.0 - time.time()))
+        for group, name in (("pitch", "smc"), ("transformer", "smt")):
+            if group in workers and name not in lost:
+                workers[group].ask({"do": "save", "model": name})
+                told(task=f"save {name}", **workers[group].answer(until + 5.0 - time.time()))
         for worker in workers.values():
             worker.end()
     packed(out)

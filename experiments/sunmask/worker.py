@@ -12,8 +12,8 @@ A line of JSON on stdin is a task, a line on stdout that begins with "answer" it
     {"do": "save",    "model": NAME}                             the model with 8-bit weights
 
 What comes of it lies in the output folder at once: NAME.json (options, losses, seconds), NAME.npz (samples of every
-variant, int16 (n, 4, T), unselected), figures.npz, NAME/ (the model). What cannot be replayed as CUDA graphs, or not be
-compiled, is done without; that is said in the records.
+variant, int16 (n, 4, T), unselected), figures_NAME.npz, NAME/ (the model). What cannot be replayed as CUDA graphs, or
+not be compiled, is done without; that is said in the records.
 """
 
 import argparse
@@ -204,7 +204,7 @@ class Worker:
     def _figures(self, name: str, *, rounds: int) -> dict[str, Any]:
         start = time.perf_counter()
         found = chains(self.models[name], self.arguments.samples, rounds=rounds, device=self.device)
-        np.savez_compressed(self.out / "figures.npz", **found)
+        np.savez_compressed(self.out / f"figures_{name}.npz", **found)
         return {"seconds_a_round": (time.perf_counter() - start) / rounds}
 
     def _nats(self, name: str, *, rows: int = 16) -> dict[str, Any]:
