@@ -3,7 +3,7 @@
     python -m experiments.sfarm.train_pictures --out RUN --set static --methods sfarm --seconds 40
 
 With ANYFILL_TURN, the name of a file, several may be started side by side, one for each method: they read and compile
-together, and train one after the other (``pictures.turn``).
+together, and train one after the other (``experiments.where.turn``).
 """
 
 from experiments.sfarm.pictures import load, parser_of, trained
