@@ -44,7 +44,7 @@ from anyfill.translation.decode import Decoder
 from anyfill.translation.hypotheses import ROWS, Decoding
 from anyfill.translation.metrics import sacrebleu_metrics
 from anyfill.translation.model import Translator, load
-from anyfill.translation.recipes import Size, layout_of
+from anyfill.translation.recipes import layout_of
 from anyfill.translation.training import Settings, fit_pairs
 from anyfill.translation.vocabulary import Joint, learn
 from experiments.common import data_folder
@@ -53,7 +53,6 @@ from experiments.gmlm.schedule import Step, first, second
 from experiments.gmlm.translation import Plan, test_pairs, training_pairs, validation_pairs
 
 VOCABULARY, LENGTH = 8000, 64
-SIZE: Size = "compact"
 TIMES = 3
 """How often each pair of Multi30k is in the corpus of all."""
 DISTIL_SECONDS, ASK_SECONDS = 34, 12
@@ -146,7 +145,7 @@ class Sitting:
         cuda, graphs = self.device == "cuda", self.graphs.get(step.recipe, True)
         settings = Settings(
             recipe=step.recipe,
-            size=SIZE if cuda else "toy",
+            size=step.size if cuda else "toy",
             length=LENGTH,
             seconds=seconds,
             batch=(step.batch if graphs else 3 * step.batch) if cuda else 16,
@@ -159,6 +158,7 @@ class Sitting:
             settings.options(self.device),
             compile=False,
             graphs=cuda and graphs,
+            precision=step.precision if cuda else "32-true",
             warmup_steps=step.warmup,
             save_every=10**9,
             validate_every=10**9,
@@ -405,10 +405,15 @@ def packed(folders: Sequence[Path], path: Path) -> None:
     part.replace(path)
 
 
+def sentences(side: Sentences) -> list[tuple[int, ...]]:
+    """All of them, as codes."""
+    codes, bounds = np.asarray(side.codes).tolist(), np.asarray(side.bounds).tolist()
+    return [tuple(codes[a:b]) for a, b in itertools.pairwise(bounds)]
+
+
 def unique(side: Sentences) -> list[tuple[int, ...]]:
     """The different sentences, as they come first."""
-    codes, bounds = np.asarray(side.codes).tolist(), np.asarray(side.bounds).tolist()
-    return list(dict.fromkeys(tuple(codes[a:b]) for a, b in itertools.pairwise(bounds)))
+    return list(dict.fromkeys(sentences(side)))
 
 
 def main(argv: list[str] | None = None) -> None:
