@@ -49,6 +49,23 @@ def test_evaluating_switches_dropout_off_everywhere() -> None:
     assert not model.training
 
 
+def test_evaluating_inside_evaluating_looks_at_no_part_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Model(ResidualMLP(Real(), N, 2, 16, 1, dropout=0.5), Gaussian()).train()
+    looks: list[int] = []
+    own = Model.modules
+    monkeypatch.setattr(Model, "modules", lambda self, **options: looks.append(1) or own(self, **options))
+    with model.evaluating():
+        for _ in range(3):
+            with model.evaluating():
+                assert not model.network.training
+                assert not torch.is_grad_enabled()
+    assert len(looks) == 1
+    assert model.network.training
+    with model.evaluating():  # and afterwards it looks again
+        assert not model.network.training
+    assert len(looks) == 2
+
+
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [

@@ -3,8 +3,8 @@
     python -m experiments.gmlm.interleaved --rounds 4
 
 d 512, 6 + 6 layers, 8,000 pieces, untrained; sentences of 12 to 50 pieces, 28 at the median, into two pieces more; of
-each the median over rounds of the CPU time of the process, in milliseconds, then p50 and p99 over sentences. "Not
-frozen" is int8 without what ``anyfill.networks.frozen`` works out before.
+each the median over rounds of the CPU time of the process, in milliseconds, then p50 and p99 over sentences. "One by
+one" is int8 whose layers are not one graph (``anyfill.networks.traced``).
 """
 
 import argparse
@@ -13,7 +13,6 @@ import statistics
 import time
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 
@@ -38,15 +37,14 @@ def main(argv: list[str] | None = None) -> None:
     padir, teacher = (
         make_model(recipe, 8000, 64, options.size, dropout=0.0).eval() for recipe in ("padir", "autoregressive")
     )
-    with patch.object(latency, "freeze"):
-        before = latency.int8(padir)
-    small = latency.int8(padir)
+    small, apart = latency.int8(padir), latency.int8(padir, traced=False)
     systems = {
         "PaDIR 4 passes int8": latency.parallel(small, "padir", 4),
-        "PaDIR 4 passes int8, not frozen": latency.parallel(before, "padir", 4),
+        "PaDIR 4 passes int8, layers one by one": latency.parallel(apart, "padir", 4),
         "PaDIR 1 pass int8": latency.parallel(small, "padir", 1),
         "CTranslate2 int8 beam 1": latency.peer(teacher, kind="int8", beam=1),
         "torch AR int8": latency.one_by_one(latency.int8(teacher)),
+        "torch AR int8, layers one by one": latency.one_by_one(latency.int8(teacher, traced=False)),
         "torch AR fp32": latency.one_by_one(teacher),
     }
     spent: dict[str, list[list[float]]] = {name: [[] for _ in PIECES] for name in systems}

@@ -276,7 +276,8 @@ class Sitting:
                 begun = time.perf_counter()
                 options: dict[str, Any] = {"passes": how.passes, "lengths": how.lengths, "beam": how.beam}
                 extra: dict[str, Any] = {"length_penalty": how.length_penalty}
-                rewarded = {"reward": how.reward if layout_of(step.recipe) == "length" else 0.0}
+                counts = layout_of(step.recipe) == "length"
+                rewarded = {"reward": how.reward if counts else 0.0, "prior": how.prior if counts else 0.0}
                 made = model.translate([pair[0] for pair in pairs], **options, **extra, protect=False)
                 seconds = time.perf_counter() - begun
                 note = {

@@ -29,6 +29,9 @@ from anyfill.questions.question import Factorization, Order, Question, chain_ran
 if TYPE_CHECKING:
     from anyfill.conditional import Conditional
 
+_EVALUATING: set[int] = set()
+"""Models (their ids) that are being asked inside ``Model.evaluating``."""
+
 
 class Model(nn.Module):
     """p(x_j | known) for every variable j and every set of known variables.
@@ -210,14 +213,22 @@ class Model(nn.Module):
 
     @contextmanager
     def evaluating(self) -> Generator[None]:
-        """Inside: no gradients, and no dropout; afterwards every part is in the mode it was in."""
-        was_training = [part for part in self.modules() if part.training]
+        """Inside: no gradients, and no dropout; afterwards every part is in the mode it was in.
+
+        Looking at every part takes time where a pass is short: inside another ``evaluating`` of this model it is not
+        done again, so whoever asks many times does so inside one.
+        """
+        inside = id(self) in _EVALUATING
+        was_training = [] if inside else [part for part in self.modules() if part.training]
         for part in was_training:
             part.training = False
+        _EVALUATING.add(id(self))
         try:
             with torch.no_grad():
                 yield
         finally:
+            if not inside:
+                _EVALUATING.discard(id(self))
             for part in was_training:
                 part.training = True
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from anyfill.translation.latency import Timing, int8, one_by_one, parallel, peer, timed
-from anyfill.translation.recipes import make_model
+from anyfill.translation.recipes import layout_of, make_model
 
 SOURCES = [[5, 9, 30, 7], [44, 12, 8, 9, 10, 31, 6, 5, 20]]
 LENGTHS = [6, 9]
@@ -40,6 +40,25 @@ def test_int8_answers_nearly_as_fp32_does():
     rough = int8(model).marginals(x, known, source).log_probs[:, 1:].exp()
     assert 0 < (exact - rough).abs().max() < 0.2
     assert "projection" not in dict(model.named_modules())  # the model itself is left alone
+
+
+@pytest.mark.parametrize("recipe", ["padir", "cmlm", "autoregressive", "deep_shallow"])
+def test_layers_as_one_graph_say_what_they_say_one_by_one(recipe, monkeypatch):
+    model = lively(recipe)
+    plain, traced = int8(model, traced=False), int8(model)
+    calls = []
+    own = type(traced.network.recorded.decoder).__call__
+    graph = traced.network.recorded.decoder
+    monkeypatch.setattr(traced.network.recorded, "decoder", lambda *some: calls.append(1) or own(graph, *some))
+    decode = one_by_one if layout_of(recipe) == "end" else lambda model: parallel(model, recipe, 3)
+    for sources, lengths in ((SOURCES[:1], [6]), (SOURCES[1:], [14]), (SOURCES[:1] * 3, [9] * 3), (SOURCES, LENGTHS)):
+        assert decode(traced)(sources, lengths) == decode(plain)(sources, lengths)
+    assert calls  # the graph was used where nothing is padded
+    x = torch.tensor([[6, 5, 6, 7, 8, 9, 10]])
+    known, source = torch.ones_like(x, dtype=torch.bool), torch.tensor(SOURCES[:1])
+    if layout_of(recipe) == "length":
+        both = [one.marginals(x, known, source).log_probs for one in (plain, traced)]
+        assert torch.equal(*both)
 
 
 def test_every_sentence_takes_all_its_passes_and_has_the_length_it_should():

@@ -88,6 +88,10 @@ class CausalDecoder(SequenceToSequence):
         window = Window.behind(words, values.shape[1], copies=False)
         place = self.position(window.slots[:, 0, :, 0].clamp(max=self.length))
         h = self._drop(self.table(values.long()) * self.width**0.5 + place)
+        count = words.place + values.shape[1]
+        if self.recorded is not None and window.visible is None and memory.visible is None:
+            h = self.recorded.causal(h, words.keys, words.values, window.slots, window.reach, memory)
+            return self._logits(h), replace(cache, words=words.at(count))
         for number, layer in enumerate(self._layers()):
             own = layer.attention
             normed = own.norm(h)
@@ -95,7 +99,7 @@ class CausalDecoder(SequenceToSequence):
             seen = window.write(words.keys[number], key), window.write(words.values[number], value)
             h = h + own.attend(query, *seen, window.visible)
             h = layer.finish(h, (memory.keys[number], memory.values[number], memory.visible))
-        return self._logits(h), replace(cache, words=words.at(words.place + values.shape[1]))
+        return self._logits(h), replace(cache, words=words.at(count))
 
     def select(self, cache: DecoderCache, rows: Tensor) -> DecoderCache:
         """The cache of some rows (R,) alone, copied."""

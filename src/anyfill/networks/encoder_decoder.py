@@ -152,6 +152,24 @@ class Where(Protocol):
         ...
 
 
+class Graphs(Protocol):
+    """All layers as one graph, see ``networks.traced``."""
+
+    def encode(self, h: Tensor) -> Tensor:
+        """The encoder's layers, nothing padded."""
+        ...
+
+    def parallel(self, h: Tensor, where: list[Tensor], memory: Memory) -> Tensor:
+        """Those of a parallel decoder, nothing padded."""
+        ...
+
+    def causal(
+        self, h: Tensor, keys: list[Tensor], values: list[Tensor], slots: Tensor, reach: int, memory: Memory
+    ) -> Tensor:
+        """Those of a causal one, a word in each row; writes into the caches."""
+        ...
+
+
 class DecoderLayer(nn.Module):
     """Self-attention, positional attention where it is wanted, cross-attention, feed-forward."""
 
@@ -247,11 +265,12 @@ class SequenceToSequence(nn.Module, Capabilities):
         self.position = nn.Embedding(self.places, self.width)
         nn.init.normal_(self.position.weight, std=1.0)
         self.encoder = nn.ModuleList(EncoderLayer(*shape) for _ in range(self.depth))
-        self.encoder_norm = nn.RMSNorm(self.width, EPS)
+        self.encoder_norm: nn.Module = nn.RMSNorm(self.width, EPS)
         depth = self.depth if self.decoder_depth is None else self.decoder_depth
         self.decoder = nn.ModuleList(DecoderLayer(*shape, positional) for _ in range(depth))
-        self.decoder_norm = nn.RMSNorm(self.width, EPS)
+        self.decoder_norm: nn.Module = nn.RMSNorm(self.width, EPS)
         self.projection: nn.Module | None = None  # an output apart from the table, where it was quantised
+        self.recorded: Graphs | None = None  # all layers as one graph, where weights are frozen
         self.lengths = nn.Linear(self.width, self.length, bias=False) if lengths else None
         if self.lengths is not None:
             nn.init.normal_(self.lengths.weight, std=self.width**-0.5)
@@ -305,8 +324,11 @@ class SequenceToSequence(nn.Module, Capabilities):
             told = functional.pad(told, (1, 0), value=True)
         visible = told[:, None, None] if padded else None
         h = self.embed(source)
-        for layer in self.encoder:
-            h = layer(h, visible)
+        if self.recorded is not None and visible is None:
+            h = self.recorded.encode(h)
+        else:
+            for layer in self.encoder:
+                h = layer(h, visible)
         h = self.encoder_norm(h)
         lengths = None
         if self.lengths is not None:
@@ -353,9 +375,17 @@ class EncoderDecoder(SequenceToSequence):
     def forward(self, x: Tensor, known: Tensor, context: Tensor | Memory | None = None) -> Tensor:
         memory = self.read_context(context)
         h, places, alive = self.begin_words(x, known)
-        for number, layer in enumerate(self._layers()):
-            h = layer(h, places, alive, (memory.keys[number], memory.values[number], memory.visible))
+        if self.recorded is not None and alive is None and memory.visible is None:
+            h = self.recorded.parallel(h, self.placed_attention(h.shape[1]), memory)
+        else:
+            for number, layer in enumerate(self._layers()):
+                h = layer(h, places, alive, (memory.keys[number], memory.values[number], memory.visible))
         return self._with_length(self._logits(h), memory)
+
+    def placed_attention(self, length: int) -> list[Tensor]:
+        """What positional attention, worked out before, says of the first places: for each layer; empty = nothing."""
+        nothing = self.position.weight.new_empty(0)
+        return [nothing if layer.where is None else layer.where(length, None) for layer in self._layers()]
 
     def begin_words(self, x: Tensor, known: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """The words' vectors (B, L, width), their places (1, L, width), and which of them are there (B, 1, 1, L)."""

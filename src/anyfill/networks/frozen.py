@@ -64,6 +64,12 @@ def freeze(network: SequenceToSequence) -> None:
                 query, key = layer.placed_queries(layer.positional, places)
                 layer.where = Placed(query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1]))
                 layer.positional.norm = _folded(layer.positional.norm, layer.positional.value)
+    crossing = [layer.cross for layer in network.decoder if isinstance(layer, DecoderLayer)]
+    stored = [matrix for cross in crossing for matrix in (cross.key, cross.value)]
+    lengths = [] if network.lengths is None else [network.lengths]
+    network.encoder_norm = _folded(network.encoder_norm, *stored, *lengths)
+    if isinstance(network.projection, nn.Linear):  # an output of its own; the table is the input's, too
+        network.decoder_norm = _folded(network.decoder_norm, network.projection)
 
 
 def _folded(norm: nn.Module, *behind: nn.Linear) -> nn.Module:

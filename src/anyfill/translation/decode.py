@@ -3,8 +3,9 @@
 Models with a length decode several candidates side by side: the likeliest lengths under p(n | source), or all ways in
 which a constraint can be met. The source is read once; all candidates share what was read. Ranking:
 
-    mean    1/n sum_i log p(w_i | …) + r n, each word by the pass that wrote it (CMLM, fairseq): lengths compare fairly;
-            r rewards words: repeated ones are dropped, so candidates tend to be short
+    mean    1/n sum_i log p(w_i | …) + r n + l log p(n | source), each word by the pass that wrote it (CMLM, fairseq):
+            lengths compare fairly; r rewards words: repeated ones are dropped, so candidates tend to be short; l keeps
+            lengths that the source does not suggest from winning by saying something sure again and again
     joint   log p(n | source) + sum_i log p(w_i | …): the likelihood that the model assigns, where it has one
 
 Autoregressive models decode greedily or by a beam and are ranked by their exact log-probability.
@@ -108,8 +109,9 @@ class Decoder(LeftToRight):
             prior = float(log_lengths[row, n - 1])
             value = prior + float(total[number])
             mean = float(total[number]) / max(int(words[number]), 1)
-            reward = how.reward * int(words[number]) if ways is None else 0.0  # a template says how long it is
-            ranked[row].append(mean + reward if how.rank == "mean" else value)
+            # A template says how long it is.
+            extra = how.reward * int(words[number]) + how.prior * prior if ways is None else 0.0
+            ranked[row].append(mean + extra if how.rank == "mean" else value)
             codes = tuple(rows[-1][number, 1 : n + 1][kept[number, 1 : n + 1]].tolist())
             seen = tuple(tuple(one[number, 1 : n + 1].tolist()) for one in rows) if history else ()
             passes = int(passed[number])

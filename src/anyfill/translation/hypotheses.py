@@ -36,6 +36,7 @@ class Decoding:
         stutter: remask repeated words between passes, drop them after the last (PaDIR).
         rank: how candidates compare.
         reward: r of ranking by the mean, nats a word.
+        prior: l of ranking by the mean, the weight of log p(n | source).
         length_penalty: of beams.
         speculative: one-pass models guess several words at a time; the result is the same.
         seed: of the noise that PaDIR and SUNDAE start from.
@@ -47,6 +48,7 @@ class Decoding:
     stutter: bool = True
     rank: Literal["mean", "joint"] = "mean"
     reward: float = 0.02
+    prior: float = 0.2
     length_penalty: float = 1.0
     speculative: bool = False
     seed: int = 0
@@ -122,19 +124,20 @@ class Coded:
         keys: Tensor | None = None,
     ) -> list[State]:
         """The last state, or all of them. With keys (R,), the first noise of a row is its own, whatever its company."""
-        generator = torch.Generator(self.device).manual_seed(seed)
-        if keys is None:
-            found = trace(self.model, x, question, policy=policy, draw=draw, context=context, generator=generator)
-        else:
-            uniform = RowStreams(keys).uniform(tuple(x.shape), x.device)
-            noise = torch.where(question.given, x, (uniform * self.vocabulary.size).long())
-            nothing = Question(question.given, torch.zeros_like(question.asked))
-            first = State.first(noise, chain_rank(self.model.fixed_order, nothing))
-            task = Task(self.model, x, question, draw, context, generator)
-            found = run(policy.along(self.model.order), task, first)
-        states: list[State] = []
-        for state in found:
-            states = [*states, state] if all_of_them else [state]
+        with self.model.evaluating():  # once for all passes
+            generator = torch.Generator(self.device).manual_seed(seed)
+            if keys is None:
+                found = trace(self.model, x, question, policy=policy, draw=draw, context=context, generator=generator)
+            else:
+                uniform = RowStreams(keys).uniform(tuple(x.shape), x.device)
+                noise = torch.where(question.given, x, (uniform * self.vocabulary.size).long())
+                nothing = Question(question.given, torch.zeros_like(question.asked))
+                first = State.first(noise, chain_rank(self.model.fixed_order, nothing))
+                task = Task(self.model, x, question, draw, context, generator)
+                found = run(policy.along(self.model.order), task, first)
+            states: list[State] = []
+            for state in found:
+                states = [*states, state] if all_of_them else [state]
         return states
 
 

@@ -30,6 +30,7 @@ from anyfill.model import Model
 from anyfill.networks.decoders import CausalDecoder
 from anyfill.networks.encoder_decoder import END, EPS, SequenceToSequence
 from anyfill.networks.frozen import freeze
+from anyfill.networks.traced import trace_layers
 from anyfill.questions.question import Question
 from anyfill.samplers import CachedChain, Restricted, State, sample
 from anyfill.translation.hypotheses import padded
@@ -39,8 +40,11 @@ System = Callable[[Sequence[Sequence[int]], Sequence[int]], list[list[int]]]
 """From sources and the lengths their translations shall have to translations, all in codes."""
 
 
-def int8(model: Model) -> Model:
-    """A copy for CPUs whose matrices are int8, the output too; answers differ by rounding."""
+def int8(model: Model, *, traced: bool = True) -> Model:
+    """A copy for CPUs whose matrices are int8, the output too; answers differ by rounding.
+
+    ``traced`` = with all layers as one graph each (``anyfill.networks.traced``), which changes no answer.
+    """
     network = copy.deepcopy(model.network).eval()
     if not isinstance(network, SequenceToSequence):
         raise refuse("int8", expected="an encoder-decoder", got=type(network).__name__)
@@ -52,6 +56,8 @@ def int8(model: Model) -> Model:
         warnings.simplefilter("ignore")  # torch means to move this elsewhere
         quantisation: Any = importlib.import_module("torch.ao.quantization")
         small: Any = quantisation.quantize_dynamic(network, {nn.Linear}, dtype=torch.qint8)
+    if traced:
+        trace_layers(small)
     made = Model(small, model.likelihood, corruption=model.corruption, order=model.order)
     made.factorizations = model.factorizations
     return made.eval()
@@ -61,8 +67,11 @@ def parallel(model: Model, recipe: str, passes: int, *, lengths: int = 1) -> Sys
     """T passes at the asked length; ``lengths`` = as many candidates side by side, of that length and longer ones."""
 
     def run(sources: Sequence[Sequence[int]], wanted: Sequence[int]) -> list[list[int]]:
-        with model.evaluating():
-            memory: Any = model.read(padded(sources, _device(model)))
+        with model.evaluating():  # once for all passes
+            return decoded(sources, wanted)
+
+    def decoded(sources: Sequence[Sequence[int]], wanted: Sequence[int]) -> list[list[int]]:
+        memory: Any = model.read(padded(sources, _device(model)))
         rows = [(row, n + extra) for row, n in enumerate(wanted) for extra in range(lengths)]
         longest = max(n for _, n in rows)
         x = torch.zeros(len(rows), longest + 1, dtype=torch.long)
@@ -109,16 +118,17 @@ def one_by_one(model: Model) -> System:
         x = torch.zeros(len(sources), longest, dtype=torch.long, device=device)
         asked = torch.arange(longest, device=device) < torch.tensor(wanted, device=device).unsqueeze(1)
         codes = torch.arange(model.likelihood.width, device=device)
-        drawn = sample(
-            model,
-            x,
-            Question(torch.zeros_like(asked), asked),
-            policy=CachedChain(),
-            draw=Restricted(temperature=0.0, forbidden=(codes == END).view(1, 1, -1)),
-            context=padded(sources, device),
-            generator=torch.Generator(device).manual_seed(0),
-            allow_untrained=True,
-        )
+        with model.evaluating():  # once for all words
+            drawn = sample(
+                model,
+                x,
+                Question(torch.zeros_like(asked), asked),
+                policy=CachedChain(),
+                draw=Restricted(temperature=0.0, forbidden=(codes == END).view(1, 1, -1)),
+                context=padded(sources, device),
+                generator=torch.Generator(device).manual_seed(0),
+                allow_untrained=True,
+            )
         return [drawn.x[row, :n].tolist() for row, n in enumerate(wanted)]
 
     return run
