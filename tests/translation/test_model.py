@@ -205,12 +205,16 @@ def test_the_likeliest_lengths_are_those_of_the_posterior():
 def test_several_lengths_are_decoded_side_by_side_and_ranked(translators):
     model = translators("padir")
     source = model.vocabulary.encode(SOURCE)
-    for reward in (0.0, 0.1, 3.0):
-        found = model.decoder.decode([source, source[:3]], Decoding(passes=2, lengths=4, reward=reward))
+    for reward, prior in ((0.0, 0.0), (0.1, 0.0), (3.0, 0.0), (0.0, 0.2), (0.1, 50.0)):
+        how = Decoding(passes=2, lengths=4, reward=reward, prior=prior)
+        found = model.decoder.decode([source, source[:3]], how)
         assert [len(one) for one in found] == [4, 4]
         for some in found:
-            by = [one.score + reward * len(one.codes) for one in some]
-            assert by == sorted(by, reverse=True)
+            likely = [one.log_prob - one.score * len(one.codes) for one in some]  # log p(n | source)
+            by = [one.score + reward * len(one.codes) + prior * nats for one, nats in zip(some, likely)]
+            assert by == pytest.approx(sorted(by, reverse=True), abs=1e-4)
+            if prior == 50.0:  # then nothing else counts
+                assert likely == pytest.approx(sorted(likely, reverse=True), abs=1e-4)
     joint = model.decoder.decode([source], Decoding(passes=2, lengths=4, rank="joint"))[0]
     assert joint[0].log_prob == max(one.log_prob for one in joint)
 
