@@ -5,6 +5,7 @@
              teacher and distilled pairs, equal seconds: the methods, raw pairs, the ablations
     third    one direction: a tiny teacher on Multi30k alone by the published settings, and what ships goes on with its
              translations of Multi30k and with pairs of Tatoeba
+    fourth   the same, the tiny teacher going on from the third's
 
 Seconds of 0 mean: what is left, shared with the steps of 0 seconds behind it.
 """
@@ -126,12 +127,23 @@ def third(way: str, teacher: float, padir: float) -> list[Step]:
     updates are twice as large and fewer, the rate falls to nothing, and the weights are a moving average.
     """
     own: dict[str, Any] = {"rate": 5e-3, "dropout": 0.3, "batch": 1024, "warmup": 400, "begin": ""}
-    tiny: dict[str, Any] = {"size": "tiny", "precision": "32-true", "distil": True, "keep": True}
-    on: dict[str, Any] = {"begin": "package", "rate": 1e-3, "dropout": 0.1, "batch": 768, "warmup": 100}
-    return [
-        Step("tiny", "autoregressive", "multi30k", "raw", way, teacher, **own, **tiny),
-        Step("third", "padir", "mixed", "distilled", way, padir, **on, keep=True, lengths=(1, 3, 5)),
-    ]
+    return [_tiny("tiny", way, teacher, **own), _going_on("third", way, padir)]
+
+
+def fourth(way: str, teacher: float, padir: float) -> list[Step]:
+    """The third sitting's teacher goes on, and what ships learns from it."""
+    own: dict[str, Any] = {"rate": 3e-3, "dropout": 0.3, "batch": 768, "warmup": 100, "begin": "tiny"}
+    return [_tiny("tutor", way, teacher, **own), _going_on("fourth", way, padir)]
+
+
+def _tiny(name: str, way: str, seconds: float, **how: Any) -> Step:
+    common: dict[str, Any] = {"size": "tiny", "precision": "32-true", "distil": True, "keep": True}
+    return Step(name, "autoregressive", "multi30k", "raw", way, seconds, **how, **common)
+
+
+def _going_on(name: str, way: str, seconds: float) -> Step:
+    how: dict[str, Any] = {"begin": "package", "rate": 1e-3, "dropout": 0.1, "batch": 640, "warmup": 100}
+    return Step(name, "padir", "mixed", "distilled", way, seconds, **how, keep=True, lengths=(1, 3, 5))
 
 
 def ablations(way: str, each: float) -> list[Step]:

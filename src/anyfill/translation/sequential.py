@@ -25,18 +25,18 @@ class LeftToRight(Coded):
     """A model that is read from left to right, target behind source."""
 
     def one_by_one(self, sources: Sequence[Sequence[int]], how: Decoding) -> list[list[Hypothesis]]:
-        return [one for context, beams in self._beams(sources, how) for one in self._scored(beams, context)]
+        return [one for context, beams in self.beams(sources, how) for one in self._scored(beams, context)]
 
     def best_beams(self, sources: Sequence[Sequence[int]], how: Decoding) -> list[tuple[int, ...]]:
         """The best translation of each source, and nothing about it."""
         found: list[tuple[int, ...]] = []
-        for _, beams in self._beams(sources, how):
+        for _, beams in self.beams(sources, how):
             for row in torch.stack([beam[0] for beam in beams]).tolist():
                 ended = row[: row.index(END)] if END in row else row[:-1]  # the last place is that of END
                 found.append(tuple(code for code in ended if code >= FIRST))
         return found
 
-    def _beams(self, sources: Sequence[Sequence[int]], how: Decoding) -> Iterator[tuple[Tensor, list[Tensor]]]:
+    def beams(self, sources: Sequence[Sequence[int]], how: Decoding) -> Iterator[tuple[Tensor, list[Tensor]]]:
         """Some sources at a time: they themselves (B, S), and for each its rows (W, N + 1), best first."""
         share = max(1, self.rows_at_once // how.beam)
         for start in range(0, len(sources), share):
