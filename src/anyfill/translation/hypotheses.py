@@ -47,8 +47,8 @@ class Decoding:
     beam: int = 4
     stutter: bool = True
     rank: Literal["mean", "joint"] = "mean"
-    reward: float = 0.02
-    prior: float = 0.2
+    reward: float = 0.015
+    prior: float = 0.07
     length_penalty: float = 1.0
     speculative: bool = False
     seed: int = 0
