@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from anyfill.networks.decoders import CausalDecoder
-from anyfill.networks.encoder_decoder import EncoderDecoder, Memory, SequenceToSequence
+from anyfill.networks.encoder_decoder import DecoderLayer, EncoderDecoder, Memory, SequenceToSequence
 
 
 class _Encoder(nn.Module):
@@ -39,7 +39,7 @@ class _Parallel(nn.Module):
         self.layers = network.decoder
 
     def forward(self, h: Tensor, where: list[Tensor], keys: list[Tensor], values: list[Tensor]) -> Tensor:
-        for number, layer in enumerate(self.layers):
+        for number, layer in enumerate(_decoder_layers(self.layers)):
             h = h + layer.attention(h)
             by = layer.positional
             if by is not None:
@@ -64,7 +64,7 @@ class _Causal(nn.Module):
         values: list[Tensor],
     ) -> Tensor:
         far = reach.shape[0]  # a recording keeps numbers as they were, but not shapes
-        for number, layer in enumerate(self.layers):
+        for number, layer in enumerate(_decoder_layers(self.layers)):
             own = layer.attention
             query, key, value = own.projected(own.norm(h))
             seen = [caches[2 * number], caches[2 * number + 1]]
@@ -73,6 +73,10 @@ class _Causal(nn.Module):
             h = h + own.attend(query, seen[0][:, :, :far], seen[1][:, :, :far], None)
             h = layer.finish(h, (keys[number], values[number], None))
         return h
+
+
+def _decoder_layers(layers: nn.ModuleList) -> list[DecoderLayer]:
+    return [layer for layer in layers if isinstance(layer, DecoderLayer)]
 
 
 class Recorded:
