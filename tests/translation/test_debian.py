@@ -24,6 +24,8 @@ def test_a_tree_becomes_pairs_and_licences(tmp_path):
     ):
         page = tree / name / f"usr/share/help/{language}/text/a.html"
         page.parent.mkdir(parents=True)
+        (tree / name / "usr/share/doc").mkdir(parents=True, exist_ok=True)
+        (tree / name / "usr/share/doc" / name).symlink_to("libreoffice-common")
         page.write_text(f'<html><p id="par1">{text} <b>here</b></p><p>no id</p><h1 id="h">x</h1></html>', "utf-8")
     made = build(tmp_path / "out", "de", (), root=tree)
     lines = [line.split("\t") for line in (tmp_path / "out/pairs.tsv").read_text("utf-8").splitlines()]
@@ -32,6 +34,7 @@ def test_a_tree_becomes_pairs_and_licences(tmp_path):
     assert len(lines) == made.counts.kept == 2
     licences = (tmp_path / "out/licences.tsv").read_text("utf-8")
     assert "GPL-3+; MPL-2.0" in licences
+    assert "libreoffice-help-de\t1\tnone\tthose of libreoffice-common\n" in licences
     with pytest.raises(ValueError, match="a new folder"):
         build(tmp_path / "out", "de", (), root=tree)
 

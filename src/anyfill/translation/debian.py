@@ -4,7 +4,7 @@ Nothing is installed and nothing of it belongs to anyfill: packages are download
 (``dpkg-deb -x``) into a folder that goes away, and read. What comes of it is a folder:
 
     pairs.tsv      English, the other language, package; cleaned, each pair once
-    licences.tsv   package, version, pairs, sha256 of its copyright file, the licences that file names
+    licences.tsv   package, pairs, the beginning of its copyright file's sha256, the licences that file names
 
 LibreOffice's help is HTML; paragraphs belong together by the name of their file and their id, in both languages.
 Catalogues (.mo) are English in their msgid. Text of user interfaces is another domain than sentences: the third column
@@ -164,7 +164,10 @@ def _licence(name: str, tree: Path, pairs: int) -> str:
     text = found[0].read_bytes() if found else b""
     named = dict.fromkeys(_LICENCE.findall(text.decode("utf-8", "replace")))
     mark = hashlib.sha256(text).hexdigest()[:16] if text else "none"
-    return f"{name}\t{pairs}\t{mark}\t{'; '.join(named) or 'see its copyright file'}\n"
+    # A package without a copyright file of its own has a link to the folder of one that has.
+    linked = [path.readlink().name for path in sorted(tree.glob("usr/share/doc/*")) if path.is_symlink()]
+    otherwise = f"those of {linked[0]}" if linked else "see its copyright file"
+    return f"{name}\t{pairs}\t{mark}\t{'; '.join(named) or otherwise}\n"
 
 
 def _unpacked(names: Sequence[str], work: Path, tell: Callable[[str], None]) -> Iterator[tuple[str, Path]]:
