@@ -1,11 +1,12 @@
 """Score what a sitting translated: BLEU, chrF, stutter, intervals, differences; results/gmlm/table1.json and a plot.
 
-    python -m experiments.gmlm.scores RESULTS... --tests FOLDER
+    python -m experiments.gmlm.scores RESULTS... --tests FOLDER [--onto table1.json]
 
-RESULTS are folders or files of ``experiments.gmlm.sitting`` (results/NAME.DIRECTION.json), FOLDER has its tests.
-Beside SacreBLEU's own (13a tokens, mixed case) stands ``bleu_published``: of lower-cased text in Moses's tokens, as
-the published small transformers on Multi30k are scored. Differences are by paired bootstrap over sentences, 500
-resamples: every system against the teacher that distilled its test's kind of sentences, and in each group of equal
+RESULTS are folders or files of ``experiments.gmlm.sitting`` (results/NAME.DIRECTION.json), FOLDER has its tests. With
+``--onto`` rows of an earlier table that are not scored anew stay as they are. Beside SacreBLEU's own (13a tokens, mixed
+case) stands ``bleu_published``: of lower-cased text in Moses's tokens, as the published small transformers on Multi30k
+are scored. Differences are by paired bootstrap over sentences, 500 resamples: every system against the teacher that
+distilled its test's kind of sentences and against the tiny teachers, and in each group of equal
 seconds against PaDIR at 4 passes.
 """
 
@@ -24,6 +25,8 @@ MAIN = "padir-distilled T4 L5"
 """What the others of the comparison are set against: PaDIR at 4 passes, with five lengths."""
 
 
+TINY = ("tiny", "tutor")
+"""Teachers of Multi30k alone, of the third and the fourth sitting."""
 ABOUT = ("step", "recipe", "data", "corpus", "direction", "training", "validation", "distillation")
 """What a note says of all its translations."""
 
@@ -89,14 +92,27 @@ def scored(rows: list[dict[str, Any]], tests: Path) -> dict[str, Any]:
         named = f"{distilled_by.get(at[0], 'teacher') if at[1] == 'multi30k' else 'teacher'} beam 5"
         teacher = by.get(named)
         main = by.get(MAIN)
+        others = {named: teacher, MAIN: main} | {f"{one} beam 5": by.get(f"{one} beam 5") for one in TINY}
         for name, row in by.items():
-            for against, other in ((named, teacher), (MAIN, main)):
+            for against, other in others.items():
                 small = row.get("corpus") == "multi30k"
                 if other is None or other is row or (other is main and not small):
                     continue
                 gap = compared(row["texts"], other["texts"], references[at])
                 gaps.append({"direction": at[0], "test": at[1], "system": name, "against": against} | gap)
     return {"systems": systems, "gaps": gaps, "training": trained}
+
+
+def onto(earlier: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """An earlier table with what was found now; a row with the same name gives way."""
+    merged: dict[str, Any] = {"training": earlier["training"] | found["training"]}
+    for part, keys in (
+        ("systems", ("system", "direction", "test")),
+        ("gaps", ("system", "direction", "test", "against")),
+    ):
+        rows = {tuple(row[key] for key in keys): row for row in (*earlier[part], *found[part])}
+        merged[part] = list(rows.values())
+    return merged
 
 
 def plot(found: dict[str, Any], path: Path) -> None:
@@ -110,7 +126,7 @@ def plot(found: dict[str, Any], path: Path) -> None:
     figure, axes = plt.subplots(1, len(ways), figsize=(5.2 * len(ways), 4), squeeze=False, constrained_layout=True)
     for axis, way in zip(axes[0], ways):
         here = [row for row in found["systems"] if row["direction"] == way and row["test"] == "multi30k"]
-        names = dict.fromkeys(row["step"] for row in here if row["step"] not in ("teacher", "tuned"))
+        names = dict.fromkeys(row["step"] for row in here if row["step"] not in ("teacher", "tuned", *TINY))
         for name in names:
             own = [row for row in here if row["step"] == name and row["lengths"] == 5]
             reward = max((row["reward"] for row in own if row["passes"] == 1), default=0.0)
@@ -119,13 +135,19 @@ def plot(found: dict[str, Any], path: Path) -> None:
                 continue
             low = [row["bleu"] - row["bleu_low"] for row in own]
             high = [row["bleu_high"] - row["bleu"] for row in own]
-            known = {"longer": "PaDIR as shipped (all pairs)", "shipped": "PaDIR, first sitting (all pairs)"}
+            known = {
+                "longer": "PaDIR, second sitting",
+                "shipped": "PaDIR, first sitting",
+                "third": "PaDIR, third sitting",
+                "fourth": "PaDIR, fourth sitting",
+                "mean": "PaDIR, mean of sittings' weights",
+            }
             label = known.get(name, name)
             x = [row["passes"] for row in own]
             axis.errorbar(x, [row["bleu"] for row in own], [low, high], marker="o", capsize=2, label=label)
         for row in here:
-            if row["system"] in ("teacher beam 5", "tuned beam 5"):
-                style = "--" if row["step"] == "tuned" else ":"
+            if row["system"] in ("teacher beam 5", "tuned beam 5", "tiny beam 5", "tutor beam 5"):
+                style = {"teacher": ":", "tuned": "--", "tiny": "-.", "tutor": "-"}[row["step"]]
                 axis.axhline(row["bleu"], color="0.4", linestyle=style, label=f"{row['step']} (AR), beam 5")
         axis.set(xscale="log", xticks=[1, 2, 4, 10], xticklabels=["1", "2", "4", "10"], xlabel="passes", title=way)
         axis.set_ylabel("BLEU, Multi30k test 2016")
@@ -140,8 +162,11 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("results", nargs="+", type=Path)
     parser.add_argument("--tests", type=Path, required=True)
     parser.add_argument("--out", type=Path, default=RESULTS / "gmlm" / "table1.json")
+    parser.add_argument("--onto", type=Path, help="an earlier table whose rows stay")
     options = parser.parse_args(argv)
     found = scored(read(options.results), options.tests)
+    if options.onto is not None:
+        found = onto(json.loads(options.onto.read_text(encoding="utf-8")), found)
     document = {"name": "gmlm/table1", "scored_on": environment("cpu"), "trained_on": "one NVIDIA H200", **found}
     write_bytes((json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode(), options.out)
     plot(found, options.out.with_suffix(".png"))

@@ -1,10 +1,11 @@
 # ruff: noqa: E501 (a card has long lines)
-"""Put the two models of a sitting into the package, each with a card that says how it does.
+"""Put models of a sitting into the package, each with a card that says how it does.
 
-    python -m experiments.gmlm.ship MODELS --table results/gmlm/table1.json
+    python -m experiments.gmlm.ship MODELS --table results/gmlm/table1.json --step longer --ways de-en en-de
 
-MODELS holds longer-de-en and longer-en-de (``experiments.gmlm.sitting second`` packs them, in 8 bits); the numbers of
-the card are those of the table (``experiments.gmlm.scores``).
+MODELS holds STEP-DIRECTION (``experiments.gmlm.sitting`` and ``third`` pack them, in 8 bits); the numbers of the card
+are those of the table (``experiments.gmlm.scores``). A model may also be the mean of the weights of others
+(``experiments.gmlm.soup``): --story says how it was made after the second sitting.
 """
 
 import argparse
@@ -25,9 +26,9 @@ PaDIR: {source} to {target} in a few passes, each of which writes every word ane
 
 | | |
 |---|---|
-| Made by | `experiments/gmlm/sitting.py first` and `second` on one H200, then `experiments/gmlm/ship.py`: an autoregressive teacher ({teacher_seconds:.0f} s, {teacher_steps:,} steps, then {tuned_seconds:.0f} s on Multi30k alone), its translations with beam 4 of {distilled:,} sources, then this model from the teacher's weights ({seconds:.0f} s, {steps:,} steps of {batch:,} pairs; {more_seconds:.0f} s, {more_steps:,} steps of {more_batch:,} pairs); record in `results/gmlm/table1.json` |
+| Made by | `experiments/gmlm/sitting.py first` and `second` on one H200, then `experiments/gmlm/ship.py`: an autoregressive teacher ({teacher_seconds:.0f} s, {teacher_steps:,} steps, then {tuned_seconds:.0f} s on Multi30k alone), its translations with beam 4 of {distilled:,} sources, then this model from the teacher's weights ({seconds:.0f} s, {steps:,} steps of {batch:,} pairs; {more_seconds:.0f} s, {more_steps:,} steps of {more_batch:,} pairs){story}; record in `results/gmlm/table1.json` |
 | Network | `EncoderDecoder`, 5 + 5 layers of width 256, positional attention, {weights:,} weights in 8 bits with a scale for each row, {size:.1f} MB |
-| Data | Multi30k (29,000 captions of pictures, each three times) and Tatoeba (166,000 everyday sentences, CC BY 2.0), targets as the teacher wrote them |
+| Data | Multi30k (29,000 captions of pictures, each three times) and Tatoeba (166,000 everyday sentences, CC BY 2.0), targets as the teacher wrote them{raw} |
 | Codes | 8,000 pieces for both languages (unigram), at most 64 a sentence; longer ones are cut |
 | Licence | None of the sentences is in this folder; Multi30k is for research use. The weights are Apache-2.0, as the rest of anyfill |
 
@@ -58,7 +59,17 @@ def row_of(systems: list[dict[str, Any]], way: str, test: str, name: str) -> str
     return ""
 
 
-def card(way: str, table: dict[str, Any], folder: Path) -> str:
+def named(systems: list[dict[str, Any]], way: str, test: str, step: str, passes: int) -> str:
+    """What the row of five lengths is called; ranked as is the default now, where that was measured."""
+    rows = [
+        row
+        for row in systems
+        if (row["direction"], row["test"], row["step"], row["passes"], row["lengths"]) == (way, test, step, passes, 5)
+    ]
+    return max(rows, key=lambda row: row["reward"])["system"] if rows else ""
+
+
+def card(way: str, table: dict[str, Any], folder: Path, step: str = "longer", story: str = "") -> str:
     """The card's text."""
     systems, training = table["systems"], table["training"]
     own, more, teacher, tuned = (training[f"{name} {way}"] for name in ("shipped", "longer", "teacher", "tuned"))
@@ -68,11 +79,13 @@ def card(way: str, table: dict[str, Any], folder: Path) -> str:
         ("multi30k", "Multi30k test 2016", by),
         ("tatoeba", "Tatoeba, 2,000 sentences", "teacher"),
     ):
-        names = [f"{who} beam 5", *(f"longer T{t} L5" for t in (1, 2, 4, 10))]
+        names = [f"{who} beam 5", *(named(systems, way, test, step, t) for t in (1, 2, 4, 10))]
         rows.append(f"| {label} | " + " | ".join(row_of(systems, way, test, name) for name in names) + " |")
     source, target = way.split("-")
     return CARD.format(
         way=way,
+        story=f", then {story}" if story else "",
+        raw=" (of Tatoeba last as people did)" if story else "",
         source=LANGUAGES[source],
         target=LANGUAGES[target],
         teacher_seconds=teacher["seconds"],
@@ -97,13 +110,17 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("models", type=Path)
     parser.add_argument("--table", type=Path, default=RESULTS / "gmlm" / "table1.json")
     parser.add_argument("--home", type=Path, default=HOME)
+    parser.add_argument("--step", default="longer")
+    parser.add_argument("--ways", nargs="+", default=["de-en", "en-de"])
+    parser.add_argument("--story", default="", help="how the model was made after the second sitting")
     options = parser.parse_args(argv)
     table = json.loads(options.table.read_text(encoding="utf-8"))
-    for way in ("de-en", "en-de"):
+    for way in options.ways:
         folder = options.home / f"translation-{way}"
         shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(options.models / f"longer-{way}", folder)
-        (folder / "README.md").write_text(card(way, table, folder), encoding="utf-8")
+        shutil.copytree(options.models / f"{options.step}-{way}", folder)
+        text = card(way, table, folder, options.step, options.story)
+        (folder / "README.md").write_text(text, encoding="utf-8")
         model = load(folder)
         print(f"{folder}: {model!r}")
 

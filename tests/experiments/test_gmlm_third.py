@@ -1,10 +1,16 @@
 """The third and fourth sittings: which target a source keeps, and what is translated is what may be."""
 
+from typing import Any
+
 import pytest
+import torch
 
 from anyfill.translation.cleaning import is_held_out
+from anyfill.translation.recipes import make_model
 from experiments.gmlm.everyday import bare
 from experiments.gmlm.schedule import ablations, fourth, third
+from experiments.gmlm.scores import onto
+from experiments.gmlm.soup import mean_of
 from experiments.gmlm.third import like_the_others, most_like, one_target_each
 
 
@@ -53,3 +59,23 @@ def test_ablations_differ_in_one_thing_each() -> None:
 
 def test_case_and_marks_do_not_count() -> None:
     assert bare("Guten Morgen!") == bare("guten  morgen") == "guten morgen"
+
+
+def test_a_mean_of_weights_is_one_and_unlike_models_are_refused() -> None:
+    one, other = (make_model("padir", 60, 16, "toy", seed=seed) for seed in (0, 1))
+    wanted = {name: (a + b) / 2 for (name, a), b in zip(one.state_dict().items(), other.state_dict().values())}
+    for name, value in mean_of([one, other]).state_dict().items():
+        torch.testing.assert_close(value, wanted[name])
+    with pytest.raises(ValueError, match="names and shapes"):
+        mean_of([one, make_model("autoregressive", 60, 16, "toy")])
+
+
+def test_rows_of_an_earlier_table_stay_unless_they_are_scored_anew() -> None:
+    def table(**bleu: float) -> dict[str, Any]:
+        rows = [{"system": name, "direction": "en-de", "test": "t", "bleu": value} for name, value in bleu.items()]
+        return {"systems": rows, "gaps": [row | {"against": "x"} for row in rows], "training": dict(bleu)}
+
+    merged = onto(table(a=1.0, b=2.0), table(b=3.0, c=4.0))
+    assert [(row["system"], row["bleu"]) for row in merged["systems"]] == [("a", 1.0), ("b", 3.0), ("c", 4.0)]
+    assert len(merged["gaps"]) == 3
+    assert merged["training"] == {"a": 1.0, "b": 3.0, "c": 4.0}
