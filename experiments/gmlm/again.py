@@ -44,6 +44,7 @@ def main(argv: list[str] | None = None) -> None:
         "lengths": options.lengths,
         "beam": 4,
         "reward": Decoding().reward,
+        "prior": Decoding().prior,
         "seconds": time.perf_counter() - begun,
         "mean_passes": sum(one.passes for one in made) / len(made),
         "texts": [one.text for one in made],
