@@ -52,8 +52,8 @@ def read(paths: list[Path]) -> list[dict[str, Any]]:
             every = note.get("translations") or ([note] if "texts" in note else [])
             for one in every:
                 about = {key: note.get(key) for key in ABOUT}
-                row = about | one | {"reward": one.get("reward", note.get("reward", 0.0))}
-                keys = ("step", "direction", "test", "passes", "lengths", "beam", "reward")
+                row = about | one | {key: one.get(key, note.get(key, 0.0)) for key in ("reward", "prior")}
+                keys = ("step", "direction", "test", "passes", "lengths", "beam", "reward", "prior")
                 found[tuple(row[key] for key in keys)] = row
     return list(found.values())
 
@@ -62,8 +62,8 @@ def name_of(row: dict[str, Any]) -> str:
     """What a row is called."""
     if row["recipe"] in ("autoregressive", "deep_shallow"):
         return f"{row['step']} beam {row['beam']}"
-    rewarded = f" reward {row['reward']}" if row["reward"] else ""
-    return f"{row['step']} T{row['passes']} L{row['lengths']}{rewarded}"
+    ranked = "".join(f" {key} {row[key]}" for key in ("reward", "prior") if row[key])
+    return f"{row['step']} T{row['passes']} L{row['lengths']}{ranked}"
 
 
 def scored(rows: list[dict[str, Any]], tests: Path) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def scored(rows: list[dict[str, Any]], tests: Path) -> dict[str, Any]:
         pairs = json.loads((tests / f"tests-{row['direction']}.json").read_text(encoding="utf-8"))[row["test"]]
         references[at] = [pair[1] for pair in pairs]
         outputs.setdefault(at, {})[name_of(row)] = row
-        kept = ("step", "direction", "test", "passes", "lengths", "beam", "reward", "mean_passes", "seconds")
+        kept = ("step", "direction", "test", "passes", "lengths", "beam", "reward", "prior", "mean_passes", "seconds")
         score = evaluated(row["texts"], references[at])
         score["bleu_published"] = published(row["texts"], references[at], row["direction"][-2:])
         systems.append({"system": name_of(row)} | {key: row[key] for key in kept} | score)
