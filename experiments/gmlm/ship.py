@@ -40,7 +40,7 @@ SacreBLEU (13a tokens, mixed case) with 95 % bootstrap intervals, five lengths o
 |---|---|---|---|---|---|
 {rows}
 
-The Tatoeba sentences are held out by their English side; near-duplicates of some remain in the training pairs, so the test is easier than
+What is empty was not measured for these weights. The Tatoeba sentences are held out by their English side; near-duplicates of some remain in the training pairs, so the test is easier than
 it looks.
 
 ## Limits
