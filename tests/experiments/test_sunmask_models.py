@@ -49,7 +49,12 @@ def test_every_model_has_its_objective_and_its_samplers(name, variants):
     }
     model = sunmask_models.made(name, 4, **sizes)
     assert model.variables == 16
-    assert sunmask_models.objective_of(name, 16, redraw_given=False).unroll == (1 if name == "coconet" else 2)
+    assert sunmask_models.objective_of(name, 16).unroll == (1 if name == "coconet" else 2)
     samplers = sunmask_models.samplers_of(name, 3)
     assert len(samplers) == variants
     assert {draw.temperature for _, draw in samplers.values()} == {{"sd": 0.8, "coconet": 0.99}.get(name, 0.6)}
+
+
+def test_only_the_ablation_keeps_given_values_in_the_second_step():
+    assert sunmask_models.objective_of("smc", 16).redraw_given
+    assert not sunmask_models.objective_of("smc_keep", 16).redraw_given

@@ -70,7 +70,7 @@ def test_a_fill_that_is_cancelled_anywhere_does_not_begin_another_step_of_em_or_
     for share in np.random.default_rng(1).random(4):
         watched = Watched(cancel_at=1 + int(share * (looks - 1)))
         with monkeypatch.context() as patched:
-            patched.setattr(gaussian_em, "per_component", watched.work("EM", gaussian_em.per_component))
+            patched.setattr(gaussian_em, "answered", watched.work("EM", gaussian_em.answered))
             patched.setattr(gaussian_em.Moments, "answer", watched.work("EM", gaussian_em.Moments.answer))
             patched.setattr(boosting.lightgbm, "train", watched.work("trees", boosting.lightgbm.train))
             with reported_to(watched.tell, check=watched.look), pytest.raises(CancelledError):
