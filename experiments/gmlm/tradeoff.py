@@ -20,6 +20,13 @@ from anyfill.translation.model import Translator, load
 from benchmarks.common import RESULTS, environment
 from experiments.gmlm.translation import one_thread
 
+NAMES = {
+    "tutor": "left to right, 2.4 M weights, the teacher",
+    "third": "PaDIR, 12.6 M weights, third sitting (T passes, L lengths)",
+    "mean": "PaDIR as shipped, the mean of sittings",
+}
+"""What the steps of the sittings are called in the picture."""
+
 
 def timed(rows: list[dict[str, Any]], models: dict[str, Translator], sources: list[str]) -> list[dict[str, Any]]:
     """The rows with p50 and p99 of a sentence."""
@@ -51,7 +58,15 @@ def plot(rows: list[dict[str, Any]], path: Path, direction: str) -> None:
         own = sorted((row for row in rows if row["step"] == step), key=lambda row: row["p50_ms"])
         gaps = [[row["bleu"] - row["bleu_low"] for row in own], [row["bleu_high"] - row["bleu"] for row in own]]
         times = [row["p50_ms"] for row in own]
-        axis.errorbar(times, [row["bleu"] for row in own], gaps, marker="o", linestyle="none", capsize=2, label=step)
+        axis.errorbar(
+            times,
+            [row["bleu"] for row in own],
+            gaps,
+            marker="o",
+            linestyle="none",
+            capsize=2,
+            label=NAMES.get(step, step),
+        )
         for row in own:
             named = row["system"].split(" reward")[0].removeprefix(step).strip()
             axis.annotate(named, (row["p50_ms"], row["bleu"]), fontsize=7, xytext=(4, 4), textcoords="offset points")
