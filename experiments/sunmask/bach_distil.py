@@ -7,14 +7,16 @@ their mean law is far better than each; one network is then taught that law, on 
    settings of ``SETTINGS`` in turn.
 2. **Rows.** Each teacher draws chorales of eight bars from its own law: a third of them from nothing, a third goes on
    from the beginning of a training window, a third fills what a question of training leaves of one.
-3. **Student.** ``FollowingLoss`` towards the teachers' mean law (``networks.Averaged``), on crops of the training
-   pieces and of what was drawn. Every teacher sees every row in a random key (``InAnyKey``) and its law is moved back,
-   so that the mean is over keys, too. The network is one of the same size, asked in one pass; stopped by JSB valid.
+3. **Student.** ``FollowingLoss`` towards the teachers' mean law, on crops of the training pieces and of what was
+   drawn. In every step ``--at-once`` teachers are drawn (``ensembles.SomeOf``), and each sees every row in a random key
+   (``ensembles.InAnyKey``), its law moved back: the mean is over all teachers and keys. The network is one of the same
+   size, asked in one pass; stopped by JSB valid.
 
 Nothing but early stopping looks at JSB valid. The figures are those of ``bach_model``, of the weights as saved (8
-bits); for comparison of each teacher and of their mean. Teachers make a number of steps, however long those take: ones
-that a budget of seconds cooled too soon, on a device with other work, leave the student little to learn. Those that are
-in --out already are not trained again, so that ``--only-teachers`` and the rest can be two calls.
+bits); for comparison of each teacher, of their mean, and of their mean over three keys. Teachers make a number of
+steps, however long those take: ones that a budget of seconds cooled too soon, on a device with other work, leave the
+student little to learn. Those that are in --out already are not trained again, so that ``--only-teachers`` and the rest
+can be two calls.
 
     python -m experiments.sunmask.bach_distil --out runs/bach_distil
     python -m experiments.sunmask.bach_distil --smoke --out runs/smoke          # a tiny one on a CPU
@@ -25,6 +27,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,104 +35,28 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
 from anyfill.model import Model
-from anyfill.music.chorale import BAR, CODES, HIGHEST, LOWEST, REST, Chorale, pitches_of
+from anyfill.music.chorale import BAR, Chorale, pitches_of
 from anyfill.music.files import read_jsb
 from anyfill.music.model import one_pass_chorale, one_pass_chorale_model
 from anyfill.music.request import LONG_WINDOW, resized
 from anyfill.music.training import Crops
 from anyfill.networks import Averaged
-from anyfill.networks.embed import Kind
-from anyfill.networks.network import Capabilities
 from anyfill.objectives import FollowingLoss
 from anyfill.questions import Question
 from anyfill.samplers import CachedChain, sample
 from anyfill.training import FitOptions, load_model, save_model
 from benchmarks.common import environment
 from experiments.sunmask.bach_model import STEPS, figures, fitted, held_out_rows, nats_per_cell
+from experiments.sunmask.ensembles import InAnyKey, InKey, SomeOf, centered
 from experiments.where import data_folder, shown
 
 SETTINGS = ((0.4, 0.0), (0.3, 0.15), (0.4, 0.1), (0.35, 0.05))
 """Dropout and hidden values of the teachers, in turn."""
-KEYS = range(-6, 6)
-UNLIKELY = -30.0
+KEYS_ASKED = (-3, 0, 3)
+"""Semitones by which the rows are moved when the teachers' mean over keys is measured."""
 MADE_BY = "experiments/sunmask/bach_distil.py"
-
-
-class InAnyKey(nn.Module, Capabilities):
-    """A network of grid codes that sees each row in a random key, its law moved back.
-
-    Rows are moved to where their mean pitch lies -6 to 5 semitones from ``center``, that of the training pieces: there
-    it was trained. Drawn anew in every pass, from torch's own generator.
-    """
-
-    def __init__(self, network: nn.Module, center: float) -> None:
-        super().__init__()
-        self.network: Any = network
-        self.center = center
-
-    @property
-    def kind(self) -> Kind:
-        """What a value is."""
-        return self.network.kind
-
-    @property
-    def variables(self) -> int:
-        """N."""
-        return self.network.variables
-
-    @property
-    def outputs(self) -> int:
-        """K."""
-        return self.network.outputs
-
-    def compile_parts(self) -> bool:
-        """Those of the network."""
-        return self.network.compile_parts()
-
-    def forward(self, x: Tensor, known: Tensor, context: Tensor | None = None) -> Tensor:
-        """(B, N, K): every unknown variable given the known ones."""
-        return self.chain(torch.where(known, x, 0), torch.where(known, -1, 0), context)
-
-    def chain(self, x: Tensor, rank: Tensor, context: Tensor | None = None, *, strict: bool = False) -> Tensor:
-        """(B, N, K): logarithms of the law, each variable given all before it."""
-        shift = self.shifts(x)
-        law = self.network.chain(torch.where(x > 0, x + shift, 0), rank, context, strict=strict).float().log_softmax(-1)
-        return moved_back(law, shift)
-
-    def shifts(self, x: Tensor) -> Tensor:
-        """int64 (B, 1): semitones for each row, within the range of the codes."""
-        sounding = x > 0
-        count = sounding.sum(1, keepdim=True).clamp(min=1)
-        wanted = self.center + KEYS.start + torch.rand(len(x), 1, device=x.device) * len(KEYS)
-        shift = (wanted - torch.where(sounding, x, 0).sum(1, keepdim=True) / count).round().long()
-        low = torch.where(sounding, x, CODES).amin(1, keepdim=True)
-        high = x.amax(1, keepdim=True)
-        return torch.where(high > 0, torch.minimum(torch.maximum(shift, 1 - low), CODES - 1 - high), 0)
-
-
-def moved_back(law: Tensor, shift: Tensor) -> Tensor:
-    """(B, N, K): log p of codes from that of codes moved by ``shift`` (B, 1); what leaves the range is all but 0."""
-    codes = torch.arange(law.shape[-1], device=law.device)
-    source = torch.where(codes > 0, codes + shift, 0)
-    inside = (codes == 0) | ((source > 0) & (source < law.shape[-1]))
-    index = source.clamp(0, law.shape[-1] - 1).unsqueeze(1).expand_as(law)
-    return torch.where(inside.unsqueeze(1), law.gather(-1, index), UNLIKELY)
-
-
-def centered(pitch: NDArray[np.int16], center: float) -> Chorale:
-    """A chorale (4, T) moved to where its mean pitch is nearest to the code ``center``, within the range of pitches.
-
-    Teachers draw in all keys; moved by -6 to 5 semitones from there, some would leave those that pieces are in.
-    """
-    sounding = pitch[pitch != REST]
-    if not len(sounding):
-        return Chorale.of(pitch)
-    shift = round(center + LOWEST - 1 - float(sounding.mean()))
-    shift = min(max(shift, LOWEST - int(sounding.min())), HIGHEST - int(sounding.max()))
-    return Chorale.of(pitch).transposed(shift)
 
 
 def fit_options(arguments: argparse.Namespace, **own: Any) -> FitOptions:
@@ -248,14 +175,15 @@ def student(arguments: argparse.Namespace, folders: list[Path], begun: float) ->
     often = max(round(arguments.real_share / (1.0 - arguments.real_share) * others / real), 1)
     source = Crops([*pieces * often, *made], arguments.window).to(device)
 
-    def nats(each: list[Model]) -> float:
-        networks = [resized(one, STEPS).network for one in each]
+    def nats(each: list[Model], keys: Sequence[int] = (0,)) -> float:
+        networks = [InKey(resized(one, STEPS).network, key) for one in each for key in keys]
         ensemble = Model(Averaged(networks), models[0].likelihood, order=models[0].order,
                          factorizations=models[0].factorizations)  # fmt: skip
         return nats_per_cell(ensemble, held_out[STEPS], device=device, given_share=0.0)
 
     found: dict[str, Any] = {
         "teachers": [nats([one]) for one in models], "mean_law": nats(models),
+        "mean_law_in_keys": nats(models, KEYS_ASKED),
         "pieces": len(pieces), "drawn": len(made), "rows": len(source), "of_pieces": often * real,
     }  # fmt: skip
     print(json.dumps(found), flush=True)
@@ -263,9 +191,10 @@ def student(arguments: argparse.Namespace, folders: list[Path], begun: float) ->
         for block in one.network.blocks:  # type: ignore[union-attr]
             block.dropout = 0.0  # teachers differ in it, and each would be compiled anew
     seen = [InAnyKey(one.network, center) if arguments.any_key else one.network for one in models]
-    ensemble = Model(Averaged(seen), models[0].likelihood, order=models[0].order).to(device).eval()
+    some = SomeOf(seen, arguments.at_once)
+    ensemble = Model(some, models[0].likelihood, order=models[0].order).to(device).eval()
     if arguments.compile:
-        Averaged(seen).compile_parts()
+        some.compile_parts()
     model = network_of(arguments, arguments.seed + 1000, arguments.dropout, 0.0)
     if arguments.from_teacher:
         model.load_state_dict(models[0].state_dict())
@@ -313,6 +242,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--real-share", type=float, default=0.25, help="share of rows that are of the pieces, about")
     parser.add_argument("--from-scratch", dest="from_teacher", action="store_false", help="not from the first teacher")
     parser.add_argument("--student-rate", type=float, help="learning rate of the student; as the teachers' by default")
+    parser.add_argument("--at-once", type=int, default=2, help="teachers asked in a step of the student")
     parser.add_argument("--same-key", dest="any_key", action="store_false", help="teachers see rows as they are")
     parser.add_argument("--weight-decay", type=float, default=0.2)
     parser.add_argument("--learning-rate", type=float, default=6e-3)

@@ -13,7 +13,7 @@ from anyfill.music.model import one_pass_chorale_model
 from anyfill.music.training import Crops
 from anyfill.networks.embed import Discrete
 from anyfill.networks.network import Capabilities
-from experiments.sunmask import bach_distil, bach_model
+from experiments.sunmask import bach_distil, bach_model, ensembles
 
 STEPS = 16
 
@@ -36,7 +36,7 @@ def test_a_law_that_knows_no_key_is_the_same_from_every_key(generator) -> None:
     x = torch.randint(20, 40, (200, 4 * STEPS), generator=generator)
     x[:, 1::7] = 0
     rank = torch.arange(4 * STEPS).expand_as(x)
-    network = bach_distil.InAnyKey(Holds(), center=30.0)
+    network = ensembles.InAnyKey(Holds(), center=30.0)
     torch.manual_seed(0)
     shifts = network.shifts(x)
     assert len(shifts.unique()) > 8
@@ -45,10 +45,40 @@ def test_a_law_that_knows_no_key_is_the_same_from_every_key(generator) -> None:
     assert torch.allclose(found, Holds().chain(x, rank).softmax(-1), atol=1e-6)
 
 
+def test_a_few_teachers_at_a_time_have_the_mean_law_of_all_in_expectation(generator) -> None:
+    members = [one_pass_chorale_model(2, width=16, depth=1, heads=2, seed=seed).network for seed in range(3)]
+    x = torch.randint(0, CODES, (2, 8), generator=generator)
+    rank = torch.arange(8).expand_as(x)
+    torch.manual_seed(0)
+    some = ensembles.SomeOf(members, 1).eval()
+    with torch.no_grad():
+        every = ensembles.SomeOf(members, 3).eval().chain(x, rank).exp()
+        drawn = torch.stack([some.chain(x, rank).exp() for _ in range(300)])
+        own = torch.stack([member.chain(x, rank).softmax(-1) for member in members])
+    torch.testing.assert_close(every, own.mean(0))
+    which = (drawn.unsqueeze(1) - own).abs().amax((2, 3, 4)).argmin(1)
+    assert (torch.bincount(which, minlength=3) > 70).all()  # each 100 times in expectation, deviation 8
+    torch.testing.assert_close(drawn[0], own[which[0]])
+
+
+def test_a_fixed_key_moves_rows_and_laws_alike() -> None:
+    x = torch.tensor([[10, 0, 12, 20, 15, 9, 0, 30] * 8])
+    seen = list[torch.Tensor]()
+
+    class Sees(Holds):
+        def chain(self, x, rank, context=None, *, strict=False):
+            seen.append(x)
+            return super().chain(x, rank, context, strict=strict)
+
+    found = ensembles.InKey(Sees(), 3).chain(x, torch.arange(64).expand_as(x)).softmax(-1)
+    assert (seen[0] == torch.where(x > 0, x + 3, 0)).all()
+    torch.testing.assert_close(found, Holds().chain(x, x).softmax(-1), atol=1e-6, rtol=0)
+
+
 def test_rows_stay_within_the_range_of_the_codes(generator) -> None:
     x = torch.randint(1, CODES, (50, 4 * STEPS), generator=generator)
     x[:, 0], x[:, 1] = 1, CODES - 1
-    network = bach_distil.InAnyKey(Holds(), center=0.0)
+    network = ensembles.InAnyKey(Holds(), center=0.0)
     assert not network.shifts(x).any()  # nowhere to go
     assert not network.shifts(torch.zeros_like(x)).any()  # silence has no key
     low = torch.randint(1, 20, (50, 4 * STEPS), generator=generator)
@@ -59,13 +89,13 @@ def test_rows_stay_within_the_range_of_the_codes(generator) -> None:
 def test_chorales_are_moved_to_the_middle_and_stay_in_range(generator) -> None:
     pitch = torch.randint(60, 80, (4, STEPS), generator=generator).numpy().astype(np.int16)
     pitch[0, 0] = REST
-    moved = bach_distil.centered(pitch, 30.0)
+    moved = ensembles.centered(pitch, 30.0)
     codes = moved.codes()
     assert abs(float(codes[codes > 0].float().mean()) - 30.0) <= 0.5
     assert moved.pitch[0, 0] == REST
     pitch[1, 0] = 86
-    assert bach_distil.centered(pitch, 57.0).pitch.max() == 86
-    assert (bach_distil.centered(np.full((4, STEPS), REST, np.int16), 30.0).pitch == REST).all()
+    assert ensembles.centered(pitch, 57.0).pitch.max() == 86
+    assert (ensembles.centered(np.full((4, STEPS), REST, np.int16), 30.0).pitch == REST).all()
 
 
 def test_what_is_given_of_a_window_stays_in_what_is_drawn() -> None:
