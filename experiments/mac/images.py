@@ -17,7 +17,8 @@ import torch
 from anyfill.evaluation import mean_of
 from anyfill.images.reading import read_pictures
 from experiments.sfarm.picture_fills import as_pixels, filled, grid_picture, masked_pixels
-from experiments.sfarm.pictures import Data, load, parser_of, question_of, scored, structured, trained, write
+from experiments.sfarm.picture_scores import question_of, scored, structured
+from experiments.sfarm.pictures import Data, load, parser_of, trained, write
 
 COUNT = 18
 
@@ -31,7 +32,8 @@ def masks_of(shape: tuple[int, int, int]) -> torch.Tensor:
 
 def imagenet(data: Data, folder) -> Data:  # type: ignore[no-untyped-def]
     """The ImageNet samples, shrunk by averages of squares."""
-    pixels = read_pictures(f"{folder / 'imagenet_samples' / 'imagenet1000_64x64.png'}:64x64", size=(64, 64)).pixels
+    sheet = next(path for path in sorted((folder / "imagenet_samples").glob("*64x64.*")))
+    pixels = read_pictures(f"{sheet}:64x64", size=(64, 64)).pixels
     side = 64 // data.shape[0]
     shape = (len(pixels), data.shape[0], side, data.shape[1], side, 3)
     small = pixels.reshape(shape).astype(np.float64).mean((2, 4)).round().astype(np.int64)
@@ -53,14 +55,21 @@ def main() -> None:
         places["imagenet"] = imagenet(data, arguments.data)
     found: dict[str, dict[str, dict[str, float]]] = {}
     models = {method: trained(method, data, arguments) for method in arguments.methods}
-    for place, shown in places.items():
-        rows = torch.linspace(0, len(shown.test) - 1, COUNT).round().long()
-        x = shown.test[rows]
+    rows = {
+        place: shown.test[torch.linspace(0, len(shown.test) - 1, COUNT).round().long()]
+        for place, shown in places.items()
+    }
+    drawn: dict[str, tuple[torch.Tensor, ...]] = {}
+    for method, model in models.items():  # all places at once: one by one, many rows take as long as few
+        source = torch.Generator(device).manual_seed(arguments.seed)
+        every, holes = torch.cat([*rows.values()]), asked.repeat(len(rows), 1)
+        steps = arguments.fill_steps
+        drawn[method] = filled(method, model, data, every, holes, steps=steps, generator=source)[0].split(COUNT)
+    for number, (place, x) in enumerate(rows.items()):
+        shown = places[place]
         lines = [("original", as_pixels(x, shown)), ("masked", masked_pixels(x, asked, shown))]
         for method, model in models.items():
-            source = torch.Generator(device).manual_seed(arguments.seed)
-            drawn = filled(method, model, shown, x, asked, steps=arguments.fill_steps, generator=source)[0]
-            lines.append((method, as_pixels(drawn, shown)))
+            lines.append((method, as_pixels(drawn[method][number], shown)))
             question = question_of(asked, shown.shape[2], device)
             value = scored(method, model, x, question, shown.shape[2], passes=arguments.passes)
             mean = mean_of(-value / (question.asked.sum(1) * math.log(2)))

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from experiments.sfarm.picture_fills import as_pixels, features_for, filled, grid_picture, masked_pixels
-from experiments.sfarm.pictures import RATES, load, parser_of, structured, timed, trained, write
+from experiments.sfarm.picture_scores import RATES, structured
+from experiments.sfarm.pictures import load, parser_of, timed, trained, write
 
 
 def main() -> None:

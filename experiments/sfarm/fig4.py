@@ -19,17 +19,8 @@ from torch import Tensor
 from anyfill.evaluation import mean_of
 from anyfill.model import Model
 from experiments.sfarm.picture_fills import as_pixels, filled, grid_picture, masked_pixels
-from experiments.sfarm.pictures import (
-    Data,
-    asked_model,
-    load,
-    parser_of,
-    question_of,
-    scored,
-    structured,
-    trained,
-    write,
-)
+from experiments.sfarm.picture_scores import asked_model, question_of, scored, structured
+from experiments.sfarm.pictures import Data, load, parser_of, trained, write
 
 
 def bits_of(

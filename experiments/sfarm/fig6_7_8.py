@@ -16,7 +16,8 @@ from anyfill.evaluation import nats_by_step, step_nats
 from anyfill.questions import Question
 from anyfill.samplers import Confidence, EntropyBounded, Follow, Sampler, best_cuts, grouped_cost
 from experiments.sfarm.picture_fills import as_pixels, drawn_by, features_for, grid_picture, order_of
-from experiments.sfarm.pictures import asked_model, load, parser_of, timed, trained, write
+from experiments.sfarm.picture_scores import asked_model
+from experiments.sfarm.pictures import load, parser_of, timed, trained, write
 
 STEPS = (2, 8, 32, 128, 512)
 

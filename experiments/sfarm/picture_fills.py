@@ -16,7 +16,8 @@ from anyfill.model import Model
 from anyfill.networks.latent import Latent
 from anyfill.questions import PixelOrder, Question, Shuffled
 from anyfill.samplers import Draw, Follow, Sampler, sample
-from experiments.sfarm.pictures import ONE_PASS, Data, asked_model, question_of
+from experiments.sfarm.picture_scores import asked_model, question_of
+from experiments.sfarm.pictures import ONE_PASS, Data
 
 
 def filled(

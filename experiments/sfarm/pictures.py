@@ -1,4 +1,4 @@
-"""What the experiments on pictures share: data, models by name, training against the clock, questions, scores.
+"""What the experiments on pictures share: data, models by name, training against the clock, their options.
 
 Every script takes a folder of data (--data), the set, the methods and seconds for each, and an output folder (--out):
 
@@ -17,9 +17,7 @@ mode), ``sfarm-shares`` (sees known shares), ``sfarm-random`` (random borders), 
 paper's own network and training); ``vae``, ``miwae``, ``ddpm`` from the same U-Net. A pixel's channels are known
 together for sfarm, apart for the others.
 
-What is asked of whom follows from what each was trained for: one-pass exactly, in its order; ARDM and SFARM over all
-orders (a bound); MAC in its own order (an estimate of the exact chain from some of its steps), completions of
-``mac-inpainting`` alone.
+What each is asked, and how it is scored, stands in ``picture_scores``.
 """
 
 import argparse
@@ -37,14 +35,12 @@ import torch
 from torch import Tensor
 
 from anyfill import recipes
-from anyfill.evaluation import log_prob, mean_of, mixture_log_prob, stratified_bound
 from anyfill.images.questions import PictureQuestions
 from anyfill.images.reading import PictureRows, Pictures, read_idx, read_pictures
 from anyfill.likelihoods import Bernoulli, Categorical, Likelihood, LogisticMixture
 from anyfill.model import Model
 from anyfill.objectives import Objective
-from anyfill.questions import Modes, PerPixel, Question, Strokes, scans
-from anyfill.recipes.sfarm import UNetSizes, in_mode
+from anyfill.recipes.sfarm import UNetSizes
 from anyfill.rows import Rows, RowSource
 from anyfill.training import FitOptions, JsonLines, fit, fit_steps, load_model
 from benchmarks.common import environment
@@ -53,7 +49,6 @@ from experiments.where import turn
 
 WARM_STEPS = 12
 """Of the trial run that compiles before the clock starts."""
-RATES = (5, 10, 20, 30, 50, 90)
 ONE_PASS = ("one-pass", "one-pass-patches")
 COMPLETES = (*ONE_PASS, "ardm", "mac-inpainting", "sfarm", "sfarm-shares", "sfarm-random", "sfarm-paper")
 """Whoever was trained to complete pictures and has log-probabilities."""
@@ -94,23 +89,23 @@ def load(arguments: argparse.Namespace) -> Data:
         order = torch.randperm(len(pixels), generator=torch.Generator().manual_seed(0))
         train, valid, test = pixels[order].split([1397, 200, 200])
         labels = torch.from_numpy(found.target)[order][-200:]
-        keep = _spread(len(test), rows)
+        keep = spread(len(test), rows)
         return Data((8, 8, 1), 17, Rows.from_values(train[:few]), Rows.from_values(valid), test[keep], labels[keep])
     if name == "static":
         parts = [_static(data, part, side) for part in ("train", "valid", "test")]
         size = side or 28
-        keep = _spread(len(parts[2]), rows)
+        keep = spread(len(parts[2]), rows)
         learnt, held = (Rows.from_values(part[:few]) for part in parts[:2])
         labels = _static_labels(data, len(parts[2]))
         return Data((size, size, 1), 2, learnt, held, parts[2][keep], None if labels is None else labels[keep])
     train, test = _pictures(name, data, "train", side), _pictures(name, data, "test", side)
     shape = train.pixels.shape[1:]
-    aside = min(5000, len(train) // 10)
+    aside = min(5000, len(train) // 20)
     binary = "dynamic" if name == "dynamic" else None
     codes = 2 if binary else 256
     learnt = Pictures(train.pixels[:-aside][:few])
     valid = PictureRows(Pictures(train.pixels[-aside:]), codes, binary).rows(few)
-    keep = _spread(len(test), rows)
+    keep = spread(len(test), rows)
     shown = PictureRows(Pictures(test.pixels[keep.numpy()]), codes, binary, seed=1).rows()
     labels = None if test.labels is None else torch.from_numpy(test.labels)[keep]
     source: RowSource = PictureRows(learnt, codes, binary)
@@ -119,8 +114,8 @@ def load(arguments: argparse.Namespace) -> Data:
     return Data((int(shape[0]), int(shape[1]), int(shape[2])), codes, source, valid, shown.x, labels)
 
 
-def _spread(count: int, rows: int | None) -> Tensor:
-    """Every k-th of ``count`` rows."""
+def spread(count: int, rows: int | None) -> Tensor:
+    """int64: so many of ``count`` rows, evenly spread; all by default."""
     return torch.arange(count) if rows is None else torch.linspace(0, count - 1, min(rows, count)).round().long()
 
 
@@ -266,8 +261,9 @@ def trained(
     held = valid.take(torch.arange(max(count - count % options.batch_size, 1)))  # whole batches: one shape to compile
     ways: list[bool] = []
     if device.type == "cuda":
-        ways = [True, False] if method == "one-pass" else [True]
-        ways = [way for way in ways if _warmed(method, data, arguments, rows, objective, options, held, way)]
+        for way in (True, False) if method == "one-pass" else (True,):
+            if (arguments.trials or not ways) and _warmed(method, data, arguments, rows, objective, options, held, way):
+                ways.append(way)
     if ready is not None:
         ready()
     speeds: dict[bool, float] = {}
@@ -362,148 +358,6 @@ def _rows_for(method: str, source: Any, codes: int) -> Any:
     return Rows.from_values(recipes.ddpm.scaled(rows.x, codes))
 
 
-def asked_model(method: str, model: Model, mode: str = "random") -> Model:
-    """The model to ask: SFARM's that is told a mode answers in this one."""
-    told = method.startswith("sfarm") and method != "sfarm-shares"
-    return in_mode(model, mode) if told else model  # type: ignore[arg-type]
-
-
-def structured(shape: tuple[int, int, int], count: int, *, seed: int = 0) -> dict[str, tuple[Tensor, str]]:
-    """What is asked, bool (count, H W) each, and SFARM's mode for it: 6 random rates, 6 regions, strokes."""
-    height, width = shape[:2]
-    family = Modes(height, width)
-    found: dict[str, tuple[Tensor, str]] = {}
-    for name, mode in (("right", "left to right"), ("left", "right to left"), ("bottom", "top to bottom"),
-                       ("top", "bottom to top"), ("outside", "interior"), ("inside", "exterior")):  # fmt: skip
-        first = torch.tensor(family.regions_of(mode)[0][0])  # type: ignore[arg-type]
-        found[name] = ((~first).expand(count, -1), mode)
-    source = torch.Generator().manual_seed(seed)
-    tip = max(1.5, min(height, width) / 14)
-    found["strokes"] = (
-        Strokes(height, width, thinnest=tip, thickest=3 * tip).sample(count, generator=source).asked, "random",
-    )  # fmt: skip
-    for rate in RATES:
-        asked = torch.rand(count, height * width, generator=source) < rate / 100
-        asked[:, 0] |= ~asked.any(1)
-        found[f"random {rate} %"] = (asked, "random")
-    return found
-
-
-def question_of(asked: Tensor, channels: int, device: torch.device) -> Question:
-    """All channels of the asked pixels (B, H W), the rest given."""
-    pixels = Question(~asked, asked)
-    whole = PerPixel(Modes(2, 2), channels).spread(pixels)
-    return Question(whole.given.to(device), whole.asked.to(device))
-
-
-def scored(
-    method: str, model: Model, x: Tensor, question: Question | None, channels: int, *, passes: int, seed: int = 0
-) -> Tensor:
-    """float64 (B,): log p of the rows, or of what is asked of them: exact, a bound, or an estimate; see above."""
-    device = next(model.parameters()).device
-    x = x.to(device)
-    if method in ONE_PASS:
-        whole = Question.of(x.shape[1], batch=len(x))
-        asked = Question(whole.given.to(device), whole.asked.to(device)) if question is None else question
-        return log_prob(model, x, asked, rows_per_pass=rows_per_pass(x)).value
-    by_pixel = channels if method.startswith("sfarm") else 1
-    source = torch.Generator(device).manual_seed(seed)  # the same questions for every method of one kind
-    given = None if question is None else question.given
-    if question is not None and method not in COMPLETES:
-        raise ValueError(f"{method} was not trained to complete pictures")
-    order = model.order if method.startswith("mac") else None
-    found = stratified_bound(
-        *(model, x), passes=passes, channels=by_pixel, given=given, order=order,
-        allow_untrained=by_pixel > 1, generator=source, rows_per_pass=rows_per_pass(x),
-    )  # fmt: skip
-    return found.value
-
-
-def rows_per_pass(x: Tensor) -> int | None:
-    """Of rows (B, N): many on CUDA, where small passes wait for their launch."""
-    return max(1, 2**19 // x.shape[1]) if x.is_cuda else None
-
-
-def joint_scores(method: str, model: Model, data: Data, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Nats and bits per dimension of whole test rows, with standard errors; K orders and 8 scans where they apply.
-
-    Kept beside the model, so that a second script that asks does not compute them again; log p of each row, too.
-    """
-    about = {"set": arguments.set, "rows": len(data.test)}
-    path: Path = arguments.out / method / "joint.json"
-    if path.exists():
-        found = json.loads(path.read_text())
-        if found["asked"] == about:
-            return found["scores"]
-    values: dict[str, Tensor] = {}
-    found, seconds = timed(lambda: _joint_scores(method, model, data, arguments, values))
-    found["seconds_of_scoring"] = seconds
-    path.write_text(json.dumps({"asked": about, "scores": found}, indent=1) + "\n")
-    np.savez_compressed(path.with_suffix(".npz"), **{name: value.cpu().numpy() for name, value in values.items()})
-    return found
-
-
-def _joint_scores(
-    method: str, model: Model, data: Data, arguments: argparse.Namespace, values: dict[str, Tensor]
-) -> dict[str, Any]:
-    """The same, with log p of each row put into ``values`` by name."""
-    x, channels, dims = data.test, data.shape[2], math.prod(data.shape)
-    if method in ("vae", "miwae"):
-        network: Any = model.network
-        x = x[_spread(len(x), 1000)]
-        source = torch.ones_like(x, dtype=torch.bool).to(next(model.parameters()).device)
-        with torch.no_grad():
-            parts = zip(x.to(source.device).split(100), source.split(100))
-            value = torch.cat([network.log_evidence(part, known) for part, known in parts])
-        values["joint"] = value
-        return {"kind": "estimate of log p, importance-weighted", "rows": len(x), **_figures(value, dims)}
-    asked = asked_model(method, model)
-    values["joint"] = value = scored(method, asked, x, None, channels, passes=arguments.passes)
-    kind = f"bound, {arguments.passes} stratified passes"
-    if method in ONE_PASS:
-        kind = "exact, one order"
-    elif method.startswith("mac"):
-        kind = f"estimate of the exact chain, {arguments.passes} stratified steps"
-    found: dict[str, Any] = {"kind": kind, "rows": len(x), **_figures(value, dims)}
-    device = next(model.parameters()).device
-    if method in ONE_PASS:
-        patch = patch_of(method, arguments)
-        orders = scans(*data.shape[:2], patch=patch, channels=channels)
-        rows = x[_spread(len(x), arguments.mixture_rows)].to(device)
-        whole = Question.of(dims, batch=len(rows))
-        question = Question(whole.given.to(device), whole.asked.to(device))
-        mixed = mixture_log_prob(model, rows, question, orders, rows_per_pass=rows_per_pass(rows))
-        values["mixture"] = mixed.value
-        found["mixture of 8 scans, exact"] = {"rows": len(rows), **_figures(mixed.value, dims)}
-    elif arguments.orders and method.startswith("mac"):
-        some = x[_spread(len(x), arguments.order_rows)].to(device)
-        whole = Question.of(dims, batch=len(some))
-        question = Question(whole.given.to(device), whole.asked.to(device))
-        exact = log_prob(model, some, question, rows_per_pass=rows_per_pass(some))
-        values["exact chain"] = exact.value
-        found[f"exact chain, {len(some)} rows"] = _figures(exact.value, dims)
-    elif arguments.orders and (channels == 1 or not method.startswith("sfarm")):
-        some = x[_spread(len(x), arguments.order_rows)].to(device)
-        whole = Question.of(dims, batch=len(some))
-        question = Question(whole.given.to(device), whole.asked.to(device))
-        for estimator in ("bound", "estimate"):
-            source = torch.Generator(device).manual_seed(0)
-            one = log_prob(asked, some, question, orders=arguments.orders, estimator=estimator, generator=source)
-            found[f"{arguments.orders} orders, {estimator}, {len(some)} rows"] = _figures(one.value, dims)
-    return found
-
-
-def _figures(value: Tensor, dims: int) -> dict[str, float]:
-    mean = mean_of(-value)
-    unit = dims * math.log(2)
-    return {
-        "nats": mean.value,
-        "stderr": mean.stderr,
-        "bits_per_dim": mean.value / unit,
-        "bits_stderr": mean.stderr / unit,
-    }
-
-
 def parser_of(text: str | None, *, sets: Sequence[str], methods: Sequence[str]) -> argparse.ArgumentParser:
     """The options that all scripts share."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -534,6 +388,7 @@ def parser_of(text: str | None, *, sets: Sequence[str], methods: Sequence[str]) 
     parser.add_argument("--orders", type=int, default=0, help="K whole orders as well: K passes a variable")
     parser.add_argument("--order-rows", type=int, default=500, help="rows for K orders, and for MAC's whole chain")
     parser.add_argument("--mixture-rows", type=int, help="rows for the mixture of 8 scans; all by default")
+    parser.add_argument("--trials", action="store_true", help="try both kernels of one-pass's attention for 3 s each")
     parser.add_argument("--no-graphs", dest="graphs", action="store_false", help="no CUDA graphs")
     parser.add_argument("--seed", type=int, default=0)
     return parser

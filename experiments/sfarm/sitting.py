@@ -1,13 +1,18 @@
 """All comparisons on pictures in one sitting on one GPU, the most valuable first; what is late is left out.
 
     python -m experiments.sfarm.sitting --out FOLDER --data DATA --limit 600
+    python -m experiments.sfarm.sitting --out OTHER --data DATA --compile-only   beforehand: fills the caches, and ends
     python -m experiments.sfarm.sitting --out FOLDER --data DATA --tiny          the same on a CPU, tiny: a trial
 
 Every method is trained and scored in a process of its own. All of them read and compile side by side; when all are
 ready (or --ready seconds have passed) the clock of --limit starts, and they train and score one after the other, each
-alone on the GPU, in the order of ``JOBS``; one that cannot end in time is left out. Then the scripts of the figures
-run, side by side, on the models that are there. Whenever one has ended, all
+alone on the GPU, in the order of ``JOBS``, whoever is not ready yet after the others; one that cannot end in time is
+left out. Then the scripts of the figures run, side by side, on the models that are there. Whenever one has ended, all
 results so far are packed, without weights, into FOLDER/sitting.tar.gz, and FOLDER/sitting.json says what ran and when.
+
+With --compile-only nothing is trained: methods make a trial run each, as many side by side as --memory GiB of the GPU
+hold. A sitting that comes after it on the same machine, with the same TORCHINDUCTOR_CACHE_DIR and
+TRITON_CACHE_DIR, finds what they compiled.
 """
 
 import argparse
@@ -25,7 +30,8 @@ import torch
 
 from benchmarks.common import environment
 from experiments.sfarm import fig4, table3
-from experiments.sfarm.pictures import joint_scores, load, parser_of, structured, trained
+from experiments.sfarm.picture_scores import joint_scores, structured
+from experiments.sfarm.pictures import load, parser_of, trained
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +44,7 @@ class Job:
         options: further ones of the command line.
         scoring: seconds that all but training may take, a guess; on an H200, static: as it was seen.
         after: the job that compiles the same, so that this one begins when that is ready and finds it compiled.
+        memory: GiB of the GPU that a trial run may take with --compile-only; a guess from what is kept for gradients.
     """
 
     set: str
@@ -46,6 +53,7 @@ class Job:
     options: tuple[str, ...] = ()
     scoring: float = 15.0
     after: str | None = None
+    memory: float = 5.0
 
     @property
     def name(self) -> str:
@@ -54,23 +62,28 @@ class Job:
 
 EXACT = ("--orders", "1", "--order-rows", "200")
 STATIC = ("--passes", "4", "--mixture-rows", "2000", "--joint", "0.4", "--dropout", "0")
-CIFAR = ("--passes", "8", "--batch", "64", "--width", "512", "--unet-width", "128", "--joint", "0.4", "--dropout", "0")
-FASHION = ("--passes", "8", "--joint", "0.4", "--mixture-rows", "500", "--dropout", "0")
+CIFAR = (
+    "--passes", "8", "--batch", "64", "--width", "512", "--unet-width", "128", "--joint", "0.4", "--dropout", "0",
+    "--mixture-rows", "500", "--test-rows", "2000",
+)  # fmt: skip
+FASHION = ("--passes", "8", "--joint", "0.4", "--mixture-rows", "500", "--dropout", "0", "--test-rows", "2000")
 ARDM = "static.ardm"
+MARGINAL_ROWS, LONGEST = 50, 450
+"""Of CIFAR-10's marginals: rows, and the longest asked of a U-Net."""
 JOBS = (
-    Job("static", "one-pass", "static", (*STATIC, "--batch", "64"), 31),
+    Job("static", "one-pass", "static", (*STATIC, "--batch", "64", "--trials"), 31, memory=15.0),
     Job("static", "ardm", "static", STATIC, 22),
     Job("static", "sfarm", "static", STATIC, 27, ARDM),
     Job("static", "mac-inpainting", "static", STATIC + EXACT, 40, ARDM),
-    Job("static", "one-pass-patches", "static", (*STATIC, "--mixture-rows", "10000"), 12),
-    Job("cifar10", "one-pass", "cifar", CIFAR, 20),
-    Job("cifar10", "ardm", "cifar", CIFAR, 14),
-    Job("cifar10", "sfarm", "cifar", CIFAR, 8, "cifar10.ardm"),
-    Job("cifar10", "mac-inpainting", "cifar", CIFAR, 14, "cifar10.ardm"),
-    Job("fashion", "one-pass-patches", "fashion", FASHION, 8, "static.one-pass-patches"),
+    Job("static", "one-pass-patches", "static", (*STATIC, "--mixture-rows", "10000"), 12, memory=9.0),
+    Job("cifar10", "one-pass", "cifar", CIFAR, 8, memory=19.0),
+    Job("cifar10", "ardm", "cifar", CIFAR, 8),
+    Job("cifar10", "mac-inpainting", "cifar", CIFAR, 8, "cifar10.ardm"),
+    Job("cifar10", "sfarm", "cifar", CIFAR, 6, "cifar10.ardm"),
+    Job("fashion", "one-pass-patches", "fashion", FASHION, 6, "static.one-pass-patches", 9.0),
     Job("fashion", "ardm", "fashion", FASHION, 6, ARDM),
-    Job("fashion", "sfarm", "fashion", FASHION, 6, ARDM),
-    Job("fashion", "mac-inpainting", "fashion", FASHION, 6, ARDM),
+    Job("fashion", "mac-inpainting", "fashion", (*FASHION, "--orders", "1", "--order-rows", "64"), 8, "fashion.ardm"),
+    Job("fashion", "sfarm", "fashion", FASHION, 8, "fashion.ardm"),
     Job("static", "vae", "latent", STATIC, 4, ARDM),
     Job("static", "ddpm", "latent", STATIC, 1, ARDM),
     Job("static", "miwae", "latent", STATIC, 4, ARDM),
@@ -132,9 +145,18 @@ def work(job: Job, arguments: argparse.Namespace) -> None:
 
     def ready() -> None:
         flag.touch()
+        if torch.cuda.is_available():
+            print(f"ready, with up to {torch.cuda.max_memory_reserved() / 2**30:.1f} GiB", flush=True)
+        if arguments.compile_only:
+            raise SystemExit(0)
         while not flag.with_suffix(".go").exists():
             time.sleep(0.02)
 
+    if arguments.compile_only:
+        mine.graphs = False  # they take memory, and compile nothing
+        if torch.cuda.is_available():
+            share = job.memory * 2**30 / torch.cuda.get_device_properties(0).total_memory
+            torch.cuda.set_per_process_memory_fraction(min(share, 1.0))
     data = load(mine)
     model = trained(job.method, data, mine, ready=ready)
     if job.method == "ddpm":
@@ -145,7 +167,7 @@ def work(job: Job, arguments: argparse.Namespace) -> None:
         flush=True,
     )
     if job.set == "cifar10" and job.method != "sfarm":
-        table3.marginals(job.method, model, data, mine, 100, 450)
+        table3.marginals(job.method, model, data, mine, MARGINAL_ROWS, LONGEST)
     if job.set != "cifar10" and job.method not in ("vae", "miwae"):
         mine.test_rows, mine.passes = (1000 if job.set == "static" else 500), 8
         data = load(mine)
@@ -160,18 +182,27 @@ def main() -> None:
     parser.add_argument("--runs", type=Path, help="folder for weights and logs; by default FOLDER/runs")
     parser.add_argument("--lenet", type=Path, help="a classifier made before, lenet-static.safetensors")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds from when all are ready to the end")
+    parser.add_argument("--total", type=float, help="seconds from the start, compiling included, to the end")
     parser.add_argument("--drawing", type=float, default=60.0, help="seconds of them that are kept for the figures")
     parser.add_argument("--ready", type=float, default=200.0, help="seconds after which those that are ready begin")
-    for name, seconds in (("static", 36.0), ("cifar", 36.0), ("fashion", 14.0), ("latent", 10.0)):
+    for name, seconds in (("static", 36.0), ("cifar", 34.0), ("fashion", 14.0), ("latent", 10.0)):
         parser.add_argument(f"--{name}", type=float, default=seconds, help="seconds of training, each method")
     parser.add_argument("--only", nargs="+", help="jobs by name, SET.METHOD, or by their set, and figures by name")
+    parser.add_argument("--warm", action="store_true", help="all begin at once: what they compile is in the caches")
+    parser.add_argument("--compile-only", action="store_true", help="compile, side by side, and end")
+    parser.add_argument("--memory", type=float, default=24.0, help="of --compile-only: GiB of the GPU, for all of them")
+    parser.add_argument("--threads", type=int, default=3, help="of each that compiles")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--work", help="the job of this process")
     arguments = parser.parse_args()
     if arguments.work:
         work(next(job for job in JOBS if job.name == arguments.work), arguments)
         return
-    Sitting(arguments).run()
+    sitting = Sitting(arguments)
+    if arguments.compile_only:
+        sitting.compile_only()
+    else:
+        sitting.run()
 
 
 class Sitting:
@@ -192,28 +223,64 @@ class Sitting:
 
     def run(self) -> None:
         self._compile()
-        for job in self.jobs:
+        waiting = list(self.jobs)
+        while waiting:
+            job = next((job for job in waiting if self._is_ready(job.name)), None)
+            if job is None and self._left() > self.arguments.drawing:
+                self._start_more()
+                time.sleep(0.1)
+                continue
+            job = job or waiting[0]
+            waiting.remove(job)
             self._turn(job)
         self._draw()
+
+    def compile_only(self) -> None:
+        """A trial run of each, side by side as far as memory allows, until all have ended or time is up."""
+        waiting = list(self.jobs)
+        while time.perf_counter() - self.begun < self.arguments.limit:
+            running = [job for job in self.jobs if job.name in self.children and self.children[job.name].poll() is None]
+            if not waiting and not running:
+                break
+            left = self.arguments.memory - sum(job.memory for job in running)
+            fitting = [job for job in waiting if self._may_start(job) and (job.memory <= left or not running)]
+            if fitting:
+                waiting.remove(fitting[0])
+                self.children[fitting[0].name] = self._start(fitting[0])
+                continue
+            time.sleep(0.1)
+        for job in self.jobs:
+            child = self.children.get(job.name)
+            if child is not None and child.poll() is None:
+                child.kill()
+                child.wait()
+            done = self._flag(job.name).exists()
+            self._note(f"{job.name}: {'compiled' if done else 'not compiled'}", self.begun, self._tail(job.name))
 
     def _compile(self) -> None:
         """Start all, those that compile the same as another when that is ready; wait until all are, or time is up."""
         while time.perf_counter() - self.begun < self.arguments.ready:
-            for job in self.jobs:
-                if job.name not in self.children and self._may_start(job):
-                    self.children[job.name] = self._start(job)
+            self._start_more()
             # The last ones take longest to compile and are the first to be left out: nobody waits for them.
             first = [job for job in self.jobs if job.seconds != "latent"] or self.jobs
             if all(job.name in self.children and self._is_ready(job.name) for job in first):
                 break
             time.sleep(0.1)
         self.started = time.perf_counter()
+        if self.arguments.total is not None:
+            self.arguments.limit = min(self.arguments.limit, self.arguments.total - (self.started - self.begun))
         late = [job.name for job in self.jobs if not self._flag(job.name).exists()]
         self._note("compiling, side by side", self.begun, late)
 
+    def _start_more(self) -> None:
+        for job in self.jobs:
+            if job.name not in self.children and self._may_start(job):
+                self.children[job.name] = self._start(job)
+
     def _may_start(self, job: Job) -> bool:
         """Whether whoever compiles the same is ready."""
-        return job.after is None or job.after not in {one.name for one in self.jobs} or self._is_ready(job.after)
+        there = {one.name for one in self.jobs}
+        return self.arguments.warm or job.after is None or job.after not in there or self._is_ready(job.after)
 
     def _is_ready(self, name: str) -> bool:
         child = self.children.get(name)
@@ -226,9 +293,12 @@ class Sitting:
         mine = self.arguments
         command = [sys.executable, "-m", "experiments.sfarm.sitting", "--work", job.name, "--out", str(mine.out)]
         command += ["--data", str(mine.data), "--runs", str(self.folder)] + ["--tiny"] * mine.tiny
+        if mine.compile_only:
+            command += ["--compile-only"]
         for name in ("static", "cifar", "fashion", "latent"):
             command += [f"--{name}", str(getattr(mine, name))]
-        settings = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": "3", "TORCH_LOGS": "recompiles"}
+        settings = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": str(mine.threads)}
+        settings["TORCH_LOGS"] = "recompiles"
         return self._launched(command, job.name, settings)
 
     def _launched(self, command: list[str], name: str, settings: dict[str, str]) -> subprocess.Popen[bytes]:

@@ -11,7 +11,8 @@ and with --orders K by the bound and the estimate of K whole orders on some rows
 with --orders by the whole of it. Validation rows choose the checkpoint.
 """
 
-from experiments.sfarm.pictures import joint_scores, load, parser_of, trained, write
+from experiments.sfarm.picture_scores import joint_scores
+from experiments.sfarm.pictures import load, parser_of, trained, write
 
 
 def main() -> None:

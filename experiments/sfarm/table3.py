@@ -16,13 +16,16 @@ import argparse
 import json
 import math
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 
 from anyfill.evaluation import log_prob, mean_of
 from anyfill.model import Model
 from anyfill.questions import Question
-from experiments.sfarm.pictures import ONE_PASS, Data, joint_scores, load, parser_of, rows_per_pass, trained, write
+from experiments.sfarm.picture_scores import in_halves, joint_scores, rows_per_pass
+from experiments.sfarm.pictures import ONE_PASS, Data, load, parser_of, spread, trained, write
 
 SHARES = (0.02, 0.1, 0.3, 0.6, 0.9)
 
@@ -30,13 +33,14 @@ SHARES = (0.02, 0.1, 0.3, 0.6, 0.9)
 def marginals(
     method: str, model: Model, data: Data, arguments: argparse.Namespace, rows: int, longest: int
 ) -> dict[str, dict[str, float]]:
-    """Bits per asked sub-pixel of random subsets from nothing; kept beside the model."""
+    """Bits per asked sub-pixel of random subsets from nothing; kept beside the model, those of each row, too."""
     path: Path = arguments.out / method / "marginals.json"
     if path.exists():
         return json.loads(path.read_text())
     found: dict[str, dict[str, float]] = {}
+    kept: dict[str, np.ndarray[Any, Any]] = {}
     device = next(model.parameters()).device
-    x = data.test[:: max(1, len(data.test) // rows)][:rows].to(device)
+    x = data.test[spread(len(data.test), rows)].to(device)
     source = torch.Generator().manual_seed(0)
     for share in SHARES:
         pixels = torch.rand(len(x), x.shape[1] // data.shape[2], generator=source) < share
@@ -46,10 +50,13 @@ def marginals(
             continue  # as many passes a row as are asked
         question = Question(torch.zeros_like(asked).to(device), asked.to(device))
         factorization = None if method in ONE_PASS else "difference" if method.startswith("mac") else None
-        value = log_prob(model, x, question, factorization=factorization, rows_per_pass=rows_per_pass(x)).value  # type: ignore[arg-type]
+        with in_halves(model):
+            value = log_prob(model, x, question, factorization=factorization, rows_per_pass=rows_per_pass(x)).value  # type: ignore[arg-type]
         bits = -value / (asked.sum(1).to(device) * math.log(2))
         mean = mean_of(bits)
         found[f"{100 * share:.0f} %"] = {"bits_per_asked": mean.value, "stderr": mean.stderr, "rows": len(x)}
+        kept[f"{100 * share:.0f} %"] = bits.cpu().numpy()
+    np.savez_compressed(path.with_suffix(".npz"), **kept)
     path.write_text(json.dumps(found, indent=1) + "\n")
     return found
 

@@ -8,17 +8,8 @@ import torch
 
 from experiments.mac import images as mac_images
 from experiments.sfarm import fig3, fig4, fig6_7_8, table2, table3
-from experiments.sfarm.pictures import (
-    COMPLETES,
-    METHODS,
-    load,
-    made,
-    parser_of,
-    question_of,
-    scored,
-    structured,
-    trained,
-)
+from experiments.sfarm.picture_scores import question_of, scored, structured
+from experiments.sfarm.pictures import COMPLETES, METHODS, load, made, parser_of, trained
 
 TINY = (
     *("--set", "digits", "--steps", "2", "--rows", "4", "--passes", "2", "--width", "64", "--depth", "1"),
