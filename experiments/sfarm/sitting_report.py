@@ -25,9 +25,9 @@ FIRST = {"static": "one-pass", "fashion": "one-pass-patches", "cifar10": "one-pa
 DIMENSIONS = {"static": 784, "fashion": 784, "cifar10": 3072}
 
 
-def rows_of(folder: Path) -> dict[str, torch.Tensor]:
-    """log p of each row, by the name of the score."""
-    path = folder / "joint.npz"
+def rows_of(folder: Path, part: str = "joint") -> dict[str, torch.Tensor]:
+    """log p of each row (``marginals``: its bits), by the name of the score."""
+    path = folder / f"{part}.npz"
     if not path.exists():
         return {}
     with np.load(path, allow_pickle=False) as held:
@@ -55,6 +55,11 @@ def found_in(folder: Path, kind: str) -> dict[str, Any]:
                 keep = torch.linspace(0, len(first) - 1, len(rows["exact chain"])).round().long()
                 gap = first[keep] - rows["exact chain"]
             line[f"nats more than {FIRST[kind]}"] = {"mean": float(gap.mean()), "95 %": interval(gap), "rows": len(gap)}
+        apart = rows_of(folder / FIRST[kind], "marginals")
+        for share, bits in rows_of(path.parent, "marginals").items() if method != FIRST[kind] else ():
+            gap = bits - apart[share] if share in apart else bits[:0]
+            if len(gap):
+                line["marginals"][share] |= {f"more than {FIRST[kind]}": float(gap.mean()), "95 %": interval(gap)}
         methods[method] = line
     return {"environment": environment, "set": kind, "methods": methods}
 

@@ -77,9 +77,9 @@ def test_a_sheet_is_read_as_it_was_written(channels, tmp_path) -> None:
 
 @pytest.mark.parametrize("method", ["one-pass", "ardm", "sfarm"])
 def test_scores_in_bf16_are_those_of_32_bits_within_a_thousandth(method, tmp_path) -> None:
-    small = "--set digits --rows 8 --unet-width 16 --unet-blocks 1 --width 64 --depth 2 --dropout 0".split()
+    small = ("--set", "digits", "--rows", "8", "--unet-width", "16", "--unet-blocks", "1", "--width", "64")
     parser = parser_of("", sets=("static",), methods=("one-pass",))
-    options = parser.parse_args(["--out", str(tmp_path), *small])
+    options = parser.parse_args(["--out", str(tmp_path), *small, "--depth", "2", "--dropout", "0"])
     data = load(options)
     model, objective = made(method, data, options)
     model.factorizations = objective.factorizations
