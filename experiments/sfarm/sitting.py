@@ -237,25 +237,34 @@ class Sitting:
 
     def compile_only(self) -> None:
         """A trial run of each, side by side as far as memory allows, until all have ended or time is up."""
-        waiting = list(self.jobs)
+        waiting, running = list(self.jobs), list[Job]()
+        begun: dict[str, float] = {}
         while time.perf_counter() - self.begun < self.arguments.limit:
-            running = [job for job in self.jobs if job.name in self.children and self.children[job.name].poll() is None]
+            for job in [job for job in running if self.children[job.name].poll() is not None]:
+                running.remove(job)
+                self._note_compiled(job, begun[job.name])
             if not waiting and not running:
                 break
             left = self.arguments.memory - sum(job.memory for job in running)
             fitting = [job for job in waiting if self._may_start(job) and (job.memory <= left or not running)]
             if fitting:
-                waiting.remove(fitting[0])
-                self.children[fitting[0].name] = self._start(fitting[0])
+                job = fitting[0]
+                waiting.remove(job)
+                running.append(job)
+                begun[job.name] = time.perf_counter()
+                self.children[job.name] = self._start(job)
                 continue
             time.sleep(0.1)
-        for job in self.jobs:
+        for job in [*running, *waiting]:
             child = self.children.get(job.name)
-            if child is not None and child.poll() is None:
+            if child is not None:
                 child.kill()
                 child.wait()
-            done = self._flag(job.name).exists()
-            self._note(f"{job.name}: {'compiled' if done else 'not compiled'}", self.begun, self._tail(job.name))
+            self._note_compiled(job, begun.get(job.name, self.begun))
+
+    def _note_compiled(self, job: Job, begun: float) -> None:
+        done = self._flag(job.name).exists()
+        self._note(f"{job.name}: {'compiled' if done else 'not compiled'}", begun, self._tail(job.name))
 
     def _compile(self) -> None:
         """Start all, those that compile the same as another when that is ready; wait until all are, or time is up."""
