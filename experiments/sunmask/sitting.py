@@ -1,19 +1,22 @@
 """SUNMASK's Table 2 and Figures 3 to 5 in one sitting on one accelerator, the most valuable first, each job alone.
 
-Processes (``experiments.sunmask.worker``) read and compile side by side; then tasks are given one by one, in order, so
-that nobody else computes meanwhile. A task that would not end before ``--until`` is left out, and so is what needs it.
-How long a chain takes is known from the rounds that the same model has made before.
+Processes (``experiments.sunmask.worker``) read and compile side by side; tasks are given one by one, in order, so that
+no other job computes meanwhile. A task whose process still compiles waits; those of processes that are ready go first
+(Coconet's before all, whose seconds nothing is compared with). A task that would not end before ``--until`` is left
+out, and so is what needs it. What is drawn in how many rounds:
 
-    python -m experiments.sunmask.sitting --out OUT --until EPOCHSECONDS
+    T of SMc and SMt                    --rounds
+    plain, T, A, AT, ATN, the figures   --half, keys "T-half" and so on; all other models, too
+    Coconet's own chain                 --own
 
-On an H200 the U-Net over (time, pitch) took 338 s to compile beside four other processes, and 42 s when the folder
-TORCHINDUCTOR_CACHE_DIR was still there: either compile first, in a call of its own, with ``--groups pitch --seconds 1
---trial 0 --until ...``, and keep the folder, or try ``--no-compile``: CUDA graphs alone. Then a step of SMc took 48 ms,
-a round of 200 samples 68 ms (SMt: 22 and 11 ms, Coconet's round 83 ms), so that Table 2 as the paper has it, 1,024
-rounds and 512, wants 70 s and 35 s a variant. With 1,200 s, all of it:
+Compile first, in a call of its own or beside another job: --compile fills the caches and ends. Every kind of call
+(training, validation, sampling) of the U-Net over (time, pitch) compiles in a process of its own, the other networks
+one after another in a fourth. In one process, beside four others, all of it took 338 s on an H200, and 42 s when the
+caches were there.
 
-    export TORCHINDUCTOR_CACHE_DIR=/tmp/inductor
-    python -m experiments.sunmask.sitting --out OUT --seconds 300 --others 100 --chain 75 --until $((S + 1200))
+    export TORCHINDUCTOR_CACHE_DIR=/tmp/inductor TRITON_CACHE_DIR=/tmp/triton
+    python -m experiments.sunmask.sitting --out /tmp/compiled --compile
+    python -m experiments.sunmask.sitting --out OUT --until $((S + 540))
     python -m experiments.sunmask.table2 --samples OUT     # grades; NAME.npz and NAME.json of OUT beside each other
     python -m experiments.sunmask.fig3 --figures OUT/figures_smc.npz --free OUT/smc.npz
 
@@ -30,89 +33,85 @@ import sys
 import tarfile
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from experiments.sunmask.worker import ANSWER, parser_of
+from experiments.sunmask.worker import ANSWER, KINDS, parser_of
 
 PART = 15 * 2**20
 """Bytes of a part of the weights."""
-GROUPS = {
-    "pitch": ["--warm", "smc"],
-    "transformer": ["--warm", "smt"],
-    "coconet": ["--warm", "coconet"],
-    "time": ["--warm", "smc_time"],
-}
-"""What each process compiles."""
-CHOICES = [
-    {"optimizer": "adamw", "learning_rate": 4e-4},
-    {"optimizer": "muon", "learning_rate": 1e-3},
-    {"optimizer": "muon", "learning_rate": 3e-3},
-]
-TRANSFORMER_CHOICES = [
-    {"optimizer": "adamw", "learning_rate": 1e-3},
-    {"optimizer": "muon", "learning_rate": 3e-3},
-]
-Task = tuple[str, dict[str, Any], float]
-"""Process, task, and guessed seconds."""
+GROUPS = {"pitch": "smc", "transformer": "smt", "coconet": "coconet", "time": "smc_time"}
+"""Processes, and what each compiles."""
+LANES = [*([("pitch", kind)] for kind in KINDS), [(group, "all") for group in GROUPS if group != "pitch"]]
+"""What compiles beside what, each lane in its order."""
+PACE = {"smc": 0.07, "smt": 0.011, "coconet": 0.083, "smc_time": 0.02}
+"""Seconds a round of 200 samples on an H200; of other models SMc's, and what is measured as it goes counts."""
+SAFER = {"optimizer": "adamw", "learning_rate": 3e-4}
+"""How what diverged is trained again, once."""
+RESERVE = 3.0
+"""Seconds that a task may take longer than its training or its rounds."""
+Task = tuple[str, dict[str, Any]]
+"""Process and task."""
 
 
-def tasks_of(arguments: argparse.Namespace, pace: dict[str, float]) -> list[Task]:
-    """All tasks in order, by the seconds that a round of each model's sampler takes."""
-    most = arguments.rounds
-    while most > 128 and most * pace["smc"] > arguments.chain:
-        most //= 2
-    half, own = most // 2, 4 * arguments.crop
-    while own > 64 and own * pace["coconet"] > arguments.chain:
-        own //= 2
+def tasks_of(arguments: argparse.Namespace) -> list[Task]:
+    """All tasks in order."""
+    most, half, short = arguments.rounds, arguments.half, arguments.others
 
     def train(group: str, name: str, seconds: float, **more: Any) -> Task:
-        return group, {"do": "train", "model": name, "seconds": seconds, **more}, seconds + 3
+        return group, {"do": "train", "model": name, "seconds": seconds, **more}
 
     def draw(group: str, name: str, variant: str, rounds: int, key: str = "") -> Task:
-        task = {"do": "sample", "model": name, "variant": variant, "rounds": rounds, "key": key}
-        return group, task, rounds * pace[name] + 2
+        return group, {"do": "sample", "model": name, "variant": variant, "rounds": rounds, "key": key}
 
-    def tries(group: str, name: str, seconds: float, choices: list[dict[str, Any]]) -> list[Task]:
-        task = {"do": "try", "model": name, "seconds": seconds, "choices": choices}
-        return [(group, task, len(choices) * (seconds + 2))] if seconds else []
-
-    pitch, short = "pitch", arguments.others
+    pitch, transformer = "pitch", "transformer"
     return [
-        *tries(pitch, "smc", arguments.trial, CHOICES),
         train(pitch, "smc", arguments.seconds),
         draw(pitch, "smc", "T", most),
-        *tries("transformer", "smt", arguments.trial * 0.6, TRANSFORMER_CHOICES),
-        train("transformer", "smt", short),
-        draw("transformer", "smt", "T", most),
-        draw("transformer", "smt", "T", half, "T-half"),
-        draw("transformer", "smt", "plain", half, "plain-half"),
-        ("transformer", {"do": "figures", "model": "smt", "rounds": half}, half * pace["smt"] + 3),
-        (pitch, {"do": "figures", "model": "smc", "rounds": half}, half * pace["smc"] + 3),
-        *(draw(pitch, "smc", variant, half, f"{variant}-half") for variant in ("plain", "T", "A", "AT", "ATN")),
+        train(transformer, "smt", arguments.transformer),
+        draw(transformer, "smt", "T", most),
+        *(draw(transformer, "smt", variant, half, f"{variant}-half") for variant in ("T", "plain")),
+        *(draw(pitch, "smc", variant, half, f"{variant}-half") for variant in ("T", "plain", "A", "AT", "ATN")),
+        (pitch, {"do": "figures", "model": "smc", "rounds": half}),
+        train("coconet", "coconet", arguments.coconet),
+        draw("coconet", "coconet", "own", arguments.own),
         train(pitch, "sd", short),
         draw(pitch, "sd", "T", half),
-        train("coconet", "coconet", short),
-        draw("coconet", "coconet", "own", own),
         train(pitch, "smc", short, label="smc_short"),
         draw(pitch, "smc_short", "T", half),
         train(pitch, "smc_keep", short),
         draw(pitch, "smc_keep", "T", half),
-        draw(pitch, "smc", "plain", most),
-        draw(pitch, "sd", "plain", half),
-        draw(pitch, "sd", "AT", half),
         train("time", "smc_time", short),
         draw("time", "smc_time", "T", half),
-        ("coconet", {"do": "nats", "model": "coconet"}, 25.0),
+        draw(pitch, "sd", "plain", half),
+        (transformer, {"do": "figures", "model": "smt", "rounds": half}),
+        train(transformer, "smt", arguments.seconds, label="smt_long", least=arguments.transformer),
+        draw(transformer, "smt_long", "T", half),
+        draw(pitch, "smc", "T", 2 * most, "T-long"),
+        draw(pitch, "smc", "plain", most),
     ]
+
+
+def name_of(task: dict[str, Any]) -> str:
+    """Which model it makes or needs."""
+    return task.get("label") or task["model"]
+
+
+def expected(task: dict[str, Any], pace: dict[str, float]) -> float:
+    """Seconds that a task will take."""
+    if task["do"] == "train":
+        return task["seconds"] + RESERVE
+    name = name_of(task)
+    return task["rounds"] * pace.get(name, PACE.get(name, PACE["smc"])) + RESERVE
 
 
 class Process:
     """A worker at the other end of two pipes."""
 
     def __init__(self, group: str, arguments: list[str], log: Path, threads: int) -> None:
-        command = [sys.executable, "-m", "experiments.sunmask.worker", *arguments, *GROUPS[group]]
+        command = [sys.executable, "-m", "experiments.sunmask.worker", *arguments, "--warm", GROUPS[group]]
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
         environment.setdefault("TORCHINDUCTOR_COMPILE_THREADS", str(threads))
         self._process = subprocess.Popen(
@@ -134,6 +133,11 @@ class Process:
                 self._process.stdin.write(json.dumps(task) + "\n")
                 self._process.stdin.flush()
 
+    @property
+    def has_answered(self) -> bool:
+        """True if ``answer`` need not wait."""
+        return not self._lines.empty()
+
     def answer(self, seconds: float) -> dict[str, Any]:
         """What it says, or an error when it has ended or the seconds are over."""
         try:
@@ -148,17 +152,113 @@ class Process:
         self._process.wait()
 
 
-def measured(workers: dict[str, Process], arguments: argparse.Namespace, told: Any) -> dict[str, float]:
-    """Seconds of a round by model."""
-    found: dict[str, float] = {}
-    for group in [group for group in ("pitch", "transformer", "coconet") if group in workers]:
-        seconds = arguments.measure if group == "pitch" else 0.0
-        workers[group].ask({"do": "measure", "model": GROUPS[group][1], "seconds": seconds})
-        answer = workers[group].answer(60.0)
-        found[group] = answer.get("seconds_a_round", 0.08)
-        told(measured=group, **answer)
-    unets: dict[str, float] = dict.fromkeys(("smc", "sd", "smc_short", "smc_keep"), found.get("pitch", 0.08))
-    return {**unets, "smc_time": 0.02, "smt": found.get("transformer", 0.02), "coconet": found.get("coconet", 0.08)}
+class Sitting:
+    """Tasks that wait, processes that compile or are ready, and what was lost.
+
+    Args:
+        tasks: in order.
+        workers: all processes, which have just begun.
+        until: seconds since 1970 when the last task must have ended.
+        told: is told whatever happens.
+    """
+
+    def __init__(self, tasks: list[Task], workers: dict[str, Process], until: float, told: Callable[..., None]) -> None:
+        self.tasks, self.until, self.told = list(tasks), until, told
+        self.starting, self.ready = dict(workers), dict[str, Process]()
+        self.pace: dict[str, float] = {}
+        self.lost: set[str] = set()
+
+    @property
+    def left(self) -> float:
+        """Seconds."""
+        return self.until - time.time()
+
+    def look(self) -> None:
+        """Which processes have become ready, or have ended."""
+        for group in [group for group, process in self.starting.items() if process.has_answered]:
+            process = self.starting.pop(group)
+            answer = process.answer(1.0)
+            self.told(process=group, **answer)
+            if "error" in answer:
+                process.end()
+            else:
+                self.ready[group] = process
+
+    def next(self) -> Task | None:
+        """The next task that can be done now; what can no longer be done is left out on the way."""
+        for task in sorted(self.tasks, key=lambda one: one[0] != "coconet" or "pitch" not in self.starting):
+            group, what = task
+            if group in self.starting and self.left > 0:
+                if "pitch" in self.starting and group == "coconet":
+                    return None  # it will be ready in a moment
+                continue
+            least = what.pop("least", None)  # a training that may be shorter
+            if least is not None:
+                what["seconds"] = max(least, min(what["seconds"], self.left - 2 * RESERVE))
+            needed = expected(what, self.pace)
+            untrained = what["do"] != "train" and name_of(what) in self.lost
+            if group in self.ready and not untrained and needed <= self.left:
+                return task
+            self.tasks.remove(task)
+            self.told(left_out=what, expected=round(needed, 1), left=round(self.left, 1))
+            if what["do"] == "train":
+                self.lost.add(name_of(what))
+        return None
+
+    def do(self, task: Task) -> None:
+        """Do it, and a training that diverged once more."""
+        group, what = task
+        self.tasks.remove(task)
+        begun = time.time()
+        self.ready[group].ask(what)
+        answer = self.ready[group].answer(self.left)
+        self.told(task=what, seconds=round(time.time() - begun, 2), **answer)
+        if "seconds_a_round" in answer:
+            self.pace[name_of(what)] = answer["seconds_a_round"]
+        if "error" not in answer:
+            return
+        if answer["error"] in ("no answer in time", "the process has ended"):
+            self.ready.pop(group).end()
+        elif what["do"] == "train" and "optimizer" not in what:
+            self.tasks.insert(0, (group, {**what, **SAFER}))
+            return
+        if what["do"] == "train":
+            self.lost.add(name_of(what))
+
+    def run(self) -> None:
+        """All tasks."""
+        while self.tasks:
+            self.look()
+            task = self.next()
+            if task is not None:
+                self.do(task)
+            elif self.tasks:
+                time.sleep(0.2)
+
+    def keep(self, names: dict[str, str]) -> None:
+        """Save these models, each of its process, and end all."""
+        for group, name in names.items():
+            if group in self.ready and name not in self.lost:
+                self.ready[group].ask({"do": "save", "model": name})
+                self.told(task=f"save {name}", **self.ready[group].answer(self.left + 5.0))
+        for process in [*self.ready.values(), *self.starting.values()]:
+            process.end()
+
+
+def compiled(options: list[str], out: Path, threads: int, until: float, told: Callable[..., None]) -> None:
+    """Fill the caches, all lanes side by side."""
+
+    def lane(parts: list[tuple[str, str]]) -> None:
+        for group, kind in parts:
+            process = Process(group, [*options, "--kind", kind], out / f"compile_{group}_{kind}.log", threads)
+            told(compiled=group, kind=kind, **process.answer(until - time.time()))
+            process.end()
+
+    lanes = [threading.Thread(target=lane, args=(parts,)) for parts in LANES]
+    for one in lanes:
+        one.start()
+    for one in lanes:
+        one.join()
 
 
 def packed(out: Path) -> None:
@@ -185,26 +285,23 @@ def main() -> None:
     """Begin all, give tasks in order, pack."""
     parser = parser_of(__doc__)
     parser.add_argument("--until", type=float, default=float("inf"), help="seconds since 1970: all is packed by then")
-    parser.add_argument("--seconds", type=float, default=100.0, help="of training of SMc")
-    parser.add_argument("--others", type=float, default=40.0, help="of training of all others, and of SMc once more")
-    parser.add_argument("--trial", type=float, default=8.0, help="of each short training that chooses; 0 = none")
-    parser.add_argument("--measure", type=float, default=2.5, help="seconds of measuring a training")
-    parser.add_argument(
-        "--chain", type=float, default=40.0, help="seconds of the longest chain: rounds are halved else"
-    )
-    parser.add_argument("--rounds", type=int, default=1024)
-    parser.add_argument("--wait", type=float, default=200.0, help="seconds in which the others may compile")
+    parser.add_argument("--compile", action="store_true", help="fill the caches and end")
+    parser.add_argument("--seconds", type=float, default=130.0, help="of training of SMc")
+    parser.add_argument("--transformer", type=float, default=50.0, help="of training of SMt")
+    parser.add_argument("--coconet", type=float, default=45.0, help="of training of Coconet")
+    parser.add_argument("--others", type=float, default=30.0, help="of training of all others, and of SMc once more")
+    parser.add_argument("--rounds", type=int, default=512)
+    parser.add_argument("--half", type=int, default=128)
+    parser.add_argument("--own", type=int, default=256)
     parser.add_argument("--groups", nargs="+", choices=list(GROUPS), default=list(GROUPS))
     arguments = parser.parse_args()
     start = time.time()
     out: Path = arguments.out
     out.mkdir(parents=True, exist_ok=True)
-    until = arguments.until - 8.0  # for packing
     passed = ["out", "data", "crop", "width", "transformer_width", "coconet_width", "dropout", "samples"]
     options = [part for key in passed for part in (f"--{key.replace('_', '-')}", str(getattr(arguments, key)))]
     options += ["--shrink"] * arguments.shrink + ["--no-compile"] * arguments.no_compile
     threads = max(2, (os.cpu_count() or 2) // 4)
-    workers = {group: Process(group, options, out / f"{group}.log", threads) for group in arguments.groups}
     with (out / "tasks.jsonl").open("w") as file:
 
         def told(**line: Any) -> None:
@@ -213,39 +310,13 @@ def main() -> None:
             file.flush()
             print(text, flush=True)
 
-        for group in list(workers):
-            limit = until - time.time() if group == "pitch" else arguments.wait - (time.time() - start)
-            answer = workers[group].answer(min(limit, until - time.time()))
-            told(process=group, **answer)
-            if "error" in answer:
-                workers.pop(group).end()
-        pace = measured(workers, arguments, told)
-        lost: set[str] = set()
-        for group, task, guess in tasks_of(arguments, pace):
-            name = task.get("label") or task["model"]
-            expected = pace[name] * task["rounds"] + 2 if "rounds" in task else guess
-            left = until - time.time()
-            if group not in workers or (name in lost and task["do"] != "train") or expected > left:
-                told(left_out=task, expected=round(expected, 1), left=round(left, 1))
-                if task["do"] == "train":
-                    lost.add(name)
-                continue
-            begun = time.time()
-            workers[group].ask(task)
-            answer = workers[group].answer(left)
-            told(task=task, seconds=round(time.time() - begun, 2), **answer)
-            if answer.get("error") in ("no answer in time", "the process has ended"):
-                workers.pop(group).end()
-            if "error" in answer and task["do"] == "train":
-                lost.add(name)
-            if "seconds_a_round" in answer:
-                pace[name] = answer["seconds_a_round"]
-        for group, name in (("pitch", "smc"), ("transformer", "smt")):
-            if group in workers and name not in lost:
-                workers[group].ask({"do": "save", "model": name})
-                told(task=f"save {name}", **workers[group].answer(until + 5.0 - time.time()))
-        for worker in workers.values():
-            worker.end()
+        if arguments.compile:
+            compiled(options, out, threads, min(arguments.until, start + 900.0), told)
+            return
+        workers = {group: Process(group, options, out / f"{group}.log", threads) for group in arguments.groups}
+        sitting = Sitting(tasks_of(arguments), workers, arguments.until - 8.0, told)  # the last seconds are for packing
+        sitting.run()
+        sitting.keep({"pitch": "smc", "transformer": "smt"})
     packed(out)
 
 

@@ -2,10 +2,7 @@
 
 A line of JSON on stdin is a task, a line on stdout that begins with "answer" its answer, in JSON.
 
-    {"do": "measure", "model": NAME, "seconds": S}                  steps a second, and seconds a round of its sampler
     {"do": "train",   "model": NAME, "seconds": S, "seed": 0, ...}   further entries are options of the training
-    {"do": "try",     "model": NAME, "seconds": S, "choices": [{...}, …]}  short trainings; the best validation loss
-                                                                 is what ``train`` will use for these models
     {"do": "sample",  "model": NAME, "variant": "T", "rounds": 1024}
     {"do": "figures", "model": NAME, "rounds": 512}              Figures 3 to 5 (``fig3.chains``)
     {"do": "nats",    "model": NAME}                             Coconet's nats per note
@@ -49,6 +46,8 @@ from experiments.sunmask.replay import replayed
 from experiments.where import data_folder
 
 WARM_STEPS = 12
+KINDS = ("train", "validate", "sample")
+"""Calls of a network, each compiled for itself."""
 ANSWER = "answer "
 """How a line that is one begins."""
 
@@ -63,7 +62,6 @@ class Worker:
         self.models: dict[str, Model] = {}
         self.records: dict[str, dict[str, Any]] = {}
         self.samples: dict[str, dict[str, np.ndarray]] = {}
-        self.chosen: dict[str, Any] = {}
         self.safe: dict[str, Any] = {}
         self._read: dict[int, tuple[Crops, Rows]] = {}
 
@@ -75,79 +73,52 @@ class Worker:
         width = None if name == "smc_time" and not one.shrink else width
         return made(name, one.crop, width=width, depth=depth, dropout=one.dropout, seed=seed)
 
-    def warm(self, name: str) -> None:
-        """Compile what training, validation and sampling of a model like this need, as fast as it can be had."""
-        plain = {"compile": False} if self.arguments.no_compile else {}
-        for safe in ({}, {"graphs": False}, {"graphs": False, "compile": False}):
-            self.safe = plain | safe
+    def warm(self, name: str, kind: str = "all") -> None:
+        """Compile what training, validation and sampling (or one of ``KINDS``) of a model like this need."""
+        for safe in self._ways() if kind in ("train", "all") else ():
+            self.safe = safe
             try:
-                self._fit(name, self.fresh(name), steps=WARM_STEPS, validate_every=WARM_STEPS)
+                self._fit(name, self.fresh(name), steps=WARM_STEPS, validate_every=WARM_STEPS, valid=kind == "all")
                 break
             except Exception:
                 traceback.print_exc()
         model = self.fresh(name).to(self.device)
         self._as_trained(model)
-        batch = 2 if self.arguments.shrink else options_of(name, self.device).batch_size
-        self._nats_of_windows(name, model, batch, repeats=1)
-        with replayed(model, self.arguments.samples, self.device):
-            pass
+        if kind in ("validate", "all"):
+            batch = 2 if self.arguments.shrink else options_of(name, self.device).batch_size
+            self._nats_of_windows(name, model, batch, repeats=1)
+        if kind in ("sample", "all"):
+            with replayed(model, self.arguments.samples, self.device):
+                pass
         del model
         if self.device == "cuda":
             torch.cuda.empty_cache()
+
+    def _ways(self) -> list[dict[str, Any]]:
+        """Ways to train, the fastest first."""
+        plain = {"compile": False} if self.arguments.no_compile else {}
+        return [plain | safe for safe in ({}, {"graphs": False}, {"graphs": False, "compile": False})]
 
     def _as_trained(self, model: Model) -> None:
         if self.device == "cuda" and self.safe.get("compile", True):
             model.capabilities.compile_parts()
 
-    def _fit(self, name: str, model: Model, **changes: Any) -> tuple[list[dict[str, Any]], dict[str, Any], int]:
+    def _fit(
+        self, name: str, model: Model, *, valid: bool = True, **changes: Any
+    ) -> tuple[list[dict[str, Any]], dict[str, Any], int]:
         """Log, options and number of validation windows of a training."""
         changes = {**self.safe, **changes, **({"batch_size": 2} if self.arguments.shrink else {})}
         options = options_of(name, self.device, **changes)
-        source, valid = self._rows(options.batch_size)
-        log = trained(model, source, objective_of(name, model.variables), options, valid)
-        return log, asdict(options), len(valid)
+        source, windows = self._rows(options.batch_size)
+        log = trained(model, source, objective_of(name, model.variables), options, windows if valid else None)
+        return log, asdict(options), len(windows)
 
     def do(self, task: dict[str, Any]) -> dict[str, Any]:
         """One task; what is said back."""
         kind, name = task.pop("do"), task.pop("model")
         return getattr(self, f"_{kind}")(name, **task)
 
-    def _try(self, name: str, *, seconds: float, choices: list[dict[str, Any]]) -> dict[str, Any]:
-        found: list[dict[str, Any]] = []
-        for choice in choices:
-            self._train(name, seconds=seconds, kept=False, **choice)
-            log = self.records.pop(name)["log"]
-            best = min(line["validation"] for line in log if "validation" in line)
-            found.append({"choice": choice, "validation": best, "steps": log[-1]["step"], "log": log})
-        self.chosen = min(found, key=lambda one: one["validation"])["choice"]
-        (self.out / f"choices_{name}.json").write_text(json.dumps(found, indent=1) + "\n")
-        return {"choices": [{key: one[key] for key in ("choice", "validation", "steps")} for one in found]}
-
-    def _measure(self, name: str, *, seconds: float) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        if seconds:
-            log, _, _ = self._fit(name, self.fresh(name), seconds=seconds, report_every=10, validate_every=10**9)
-            first, last = log[min(1, len(log) - 1)], log[-2 if len(log) > 2 else -1]
-            gone = max(last["seconds"] - first["seconds"], 1e-9)
-            found["steps_a_second"] = (last["step"] - first["step"]) / gone
-        model = self.fresh(name).to(self.device).eval()
-        self._as_trained(model)
-        rounds = 2 if self.arguments.shrink else 16
-        policy, draw = samplers_of(name, rounds)["own" if name == "coconet" else "T"]
-        for _ in range(2):
-            start = time.perf_counter()
-            drawn(model, self.arguments.samples, policy, draw, device=self.device, seed=0, untrained=True)
-            found["seconds_a_round"] = (time.perf_counter() - start) / rounds
-        if self.device == "cuda":
-            found["gib"] = torch.cuda.max_memory_allocated() / 2**30
-        found["without"] = sorted(self.safe)
-        return found
-
-    def _train(
-        self, name: str, *, seconds: float, seed: int = 0, kept: bool = True, label: str = "", **choice: Any
-    ) -> dict[str, Any]:
-        if kept and not choice and name != "smc_time":
-            choice = self.chosen
+    def _train(self, name: str, *, seconds: float, seed: int = 0, label: str = "", **choice: Any) -> dict[str, Any]:
         model = self.fresh(name, seed)
         start = time.perf_counter()
         log, options, windows = self._fit(name, model, seconds=seconds, seed=seed, **choice)
@@ -162,7 +133,7 @@ class Worker:
                 "best": min((line["validation"] for line in log if "validation" in line), default=None),
                 "windows": windows,
             },
-            "nats": self._nats_of_windows(name, model, options["batch_size"]) if kept else None,
+            "nats": self._nats_of_windows(name, model, options["batch_size"]),
             "sampling_seconds": {},
             "log": log,
             "environment": environment(self.device),
@@ -251,11 +222,12 @@ def main() -> None:
     """Compile, then do task after task."""
     parser = parser_of(__doc__)
     parser.add_argument("--warm", required=True, help="the model to compile")
+    parser.add_argument("--kind", choices=[*KINDS, "all"], default="all", help="what of it to compile")
     arguments = parser.parse_args()
     worker = Worker(arguments)
     start = time.perf_counter()
     answers, sys.stdout = sys.stdout, sys.stderr
-    worker.warm(arguments.warm)
+    worker.warm(arguments.warm, arguments.kind)
     print(ANSWER + json.dumps({"ready": time.perf_counter() - start}), file=answers, flush=True)
     for line in sys.stdin:
         try:
