@@ -51,7 +51,7 @@ from experiments.sunmask.replay import half_precision, replayed
 from experiments.where import data_folder
 
 BATCH = {"smc": 16, "smc_keep": 16, "smc_time": 64, "smt": 64, "sd": 16, "coconet": 32}
-RATE = {"smc": 1.5e-3, "smc_keep": 1.5e-3, "smc_time": 1.5e-3, "smt": 3e-3, "sd": 1.5e-3, "coconet": 1.5e-3}
+RATE = {"smc": 1e-3, "smc_keep": 1e-3, "smc_time": 1e-3, "smt": 3e-3, "sd": 1e-3, "coconet": 1e-3}
 """Of Muon: SMt's by short trainings on an H200, the U-Net's by small ones on a CPU, the others' not tried."""
 VALIDATED = {"smt": 200, "smc_time": 200, "coconet": 200}
 """Steps between validations on an accelerator, about five seconds; 100 for all others."""
@@ -88,7 +88,7 @@ def options_of(name: str, device: str, **changes: Any) -> FitOptions:
         learning_rate=RATE[name],
         optimizer="muon",
         weight_decay=0.1,
-        ema=0.999,
+        ema=0.995,
         precision="bf16-mixed" if cuda else "32-true",
         compile=cuda,
         graphs=cuda,
@@ -199,7 +199,7 @@ def main() -> None:
     parser.add_argument("--weight-decay", type=float, default=0.1)
     parser.add_argument("--learning-rate", type=float)
     parser.add_argument("--optimizer", choices=["adamw", "adam", "muon"])
-    parser.add_argument("--ema", type=float, default=0.999)
+    parser.add_argument("--ema", type=float, default=0.995)
     parser.add_argument("--stride", type=int, default=16)
     parser.add_argument("--crop", type=int, default=128, help="steps of a piece, in training and in samples")
     parser.add_argument("--samples", type=int, default=200)

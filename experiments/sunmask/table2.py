@@ -70,6 +70,7 @@ ROWS = {
     "smc_keep": "SMc, given kept,",
     "smc_time_keep": "SMc, pitch in channels, given kept,",
     "smt": "SMt",
+    "smt_long": "SMt long",
     "sd": "SD",
     "sd_time": "SD, pitch in channels,",
     "coconet": "Coconet",
@@ -82,7 +83,7 @@ ROWS = {
 CLAIMS = {
     "SMc-T beats SMt-T": ("SMc T", "SMt T", -1),
     "SMc beats SMt, both plain": ("SMc plain-half", "SMt plain-half", -1),
-    "SMc-T beats SMt-T, trained as long": ("SMc short T", "SMt T-half", -1),
+    "SMc-T beats SMt-T, trained as long": ("SMc T-half", "SMt long T", -1),
     "T helps SMc": ("SMc T-half", "SMc plain-half", -1),
     "T makes SMt worse": ("SMt T-half", "SMt plain-half", +1),
     "A makes SMc worse": ("SMc A-half", "SMc plain-half", +1),
@@ -252,6 +253,11 @@ def main() -> None:
     for path in [path for path in every if path.exists()]:
         run = json.loads(path.with_suffix(".json").read_text())
         runs[path.stem] = {name: run[name] for name in ("arguments", "valid", "environment", "nats") if name in run}
+        runs[path.stem]["curve"] = [
+            [line["step"], round(line["seconds"], 1), round(line["validation"], 4)]
+            for line in run.get("log", ())
+            if "validation" in line
+        ]
         with np.load(path, allow_pickle=False) as samples:
             for variant in samples.files:
                 rows[f"{ROWS[path.stem]} {variant}"] = graded(samples[variant][: arguments.most])

@@ -71,7 +71,7 @@ class Worker:
         width = one.transformer_width if name == "smt" else one.coconet_width if name == "coconet" else one.width
         depth = 4 if one.shrink and name == "coconet" else 1 if one.shrink and name != "sd" else None
         width = None if name == "smc_time" and not one.shrink else width
-        return made(name, one.crop, width=width, depth=depth, dropout=one.dropout, seed=seed)
+        return made(name, one.crop, width=width, depth=depth, dropout=one.dropout if name == "smt" else 0.0, seed=seed)
 
     def warm(self, name: str, kind: str = "all") -> None:
         """Compile what training, validation and sampling (or one of ``KINDS``) of a model like this need."""
@@ -211,7 +211,7 @@ def parser_of(text: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--width", type=int, default=16, help="of the U-Net over (time, pitch)")
     parser.add_argument("--transformer-width", type=int, default=256)
     parser.add_argument("--coconet-width", type=int, default=128)
-    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--dropout", type=float, default=0.1, help="of SMt; the U-Nets see each crop about once: none")
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--no-compile", action="store_true", help="CUDA graphs alone")
     parser.add_argument("--shrink", action="store_true", help="tiny networks, short chains: a trial of the script")

@@ -16,7 +16,10 @@ blocks, P = 57) this has 417 M parameters, as the released network; at width 16,
 How it starts decides how fast it learns. A cell lights one place of its voice's image and, if known, all P of its
 flag's: kernels that start alike for both would see little but flags, so those of the notes start sqrt(P) times as
 large, which gives both images the same power. The last layer starts as the identity: two small layers in a row would
-hardly move (``experiments/sunmask/first_steps.py``: after 240 steps half the loss).
+hardly move. A kernel as tall as the image knows no neighbourhood: at first it would smear every note over all pitches,
+so half the power of what it passes on comes from its own place, by orthogonal weights, and half from the P intervals.
+And where layers join what is handed across, the way around them keeps the power of what goes in (orthogonal weights)
+instead of a third of it, layer after layer. ``experiments/sunmask/first_steps.py`` has what each of them brings.
 
 Code 0, the rest, is the image's lowest line. Any T is padded to a multiple of the total stride with cells that have
 neither a code nor a flag. ``period`` gives steps a learned vector for their place in the bar; 0 = none, the paper's.
@@ -35,10 +38,29 @@ from anyfill.checks import refuse, require_count, require_member
 from anyfill.networks.convolutions import VoiceUNet, voice_images
 from anyfill.networks.embed import Discrete, value_features
 from anyfill.networks.pitch_kernel import PitchKernel, Point, Product, Transform
-from anyfill.networks.unet_parts import DownHalf, Middle, Plan, UpHalf, compile_layers
+from anyfill.networks.unet_parts import DownHalf, Middle, Plan, ResidualBlock, UpHalf, compile_layers
 
 SPAN = 4
 """Steps of time under one kernel."""
+
+
+def start_evenly(weight: Tensor) -> None:
+    """Orthogonal weights (out, C), in place; what goes in has the power of what comes out, channel by channel."""
+    out, channels = weight.shape
+    own = torch.empty(out, channels, dtype=weight.dtype, device=weight.device)
+    weight.copy_(nn.init.orthogonal_(own, gain=math.sqrt(max(1.0, out / channels))))
+
+
+def start_in_place(weight: Tensor, share: float = 0.5) -> None:
+    """Give this share of the power that a kernel (out, C, S, R) passes on to its own place, in place.
+
+    Inputs are taken to be independent, of equal power. The own place is (S - 1) // 2 and (R - 1) // 2.
+    """
+    out, channels, sides, reach = weight.shape
+    power = weight.square().sum() / out
+    own = nn.init.orthogonal_(torch.empty(out, channels, dtype=weight.dtype, device=weight.device))
+    weight *= math.sqrt(1.0 - share)
+    weight[:, :, (sides - 1) // 2, (reach - 1) // 2] += own * (share * power * out / own.square().sum()).sqrt()
 
 
 @dataclass(eq=False, repr=False)
@@ -87,6 +109,13 @@ class PitchUNet(VoiceUNet):
         nn.init.zeros_(self.head.bias)
         with torch.no_grad():
             self.enter.inner.weight[:, :voices] *= math.sqrt(codes)
+            for part in (slice(0, voices), slice(voices, None)):
+                start_in_place(self.enter.inner.weight[:, part])
+            for block in [block for block in self.modules() if isinstance(block, ResidualBlock)]:
+                start_in_place(block.first.inner.weight)
+                if isinstance(block.skip, Point):
+                    start_evenly(block.skip.weight[:, :, 0, 0])
+                    nn.init.zeros_(cast(Tensor, block.skip.bias))
 
     def compile_parts(self) -> bool:
         """Compile the repeated layers."""
