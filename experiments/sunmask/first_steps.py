@@ -1,18 +1,22 @@
-"""Why the U-Net over (time, pitch) learned so slowly: how it starts. A small one on a CPU, four starts, the same rows.
+"""Why the U-Net over (time, pitch) learned so slowly: how it starts. Small ones on a CPU, six starts, the same rows.
 
-SMc reached 1.24 nats a cell after 1,622 steps on an H200, where SMt had 0.46 after 500. Of two suspects, the last layer
-(P x P, zero at first, behind a kernel that is small at first) and the first (a known cell lights one place of its
-note's image and all P of its flag's), neither alone explains it, and both together do:
+SMc reached 1.24 nats a cell after 1,622 steps on an H200, where SMt had 0.46 after 500. Suspects: the last layer (P x
+P, zero at first, behind a small kernel), the first one (a known cell lights one place of its note's image
+and all P of its flag's), kernels that smear each note over all pitches, and a way up that grows fainter:
 
-    as it was          last layer 0, kernels of notes and flags alike
+    as it was          last layer 0, all kernels as torch starts them
     identity           the last layer starts as the identity
     notes              kernels of the notes start sqrt(P) times as large
-    both               what ``PitchUNet`` does now
+    both               identity and notes
+    places             both, and half of what a kernel passes on comes from its own place
+    all                places, and orthogonal weights around layers that join channels: ``PitchUNet`` now
 
 Means of the loss (nats a cell that is asked, as in training, one step) over 40 steps each; AdamW 1e-3, 8 crops of half
-a bar a step, width 8, two levels of one block, no attention. The same rows, questions and noise for all; one seed.
+a bar a step, width 8, two levels of --repeats blocks, no attention. The same rows, questions and noise for all; one
+seed.
 
     python -m experiments.sunmask.first_steps
+    python -m experiments.sunmask.first_steps --repeats 3 --starts both places all --name sunmask/first_steps_deep
 """
 
 import argparse
@@ -28,41 +32,60 @@ from anyfill.music.chorale import CODES, VOICES
 from anyfill.music.files import read_jsb
 from anyfill.music.training import Crops
 from anyfill.networks.embed import Discrete
+from anyfill.networks.pitch_kernel import Point
 from anyfill.networks.pitch_unet import PitchUNet
+from anyfill.networks.unet_parts import ResidualBlock
 from benchmarks.common import write_result
 from experiments.where import data_folder, shown
 
-STARTS = ("as it was", "identity", "notes", "both")
+STARTS: dict[str, tuple[str, ...]] = {
+    "as it was": (),
+    "identity": ("identity",),
+    "notes": ("notes",),
+    "both": ("identity", "notes"),
+    "places": ("identity", "notes", "places"),
+    "all": ("identity", "notes", "places", "even"),
+}
 STEPS, EVERY, BATCH = 8, 40, 8
 
 
-def started(kind: str, seed: int) -> PitchUNet:
+def started(kind: str, seed: int, repeats: int) -> PitchUNet:
     """A fresh network that starts like this."""
     torch.manual_seed(seed)
     net = PitchUNet(
-        Discrete(CODES), (STEPS, len(VOICES)), CODES, width=8, repeats=1, multipliers=(1, 2), attention_at=()
+        Discrete(CODES), (STEPS, len(VOICES)), CODES, width=8, repeats=repeats, multipliers=(1, 2), attention_at=()
     )
+    has = STARTS[kind]
+    blocks = [block for block in net.modules() if isinstance(block, ResidualBlock)]
     with torch.no_grad():
-        if kind not in ("identity", "both"):
+        if "places" not in has:
+            for kernel in (net.enter, *(block.first for block in blocks)):
+                kernel.inner.reset_parameters()
+            net.enter.inner.weight[:, : len(VOICES)] *= math.sqrt(CODES) if "notes" in has else 1.0
+        if "even" not in has:
+            for block in blocks:
+                if isinstance(block.skip, Point):
+                    block.skip.reset_parameters()
+        if "identity" not in has:
             net.head.weight.zero_()
-        if kind not in ("notes", "both"):
-            net.enter.inner.weight[:, : len(VOICES)] /= math.sqrt(CODES)
     return net
 
 
 def main() -> None:
-    """Train all four side by side, print and write."""
+    """Train all side by side, print and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--steps", type=int, default=240)
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--starts", nargs="+", choices=list(STARTS), default=list(STARTS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--name", default="sunmask/first_steps")
     arguments = parser.parse_args()
     pieces = read_jsb(arguments.data / "jsb_chorales" / "jsb16_train_valid.json", "train")
     source = Crops(pieces, STEPS, stride=STEPS)
-    nets = {kind: started(kind, arguments.seed) for kind in STARTS}
+    nets = {kind: started(kind, arguments.seed, arguments.repeats) for kind in arguments.starts}
     optimizers = {kind: torch.optim.AdamW(net.parameters(), 1e-3, betas=(0.9, 0.99)) for kind, net in nets.items()}
-    losses: dict[str, list[float]] = {kind: [] for kind in STARTS}
+    losses: dict[str, list[float]] = {kind: [] for kind in nets}
     generator = torch.Generator().manual_seed(arguments.seed + 1)
     start = time.process_time()
     for step in range(1, arguments.steps + 1):

@@ -192,7 +192,9 @@ class Sitting:
                 if "pitch" in self.starting and group == "coconet":
                     return None  # it will be ready in a moment
                 continue
-            least = what.pop("least", None)  # a training that may be shorter
+            if "least" in what and self.starting and self.left > 0:
+                continue  # a training that may be shorter takes what is left at the end
+            least = what.pop("least", None)
             if least is not None:
                 what["seconds"] = max(least, min(what["seconds"], self.left - 2 * RESERVE))
             needed = expected(what, self.pace)
