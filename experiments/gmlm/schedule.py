@@ -6,6 +6,8 @@
     third    one direction: a tiny teacher on Multi30k alone by the published settings, and what ships goes on with its
              translations of Multi30k and with pairs of Tatoeba
     fourth   the same, the tiny teacher going on from the third's
+    published, ablations   the teacher by the published settings in the published tokens; PaDIR without one thing at a
+             time (``experiments.gmlm.ablation``)
 
 Seconds of 0 mean: what is left, shared with the steps of 0 seconds behind it.
 """
@@ -16,6 +18,7 @@ from typing import Any, Literal
 from anyfill.translation.recipes import Options, Recipe, Size
 
 PASSES = (1, 2, 4, 10)
+_SMALL: dict[str, Any] = {"size": "tiny", "precision": "32-true"}
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Step:
         tests: what is translated, beside the validation.
         size: of the model.
         precision: of training on CUDA; a tiny model computes faster where nothing is cast.
+        updates: the most that are made; 0 = as many as the seconds allow.
+        like: name of a step; as many updates as that one made, at most.
     """
 
     name: str
@@ -62,6 +67,8 @@ class Step:
     seed: int = 0
     size: Size = "compact"
     precision: Literal["bf16-mixed", "32-true"] = "bf16-mixed"
+    updates: int = 0
+    like: str = ""
 
 
 def first(teacher: float, tuned: float) -> list[Step]:
@@ -137,8 +144,7 @@ def fourth(way: str, teacher: float, padir: float) -> list[Step]:
 
 
 def _tiny(name: str, way: str, seconds: float, **how: Any) -> Step:
-    common: dict[str, Any] = {"size": "tiny", "precision": "32-true", "distil": True, "keep": True}
-    return Step(name, "autoregressive", "multi30k", "raw", way, seconds, **how, **common)
+    return Step(name, "autoregressive", "multi30k", "raw", way, seconds, **how, **_SMALL, distil=True, keep=True)
 
 
 def _going_on(name: str, way: str, seconds: float) -> Step:
@@ -146,21 +152,38 @@ def _going_on(name: str, way: str, seconds: float) -> Step:
     return Step(name, "padir", "mixed", "distilled", way, seconds, **how, keep=True, lengths=(1, 3, 5))
 
 
+def published(way: str, seconds: float) -> list[Step]:
+    """The teacher by the published settings, as many updates as they make; a one-pass model with what is left.
+
+    8,000 updates of some 7,700 tokens (theirs 8,192), rate 0.005, dropout 0.3, labels smoothed by 0.1. Their rate falls
+    by the square root and they average the last checkpoints; here it falls to nothing, and the average moves.
+    """
+    own: dict[str, Any] = {"rate": 5e-3, "dropout": 0.3, "batch": 512, "warmup": 1000, "begin": "", "updates": 8000}
+    joint: dict[str, Any] = {"rate": 2e-3, "dropout": 0.2, "batch": 256, "warmup": 300, "begin": ""}
+    one_pass = Step("one-pass", "one_pass", "multi30k", "distilled", way, 0.0, **joint, **_SMALL)
+    return [_tiny("published", way, seconds, **own), one_pass]
+
+
 def ablations(way: str, each: float) -> list[Step]:
-    """PaDIR of the tiny size from the tiny teacher's weights, without one thing at a time, equal seconds; by value."""
-    variants: list[tuple[str, str, Options]] = [
-        ("whole", "distilled", smooth()),
-        ("raw", "raw", smooth()),
-        ("stages-1", "distilled", smooth(stages=1)),
-        ("start-mask", "distilled", smooth(start="mask")),
-        ("no-positional", "distilled", smooth(positional=False)),
-        ("kept-uniform", "distilled", smooth(kept=-1.0)),
+    """PaDIR of the tiny size from the teacher's weights, without one thing at a time, equal seconds; by value.
+
+    One stage makes about twice the updates of two in the same seconds, so it is asked twice: with as many seconds, and
+    with as many updates. The student is autoregressive, with a deep encoder and a decoder of one layer.
+    """
+    how: dict[str, Any] = {"begin": "published", "lengths": (1, 5), **_SMALL}
+    how |= {"rate": 3e-3, "dropout": 0.1, "batch": 512, "warmup": 100}
+
+    def step(name: str, recipe: Recipe = "padir", data: str = "distilled", **change: Any) -> Step:
+        return Step(name, recipe, "multi30k", data, way, each, **(how | change))
+
+    return [
+        step("whole"),
+        step("raw", data="raw"),
+        step("stages-1", options=smooth(stages=1)),
+        step("start-mask", options=smooth(start="mask")),
+        step("no-positional", options=smooth(positional=False)),
+        step("stages-1-updates", options=smooth(stages=1), like="whole"),
+        step("deep-shallow", "deep_shallow"),
+        step("cmlm", "cmlm"),
+        step("kept-uniform", options=smooth(kept=-1.0)),
     ]
-    how: dict[str, Any] = {"begin": "tiny", "size": "tiny", "precision": "32-true", "lengths": (1, 5)}
-    how |= {"rate": 3e-3, "dropout": 0.1, "batch": 768, "warmup": 100}
-    masked = Step("cmlm-raw", "cmlm", "multi30k", "raw", way, each, **how, keep=True)  # strata asks it
-    ablated = [
-        Step(f"ablation-{name}", "padir", "multi30k", data, way, each, **how, options=options, keep=name == "whole")
-        for name, data, options in variants
-    ]
-    return [*ablated[:2], masked, *ablated[2:]]

@@ -95,6 +95,7 @@ class Sitting:
     trial: bool
     device: Any
     try_graphs: bool = True
+    length: int = LENGTH
     graphs: dict[str, bool] = field(default_factory=dict[str, bool])
 
     @property
@@ -146,8 +147,9 @@ class Sitting:
         settings = Settings(
             recipe=step.recipe,
             size=step.size if cuda else "toy",
-            length=LENGTH,
+            length=self.length,
             seconds=seconds,
+            steps=self.updates_of(step) or None,
             batch=(step.batch if graphs else 3 * step.batch) if cuda else 16,
             dropout=step.dropout,
             learning_rate=step.rate,
@@ -165,6 +167,13 @@ class Sitting:
             report_every=200 if cuda else 50,
         )
         return settings, how
+
+    def updates_of(self, step: Step) -> int:
+        """The most that a step makes; 0 = as many as its seconds allow."""
+        path = self.work / "results" / f"{step.like}.{step.direction}.json"
+        if step.like and path.exists():
+            return json.loads(path.read_text())["training"]["steps"]
+        return step.updates
 
     def train(self, step: Step, seconds: float) -> tuple[Translator, dict[str, Any]]:
         """The model of a step; trying graphs is not counted among its seconds."""

@@ -4,10 +4,8 @@
     python -m experiments.gmlm.third run --work FOLDER --out OUT --direction en-de --until T
     python -m experiments.gmlm.third again --work FOLDER --out OUT --direction en-de --until T     the fourth sitting
     python -m experiments.gmlm.third pack --out OUT                           of both directions: few files
-    python -m experiments.gmlm.third ablations --work FOLDER --out OUT --each 15 --until T
 
-The fourth's FOLDER has the third's teacher as models/tiny-DIRECTION. The last command trains PaDIR of the tiny size
-without one thing at a time; its FOLDER has what a run left: the tiny teacher in models/ and the distilled corpus.
+The fourth's FOLDER has the third's teacher as models/tiny-DIRECTION.
 
 Steps are those of ``experiments.gmlm.schedule.third``, run by the engine of ``experiments.gmlm.sitting``; the two
 directions are two processes side by side, each in a FOLDER of its own. The tiny teacher translates Multi30k's sources,
@@ -45,7 +43,7 @@ from anyfill.translation.model import load
 from anyfill.translation.reading import Pair
 from anyfill.translation.vocabulary import FIRST, Joint
 from experiments.common import data_folder
-from experiments.gmlm.schedule import ablations, fourth, third
+from experiments.gmlm.schedule import fourth, third
 from experiments.gmlm.ship import HOME
 from experiments.gmlm.sitting import LENGTH, TIMES, Sitting, best_of_many, packed, sentences, unique
 from experiments.gmlm.sitting import prepare as prepare_all
@@ -192,8 +190,6 @@ def run(options: argparse.Namespace) -> None:
     steps = third(options.direction, options.teacher, options.padir)
     if options.part == "again":
         steps = fourth(options.direction, options.teacher, options.padir)
-    elif options.part == "ablations":
-        steps = ablations(options.direction, options.each)
     if options.trial:
         steps = [replace(step, seconds=2.0) for step in steps]
     sitting.run(steps)
@@ -216,7 +212,7 @@ def pack(out: Path) -> None:
 def main(argv: list[str] | None = None) -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=("prepare", "run", "again", "pack", "ablations"))
+    parser.add_argument("part", choices=("prepare", "run", "again", "pack"))
     parser.add_argument("--work", type=Path, default=Path("carry/translation"))
     parser.add_argument("--out", type=Path, default=Path("out"))
     parser.add_argument("--data", type=Path, default=data_folder())
@@ -224,7 +220,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--until", type=float, default=time.time() + 160, help="seconds since 1970")
     parser.add_argument("--teacher", type=float, default=56.0, help="seconds")
     parser.add_argument("--padir", type=float, default=0.0, help="seconds; 0 = what is left")
-    parser.add_argument("--each", type=float, default=15.0, help="seconds of an ablation")
     parser.add_argument("--trial", action="store_true", help="seconds for each step: does it run?")
     options = parser.parse_args(argv)
     if options.part == "prepare":

@@ -1,6 +1,8 @@
 """The translation experiments' own arithmetic: correlations, attention of pairs, what is tested is not trained on."""
 
 import gzip
+import json
+import tarfile
 
 import numpy as np
 import pytest
@@ -101,4 +103,30 @@ def test_every_script_knows_its_options():
         with pytest.raises(SystemExit) as end:
             script.main(["--help"])
         assert end.value.code == 0
-    assert set(ablation.VARIANTS) >= {"base", "stages-1", "start-mask", "no-positional", "raw"}
+
+
+def test_an_ablation_is_scored_by_its_tokens_and_against_the_whole_on_the_same_sentences(tmp_path):
+    references = [f"ein mann läuft {i} mal ." for i in range(8)]
+    wrong = [one.replace("mann", "hund") for one in references]
+
+    def note(step, recipe, texts):
+        way = {"passes": 4, "lengths": 5, "beam": 5, "mean_passes": 2.0, "seconds": 1.0, "texts": texts}
+        return {"step": step, "recipe": recipe, "training": {"steps": 3}, "translations": [way]}
+
+    folder = tmp_path / "results"
+    folder.mkdir()
+    for one in (note("whole", "padir", references), note("raw", "padir", wrong)):
+        (folder / f"{one['step']}.en-de.json").write_text(json.dumps(one))
+    with tarfile.open(tmp_path / "run.tar.gz", "w:gz") as tar:
+        tar.add(folder, "results")
+    notes = ablation.notes_in([tmp_path / "run.tar.gz"])
+    assert notes == ablation.notes_in([folder])
+    notes["published"] = note("published", "autoregressive", references)
+    found = ablation.scored(notes, references)
+    bleu = {row["system"]: row["bleu"] for row in found["systems"]}
+    assert bleu["whole T4 L5"] == pytest.approx(100.0)
+    gap = next(one for one in found["gaps"] if (one["system"], one["against"]) == ("raw T4 L5", "whole T4 L5"))
+    assert gap["difference"] == pytest.approx(bleu["raw T4 L5"] - 100.0)
+    assert gap["high"] < 0
+    assert {one["against"] for one in found["gaps"]} == {"whole T4 L5", "published beam 5"}
+    assert all("tok:none" in row["bleu_signature"] for row in found["systems"])

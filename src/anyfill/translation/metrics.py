@@ -95,12 +95,18 @@ def bootstrap(
 
 
 def compared(
-    first: Sequence[str], second: Sequence[str], references: Sequence[str], *, resamples: int = 500
+    first: Sequence[str],
+    second: Sequence[str],
+    references: Sequence[str],
+    *,
+    resamples: int = 500,
+    tokenize: str = "13a",
 ) -> dict[str, float]:
     """BLEU of the first less that of the second: the difference, its 95 % interval, and how often it is above 0."""
-    gap = bootstrap(first, references, resamples=resamples) - bootstrap(second, references, resamples=resamples)
+    drawn = [bootstrap(one, references, resamples=resamples, tokenize=tokenize) for one in (first, second)]
+    gap = drawn[0] - drawn[1]
     low, high = np.quantile(gap, [0.025, 0.975]).tolist()
-    whole = [_bleu(_statistics(one, references, "13a").sum(0)) for one in (first, second)]
+    whole = [_bleu(_statistics(one, references, tokenize).sum(0)) for one in (first, second)]
     return {"difference": whole[0] - whole[1], "low": low, "high": high, "above": float((gap > 0).mean())}
 
 
