@@ -79,7 +79,28 @@ def test_information_between_neighbours_is_that_of_the_model_by_enumeration():
         q = model.marginals(rows, known, context.expand(6, -1)).log_probs[:, 1].double().exp()
     mixed = (p[:, None] * q).sum(0)
     expected = (p[:, None] * q * (q / mixed).log()).sum().item()
-    assert strata.adjacent_information(model, source, target, top=6) == pytest.approx(expected, abs=1e-5)
+    found = strata.adjacent_dependence(model, source, target, top=6)
+    assert found["information"] == pytest.approx(expected, abs=1e-5)
+    apart = (p[:, None] * q - p[:, None] * mixed).abs().sum().item() / 2
+    assert found["variation"] == pytest.approx(apart, abs=1e-5)
+
+
+def test_padir_is_asked_with_noise_where_words_are_hidden():
+    """What stands in the two hidden places of a target of two words does not count, as nothing else is told of it."""
+    model = recipes.padir.model(6, 3, **SMALL, seed=2).eval()
+    once, again = (strata.adjacent_dependence(model, [3, 4], target, top=6) for target in ([5, 3], [4, 4]))
+    assert once == again
+    assert 0.0 < once["variation"] < 1.0
+
+
+def test_strata_of_dependence_are_quartiles_and_passes_follow_it():
+    texts = {t: [f"ein mann läuft {i} mal ." for i in range(40)] for t in strata.PASSES}
+    names = ("information", "variation", "own_variation", "doubt", "repeats", "gain", "pieces")
+    rows = [{name: float(i % 7) for name in names} | {"variation": i / 40, "passes": 1.0 + i // 10} for i in range(40)]
+    found = strata.summary(rows, texts, texts[1], "variation")
+    assert [one["passes"]["mean"] for one in found["strata"]] == [1.0, 2.0, 3.0, 4.0]
+    assert found["passes"]["spearman"] > 0.9
+    assert all(one["at_passes"]["1"]["bleu"] == pytest.approx(100.0) for one in found["strata"])
 
 
 def test_what_is_tested_is_never_trained_on(tmp_path):
