@@ -32,8 +32,9 @@ from typing import Any
 import torch
 
 from anyfill.ising.chains import IndependentParallel, KGibbs, first_hits
-from anyfill.ising.cliques import Clique, LumpedChain, clique_kgibbs_matrix, clique_parallel_matrix, ferromagnet
+from anyfill.ising.cliques import Clique, LumpedChain, clique_kgibbs_matrix, clique_parallel_matrix
 from anyfill.ising.hitting_times import hitting_law, log_hitting_times, truncated_mean
+from anyfill.ising.separation import ferromagnet
 from benchmarks.common import RESULTS, environment, write_result
 
 VARIABLES, SIZE, FIELD, BUDGET = 10, 4, 5.0, 1000

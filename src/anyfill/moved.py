@@ -41,7 +41,7 @@ _KEPT = {
     "evaluation.lab.asymptotics": "anyfill.ising.asymptotics: ising_variance",
     "evaluation.lab.clique": "anyfill.ising.cliques: Clique clique_parallel_matrix",
     "evaluation.lab.parallel": "anyfill.ising.spectra: independent_parallel_law independent_parallel_matrix",
-    "evaluation.lab.separation": "anyfill.ising.cliques: stuck_bound",
+    "evaluation.lab.separation": "anyfill.ising.separation: stuck_bound",
     "evaluation.lab.spectra": "anyfill.ising.spectra: poincare_constant",
 }
 """By the old module, below ``anyfill``: the new one, and the names it has under it as before."""

@@ -30,8 +30,8 @@ from typing import TYPE_CHECKING
 from anyfill.lazy import lazily
 
 if TYPE_CHECKING:
+    from anyfill.ising.clique_hitting import hitting
     from anyfill.ising.fitting import fit
-    from anyfill.ising.hitting_times import hitting
     from anyfill.ising.lab import Result, clique, complete, lattice, random, read
     from anyfill.ising.mixing_times import mixing
     from anyfill.ising.model import Ising
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Ising", "Result", "clique", "complete", "fit", "hitting", "lattice", "mixing", "random", "read", "variance"]
 
-_VERBS = {"fit": "fitting", "variance": "variances", "mixing": "mixing_times", "hitting": "hitting_times"}
+_VERBS = {"fit": "fitting", "variance": "variances", "mixing": "mixing_times", "hitting": "clique_hitting"}
 _HOME = dict.fromkeys(__all__, "lab") | _VERBS | {"Ising": "model"}
 
 __getattr__, __dir__ = lazily(__name__, _HOME)
