@@ -10,7 +10,7 @@ from torch import Generator
 
 from anyfill.ising import heat_bath
 from anyfill.ising.chains import still
-from anyfill.ising.heat_bath import colours, gibbs_updates, thresholds
+from anyfill.ising.heat_bath import colours, draw_rows, gibbs_updates, thresholds
 from anyfill.ising.model import Ising
 from anyfill.networks.exact import all_codes, state_numbers, to_spins
 
@@ -193,3 +193,11 @@ def test_bad_input_is_refused_in_one_sentence(ising):
         gibbs_updates(ising, 2 * CODES - 1, 5, generator=Generator())
     with pytest.raises(ValueError, match="updates: expected a whole number from 0 up"):
         gibbs_updates(ising, CODES, -5, generator=Generator())
+
+
+def test_draws_of_many_spins_say_whether_they_forgot_their_start() -> None:
+    weak, strong = Ising.lattice(5, 5, 0.1), Ising.complete(25, 1.0)
+    for ising, forgot in ((weak, True), (strong, False)):
+        draws = draw_rows(ising, 400, 30, generator=torch.Generator().manual_seed(0))
+        assert draws.codes.shape == (400, 25)
+        assert (draws.warning == "") == forgot

@@ -28,7 +28,7 @@ from anyfill.ising.blocks import k_blocks
 from anyfill.ising.estimation import IsingFit, Method, fit_ising
 from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.model import Ising
-from anyfill.ising.variances import MAX_BLOCK, MAX_PARAMETERS, sampled_traces
+from anyfill.ising.sampled_variances import MAX_BLOCK, MAX_PARAMETERS, sampled_traces
 from anyfill.networks.exact import MAX_EXACT
 
 MAX_FOR_TRACE = 12

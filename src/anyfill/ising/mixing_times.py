@@ -31,8 +31,9 @@ from anyfill.ising.chains import kernel_of, run_chain, still
 from anyfill.ising.dynamics import transition_matrix
 from anyfill.ising.heat_bath import draw_rows
 from anyfill.ising.model import Ising
+from anyfill.ising.sampled_variances import MAX_BLOCK
 from anyfill.ising.tensorization import tensorization_constant
-from anyfill.ising.variances import MAX_BLOCK, require_listed
+from anyfill.ising.variances import require_listed
 from anyfill.networks.exact import to_spins
 
 MAX_DENSE = 9
