@@ -26,7 +26,8 @@ from anyfill.music.grades import (
     unnamed,
 )
 from anyfill.music.piece import quantise
-from anyfill.music.score import Note, ParsedScore, Score
+from anyfill.music.score import Note, Score
+from anyfill.music.voices import ParsedScore
 from anyfill.music.writing import write_score
 from scripts.bach_reference import falling, four_part_chorales, gather
 

@@ -8,7 +8,7 @@ import pytest
 
 from anyfill.music.markup import MAX_BYTES, parse_markup, unzip
 from anyfill.music.musicxml import read_musicxml
-from anyfill.music.score import ParsedScore
+from anyfill.music.voices import ParsedScore
 
 F = Fraction
 

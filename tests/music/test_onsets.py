@@ -18,8 +18,9 @@ from anyfill.music.model import onset_chorale_model
 from anyfill.music.piece import whole_of
 from anyfill.music.request import LONG_BACK, LONG_WINDOW, Request, windows
 from anyfill.music.sample import GoesOn
-from anyfill.music.score import Note, ParsedScore, Score, Signs
+from anyfill.music.score import Note, Score, Signs
 from anyfill.music.training import TOLD, FormCrops
+from anyfill.music.voices import ParsedScore
 from anyfill.music.writing import write_score
 from anyfill.questions import Factorization
 from anyfill.training import load_model, save_model

@@ -23,8 +23,9 @@ from anyfill.music.piece import (
 )
 from anyfill.music.request import COMMON_KEYS, Request, shift_home, shift_to
 from anyfill.music.sample import SamplingOptions, Search
-from anyfill.music.score import Note, ParsedScore, Score
+from anyfill.music.score import Note, Score
 from anyfill.music.scoring import score_piece
+from anyfill.music.voices import ParsedScore
 from anyfill.questions import Factorization
 
 F = Fraction

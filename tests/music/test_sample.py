@@ -18,8 +18,9 @@ from anyfill.music.model import ChoraleModel, one_pass_chorale, one_pass_chorale
 from anyfill.music.piece import Piece
 from anyfill.music.request import Request, resized
 from anyfill.music.sample import NoParallels, SamplingOptions, Search, Tally, alternatives, is_still
-from anyfill.music.score import Note, ParsedScore, Score
+from anyfill.music.score import Note, Score
 from anyfill.music.tunes import tune_of
+from anyfill.music.voices import ParsedScore
 from anyfill.questions import Factorization, Question
 from anyfill.samplers import CachedChain, sample
 

@@ -10,7 +10,8 @@ from midi_bytes import meta, midi_bytes
 from anyfill.music.files import read, read_music
 from anyfill.music.request import Request
 from anyfill.music.saving import score_bytes
-from anyfill.music.score import Note, top_line
+from anyfill.music.score import Note
+from anyfill.music.voices import top_line
 from benchmarks.music_files import answered
 
 F = Fraction

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyfill.music.chorale import Chorale
-from anyfill.music.score import VOICES, voice_called
+from anyfill.music.score import VOICES
+from anyfill.music.voices import voice_called
 
 _TOKEN = re.compile(r"\s*([^\W\d_]+|\d+|[-–+,;]|\S)")
 _EVERYBODY = ("all", "satb", "everything")

@@ -28,7 +28,8 @@ from anyfill.music.markup import MAX_BYTES
 from anyfill.music.midi import read_midi
 from anyfill.music.musicxml import read_musicxml
 from anyfill.music.piece import Piece, quantise, whole_of
-from anyfill.music.score import VOICES, ParsedScore, Score
+from anyfill.music.score import VOICES, Score
+from anyfill.music.voices import ParsedScore
 from anyfill.music.writing import SUFFIXES
 
 Music = str | Path | Score | Chorale | Piece

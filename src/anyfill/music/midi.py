@@ -27,21 +27,8 @@ from mido.midifiles.meta import build_meta_message
 
 from anyfill.checks import refuse
 from anyfill.music.midi_document import DRUMS, MidiDocument, content_of, walk
-from anyfill.music.score import (
-    COMMON,
-    MAX_NOTES,
-    MAX_QUARTERS,
-    Note,
-    Origin,
-    ParsedScore,
-    Part,
-    Score,
-    Signs,
-    assemble,
-    require_length,
-    times,
-    without_overlaps,
-)
+from anyfill.music.score import COMMON, MAX_NOTES, MAX_QUARTERS, Note, Origin, Score, Signs, require_length
+from anyfill.music.voices import ParsedScore, Part, assemble, times, without_overlaps
 
 MAX_BYTES = 4 * 2**20
 """Room for ten times the notes that are allowed."""

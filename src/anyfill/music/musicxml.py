@@ -20,20 +20,8 @@ from anyfill.checks import refuse
 from anyfill.music.keys import named, sounding, with_octave
 from anyfill.music.markup import members_of, parse_markup
 from anyfill.music.musicxml_document import MusicXmlDocument
-from anyfill.music.score import (
-    COMMON,
-    MAX_NOTES,
-    MAX_QUARTERS,
-    Note,
-    Origin,
-    ParsedScore,
-    Part,
-    Score,
-    Signs,
-    assemble,
-    require_length,
-    times,
-)
+from anyfill.music.score import COMMON, MAX_NOTES, MAX_QUARTERS, Note, Origin, Score, Signs, require_length
+from anyfill.music.voices import ParsedScore, Part, assemble, times
 
 _MAX_MEASURES = 100_000
 _LETTERS = "CDEFGAB"

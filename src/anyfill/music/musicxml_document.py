@@ -23,7 +23,8 @@ from anyfill.music.markup import members_of, parse_markup
 from anyfill.music.musicxml_measure import MeasureWriter, Stretch, bare, finer
 from anyfill.music.musicxml_places import Span, as_utf8, encoding_of, locate
 from anyfill.music.notation import Pen, add
-from anyfill.music.score import VOICES, Change, Note, Rewrite, mean_pitch, voice_called
+from anyfill.music.score import VOICES, Change, Note, Rewrite
+from anyfill.music.voices import mean_pitch, voice_called
 
 _TREBLE, _TENOR, _BASS = ("G", 2, 0), ("G", 2, -1), ("F", 4, 0)
 

@@ -6,7 +6,7 @@ and is left out otherwise. Triplets, runs in 32nds and the like do not fit: the 
 What is kept of a file keeps its own times (``Piece.score``). Where a model is to learn a piece, one in which more than
 a third of the notes begin further than a quarter of a step from the grid is refused.
 
-Which part is which voice: see ``score.seats``. More than four parts of which never more than four notes sound at once
+Which part is which voice: see ``voices.seats``. More than four parts of which never more than four notes sound at once
 are thrown together and split anew; of more notes at once the highest and the lowest are taken for soprano and bass. A
 voice that has no note in the file is *absent*: its cells are rests in the chorale and False in ``present``, for a model
 to fill.
@@ -33,18 +33,8 @@ from numpy.typing import NDArray
 from anyfill.checks import refuse
 from anyfill.music.chorale import BAR, HIGHEST, LOWEST, REST, STEP, Chorale
 from anyfill.music.keys import Key, KeySignature, find_key
-from anyfill.music.score import (
-    VOICES,
-    Note,
-    ParsedScore,
-    Score,
-    most_at_once,
-    require_length,
-    seats,
-    split,
-    times,
-    top_line,
-)
+from anyfill.music.score import VOICES, Note, Score, require_length
+from anyfill.music.voices import ParsedScore, most_at_once, seats, split, times, top_line
 
 if TYPE_CHECKING:
     from anyfill.music.piano_roll import Panel

@@ -29,7 +29,8 @@ from anyfill.music.chorale import Chorale
 from anyfill.music.keys import KeySignature
 from anyfill.music.midi_document import DRUMS, VELOCITY
 from anyfill.music.notation import Pen, add
-from anyfill.music.score import Note, Score, mean_pitch
+from anyfill.music.score import Note, Score
+from anyfill.music.voices import mean_pitch
 
 MusicFormat = Literal["midi", "musicxml", "mxl"]
 SUFFIXES: dict[str, MusicFormat] = {
