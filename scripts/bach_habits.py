@@ -17,7 +17,7 @@ import numpy as np
 from anyfill.music.chorale import Chorale
 from anyfill.music.files import read_music
 from anyfill.music.habits import Habits, habits, summary
-from anyfill.music.piece import quantise
+from anyfill.music.quantising import quantise
 from anyfill.music.strikes import beat_of, strike_again
 from benchmarks.common import write_result
 

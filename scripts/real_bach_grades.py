@@ -19,7 +19,7 @@ from typing import Any
 from anyfill.music.chorale import BAR, Chorale
 from anyfill.music.files import read_jsb, read_music
 from anyfill.music.grades import grade_all, summary
-from anyfill.music.piece import quantise, whole_of
+from anyfill.music.quantising import quantise, whole_of
 from anyfill.music.score import Score
 from anyfill.music.training import whole_windows
 

@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 
 from anyfill.music.chorale import REST, Chorale
 from anyfill.music.files import read_jsb, read_music
-from anyfill.music.piece import Piece, whole_of
+from anyfill.music.piece import Piece
+from anyfill.music.quantising import whole_of
 from experiments.where import data_folder
 
 RUN, SAME = 3, 0.6

@@ -20,8 +20,8 @@ from pathlib import Path
 import torch
 
 from anyfill.music.model import load_network
-from anyfill.music.request import LONG_WINDOW
 from anyfill.music.training import TOLD, FormCrops
+from anyfill.music.windows import LONG_WINDOW
 from anyfill.rank import NEVER
 from benchmarks.common import write_result
 from experiments.sunmask.bach_corpus import corpus_parts, pieces_in

@@ -30,9 +30,9 @@ from anyfill.model import Model
 from anyfill.music.chorale import REST
 from anyfill.music.model import one_pass_chorale, onset_chorale_model
 from anyfill.music.piece import Piece
-from anyfill.music.request import LONG_WINDOW, resized
 from anyfill.music.scoring import score_piece
 from anyfill.music.training import TOLD, FormCrops
+from anyfill.music.windows import LONG_WINDOW, resized
 from anyfill.training import FitOptions, fit_steps, load_model, save_model
 from benchmarks.common import environment
 from experiments.sunmask.bach_corpus import PARTS, pieces_in

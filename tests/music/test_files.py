@@ -29,7 +29,8 @@ from anyfill.music.files import (
 )
 from anyfill.music.midi import read_midi
 from anyfill.music.musicxml import read_musicxml
-from anyfill.music.piece import Piece, quantise
+from anyfill.music.piece import Piece
+from anyfill.music.quantising import quantise
 from anyfill.music.score import Note, Score
 from anyfill.music.writing import music_format, write_midi, write_musicxml, write_score
 

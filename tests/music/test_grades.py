@@ -25,7 +25,7 @@ from anyfill.music.grades import (
     summary,
     unnamed,
 )
-from anyfill.music.piece import quantise
+from anyfill.music.quantising import quantise
 from anyfill.music.score import Note, Score
 from anyfill.music.voices import ParsedScore
 from anyfill.music.writing import write_score

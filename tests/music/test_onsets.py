@@ -15,12 +15,13 @@ from anyfill.music.chorale import CODES, ONSET_CODES, REST, Chorale, pitches_of
 from anyfill.music.form import FEATURES, Form, per_cell, transposed_features
 from anyfill.music.keys import KeySignature
 from anyfill.music.model import onset_chorale_model
-from anyfill.music.piece import whole_of
-from anyfill.music.request import LONG_BACK, LONG_WINDOW, Request, windows
+from anyfill.music.quantising import whole_of
+from anyfill.music.request import Request
 from anyfill.music.sample import GoesOn
 from anyfill.music.score import Note, Score, Signs
 from anyfill.music.training import TOLD, FormCrops
 from anyfill.music.voices import ParsedScore
+from anyfill.music.windows import LONG_BACK, LONG_WINDOW, windows
 from anyfill.music.writing import write_score
 from anyfill.questions import Factorization
 from anyfill.training import load_model, save_model

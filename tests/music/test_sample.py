@@ -16,11 +16,12 @@ from anyfill.music import sample as drawing
 from anyfill.music.chorale import CODES, HIGHEST, LOWEST, REST, Chorale
 from anyfill.music.model import ChoraleModel, one_pass_chorale, one_pass_chorale_model
 from anyfill.music.piece import Piece
-from anyfill.music.request import Request, resized
+from anyfill.music.request import Request
 from anyfill.music.sample import NoParallels, SamplingOptions, Search, Tally, alternatives, is_still
 from anyfill.music.score import Note, Score
 from anyfill.music.tunes import tune_of
 from anyfill.music.voices import ParsedScore
+from anyfill.music.windows import resized
 from anyfill.questions import Factorization, Question
 from anyfill.samplers import CachedChain, sample
 

@@ -11,8 +11,8 @@ from anyfill.model import Model
 from anyfill.music.chorale import HIGHEST, LOWEST, REST, Chorale
 from anyfill.music.model import one_pass_chorale_model
 from anyfill.music.piece import Piece
-from anyfill.music.request import resized
 from anyfill.music.scoring import score_piece
+from anyfill.music.windows import resized
 from anyfill.questions import Factorization, Question
 
 

@@ -152,3 +152,14 @@ def pitches_of(codes: Tensor) -> NDArray[np.int16]:
 def plain(codes: Tensor) -> Tensor:
     """Codes without onsets: what goes on as what begins."""
     return torch.where(codes >= CODES, codes - (CODES - 1), codes)
+
+
+def nearest_step(time: Fraction) -> int:
+    """The step nearest to a time in quarters; the later one of two as near."""
+    return int((time / STEP + Fraction(1, 2)) // 1)
+
+
+def cells_of_note(note: Note, steps: int) -> slice:
+    """The steps of a note on the grid, one at least."""
+    start = min(nearest_step(note.start), steps - 1)
+    return slice(start, min(max(nearest_step(note.end), start + 1), steps))

@@ -344,8 +344,9 @@ def _write(request: "Request", name: str, how: Drawing, *, as_drawn: bool = Fals
     from anyfill.interface.output import require_new
     from anyfill.interface.progress import metered
     from anyfill.music.model import load
-    from anyfill.music.piece import ONLY_COMMON, Piece
+    from anyfill.music.piece import Piece
     from anyfill.music.player import page_of
+    from anyfill.music.quantising import ONLY_COMMON
     from anyfill.music.sample import SamplingOptions
 
     seed = chosen_seed(how.seed)

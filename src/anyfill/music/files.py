@@ -27,7 +27,8 @@ from anyfill.music.chorale import BAR, REST, Chorale
 from anyfill.music.markup import MAX_BYTES
 from anyfill.music.midi import read_midi
 from anyfill.music.musicxml import read_musicxml
-from anyfill.music.piece import Piece, quantise, whole_of
+from anyfill.music.piece import Piece
+from anyfill.music.quantising import quantise, whole_of
 from anyfill.music.score import VOICES, Score
 from anyfill.music.voices import ParsedScore
 from anyfill.music.writing import SUFFIXES

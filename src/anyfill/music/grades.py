@@ -49,7 +49,7 @@ from anyfill.music.features import BY_MODE, FEATURES, PROTOCOLS, Protocol, Spell
 from anyfill.music.files import Music, parse
 from anyfill.music.habits import Habits, habits
 from anyfill.music.keys import Key, Mode
-from anyfill.music.piece import quantise, sounding_lines
+from anyfill.music.quantising import quantise, sounding_lines
 from anyfill.music.score import VOICES, Note, Score
 
 

@@ -20,8 +20,8 @@ from statistics import fmean
 from typing import Any
 
 from anyfill.music.keys import Key, find_key
-from anyfill.music.piece import RANGES
 from anyfill.music.score import VOICES, Note, Score
+from anyfill.music.transposition import RANGES
 
 ENDINGS = ("tonic", "dominant", "other triad", "no triad")
 SHARES = ("repeats_inner", "repeats", "notes_a_bar", "crossing", "range")

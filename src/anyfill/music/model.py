@@ -26,10 +26,11 @@ from anyfill.music.chorale import BAR, CODES, ONSET_CODES
 from anyfill.music.files import Music, read
 from anyfill.music.form import FEATURES
 from anyfill.music.piece import Piece
-from anyfill.music.request import LONG_WINDOW, Request, has_onsets
+from anyfill.music.request import Request
 from anyfill.music.sample import Options, Progress, SamplingOptions, Search
 from anyfill.music.score import VOICES
 from anyfill.music.scoring import Scored, score_piece
+from anyfill.music.windows import LONG_WINDOW, has_onsets
 from anyfill.networks.embed import Discrete
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.objectives.one_pass import OnePassLoss

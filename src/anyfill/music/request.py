@@ -4,27 +4,15 @@
 border of a written bar is kept, and the cells it needs are not asked. No locked note ever grows either: what is written
 behind it is struck anew.
 
-**Windows.** A model was trained on windows that begin with a bar: 8 bars of 4/4 (128 steps) for one without onsets, 24
-bars for one with them. What fits into one window is answered exactly as asked, from p(asked | given). A longer piece is
-answered from left to right. With a the bar of the first step that is still asked, the next window
-
-    begins     4 (16) bars before a (as far as there are any; earlier, if less than a window would be left to the end)
-    is given   all that is known in it: given, or drawn by an earlier window
-    answers    what is asked in it; less its last 2 bars where something is given there, so that what is written next to
-               them has seen what comes (a tune, say)
-
-So a piece that is written from nothing is p(bars 1-8), then p(4 bars | the 4 before) again and again, and its score is
-the exact log-probability of being written in this way by the model's own law. A piece with a pickup begins late in its
-first bar: the steps before it are neither given nor asked.
+A piece that is longer than what the model was trained on is asked in ``anyfill.music.windows``.
 
 **Endings.** With an ``Ending`` the chord of the last step is drawn first, from p(last chord | given) less what does not
 belong to the chord that is wanted, and is held from where the last given note begins; all the rest is then drawn given
 it. A model that answers any question needs nothing else for that.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -34,83 +22,20 @@ from torch import Tensor
 from anyfill.checks import refuse, require_count, require_member
 from anyfill.model import Model
 from anyfill.music.ask import cells_of
-from anyfill.music.chorale import BAR, HIGHEST, LOWEST, ONSET_CODES, REST, Chorale
+from anyfill.music.chorale import BAR, REST, Chorale, cells_of_note
 from anyfill.music.endings import Ending, ends_on, require_ending
 from anyfill.music.files import Music, parse, read
-from anyfill.music.form import FEATURES, Form, per_cell
-from anyfill.music.keys import Key, KeySignature, find_key, parse_key
+from anyfill.music.form import Form, per_cell
+from anyfill.music.keys import KeySignature, parse_key
 from anyfill.music.keys import named as named_note
-from anyfill.music.piece import RANGES, Piece, cells_of_note, key_or_none
+from anyfill.music.piece import Piece, key_or_none
 from anyfill.music.score import VOICES
+from anyfill.music.transposition import shift_home, shift_to
 from anyfill.music.tunes import tune_of
+from anyfill.music.windows import BACK, LONG_BACK, LONG_WINDOW, WINDOW, has_onsets, resized, tells_form, windows
 from anyfill.questions.question import Question
 
-WINDOW, BACK, AHEAD = 8 * BAR, 4 * BAR, 2 * BAR
 MAX_BARS = 512
-COMMON_KEYS = {"major": (0, 7, 2, 5), "minor": (2, 7, 9)}
-"""Pitch classes of the tonics of common keys: C, G, D and F major, D, G and A minor."""
-LONG_WINDOW, LONG_BACK = 24 * BAR, 16 * BAR
-"""Of models with onsets: they remember 16 bars at least."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Steps ``start`` to ``stop`` are seen; those from ``first`` to ``until`` are answered, where they are asked."""
-
-    start: int
-    stop: int
-    first: int
-    until: int
-
-    @property
-    def cells(self) -> slice:
-        """The variables of the model that are seen."""
-        return slice(len(VOICES) * self.start, len(VOICES) * self.stop)
-
-    def answers(self, asked: Tensor) -> Tensor:
-        """bool (N,): what the window answers of asked (N,)."""
-        step = torch.arange(len(asked)) // len(VOICES)
-        return asked & (step >= self.first) & (step < self.until)
-
-
-def windows(
-    asked: NDArray[np.bool_], given: NDArray[np.bool_], *, size: int = WINDOW, back: int = BACK, bar: int = BAR
-) -> Iterator[Window]:
-    """The windows, from left to right, that answer a question about T steps.
-
-    Args:
-        asked: bool (4, T), what is wanted; step 0 begins a bar.
-        given: bool (4, T), what the model is given.
-        size: steps of a window.
-        back: steps of it before what it answers, at least.
-        bar: steps in a bar; windows begin with one.
-    """
-    any_asked: NDArray[np.bool_] = np.logical_or.reduce(asked, axis=0)
-    any_given: NDArray[np.bool_] = np.logical_or.reduce(given, axis=0)
-    steps, done = asked.shape[1], 0
-    while bool(any_asked[done:].any()):
-        first = done + int(any_asked[done:].argmax())
-        start = max(0, first // bar * bar - back)
-        if steps - start < size:
-            start = -(-max(0, steps - size) // bar) * bar
-        stop = min(steps, start + size)
-        comes = stop < steps and bool(any_given[stop - AHEAD : stop].any())
-        done = stop - AHEAD if comes else stop
-        yield Window(start, stop, first, done)
-
-
-def resized(model: Model, steps: int) -> Model:
-    """The same weights for pieces of another length; the network must be one that can be resized."""
-    network: Any = model.network
-    if not hasattr(network, "resized"):
-        raise refuse("network", expected="one that can be resized", got=type(network).__name__)
-    if network.shape == (steps, len(VOICES)):
-        return model
-    other = network.resized((steps, len(VOICES)))
-    same = Model(
-        other, model.likelihood, corruption=model.corruption, order=model.order, factorizations=model.factorizations
-    )
-    return same.train(model.training)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,7 +119,7 @@ class Request:
         require_ending(ending)
         parsed, source = parse(tune)
         piece = tune_of(parsed, VOICES.index(voice), tune=choose, source=source)
-        piece = _keyed(replace(piece, drops=others == "drop"), key, given=True)
+        piece = _keyed(replace(piece, drops=others == "drop"), key)
         asked = ~piece.present
         return cls(piece, piece.present, asked, "harmonising", ending=_ending_of(piece, asked, ending))
 
@@ -223,7 +148,7 @@ class Request:
             names = " and ".join(name for name, there in zip(VOICES, kept) if there)
             said = f"notes of the {names} that go on beyond the written bars are locked, and kept as a whole"
             piece = replace(piece, remarks=(*piece.remarks, said))
-        piece = _keyed(piece, key, given=False)
+        piece = _keyed(piece, key)
         last = _ending_of(piece, asked, ending) if ending is not None else None
         return cls(piece, piece.present & ~asked, asked, ending=last)
 
@@ -232,7 +157,7 @@ class Request:
         """So many bars more behind the end of a piece, in all four voices; an unfinished last bar is finished first."""
         require_count("--bars", bars, maximum=MAX_BARS)
         require_ending(ending)
-        piece = _keyed(read(music), key, given=False)
+        piece = _keyed(read(music), key)
         chorale = piece.chorale
         left = (chorale.pickup - chorale.steps) % chorale.bar
         more = left + bars * chorale.bar
@@ -252,7 +177,7 @@ class Request:
         """A variation of a piece, or of some of its cells: SUNMASK's chain, begun with what stands there."""
         if not 0.0 <= amount <= 1.0:
             raise refuse("--amount", expected="a number from 0 (nothing changes) to 1 (all may)", got=amount)
-        piece = _keyed(read(music), key, given=False)
+        piece = _keyed(read(music), key)
         asked = piece.present if ask is None else whole_notes(piece, cells_of(ask, piece.chorale)) & piece.present
         if not asked.any():
             raise ValueError("nothing to vary: --ask names only voices that the piece does not have")
@@ -326,25 +251,12 @@ class Request:
         return resized(model, stop - start), cells, question, self.row(held)
 
 
-def has_onsets(model: Model) -> bool:
-    """Whether the cells of a model say where notes begin."""
-    return getattr(getattr(model.network, "kind", None), "size", 0) == ONSET_CODES
-
-
-def tells_form(model: Model) -> bool:
-    """Whether a model is told the form of a piece."""
-    return getattr(model.network, "context_width", 0) == FEATURES
-
-
 def whole_notes(piece: Piece, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The cells that are asked where these are wanted: less those of notes that are not wanted as a whole."""
     asked = wanted.copy()
-    for voice in range(len(VOICES)):
-        line = piece.lines[voice] if piece.lines else piece.chorale.score().voices[voice]
-        for note in line:
-            cells = cells_of_note(note, piece.chorale.steps)
-            if note.pitch is not None and not wanted[voice, cells].all():
-                asked[voice, cells] = False
+    for voice, cells in _sounding(piece):
+        if not wanted[voice, cells].all():
+            asked[voice, cells] = False
     return asked
 
 
@@ -352,16 +264,19 @@ def changed_notes(piece: Piece, answer: Chorale) -> NDArray[np.bool_]:
     """bool (4, T): the notes of a piece of which an answer changes anything, and what is new between them."""
     differs = answer.pitch != piece.chorale.pitch
     changed = differs.copy()
-    for voice in range(len(VOICES)):
-        line = piece.lines[voice] if piece.lines else piece.chorale.score().voices[voice]
-        for note in line:
-            cells = cells_of_note(note, piece.chorale.steps)
-            if note.pitch is not None and differs[voice, cells].any():
-                changed[voice, cells] = True
+    for voice, cells in _sounding(piece):
+        if differs[voice, cells].any():
+            changed[voice, cells] = True
     return changed
 
 
-def _keyed(piece: Piece, key: str | None, *, given: bool) -> Piece:
+def _sounding(piece: Piece) -> Iterator[tuple[int, slice]]:
+    """(voice, steps) of every note of a piece, as it was read where it was."""
+    for voice, line in enumerate(piece.lines or piece.chorale.score().voices):
+        yield from ((voice, cells_of_note(note, piece.chorale.steps)) for note in line if note.pitch is not None)
+
+
+def _keyed(piece: Piece, key: str | None) -> Piece:
     """The piece with the key that is named, or that its file states, or that it seems to be in: one for all answers."""
     if key is not None:
         return replace(piece, signature=KeySignature.in_key(parse_key(key)), new_key=True)
@@ -409,42 +324,3 @@ def spelled(signature: KeySignature, pitch: int) -> str:
     """The name of a pitch in a key."""
     letter, alteration, _ = signature.spell(pitch)
     return named_note(letter, alteration)
-
-
-def shift_to(chorale: Chorale, key: Key) -> int | None:
-    """Semitones by which to transpose a piece into a key.
-
-    Up or down, whichever keeps more of it within the ranges of the voices; the nearer one of two as good. None where
-    the key found in it has another mode, or the piece would leave the range of pitches either way.
-    """
-    found = find_key(chorale.score())
-    shifts = _shifts(chorale, found, [key.pitch_class])
-    bounds, sounding = np.array(RANGES), chorale.pitch != REST
-
-    def outside(shift: int) -> int:
-        at = chorale.pitch + shift
-        return int((sounding & ((at < bounds[:, :1]) | (at > bounds[:, 1:]))).sum())
-
-    if found.mode != key.mode or not shifts:
-        return None
-    return min(shifts, key=lambda shift: (outside(shift), abs(shift)))
-
-
-def shift_home(chorale: Chorale) -> int:
-    """Semitones to the nearest of the common keys, within the range of pitches; 0 where nothing sounds or none fits.
-
-    A model that was trained in all keys writes in all of them, and few people like to read seven sharps. The grade's
-    paper protocol, which spells every black key in one way, only makes sense in these keys too.
-    """
-    if bool((chorale.pitch == REST).all()):
-        return 0
-    found = find_key(chorale.score())
-    return min(_shifts(chorale, found, COMMON_KEYS[found.mode]), key=abs, default=0)
-
-
-def _shifts(chorale: Chorale, key: Key, tonics: Iterable[int]) -> list[int]:
-    """Semitones, up and down, from a key to these tonics, within the range of pitches."""
-    sounding = chorale.pitch[chorale.pitch != REST]
-    ups = [(tonic - key.pitch_class) % 12 for tonic in tonics]
-    low, high = LOWEST - int(sounding.min()), HIGHEST - int(sounding.max())
-    return [shift for up in ups for shift in (up, up - 12) if low <= shift <= high]

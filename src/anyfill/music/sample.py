@@ -34,10 +34,11 @@ from anyfill.music.chorale import CODES, ONSET_CODES, REST, Chorale, pitches_of,
 from anyfill.music.endings import Triad
 from anyfill.music.grades import grade_score
 from anyfill.music.piece import Piece
-from anyfill.music.request import Request, has_onsets
+from anyfill.music.request import Request
 from anyfill.music.score import VOICES
 from anyfill.music.strikes import beat_of, strike_again
 from anyfill.music.varying import variations
+from anyfill.music.windows import has_onsets
 from anyfill.questions.question import Question
 from anyfill.samplers import CachedChain, Draw, Veto, best_of, trace
 from anyfill.samplers.policy import State

@@ -2,7 +2,7 @@
 
     p(x) = prod over cells of p(cell | all cells before it),   in windows where the piece is longer than one
 
-One pass for each window of eight bars (``request``). The sum is exact: the log-probability that this piece is drawn by
+One pass for each window (``anyfill.music.windows``). The sum is exact: the log-probability that this piece is drawn by
 the model's own law (``--nucleus 1 --parallels``, temperature 1). The commands do not draw so by default: they leave out
 unlikely pitches and parallels, under which some pieces are impossible and the others at least as likely as here.
 
@@ -24,8 +24,9 @@ from anyfill.model import Model
 from anyfill.music.chorale import REST, Chorale
 from anyfill.music.keys import KeySignature
 from anyfill.music.piece import Piece
-from anyfill.music.request import Request, has_onsets
+from anyfill.music.request import Request
 from anyfill.music.score import VOICES
+from anyfill.music.windows import has_onsets
 from anyfill.questions.question import chain_rank
 
 _SIGNS = {-2: "bb", -1: "b", 0: "", 1: "#", 2: "##"}

@@ -39,9 +39,10 @@ from anyfill.music.chorale import BAR, CODES, HIGHEST, LOWEST, REST, Chorale
 from anyfill.music.files import read_jsb, read_music
 from anyfill.music.form import FEATURES, GROUPS, Form, per_cell, transposed_features
 from anyfill.music.model import one_pass_chorale, one_pass_chorale_model, onset_chorale_model
-from anyfill.music.piece import Piece, whole_of
-from anyfill.music.request import LONG_WINDOW, WINDOW
+from anyfill.music.piece import Piece
+from anyfill.music.quantising import whole_of
 from anyfill.music.score import VOICES
+from anyfill.music.windows import LONG_WINDOW, WINDOW
 from anyfill.music.writing import SUFFIXES
 from anyfill.rows import Rows
 from anyfill.training import FitOptions, fit_steps

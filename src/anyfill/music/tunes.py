@@ -13,8 +13,10 @@ import re
 from dataclasses import replace
 
 from anyfill.checks import refuse
-from anyfill.music.piece import Piece, in_words, quantise, remarked, require_near, shift_into, sounding_lines
+from anyfill.music.piece import Piece
+from anyfill.music.quantising import quantise, remarked, sounding_lines
 from anyfill.music.score import VOICES, Note
+from anyfill.music.transposition import in_words, require_near, shift_into
 from anyfill.music.voices import ParsedScore, Part, most_at_once, seats, times, top_line
 
 _MELODY = re.compile(r"melod|vocal|voice|lead|sopran|cantus|canto|gesang|stimme|song|tune|chant|discant", re.IGNORECASE)
