@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from anyfill.music.chorale import BAR, Chorale
+from anyfill.music.crops import whole_windows
 from anyfill.music.files import read_jsb, read_music
 from anyfill.music.grades import grade_all, summary
 from anyfill.music.quantising import quantise, whole_of
 from anyfill.music.score import Score
-from anyfill.music.training import whole_windows
 
 TARGET = Path(__file__).parents[1] / "src/anyfill/music/real_bach.json"
 STEPS = 128

@@ -38,9 +38,9 @@ from numpy.typing import NDArray
 
 from anyfill.model import Model
 from anyfill.music.chorale import BAR, Chorale, pitches_of
+from anyfill.music.crops import Crops
 from anyfill.music.files import read_jsb
 from anyfill.music.model import one_pass_chorale, one_pass_chorale_model
-from anyfill.music.training import Crops
 from anyfill.music.windows import LONG_WINDOW, resized
 from anyfill.networks import Averaged
 from anyfill.objectives import FollowingLoss

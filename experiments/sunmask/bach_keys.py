@@ -19,8 +19,8 @@ from pathlib import Path
 
 import torch
 
+from anyfill.music.crops import TOLD, FormCrops
 from anyfill.music.model import load_network
-from anyfill.music.training import TOLD, FormCrops
 from anyfill.music.windows import LONG_WINDOW
 from anyfill.rank import NEVER
 from benchmarks.common import write_result

@@ -27,11 +27,11 @@ import torch
 from anyfill.evaluation import log_prob
 from anyfill.model import Model
 from anyfill.music.chorale import BAR, pitches_of
+from anyfill.music.crops import Crops
 from anyfill.music.files import read_jsb
 from anyfill.music.model import one_pass_chorale, one_pass_chorale_model
 from anyfill.music.request import Request
 from anyfill.music.sample import SamplingOptions
-from anyfill.music.training import Crops
 from anyfill.music.windows import LONG_WINDOW, has_onsets, resized
 from anyfill.objectives import OnePassLoss
 from anyfill.questions import Question

@@ -28,10 +28,10 @@ import torch
 
 from anyfill.model import Model
 from anyfill.music.chorale import REST
+from anyfill.music.crops import TOLD, FormCrops
 from anyfill.music.model import one_pass_chorale, onset_chorale_model
 from anyfill.music.piece import Piece
 from anyfill.music.scoring import score_piece
-from anyfill.music.training import TOLD, FormCrops
 from anyfill.music.windows import LONG_WINDOW, resized
 from anyfill.training import FitOptions, fit_steps, load_model, save_model
 from benchmarks.common import environment

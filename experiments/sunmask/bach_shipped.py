@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from anyfill.music import model as music_model
 from anyfill.music.chorale import BAR, REST, Chorale
-from anyfill.music.training import whole_windows
+from anyfill.music.crops import whole_windows
 from benchmarks.common import write_result
 from experiments.sunmask.bach_choose import told
 from experiments.sunmask.bach_corpus import PARTS, corpus_parts, pieces_in

@@ -29,8 +29,8 @@ import torch
 from torch import nn
 
 from anyfill.music.chorale import CODES, VOICES
+from anyfill.music.crops import Crops
 from anyfill.music.files import read_jsb
-from anyfill.music.training import Crops
 from anyfill.networks.embed import Discrete
 from anyfill.networks.pitch_kernel import Point
 from anyfill.networks.pitch_unet import PitchUNet

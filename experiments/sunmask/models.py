@@ -37,8 +37,8 @@ import torch
 
 from anyfill.model import Model
 from anyfill.music.chorale import CODES, VOICES, pitches_of
+from anyfill.music.crops import Crops
 from anyfill.music.files import read_jsb
-from anyfill.music.training import Crops
 from anyfill.objectives.masked import MaskedLoss
 from anyfill.questions import Question
 from anyfill.recipes import coconet, sundae, sunmask

@@ -37,9 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from anyfill.music.chorale import Chorale
+from anyfill.music.crops import whole_windows
 from anyfill.music.files import read_jsb
 from anyfill.music.grades import Grade, grade_all
-from anyfill.music.training import whole_windows
 from anyfill.music.transposition import shift_home
 from benchmarks.common import RESULTS, write_result
 from experiments.where import data_folder

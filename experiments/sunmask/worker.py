@@ -27,7 +27,7 @@ import numpy as np
 import torch
 
 from anyfill.model import Model
-from anyfill.music.training import Crops
+from anyfill.music.crops import Crops
 from anyfill.rows import Rows
 from anyfill.training import save_model
 from benchmarks.common import environment

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from anyfill.music.chorale import CODES, REST, Chorale
+from anyfill.music.crops import Crops
 from anyfill.music.model import one_pass_chorale_model
-from anyfill.music.training import Crops
 from anyfill.networks.embed import Discrete
 from anyfill.networks.network import Capabilities
 from experiments.sunmask import bach_distil, bach_model, ensembles

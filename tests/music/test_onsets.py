@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from anyfill import music
 from anyfill.music.chorale import CODES, ONSET_CODES, REST, Chorale, pitches_of
+from anyfill.music.crops import TOLD, FormCrops
 from anyfill.music.form import FEATURES, Form, per_cell, transposed_features
 from anyfill.music.keys import KeySignature
 from anyfill.music.model import onset_chorale_model
@@ -19,7 +20,6 @@ from anyfill.music.quantising import whole_of
 from anyfill.music.request import Request
 from anyfill.music.sample import GoesOn
 from anyfill.music.score import Note, Score, Signs
-from anyfill.music.training import TOLD, FormCrops
 from anyfill.music.voices import ParsedScore
 from anyfill.music.windows import LONG_BACK, LONG_WINDOW, windows
 from anyfill.music.writing import write_score

@@ -1,15 +1,9 @@
 """Training a model of chorales: files into rows, and a folder from which the run can be resumed.
 
-**Rows.** Every crop of every piece in every transposition, each with a number. A crop of L steps begins with a bar, so
-that the place of a step in its bar (t modulo 16) means the same in every row: a piece with a pickup begins late in its
-first bar. What a crop has before the beginning or behind the end of its piece is missing: never given and never asked.
-A transposition is left out where it would leave the range of the codes.
-
 **Files.** A JSB file has no onsets and trains a model of the grid. Files of music, and folders of them, train a model
-with onsets that is told the form of a piece (``anyfill.music.form``); crops begin with every bar, and each is there in
-several versions that are told more or less, so that the model can do with what a user knows. What cannot be read is
-left out and listed. Where there are ten pieces or more, every tenth is held out to stop by: so little music is soon
-learnt by heart.
+with onsets that is told the form of a piece (``anyfill.music.form``). Rows are crops of the pieces
+(``anyfill.music.crops``). What cannot be read is left out and listed. Where there are ten pieces or more, every tenth
+is held out to stop by: so little music is soon learnt by heart.
 
 **Run.** Ctrl-C leaves a checkpoint: the folder then holds the best model so far, which can be used, and all that
 ``--resume`` needs to go on as if nothing had happened.
@@ -18,216 +12,30 @@ learnt by heart.
 import json
 from collections.abc import Sequence
 from contextlib import closing
-from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse
 from anyfill.interface.output import require_place
 from anyfill.interface.progress import watch
 from anyfill.interface.runs import require_new_or_resumed
 from anyfill.interface.threads import compute_device
 from anyfill.model import Model
-from anyfill.music.chorale import BAR, CODES, HIGHEST, LOWEST, REST, Chorale
+from anyfill.music.chorale import BAR, Chorale
+from anyfill.music.crops import TOLD, Crops, FormCrops
 from anyfill.music.files import read_jsb, read_music
-from anyfill.music.form import FEATURES, GROUPS, Form, per_cell, transposed_features
 from anyfill.music.model import one_pass_chorale, one_pass_chorale_model, onset_chorale_model
 from anyfill.music.piece import Piece
 from anyfill.music.quantising import whole_of
-from anyfill.music.score import VOICES
 from anyfill.music.windows import LONG_WINDOW, WINDOW
 from anyfill.music.writing import SUFFIXES
-from anyfill.rows import Rows
 from anyfill.training import FitOptions, fit_steps
 
-TRANSPOSITIONS = tuple(range(-6, 6))
 HOLD_OUT = 10
 """Of so many pieces one is held out to stop by."""
-
-
-TOLD = ((True, True, True), (False, True, True), (False, True, False), (False, False, True))
-"""What versions of a crop are told: fermatas, the end, the key."""
-
-
-class Crops:
-    """All crops of these pieces; a source of rows (``RowSource``) of 4 L variables."""
-
-    def __init__(
-        self,
-        pieces: Sequence[Chorale],
-        steps: int = 128,
-        stride: int = BAR,
-        transpositions: Sequence[int] = TRANSPOSITIONS,
-    ) -> None:
-        """Cut the pieces.
-
-        Args:
-            pieces: the chorales.
-            steps: L.
-            stride: steps between the beginnings of two crops of a piece.
-            transpositions: in semitones.
-        """
-        require_count("steps", steps)
-        require_count("stride", stride, maximum=steps)
-        self.steps = steps
-        codes: list[Tensor] = []
-        shifts: list[tuple[int, int]] = []
-        for piece in pieces:
-            sounding = piece.pitch[piece.pitch != REST]
-            low, high = (int(sounding.min()), int(sounding.max())) if len(sounding) else (LOWEST, HIGHEST)
-            fitting = [shift for shift in transpositions if low + shift >= LOWEST and high + shift <= HIGHEST]
-            before = -piece.pickup % piece.bar
-            row = torch.nn.functional.pad(piece.codes().reshape(-1, len(VOICES)), (0, 0, before, steps), value=-1)
-            for start in range(0, max(before + piece.steps - steps, 0) + stride, stride):
-                shifts += [(len(codes), shift) for shift in fitting]
-                codes.append(row[start : start + steps].reshape(-1))
-        if not shifts:
-            raise refuse("pieces", expected="one at least that fits the range of pitches", got="none")
-        self._codes = torch.stack(codes)  # -1: not there
-        self._index, self._shift = torch.tensor(shifts).unbind(1)
-
-    def __len__(self) -> int:
-        return len(self._index)
-
-    @property
-    def variables(self) -> int:
-        return self.steps * len(VOICES)
-
-    def take(self, index: Tensor) -> Rows:
-        """The crops of these numbers."""
-        place = index.to(self._index.device)
-        codes = self._codes[self._index[place]]
-        moved = torch.where(codes > 0, codes + self._shift[place].unsqueeze(1), 0)
-        return Rows(moved, codes >= 0)
-
-    def rows(self) -> Rows:
-        """All of them."""
-        return self.take(torch.arange(len(self)))
-
-    @property
-    def notes_in_a_row(self) -> float:
-        """How many notes a row has on average, as far as a grid shows them."""
-        grid = self._codes.reshape(len(self._codes), -1, len(VOICES))
-        begins = grid > 0
-        begins[:, 1:] &= grid[:, 1:] != grid[:, :-1]
-        return float(begins.flatten(1).sum(1).float()[self._index].mean())
-
-    def to(self, device: torch.device | str) -> "Crops":
-        """The same crops on another device."""
-        moved = copy(self)
-        for name in ("_codes", "_index", "_shift"):
-            setattr(moved, name, getattr(self, name).to(device))
-        return moved
-
-
-class FormCrops:
-    """All crops of pieces with onsets, in every version of ``TOLD``; a source of rows of 4 L variables with a context.
-
-    A crop begins with every bar that leaves four bars of its piece at least, or with the first.
-    """
-
-    def __init__(
-        self,
-        pieces: Sequence[Piece],
-        steps: int,
-        *,
-        transpositions: Sequence[int] = TRANSPOSITIONS,
-        told: Sequence[tuple[bool, bool, bool]] = TOLD,
-        every_bar: bool = True,
-    ) -> None:
-        """Cut the pieces.
-
-        Args:
-            pieces: as they were read.
-            steps: L.
-            transpositions: in semitones.
-            told: versions of what is told.
-            every_bar: crops begin with every bar; else one after the other.
-        """
-        require_count("steps", steps)
-        self.steps = steps
-        codes, forms, index = list[Tensor](), list[Tensor](), list[tuple[int, int, int]]()
-        for piece in pieces:
-            chorale = piece.chorale
-            sounding = chorale.pitch[chorale.pitch != REST]
-            low, high = (int(sounding.min()), int(sounding.max())) if len(sounding) else (LOWEST, HIGHEST)
-            fitting = [shift for shift in transpositions if low + shift >= LOWEST and high + shift <= HIGHEST]
-            row = functional.pad(chorale.codes(onsets=True).reshape(-1, len(VOICES)), (0, 0, 0, steps), value=-1)
-            row = torch.where(torch.from_numpy(_padded(piece.present, steps).T), row, -1)
-            form = functional.pad(Form.of(piece).features(), (0, 0, 0, steps))
-            first = chorale.pickup or chorale.bar
-            last = max(chorale.steps - 4 * chorale.bar, 1)
-            starts = [0, *range(first, last, chorale.bar)] if every_bar else [*range(0, chorale.steps, steps)]
-            for start in starts:
-                index += [(len(codes), shift, version) for shift in fitting for version in range(len(told))]
-                codes.append(row[start : start + steps].reshape(-1))
-                forms.append(form[start : start + steps])
-        if not index:
-            raise refuse("pieces", expected="one at least that fits the range of pitches", got="none")
-        self._codes, self._forms = torch.stack(codes), torch.stack(forms)
-        self._crop, self._shift, self._version = torch.tensor(index).unbind(1)
-        self._hidden = torch.stack([_hidden(version) for version in told])
-
-    def __len__(self) -> int:
-        return len(self._crop)
-
-    @property
-    def variables(self) -> int:
-        return self.steps * len(VOICES)
-
-    def take(self, index: Tensor) -> Rows:
-        """The crops of these numbers."""
-        place = index.to(self._crop.device)
-        crop, shift = self._crop[place], self._shift[place]
-        codes, form = self._codes[crop], transposed_features(self._forms[crop], shift)
-        moved = torch.where(codes > 0, codes + shift.unsqueeze(1), 0)
-        form = torch.where(self._hidden[self._version[place]].unsqueeze(1), 0.0, form)
-        return Rows(moved, codes >= 0, per_cell(form))
-
-    def rows(self) -> Rows:
-        """All of them."""
-        return self.take(torch.arange(len(self)))
-
-    @property
-    def notes_in_a_row(self) -> float:
-        """How many notes a row has on average."""
-        begins = (self._codes > 0) & (self._codes < CODES)
-        return float(begins.sum(1).float()[self._crop].mean())
-
-    def to(self, device: torch.device | str) -> "FormCrops":
-        """The same crops on another device."""
-        moved = copy(self)
-        for name in ("_codes", "_forms", "_crop", "_shift", "_version", "_hidden"):
-            setattr(moved, name, getattr(self, name).to(device))
-        return moved
-
-
-def _hidden(told: tuple[bool, bool, bool]) -> Tensor:
-    """bool (F,): the features that are not told."""
-    hidden = torch.zeros(FEATURES, dtype=torch.bool)
-    for group, there in zip(GROUPS, told):
-        hidden[group] = not there
-    return hidden
-
-
-def _padded(cells: NDArray[np.bool_], steps: int) -> NDArray[np.bool_]:
-    return np.pad(cells, ((0, 0), (0, steps)))
-
-
-def whole_windows(pieces: Sequence[Chorale], steps: int = 128) -> list[Chorale]:
-    """Windows as the SUNMASK paper cuts its examples: one after the other, strictly before the end, none with a rest.
-
-    On JSB train and valid these are 413, which in 12 transpositions are its 4956 training examples.
-    """
-    cut = [piece.cut(at, at + steps) for piece in pieces for at in range(0, piece.steps - steps, steps)]
-    return [window for window in cut if bool((window.pitch != REST).all())]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyfill.music.chorale import CODES, HIGHEST, LOWEST, REST, Chorale, pitches_of
+from anyfill.music.crops import Crops, whole_windows
 from anyfill.music.files import read_jsb
-from anyfill.music.training import Crops, whole_windows
 
 pitches = st.sampled_from([REST, LOWEST, 48, 60, 62, 67, HIGHEST])
 
