@@ -296,10 +296,10 @@ def test_alternatives_that_must_be_alike_are_written_once_and_said(run) -> None:
 
 
 def test_generate_draws_again_where_a_piece_is_still_unless_as_drawn(run, monkeypatch) -> None:
-    from anyfill.music import sample
+    from anyfill.music import search
 
     verdicts = iter([True, False, False])
-    monkeypatch.setattr(sample, "is_still", lambda _: next(verdicts))
+    monkeypatch.setattr(search, "is_still", lambda _: next(verdicts))
     arguments = ("generate", "--bars", "1", "-n", "2", "--seed", "3", "--only", "midi", "--ending", "open", "-M")
     code, out, _ = run(*arguments)
     assert code == 0

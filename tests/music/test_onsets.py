@@ -18,8 +18,8 @@ from anyfill.music.keys import KeySignature
 from anyfill.music.model import onset_chorale_model
 from anyfill.music.quantising import whole_of
 from anyfill.music.request import Request
-from anyfill.music.sample import GoesOn
 from anyfill.music.score import Note, Score, Signs
+from anyfill.music.vetoes import GoesOn
 from anyfill.music.voices import ParsedScore
 from anyfill.music.windows import LONG_BACK, LONG_WINDOW, windows
 from anyfill.music.writing import write_score

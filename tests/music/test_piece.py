@@ -12,9 +12,10 @@ from anyfill.music.chorale import Chorale
 from anyfill.music.model import one_pass_chorale_model
 from anyfill.music.quantising import whole_of
 from anyfill.music.request import Request
-from anyfill.music.sample import SamplingOptions, Search
+from anyfill.music.sample import SamplingOptions
 from anyfill.music.score import Score
 from anyfill.music.scoring import score_piece
+from anyfill.music.search import Search
 from anyfill.music.voices import ParsedScore
 from anyfill.questions import Factorization
 

@@ -1,6 +1,5 @@
-"""Locked cells never change, what is not wanted is drawn again, and parallels are left out."""
+"""Locked cells never change, and the same seed gives the same answers."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
@@ -12,18 +11,16 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from anyfill.model import Model
-from anyfill.music import sample as drawing
-from anyfill.music.chorale import CODES, HIGHEST, LOWEST, REST, Chorale
-from anyfill.music.model import ChoraleModel, one_pass_chorale, one_pass_chorale_model
+from anyfill.music.chorale import HIGHEST, LOWEST, REST, Chorale
+from anyfill.music.model import ChoraleModel, one_pass_chorale_model
 from anyfill.music.piece import Piece
 from anyfill.music.request import Request
-from anyfill.music.sample import NoParallels, SamplingOptions, Search, Tally, alternatives, is_still
+from anyfill.music.sample import SamplingOptions, alternatives
 from anyfill.music.score import Note, Score
+from anyfill.music.search import Search
 from anyfill.music.tunes import tune_of
 from anyfill.music.voices import ParsedScore
-from anyfill.music.windows import resized
-from anyfill.questions import Factorization, Question
-from anyfill.samplers import CachedChain, sample
+from anyfill.questions import Factorization
 
 Cells = NDArray[np.bool_]
 
@@ -157,186 +154,3 @@ def test_given_notes_keep_their_names() -> None:
     score = Score((notes,), names=("soprano",))
     (filled,) = ChoraleModel(MODEL).fill(score, n=1, seed=0)
     assert [note.name for note in filled.score.voices[0]] == ["D-", "C#"]
-
-
-def piece(number: int, every: int = 2) -> Chorale:
-    """Two bars whose voices go up and down, with a new pitch every so many steps; another one for each number."""
-    at = np.arange(32) // every
-    rows = [base + (at * (voice + 1) + number) % 5 for voice, base in enumerate((70, 63, 55, 45))]
-    grid = np.stack(rows)
-    grid[0, 0] = 60 + number % 20
-    return Chorale.of(grid.astype(np.int16))
-
-
-FROZEN = piece(0, every=32)
-
-
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch):
-    """Put these in place of what a model would draw; the sizes of the batches asked for."""
-
-    def put(pieces: list[Chorale]) -> list[int]:
-        sizes: list[int] = []
-        left = iter(pieces)
-
-        def alternatives(
-            model: object, request: object, count: int, *_: object, **__: object
-        ) -> Iterator[tuple[list, float]]:
-            sizes.append(count)
-            yield [next(left) for _ in range(count)], 1.0
-
-        monkeypatch.setattr(drawing, "alternatives", alternatives)
-        return sizes
-
-    return put
-
-
-def draw(options: SamplingOptions, tally: Tally, **wishes: object) -> Iterator[Chorale]:
-    nothing = np.zeros((4, 32), dtype=bool)
-    request = Request(Piece(FROZEN, nothing), nothing, nothing, "test", **wishes)  # type: ignore[arg-type]
-    return Search(MODEL, request, options, tally=tally).chorales()
-
-
-def test_a_piece_is_still_if_a_voice_changes_less_often_than_there_are_bars() -> None:
-    assert not is_still(piece(1))
-    assert is_still(FROZEN)
-    for moves, still in ((1, True), (2, False)):
-        grid = piece(1).pitch.copy()
-        grid[3] = 45
-        for n in range(moves):
-            grid[3, 8 * (n + 1) :] += 2
-        assert is_still(Chorale.of(grid)) is still
-
-
-def test_still_pieces_are_drawn_again_and_counted_unless_as_drawn(drawn) -> None:
-    pieces = [piece(1), FROZEN, piece(2), *(piece(n) for n in range(3, 10))]
-    sizes, tally = drawn(pieces), Tally()
-    found = list(draw(SamplingOptions(n=3), tally, moving=True))
-    assert found == [pieces[0], pieces[2], pieces[3]]
-    assert sizes == [3, drawing.SPARE]
-    assert tally.lines(SamplingOptions(n=3)) == ["drawn again: 1 that hardly moved (--as-drawn keeps all)"]
-    drawn(pieces)
-    tally, options = Tally(), SamplingOptions(n=3, as_drawn=True)
-    assert list(draw(options, tally, moving=True)) == pieces[:3]
-    assert tally.lines(options) == []
-
-
-def test_where_everything_is_still_it_is_kept_in_the_end_and_said(drawn) -> None:
-    drawn([FROZEN] * 50)
-    tally = Tally()
-    assert list(draw(SamplingOptions(n=2), tally, moving=True)) == [FROZEN]
-    assert tally.lines(SamplingOptions(n=2)) == [
-        "drawn again: 1 that hardly moved, 1 of them kept for want of others (--as-drawn keeps all)",
-        "drawn again: 9 like another one, only 1 distinct of 2 found",
-    ]
-
-
-def test_no_two_alternatives_are_alike_and_a_shortage_is_said(drawn) -> None:
-    a, b, c = piece(1), piece(2), piece(3)
-    drawn([a, a, b, a, c, *[a] * 40])
-    tally = Tally()
-    assert list(draw(SamplingOptions(n=3), tally)) == [a, b, c]
-    assert tally.lines(SamplingOptions(n=3)) == ["drawn again: 2 like another one"]
-    drawn([a, b] * 100)
-    tally = Tally()
-    assert list(draw(SamplingOptions(n=6), tally)) == [a, b]
-    assert tally.lines(SamplingOptions(n=6))[0].endswith("like another one, only 2 distinct of 6 found")
-
-
-def test_every_batch_is_handed_on_before_the_next_is_drawn(drawn) -> None:
-    sizes = drawn([Chorale.of(np.full((4, 1), 30 + n, dtype=np.int16)) for n in range(40)])
-    found = draw(SamplingOptions(n=40), Tally())
-    for _ in range(32):
-        next(found)
-    assert sizes == [32]
-    next(found)
-    assert sizes == [32, 8]
-
-
-def test_a_wish_that_is_too_seldom_met_is_refused(drawn) -> None:
-    drawn([piece(n % 20) for n in range(100)])
-    with pytest.raises(ValueError, match="pieces that fit: expected 2, got 0 of"):
-        list(draw(SamplingOptions(n=2), Tally(), fits=lambda _: False))
-
-
-def test_the_best_are_chosen_among_distinct_pieces(drawn) -> None:
-    pieces = [piece(n) for n in (1, 1, 2, 3, 4, 5, 6, 7, 8)]
-    drawn(pieces)
-    tally, options = Tally(), SamplingOptions(n=1, best=3)
-    (best,) = draw(options, tally)
-    assert drawing.grade_of(best) == min(map(drawing.grade_of, (pieces[0], pieces[2], pieces[3])))
-    assert tally.lines(options)[-1] == "kept the best 1 of 3 by the grade (protocol key-aware)"
-
-
-STEPS = 3
-
-
-def is_parallel(before: tuple[int, int], after: tuple[int, int]) -> bool:
-    """Both voices sound and move, and are a fifth, or octaves, apart before and after."""
-    if 0 in (*before, *after) or before[0] == after[0] or before[1] == after[1]:
-        return False
-    first, second = abs(before[0] - before[1]) % 12, abs(after[0] - after[1]) % 12
-    return first == second and first in (0, 7)
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.integers(0, 2**31))
-def test_the_rule_forbids_exactly_the_parallels(seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    x = 20 + torch.randint(14, (1, 4 * STEPS), generator=generator)
-    x = torch.where(torch.rand(x.shape, generator=generator) < 0.1, 0, x)
-    known = torch.rand(x.shape, generator=generator) < 0.7
-    variable = int(torch.randint(4 * STEPS, (1,), generator=generator))
-    known[0, variable] = False
-    found = NoParallels().forbidden(x, known, torch.tensor([variable]))[0]
-    step, voice = divmod(variable, 4)
-    for code in range(CODES):
-        wrong = False
-        for beside in (step - 1, step + 1):
-            for other in range(4):
-                cells = (4 * beside + voice, 4 * step + other, 4 * beside + other)
-                if other == voice or not 0 <= beside < STEPS or not all(bool(known[0, cell]) for cell in cells):
-                    continue
-                mine, theirs_now, theirs_then = (int(x[0, cell]) for cell in cells)
-                wrong |= is_parallel((mine, theirs_then), (code, theirs_now))
-        assert bool(found[code]) == wrong
-
-
-def parallels(rows: torch.Tensor) -> int:
-    grid = rows.reshape(len(rows), -1, 4).tolist()
-    return sum(
-        is_parallel((one[t][u], one[t][v]), (one[t + 1][u], one[t + 1][v]))
-        for one in grid
-        for t in range(len(one) - 1)
-        for u in range(4)
-        for v in range(u)
-    )
-
-
-def test_a_sampler_under_the_rule_writes_none_and_one_without_it_does() -> None:
-    model = one_pass_chorale_model(8, width=16, depth=1, heads=2)
-    model.factorizations = one_pass_chorale(8).factorizations
-    x = torch.zeros(20, 32, dtype=torch.int64)
-    everything = torch.ones_like(x, dtype=torch.bool)
-    question = Question(~everything, everything)
-    found = {}
-    for veto in (None, NoParallels()):
-        generator = torch.Generator().manual_seed(0)
-        found[veto] = sample(model, x, question, policy=CachedChain(veto=veto), generator=generator).x
-    assert parallels(found[None]) > 5
-    assert parallels(found[NoParallels()]) == 0
-
-
-def test_a_resized_model_answers_as_before_and_shares_its_weights() -> None:
-    model = one_pass_chorale_model(8, width=16, depth=1, heads=2, dropout=0.0).eval()
-    torch.nn.init.normal_(model.network.head.weight)  # pyright: ignore
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randint(CODES, (3, 64), generator=generator)
-    longer = resized(model, 16)
-    rank = torch.arange(64).expand(3, -1)
-    with torch.no_grad():
-        short = model.chain(x[:, :32], rank[:, :32]).log_prob(x[:, :32])
-        long = longer.chain(x, rank).log_prob(x)[:, :32]
-    torch.testing.assert_close(short, long)
-    own = dict(model.named_parameters())
-    assert all(own[name].data_ptr() == weights.data_ptr() for name, weights in longer.named_parameters())

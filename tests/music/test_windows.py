@@ -1,11 +1,13 @@
-"""Windows cover what is asked, once, from left to right."""
+"""Windows cover what is asked, once, from left to right; a resized model is the same model."""
 
 import numpy as np
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyfill.music.chorale import BAR
-from anyfill.music.windows import AHEAD, BACK, WINDOW, Window, windows
+from anyfill.music.chorale import BAR, CODES
+from anyfill.music.model import one_pass_chorale_model
+from anyfill.music.windows import AHEAD, BACK, WINDOW, Window, resized, windows
 
 
 @settings(max_examples=200)
@@ -48,3 +50,18 @@ def test_a_tune_is_seen_two_bars_ahead() -> None:
     found = list(windows(~given, given))
     assert found[:2] == [Window(0, 128, 0, 96), Window(32, 160, 96, 128)]
     assert found[-1].until == 256
+
+
+def test_a_resized_model_answers_as_before_and_shares_its_weights() -> None:
+    model = one_pass_chorale_model(8, width=16, depth=1, heads=2, dropout=0.0).eval()
+    generator = torch.Generator().manual_seed(0)
+    torch.nn.init.normal_(model.network.head.weight, generator=generator)
+    x = torch.randint(CODES, (3, 64), generator=generator)
+    longer = resized(model, 16)
+    rank = torch.arange(64).expand(3, -1)
+    with torch.no_grad():
+        short = model.chain(x[:, :32], rank[:, :32]).log_prob(x[:, :32])
+        long = longer.chain(x, rank).log_prob(x)[:, :32]
+    torch.testing.assert_close(short, long)
+    own = dict(model.named_parameters())
+    assert all(own[name].data_ptr() == weights.data_ptr() for name, weights in longer.named_parameters())

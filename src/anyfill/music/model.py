@@ -27,9 +27,10 @@ from anyfill.music.files import Music, read
 from anyfill.music.form import FEATURES
 from anyfill.music.piece import Piece
 from anyfill.music.request import Request
-from anyfill.music.sample import Options, Progress, SamplingOptions, Search
+from anyfill.music.sample import Options, SamplingOptions
 from anyfill.music.score import VOICES
 from anyfill.music.scoring import Scored, score_piece
+from anyfill.music.search import Progress, Search
 from anyfill.music.windows import LONG_WINDOW, has_onsets
 from anyfill.networks.embed import Discrete
 from anyfill.networks.one_pass import OnePassTransformer
