@@ -10,10 +10,11 @@ from anyfill.likelihoods.continuous import (
 )
 from anyfill.likelihoods.discrete import Bernoulli, Categorical, FiniteMarginals
 from anyfill.likelihoods.energy import EnergyMarginals, EnergyMixture
-from anyfill.likelihoods.grid import GridMixtureMarginals, SpikedMixture
+from anyfill.likelihoods.grid import GridMixtureMarginals
 from anyfill.likelihoods.logistic import LogisticMixture, LogisticMixtureMarginals
 from anyfill.likelihoods.marginals import DiscreteMarginals, Likelihood, Marginals, Poolable
 from anyfill.likelihoods.mixed import Mixed, MixedMarginals, Pooled, marginals_at
+from anyfill.likelihoods.spiked import SpikedMixture
 from anyfill.likelihoods.tilted import TiltedMarginals
 
 __all__ = [

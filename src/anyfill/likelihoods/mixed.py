@@ -44,7 +44,6 @@ from torch import Tensor
 
 from anyfill.checks import refuse, require_count
 from anyfill.likelihoods.discrete import Bernoulli, Categorical, codes_of
-from anyfill.likelihoods.grid import SpikedMixture, read_spiked, stack_spiked
 from anyfill.likelihoods.logistic import LogisticMixture
 from anyfill.likelihoods.marginals import (
     ByPosition,
@@ -56,6 +55,7 @@ from anyfill.likelihoods.marginals import (
     SideBySide,
     read_params,
 )
+from anyfill.likelihoods.spiked import SpikedMixture, read_spiked, stack_spiked
 
 
 @dataclass(frozen=True, slots=True, eq=False)

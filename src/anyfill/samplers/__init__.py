@@ -19,7 +19,8 @@ from anyfill.samplers.draw import Draw, Restricted, best_of, reshape_log_probs
 from anyfill.samplers.grouping import best_cuts, grouped_cost
 from anyfill.samplers.loop import Sample, sample, trace, watch
 from anyfill.samplers.parallel import EasyFirst, MaskPredict, RewriteAll, repeated
-from anyfill.samplers.policy import Answer, Follow, Gibbs, Policy, Sampler, State, Task
+from anyfill.samplers.planned import Follow, Gibbs
+from anyfill.samplers.policy import Answer, Policy, Sampler, State, Task
 from anyfill.samplers.repaint import RePaint
 from anyfill.samplers.speculative import Speculative
 

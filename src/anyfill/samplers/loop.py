@@ -29,7 +29,8 @@ from anyfill.questions.supported import completed
 from anyfill.rank import NEVER
 from anyfill.samplers.cached import CachedChain
 from anyfill.samplers.draw import Draw
-from anyfill.samplers.policy import Follow, Policy, Sampler, State, Task
+from anyfill.samplers.planned import Follow
+from anyfill.samplers.policy import Policy, Sampler, State, Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ these values are *committed*. That is all a new one must say:
         def commit(self, state, question, answer, *, generator):
             return one_hot(where(question.asked & ~state.known, answer.score, -inf).argmax(1))
 
-The policies here, and what they commit:
+The policies there are, and what they commit:
 
-    Follow(order)             one by one in the order: the law that log-probabilities are computed for
+    Follow(order)             one by one in the order: the law that log-probabilities are computed for (``planned``)
     Follow(order, groups=S)   S nearly equal groups, each in parallel: S' < N steps (ARDM, SFARM; an approximation)
     Follow(order, cuts=...)   groups of any sizes, such as those that cost least (``anyfill.samplers.grouping``)
     Confidence(S)             the most confident first, on a linear or cosine schedule (MaskGIT)
@@ -24,32 +24,20 @@ The policies here, and what they commit:
 
 Samplers that need more of a network than single answers bring a step of their own: ``CachedChain``, ``Speculative``,
 ``rowwise``. All are frozen: what must be remembered stands in ``State.plan``, or in the step.
-
-``Follow`` and ``Gibbs`` answer by a plan made beforehand. ``Gibbs``: one round draws a block S, |S| = k, uniformly
-among the k-subsets of the asked variables and replaces
-
-    x_S  <-  x_S' ~ p(x_S | x_given, x_asked without S)
-
-one variable at a time inside the block. If the conditionals come from one joint, p(asked | given) is invariant under
-every round whatever the block, and the first fill is already an exact draw. If they do not, the chain has a stationary
-law of its own, in which every variable has seen every other: that is what Gibbs repairs in parallel or early answers.
 """
 
 from abc import abstractmethod
-from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import torch
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.model import Model
-from anyfill.questions.order import Shuffled
-from anyfill.questions.question import Order, Question, chain_rank, rank_of
+from anyfill.questions.question import Order, Question, chain_rank
 from anyfill.rank import NEVER
 from anyfill.samplers.draw import Draw
 
@@ -291,110 +279,3 @@ def _visible_rank(state: State, visible: Tensor, question: Question) -> Tensor:
     # What was answered at once is read one by one, in order of index.
     turn = torch.where(visible & (state.rank >= 0), state.rank, NEVER).argsort(dim=1, stable=True).argsort(dim=1)
     return torch.where(visible, torch.where(state.rank < 0, state.rank, turn), rank)
-
-
-class Planned(Policy):
-    """What was planned for an earlier step is visible, what is planned for this one is committed."""
-
-    def visible(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        return state.plan < state.step
-
-    def commit(self, state: State, question: Question, answer: Answer, *, generator: Generator) -> Tensor:
-        return state.plan == state.step
-
-    def done(self, state: State, question: Question) -> bool:
-        return False  # the number of steps is known beforehand
-
-
-@dataclass(frozen=True, slots=True)
-class Follow(Ordered, Planned):
-    """The asked variables in an order that does not look at values, one by one or in parallel groups.
-
-    Attributes:
-        order: whose priorities are followed; None = the model's own. A random order is drawn once per row.
-        groups: S', the number of nearly equal groups answered in parallel; None (or S' >= asked) = one by one.
-        cuts: where groups begin instead, counted in variables that are not asked any more: 0 and rising
-            (``best_cuts``). A row that asks fewer than all N begins as if the others had been answered.
-    """
-
-    groups: int | None = None
-    cuts: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        if self.groups is not None:
-            require_count("groups", self.groups)
-        object.__setattr__(self, "cuts", tuple(self.cuts))
-        rising = all(early < late for early, late in pairwise(self.cuts))
-        if self.cuts and (self.groups is not None or self.cuts[0] != 0 or not rising):
-            got = f"{self.cuts[:4]}, groups {self.groups}"
-            raise refuse("cuts", expected="0, rising numbers, and no groups", got=got)
-
-    @property
-    def parallel(self) -> bool:
-        return self.groups is not None or bool(self.cuts)
-
-    def steps(self, question: Question) -> int:
-        longest = most(question.asked)
-        if self.cuts:
-            known = question.asked.shape[1] - longest
-            return min(longest, len(self.cuts) + 1 - bisect_right(self.cuts, known))
-        return longest if self.groups is None else min(self.groups, longest)
-
-    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        plan = Ordered.plan(self, state, question, generator=generator)
-        if state.step > 0 or not self.parallel:
-            return plan
-        if self.groups is None:
-            return self._cut(plan, question.asked)
-        asked = question.asked.sum(1, keepdim=True)
-        return torch.where(question.asked, plan * asked.clamp(max=self.groups) // asked.clamp(min=1), plan)
-
-    def _cut(self, plan: Tensor, asked: Tensor) -> Tensor:
-        """The plan with variables of one group at one step."""
-        cuts = torch.tensor(self.cuts, device=plan.device)
-        known = asked.shape[1] - asked.sum(1, keepdim=True)
-        group = torch.bucketize(torch.where(asked, plan + known, 0), cuts, right=True)
-        return torch.where(asked, group - torch.bucketize(known, cuts, right=True), plan)
-
-
-@dataclass(frozen=True, slots=True)
-class Gibbs(Planned):
-    """A first fill, then ``rounds`` blocks of ``k`` variables; about asked / k rounds touch every variable once.
-
-    Attributes:
-        k: size of a block (rows that ask fewer variables redraw all of them).
-        rounds: number of blocks; each takes k network passes.
-        first: how the first fill is drawn.
-    """
-
-    k: int = 1
-    rounds: int = 100
-    first: Follow = field(default_factory=Follow)
-
-    def __post_init__(self) -> None:
-        require_count("k", self.k)
-        require_count("rounds", self.rounds)
-
-    @property
-    def parallel(self) -> bool:
-        return self.first.parallel
-
-    def along(self, w: Order) -> Self:
-        return replace(self, first=self.first.along(w))
-
-    def steps(self, question: Question) -> int:
-        return self.first.steps(question) + self.rounds * self._block(question)
-
-    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        """The step at which each variable is (re)drawn next, or was last."""
-        since = state.step - self.first.steps(question)
-        if since < 0:
-            return self.first.plan(state, question, generator=generator)
-        if since % self._block(question):
-            return state.plan
-        # The first k of a random order of the asked variables are a uniform k-subset, and an order inside it.
-        place = rank_of(Shuffled(), question, generator=generator)
-        return torch.where(question.asked & (place < self.k), state.step + place, state.plan)
-
-    def _block(self, question: Question) -> int:
-        return min(self.k, most(question.asked))

@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from anyfill.likelihoods.continuous import GaussianMarginals, GaussianMixtureMarginals
-from anyfill.likelihoods.grid import SpikedMixture
 from anyfill.likelihoods.marginals import Likelihood, Marginals
 from anyfill.likelihoods.mixed import Family, Mixed, Pooled, families_of, marginals_at
+from anyfill.likelihoods.spiked import SpikedMixture
 from anyfill.model import Model
 from anyfill.samplers.rowwise import LANES, SPARE, block_size, cell_centers, cell_parameters
 from anyfill.tables.numbers import SMALLEST, Number
