@@ -1,6 +1,6 @@
 """The figures of docs/images.md: `python docs/figures/images.py [--own FOLDER MODEL]`, from the repository.
 
-Digits are scikit-learn's, enlarged (``anyfill.cli.demo_models``); with --own the landscapes of
+Digits are scikit-learn's, enlarged (``anyfill.cli.demo_digits``); with --own the landscapes of
 experiments/sfarm/own_pictures.py in FOLDER, filled by a model that was trained on them (they are the held-out ones).
 """
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from anyfill import images
-from anyfill.cli.demo_models import enlarged
+from anyfill.cli.demo_digits import enlarged
 from anyfill.cli.examples import digits
 from anyfill.images.sheets import coloured, hatched, laid_out
 from anyfill.images.training import split

@@ -15,7 +15,7 @@ from rich.console import Console
 from anyfill.cli import demo
 from anyfill.cli import main as cli
 from anyfill.cli.demo import MADE_BY, Sizes, run_demo
-from anyfill.cli.demo_models import CONTENDERS, patterns, score
+from anyfill.cli.demo_digits import CONTENDERS, patterns, score
 from anyfill.cli.examples import digits, penguins
 from anyfill.questions import Question
 from anyfill.tables.table import Table

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from anyfill import images
-from anyfill.cli.demo_models import enlarged
+from anyfill.cli.demo_digits import enlarged
 from anyfill.cli.examples import digits
 from anyfill.images.model import SHIPPED
 
