@@ -17,7 +17,7 @@ from training_standin import TOGETHER, VARIABLES, AskOne, one_pass_model, tiny_m
 from anyfill.recipes import one_pass
 from anyfill.training import FitOptions, fit, fit_steps
 from anyfill.training.distributed import local
-from anyfill.training.fit import Run
+from anyfill.training.run import Run
 
 torch.set_num_threads(1)
 folder, rank = Path(sys.argv[1]), int(os.environ["RANK"])

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from anyfill.training.fit import uninterrupted
+from anyfill.training.run import uninterrupted
 
 
 def test_a_first_interrupt_waits_until_the_end_of_the_block() -> None:
