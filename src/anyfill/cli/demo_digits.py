@@ -22,7 +22,7 @@ from anyfill.cli.examples import Digits
 from anyfill.evaluation import log_prob
 from anyfill.interface.threads import best_threads
 from anyfill.likelihoods import Categorical
-from anyfill.model import Model
+from anyfill.model import Model, seeded
 from anyfill.networks.embed import Discrete
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.networks.transformer import Transformer
@@ -62,8 +62,7 @@ class Contender:
 
     def build(self, digits: Digits, seed: int) -> Model:
         """An untrained model; ``seed`` is of its first weights."""
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
+        with seeded(seed):
             network = self.network(
                 Discrete(digits.levels), digits.shape, digits.levels, width=WIDTH, depth=DEPTH, heads=HEADS
             )

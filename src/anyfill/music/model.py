@@ -13,15 +13,13 @@ The same weights serve any length.
 
 from importlib import resources
 from pathlib import Path
-from typing import Unpack
-
-import torch
+from typing import Any, Unpack
 
 from anyfill.checks import refuse
 from anyfill.interface.options import chosen_seed
 from anyfill.interface.threads import threads
 from anyfill.likelihoods import Categorical
-from anyfill.model import Model
+from anyfill.model import Model, seeded
 from anyfill.music.chorale import BAR, CODES, ONSET_CODES
 from anyfill.music.files import Music, read
 from anyfill.music.form import FEATURES
@@ -50,20 +48,8 @@ def one_pass_chorale_model(
     value_dropout: float = 0.0, seed: int = 0,
 ) -> Model:  # fmt: skip
     """An untrained model of (4, steps); about 6.4 M parameters by default."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = OnePassTransformer(
-            Discrete(CODES),
-            (steps, len(VOICES)),
-            CODES,
-            width=width,
-            depth=depth,
-            heads=heads,
-            dropout=dropout,
-            periods=(BAR, len(VOICES)),
-            value_dropout=value_dropout,
-        )
-    return Model(network, Categorical(CODES), order=Increasing())
+    sizes = {"width": width, "depth": depth, "heads": heads, "dropout": dropout, "value_dropout": value_dropout}
+    return _untrained(CODES, steps, seed, periods=(BAR, len(VOICES)), **sizes)
 
 
 def onset_chorale_model(
@@ -71,21 +57,16 @@ def onset_chorale_model(
     value_dropout: float = 0.0, seed: int = 0,
 ) -> Model:  # fmt: skip
     """An untrained model of (4, steps) with onsets that is told the form of a piece; about 6.4 M parameters."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        network = OnePassTransformer(
-            Discrete(ONSET_CODES),
-            (steps, len(VOICES)),
-            ONSET_CODES,
-            width=width,
-            depth=depth,
-            heads=heads,
-            dropout=dropout,
-            context_width=FEATURES,
-            periods=(1, len(VOICES)),  # the place in the bar is told
-            value_dropout=value_dropout,
-        )
-    return Model(network, Categorical(ONSET_CODES), order=Increasing())
+    sizes = {"width": width, "depth": depth, "heads": heads, "dropout": dropout, "value_dropout": value_dropout}
+    periods = (1, len(VOICES))  # the place in the bar is told
+    return _untrained(ONSET_CODES, steps, seed, periods=periods, context_width=FEATURES, **sizes)
+
+
+def _untrained(codes: int, steps: int, seed: int, **options: Any) -> Model:
+    """A model of (4, steps) cells of so many codes; options as of ``OnePassTransformer``."""
+    with seeded(seed):
+        network = OnePassTransformer(Discrete(codes), (steps, len(VOICES)), codes, **options)
+    return Model(network, Categorical(codes), order=Increasing())
 
 
 def one_pass_chorale(steps: int = 128, *, joint_share: float = 0.4) -> OnePassLoss:

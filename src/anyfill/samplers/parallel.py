@@ -38,31 +38,14 @@ def repeated(x: Tensor, first: int = 1) -> Tensor:
     return same
 
 
-def _unchanged(state: State, question: Question) -> bool:
-    """Whether the last step changed nothing; ``plan`` is what stood before it."""
-    same = (state.x.long() == state.plan) | ~question.asked
-    return state.step > 0 and state.complete(question) and bool(same.all())
-
-
 @dataclass(frozen=True, slots=True)
-class RewriteAll(Policy):
-    """Every asked variable is predicted anew in each of ``rounds`` passes.
-
-    Attributes:
-        rounds: T, the most passes.
-        repeats: what becomes of a value that equals the one before it, in all passes but the last: "allow" it, back to
-            the "previous" one, or "noise".
-        first: the first variable of the line (1: variable 0 is the length).
-    """
+class _UntilUnchanged(Sampler):
+    """Up to ``rounds`` passes, fewer where one changes nothing; ``State.plan`` is what stood before the last."""
 
     rounds: int
-    repeats: Literal["allow", "previous", "noise"] = "previous"
-    first: int = 1
 
     def __post_init__(self) -> None:
         require_count("rounds", self.rounds)
-        require_count("first", self.first, minimum=0)
-        require_member("repeats", self.repeats, ("allow", "previous", "noise"))
 
     def steps(self, question: Question) -> int:
         return self.rounds if bool(question.asked.any()) else 0
@@ -72,7 +55,28 @@ class RewriteAll(Policy):
         return state.x.long()
 
     def done(self, state: State, question: Question) -> bool:
-        return _unchanged(state, question)
+        same = (state.x.long() == state.plan) | ~question.asked
+        return state.step > 0 and state.complete(question) and bool(same.all())
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteAll(_UntilUnchanged, Policy):
+    """Every asked variable is predicted anew in each of ``rounds`` passes.
+
+    Attributes:
+        rounds: T, the most passes.
+        repeats: what becomes of a value that equals the one before it, in all passes but the last: "allow" it, back to
+            the "previous" one, or "noise".
+        first: the first variable of the line (1: variable 0 is the length).
+    """
+
+    repeats: Literal["allow", "previous", "noise"] = "previous"
+    first: int = 1
+
+    def __post_init__(self) -> None:
+        _UntilUnchanged.__post_init__(self)
+        require_count("first", self.first, minimum=0)
+        require_member("repeats", self.repeats, ("allow", "previous", "noise"))
 
     def visible(self, state: State, question: Question, *, generator: Generator) -> Tensor:
         if self.repeats == "noise" and state.step > 0:
@@ -123,27 +127,12 @@ class MaskPredict(Policy):
 
 
 @dataclass(frozen=True, slots=True)
-class EasyFirst(Sampler):
+class EasyFirst(_UntilUnchanged):
     """One pass for the order, then everyone given all that are easier, up to ``rounds`` passes in all.
 
     Attributes:
         rounds: T, the most passes.
     """
-
-    rounds: int
-
-    def __post_init__(self) -> None:
-        require_count("rounds", self.rounds)
-
-    def steps(self, question: Question) -> int:
-        return self.rounds if bool(question.asked.any()) else 0
-
-    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
-        """What stands before this step."""
-        return state.x.long()
-
-    def done(self, state: State, question: Question) -> bool:
-        return _unchanged(state, question)
 
     def begin(self, task: Task) -> Step:
         model, question, generator = task.model, task.question, task.generator
