@@ -169,6 +169,8 @@ def test_a_drone_under_a_tune_is_struck_again_where_the_tune_strikes_on_a_beat_a
         lengths[held] = max(note.length for voice in piece.score.voices[1:] for note in voice)
         assert [note.length for note in piece.score.voices[0]] == [F(1)] * 8
     assert lengths[False] <= 1 < lengths[True]
+    with pytest.raises(ValueError, match=r"--held: expected new notes of a model without onsets.*got variations"):
+        model.vary(drone, held=True)
 
 
 def test_vary_changes_nothing_at_0_and_more_the_more_is_asked(model) -> None:

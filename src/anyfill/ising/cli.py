@@ -277,7 +277,7 @@ def hitting(
     k: Ks = None,
     budget: Annotated[int, typer.Option(min=1, max=1_000_000, help="The most steps; M of corollary 1.")] = 1000,
     chains: Annotated[int, typer.Option(min=0, help="Chains to simulate; 0 = none.")] = 1000,
-    delta: Annotated[float, typer.Option(help="One less the probability of what is promised.")] = 0.1,
+    delta: Annotated[float, typer.Option(help="What is promised holds with probability 1 - delta.")] = 0.1,
     shown: Shown,
     seed: Seed = 0,
 ) -> None:
@@ -294,4 +294,6 @@ def register(app: typer.Typer) -> None:
     lab = new_group()
     own = add_commands(new_group(), fit, variance, mixing, hitting)
     lab.add_typer(own, name="ising", help="Ising models: the theory of masked models, exact.")
-    app.add_typer(lab, name="lab", help="Exact laboratories for the theory.", short_help="Exact laboratories: Ising.")
+    app.add_typer(
+        lab, name="lab", help="Theory checked where everything is exact.", short_help="Theory, exact: Ising models."
+    )

@@ -84,8 +84,10 @@ class Drawing:
     force: Force = False
     parallels: Annotated[bool, typer.Option("--parallels", help="Allow parallel fifths and octaves.")] = False
     temperature: Temperature = 1.0
-    nucleus: Annotated[float, typer.Option(help="Draw from the likeliest pitches of this mass; 1 = from all.")] = 0.99
-    held: Annotated[bool, typer.Option("--held", help="Leave notes held where a model without onsets holds them.")] = (
+    nucleus: Annotated[
+        float, typer.Option(help="Top-p: draw from the likeliest pitches of this mass; 1 = from all.")
+    ] = 0.99
+    held: Annotated[bool, typer.Option("--held", help="Do not strike long notes again (models without onsets).")] = (
         False
     )
     model: ModelFolder = None
@@ -104,10 +106,10 @@ def generate(
 ) -> None:
     """Write new chorales: OUTPUT/chorale-SEED-1.mid, .musicxml and .png, and so on; chorale-SEED.html plays them.
 
-    Up to 8 bars are one draw from the model; longer pieces go on four bars at a time, given the four before. With --key
-    pieces are drawn until enough are in its mode, and transposed. A piece is drawn again if some voice changes
-    its pitch less often than there are bars, or if it does not end on its tonic (--ending half: on its dominant); how
-    often that was is said.
+    Up to 24 bars are one draw from the model that ships; longer pieces go on eight bars at a time, given the 16 before.
+    (A model without onsets: 8 bars, and four given the four before.) With --key pieces are drawn until enough are in
+    its mode, and transposed. A piece is drawn again if some voice changes its pitch less often than there are bars, or
+    if it does not end on its tonic (--ending half: on its dominant); how often that was is said.
     """
     from anyfill.music.request import Request
 
@@ -213,8 +215,8 @@ def vary(
 ) -> None:
     """Variations of a piece: OUTPUT/NAME-varied-SEED-1.mid and so on.
 
-    SUNMASK's chain, begun with the piece: again and again a random part is trusted, all else is predicted anew and some
-    predictions are taken. --amount is the share of the chain that is run. The rule against parallels does not apply.
+    SUNMASK's chain, begun with the piece: three times some of the notes are hidden, each time fewer, and written anew
+    given all others. --amount is the share of the notes that is hidden at first.
     """
     from anyfill.music.request import Request
 
@@ -236,7 +238,7 @@ def score(
 
     Log-likelihoods are in nats, a natural logarithm: -0.7 is a choice between two. Per cell means per sixteenth of each
     voice. A note's surprise is minus its log-probability, given all that came before. The law is that of --nucleus 1
-    --parallels, not of the commands' default how. A piece out of the model's range is moved into it.
+    --parallels --ending open, not what the commands draw by default. A piece out of the model's range is moved into it.
     """
     from anyfill.checks import refuse
     from anyfill.music.files import read

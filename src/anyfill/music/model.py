@@ -121,7 +121,7 @@ class ChoraleModel:
         """New chorales.
 
         Args:
-            bars: their length, in 4/4. Up to 8 bars are one draw; longer ones go on four bars at a time.
+            bars: their length, in 4/4. What fits a window (24 bars; 8 without onsets) is one draw; longer ones go on.
             key: as "D minor": pieces are drawn until enough are in its mode, and transposed; by default each is moved
                 to the nearest common key.
             ending: "tonic" by default; "half" or "open".
@@ -202,6 +202,9 @@ class ChoraleModel:
 
     def search(self, request: Request, options: SamplingOptions, *, progress: Progress | None = None) -> Search:
         """What the verbs draw their pieces from, for those who want each piece when it is done."""
+        if options.held and (self.onsets or request.amount is not None):
+            got = "variations" if request.amount is not None else "a model with onsets"
+            raise refuse("--held", expected="new notes of a model without onsets: only those are struck again", got=got)
         return Search(self.model, request, options, progress)
 
 

@@ -206,4 +206,4 @@ def _cell(value: float | str | None) -> str:
 def register(app: typer.Typer) -> None:
     """Add ``policy`` and its commands to the application."""
     own = add_commands(new_group(), train, ask, rollout, report)
-    app.add_typer(own, name="policy", help="Robots and trajectories: train on demonstrations, ask, act, report.")
+    app.add_typer(own, name="policy", help="Robots and trajectories: learn from demonstrations, act.")

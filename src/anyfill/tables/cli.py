@@ -64,7 +64,7 @@ def fit(
     typer.echo(f"model saved in {output}{kept}")
 
 
-@command("Fill the holes of a table.")
+@command("Impute the missing values of a table.")
 def fill(
     *,
     sources: Annotated[
@@ -91,7 +91,7 @@ def fill(
     training: Training,
     seed: Seed = 0,
 ) -> None:
-    """Fill the holes of a table: anyfill fill MODEL DATA -o FILLED, or without MODEL to train one first.
+    """Impute the missing values of a table: anyfill fill MODEL DATA -o FILLED, or without MODEL to train one first.
 
     Cells that are there stay exactly as they are. With --draws 20 every row is written 20 times in a row, its holes
     drawn jointly; the lines whose column draw is 3, say, are one complete table. Files longer than memory are
@@ -156,7 +156,7 @@ def ask(
     typer.echo(json.dumps(answer_json(answer, fitted.table_), indent=2) if as_json else str(answer))
 
 
-@command("What to measure next, to learn a target.")
+@command("What to measure next (feature acquisition).")
 def next_(
     model: ModelFolder,
     row: Annotated[Path, Argument(metavar="ROW", help="A table with the row, or a few, as far as it is known.")],
@@ -205,7 +205,7 @@ def next_(
     typer.echo(json.dumps(found.to_dict(), indent=2) if as_json else found.ranked())
 
 
-@command("Find surprising rows and cells.")
+@command("Find surprising rows and cells (anomalies).")
 def score(
     model: ModelFolder,
     data: DataFile,

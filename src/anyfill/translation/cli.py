@@ -344,7 +344,7 @@ def register(app: typer.Typer) -> None:
     settings = {"help_option_names": ["-h", "--help"]}
     own = typer.Typer(cls=TextByDefault, no_args_is_help=True, rich_markup_mode=None, context_settings=settings)
     add_commands(own, text, fill, edit, score, train, evaluate, distill, corpus)
-    app.add_typer(own, name="translate", help="Translation in a few passes: translate, fill, edit, score, train.")
+    app.add_typer(own, name="translate", help="Translation in a few parallel passes; words can be kept.")
 
 
 def _columns(said: str | None) -> tuple[str, str] | None:
