@@ -6,6 +6,7 @@
 
     files       Python files below src
     lines       lines of code: no blank lines, comments or docstrings
+    long        files of more than 350 lines, blank ones and docstrings included
     one importer   modules that exactly one other module of the package imports; a package that re-exports is none
     pairs       pairs of files (or one file and itself) that share a run of six or more lines of one shape
     fill        files of the package in which a function is called by ``anyfill fill data.csv -o filled.csv``
@@ -36,7 +37,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BEFORE = "5624dc1"
-RUN, THICK, COMMON = 6, 30, 8
+RUN, THICK, COMMON, LONG = 6, 30, 8, 350
 _RENAMED = (tokenize.NAME, tokenize.STRING, tokenize.NUMBER)
 _SKIPPED = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
 _FILL = """
@@ -62,6 +63,7 @@ class Counts:
 
     files: int
     lines: int
+    long: int
     one_importer: int
     pairs: int
     fill: int | None
@@ -177,7 +179,8 @@ def count(src: Path) -> Counts:
     found = modules(src)
     alone = sum(len(by) == 1 for by in importers(found).values())
     lines = sum(map(code_lines, found.values()))
-    return Counts(len(found), lines, alone, sum(1 for _ in repeated(found)), files_of_fill(src))
+    long = sum(len(path.read_text(encoding="utf-8").splitlines()) > LONG for path in found.values())
+    return Counts(len(found), lines, long, alone, sum(1 for _ in repeated(found)), files_of_fill(src))
 
 
 def at_revision(revision: str, folder: Path) -> Path:

@@ -31,6 +31,12 @@ def test_docstrings_comments_and_blank_lines_are_no_code(tmp_path):
     assert house.code_lines(found["pack.one"]) == 3
 
 
+def test_long_files_are_counted_with_their_docstrings(tmp_path, monkeypatch):
+    monkeypatch.setattr(house, "files_of_fill", lambda src: None)
+    _tree(tmp_path, short='"""Doc."""\n' * house.LONG, long="# why\n" * (house.LONG + 1))
+    assert house.count(tmp_path).long == 1
+
+
 def test_importers_are_counted_wherever_they_import(tmp_path):
     inside = "def f():\n    from pack.one import x\n\n    return x\n"
     found = _tree(tmp_path, __init__="", one="x = 1\n", two=inside, three="import pack.two\nfrom pack import one\n")
