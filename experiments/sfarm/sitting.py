@@ -6,9 +6,10 @@
 
 Every method is trained and scored in a process of its own. All of them read and compile side by side; when all are
 ready (or --ready seconds have passed) the clock of --limit starts, and they train and score one after the other, each
-alone on the GPU, in the order of ``JOBS``, whoever is not ready yet after the others; one that cannot end in time is
-left out. Then the scripts of the figures run, side by side, on the models that are there. Whenever one has ended, all
-results so far are packed, without weights, into FOLDER/sitting.tar.gz, and FOLDER/sitting.json says what ran and when.
+alone on the GPU, in the order of ``sitting_jobs.JOBS``, whoever is not ready yet after the others; one that cannot end
+in time is left out. Then the scripts of the figures run, side by side, on the models that are there. Whenever one has
+ended, all results so far are packed, without weights, into FOLDER/sitting.tar.gz, and FOLDER/sitting.json says what ran
+and when.
 
 With --compile-only nothing is trained: methods make a trial run each, as many side by side as --memory GiB of the GPU
 hold. A sitting that comes after it on the same machine, with the same TORCHINDUCTOR_CACHE_DIR and
@@ -22,7 +23,6 @@ import subprocess
 import sys
 import tarfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -32,96 +32,7 @@ from benchmarks.common import environment
 from experiments.sfarm import fig4, table3
 from experiments.sfarm.picture_scores import joint_scores, structured
 from experiments.sfarm.pictures import load, parser_of, trained
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A method on a set.
-
-    Attributes:
-        set, method: as in ``pictures``.
-        seconds: name of the option that says how long it is trained.
-        options: further ones of the command line.
-        scoring: seconds that all but training may take, a guess; on an H200, static: as it was seen.
-        after: the job that compiles the same, so that this one begins when that is ready and finds it compiled.
-        memory: GiB of the GPU that a trial run may take with --compile-only; a guess from what is kept for gradients.
-    """
-
-    set: str
-    method: str
-    seconds: str
-    options: tuple[str, ...] = ()
-    scoring: float = 15.0
-    after: str | None = None
-    memory: float = 5.0
-
-    @property
-    def name(self) -> str:
-        return f"{self.set}.{self.method}"
-
-
-EXACT = ("--orders", "1", "--order-rows", "200")
-STATIC = ("--passes", "4", "--mixture-rows", "2000", "--joint", "0.4", "--dropout", "0")
-CIFAR = (
-    "--passes", "8", "--batch", "64", "--width", "512", "--unet-width", "128", "--joint", "0.4", "--dropout", "0",
-    "--mixture-rows", "500", "--test-rows", "2000",
-)  # fmt: skip
-FASHION = ("--passes", "8", "--joint", "0.4", "--mixture-rows", "500", "--dropout", "0", "--test-rows", "2000")
-ARDM = "static.ardm"
-MARGINAL_ROWS, LONGEST = 50, 450
-"""Of CIFAR-10's marginals: rows, and the longest asked of a U-Net."""
-JOBS = (
-    Job("static", "one-pass", "static", (*STATIC, "--batch", "64", "--trials"), 31, memory=15.0),
-    Job("static", "ardm", "static", STATIC, 22),
-    Job("static", "sfarm", "static", STATIC, 27, ARDM),
-    Job("static", "mac-inpainting", "static", STATIC + EXACT, 40, ARDM),
-    Job("static", "one-pass-patches", "static", (*STATIC, "--mixture-rows", "10000"), 12, memory=9.0),
-    Job("cifar10", "one-pass", "cifar", CIFAR, 8, memory=19.0),
-    Job("cifar10", "ardm", "cifar", CIFAR, 8),
-    Job("cifar10", "mac-inpainting", "cifar", CIFAR, 8, "cifar10.ardm"),
-    Job("cifar10", "sfarm", "cifar", CIFAR, 6, "cifar10.ardm"),
-    Job("fashion", "one-pass-patches", "fashion", FASHION, 6, "static.one-pass-patches", 9.0),
-    Job("fashion", "ardm", "fashion", FASHION, 6, ARDM),
-    Job("fashion", "mac-inpainting", "fashion", (*FASHION, "--orders", "1", "--order-rows", "64"), 8, "fashion.ardm"),
-    Job("fashion", "sfarm", "fashion", FASHION, 8, "fashion.ardm"),
-    Job("static", "vae", "latent", STATIC, 4, ARDM),
-    Job("static", "ddpm", "latent", STATIC, 1, ARDM),
-    Job("static", "miwae", "latent", STATIC, 4, ARDM),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """What is made of the models, by a script; all of them side by side, at the end.
-
-    Attributes:
-        script, set, options: its command.
-        methods: those it takes, as far as they are there.
-    """
-
-    script: str
-    set: str
-    options: tuple[str, ...]
-    methods: tuple[str, ...]
-
-
-REGIONS = ("one-pass", "one-pass-patches", "ardm", "mac-inpainting", "sfarm")
-FIGURES = {
-    "fig4_static": Figure("experiments.sfarm.fig4", "static", ("--test-rows", "1000", "--passes", "8"), REGIONS),
-    "fig3_static": Figure(
-        "experiments.sfarm.fig3", "static", ("--test-rows", "40", "--draws", "4"),
-        ("sfarm", "ardm", "one-pass-patches", "vae", "miwae", "ddpm"),
-    ),
-    "mac_images": Figure("experiments.mac.images", "cifar10", ("--fill-steps", "128"), ("mac-inpainting", "one-pass")),
-    "fig4_fashion": Figure("experiments.sfarm.fig4", "fashion", ("--test-rows", "500", "--passes", "8"), REGIONS),
-    "fig6_7_8": Figure(
-        "experiments.sfarm.fig6_7_8", "static", ("--samples", "500", "--most-steps", "128"), ("sfarm", "ardm")
-    ),
-}  # fmt: skip
-TINY = (
-    "--rows", "12", "--side", "14", "--width", "64", "--depth", "1", "--unet-width", "16", "--unet-blocks", "1",
-    "--batch", "4", "--passes", "2", "--order-rows", "2", "--mixture-rows", "4",
-)  # fmt: skip
+from experiments.sfarm.sitting_jobs import FIGURES, JOBS, LONGEST, MARGINAL_ROWS, TINY, Job
 
 
 def options_of(job: Job, arguments: argparse.Namespace) -> list[str]:
@@ -212,6 +123,8 @@ class Sitting:
         self.arguments = arguments
         self.folder = runs(arguments)
         self.folder.mkdir(parents=True, exist_ok=True)
+        for flag in [*self.folder.glob("*.ready"), *self.folder.glob("*.go")]:  # of a sitting before
+            flag.unlink()
         arguments.out.mkdir(parents=True, exist_ok=True)
         self.begun = self.started = time.perf_counter()
         self.lines: list[dict[str, Any]] = []
