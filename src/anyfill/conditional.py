@@ -176,10 +176,14 @@ class Conditional:
         shape = values.shape[:2]
         return replace(answer, value=answer.value.reshape(shape), stderr=answer.stderr.reshape(shape))
 
-    def marginals(self) -> Marginals:
-        """p(x_j | given) for every unknown j, each on its own, in one pass; meaningless at given variables."""
+    def marginals(self, asked: Tensor | None = None) -> Marginals:
+        """p(x_j | given) for every unknown j, each on its own, in one pass; meaningless at given variables.
+
+        Args:
+            asked: bool (B, N), those of them that matter; the others' answers may be meaningless as well.
+        """
         model = self.model
-        question = Question(self.known, self.unknown)
+        question = Question(self.known, self.unknown if asked is None else asked & self.unknown)
         if step_factorization(model.factorizations, question, model.order, order=model.order, parallel=True) is None:
             raise untrained(model.factorizations, "p(x_j | given) for each unknown variable by itself")
         # Only a random order or a corruption that shows noise takes a draw; else torch's own state is left alone.

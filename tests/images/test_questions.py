@@ -5,7 +5,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anyfill.conditional import Conditional
+from anyfill.evaluation import log_prob
+from anyfill.images.model import About
 from anyfill.images.questions import KINDS, PictureQuestions, strokes_of
+from anyfill.images.recipes import picture_model, picture_objective
+from anyfill.questions import Factorization, Question
 
 
 @given(height=st.integers(1, 9), width=st.integers(1, 9), channels=st.sampled_from([1, 3]), seed=st.integers(0, 10**6))
@@ -18,6 +23,25 @@ def test_questions_are_disjoint_ask_something_and_keep_pixels_whole(height, widt
     for part in (drawn.given, drawn.asked):
         pixels = part.view(7, -1, channels)
         assert torch.equal(pixels.any(2), pixels.all(2))
+
+
+def test_of_colours_no_more_than_whole_pixels_is_promised() -> None:
+    assert PictureQuestions(2, 2, 3).path_factorizations == {Factorization.WHOLE}
+    assert Factorization.DIRECT in PictureQuestions(2, 2).path_factorizations
+    about = About(2, 2, 3, 4)
+    model = picture_model(about, width=16, depth=1, heads=2)
+    model.factorizations = picture_objective(about).factorizations
+    assert model.factorizations == {Factorization.WHOLE}
+    x = torch.zeros(1, 12, dtype=torch.int64)
+    pixel = Question.of(12, given=[0, 1, 2], asked=[3, 4, 5])
+    assert log_prob(model, x, pixel).kind == "exact"
+    for part in (Question.of(12, given=[3], asked=[4]), Question.of(12, asked=[4]), Question.of(12, given=[0])):
+        with pytest.raises(ValueError, match="trained for: whole"):
+            log_prob(model, x, part)
+    marginals = Conditional.on(model, x, pixel.given).marginals(torch.arange(12).expand(1, -1) % 3 == 0)
+    assert marginals.entropy().shape == (1, 12)
+    with pytest.raises(ValueError, match="each unknown variable by itself"):
+        Conditional.on(model, x, pixel.given).marginals()
 
 
 def test_every_kind_comes_as_often_as_it_is_listed(generator) -> None:

@@ -71,7 +71,7 @@ def test_more_candidates_come_nearer_to_the_exact_law(generator: Generator) -> N
         (Bernoulli(4), {Factorization.INPAINTING}),
         (Bernoulli(4, 1.0), set()),
         (KSubset(4, 2), set()),
-        (UniformSplits(4), set(Factorization) - {Factorization.PREFIX, Factorization.MARGINAL}),
+        (UniformSplits(4), set(Factorization) - {Factorization.PREFIX, Factorization.MARGINAL, Factorization.WHOLE}),
     ],
 )
 def test_edges_are_read_as_their_test_family_says(test: Questions, factorizations: set[Factorization]) -> None:

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled
+from anyfill.questions import Decreasing, Factorization, Increasing, PixelOrder, Question, Scan, Shuffled
 from anyfill.questions.supported import completed, covers, step_factorization, untrained
 
 N = 4
@@ -17,11 +17,20 @@ def question_from(roles):
     return Question(role == 0, role == 1)
 
 
+def whole(given, answered, j, element):
+    """True if whole elements are given or answered, none of them j's own but what was answered of it before j."""
+    others = {i for i in given | answered if i // element != j // element}
+    full = all(k in others for i in others for k in range(i - i % element, i - i % element + element))
+    before = set(range(j - j % element, j))
+    mixed = {i // element for i in given} & {i // element for i in answered}
+    return full and not mixed and (given | answered) - others == before and not given & before
+
+
 def practised(factorization, known, j, priority):
     """True if the reading trains p(x_j | x_known) under the order with these priorities, by its definition."""
     earlier = {i for i in range(N) if priority[i] < priority[j]}
     match factorization:
-        case Factorization.ANY_ORDER | Factorization.DIRECT:
+        case Factorization.ANY_ORDER | Factorization.DIRECT | Factorization.WHOLE:  # here elements are single
             return True
         case Factorization.INPAINTING:
             return earlier <= known
@@ -45,6 +54,24 @@ def test_a_chain_is_covered_if_and_only_if_all_its_steps_were_practised(factoriz
         assert covers(factorization, question_from(roles), w, order=w) == one_by_one, roles
         alone = all(practised(factorization, given, j, priority) for j in asked)
         assert covers(factorization, question_from(roles), w, order=w, parallel=True) == alone, roles
+
+
+@pytest.mark.parametrize(
+    "w", [Scan(2, 1, channels=2), Scan(2, 1, upward=True, channels=2), PixelOrder(Decreasing(), 2)]
+)
+def test_what_is_practised_on_whole_pixels_covers_these_and_no_part_of_one(w):
+    priority = w.priority(1, N)[0].tolist()
+    assert w.element == 2
+    for roles in ROLES:
+        asked = sorted((j for j in range(N) if roles[j] == 1), key=lambda j: priority[j])
+        given, question = {j for j in range(N) if roles[j] == 0}, question_from(roles)
+        if not asked:
+            continue
+        one_by_one = all(whole(given, set(asked[:i]), j, 2) for i, j in enumerate(asked))
+        last_in_part = len([j for j in asked if j // 2 == asked[-1] // 2]) == 1  # practised, but not said to be
+        assert covers(Factorization.WHOLE, question, w, order=w) == (one_by_one and not last_in_part), roles
+        alone = all(whole(given, set(), j, 2) for j in asked)
+        assert covers(Factorization.WHOLE, question, w, order=w, parallel=True) == alone, roles
 
 
 @pytest.mark.parametrize("order", [Decreasing(), Shuffled(), None])

@@ -12,12 +12,12 @@ Standard errors: the bound's is std_k(log p_k) / sqrt(K); the estimate's, by the
 sqrt(K)). With one order there is no telling: infinity.
 
 Factorizations, if none is named, in this order of preference: DIRECT or ANY_ORDER (the given block, then the asked
-variables in w's order); INPAINTING (the same, if no ignored variable comes in w before an asked one: always if
-everything that is not given is asked); DIFFERENCE, log p(given, asked) - log p(given). Where all given variables come
-first in w the difference is the same chain, and is computed as one (unless roles matter to the network, which then
-supports MARGINAL in its place). Elsewhere it is the last choice for a reason: p(given, asked) and p(given) come from
-different chains, so their ratio is a distribution over the asked values only if the network is consistent. An
-inconsistent one can seem to predict better than any true conditional.
+variables in w's order); WHOLE (the same, of whole elements); INPAINTING (the same, if no ignored variable comes in w
+before an asked one: always if everything that is not given is asked); DIFFERENCE, log p(given, asked) - log p(given).
+Where all given variables come first in w the difference is the same chain, and is computed as one (unless roles matter
+to the network, which then supports MARGINAL in its place). Elsewhere it is the last choice for a reason: p(given,
+asked) and p(given) come from different chains, so their ratio is a distribution over the asked values only if the
+network is consistent. An inconsistent one can seem to predict better than any true conditional.
 """
 
 import math
@@ -41,6 +41,7 @@ _COMPLETE = {
     Factorization.INPAINTING: "everything that is not given to be asked",
     Factorization.PREFIX: "what comes next in the model's order to be asked, given all that is before it",
     Factorization.MARGINAL: "nothing to be given",
+    Factorization.WHOLE: "elements to be given, asked and ignored as a whole",
 }
 _DIFFERENCES = frozenset({Factorization.DIFFERENCE, Factorization.MARGINAL})
 """Whoever is trained for one of these has marginals to subtract."""
@@ -168,7 +169,9 @@ def _factorization(
             "order", expected=f"the model's own for the factorization {factorization.value!r}", got=repr(order)
         )
     if factorization in _COMPLETE and not covers(factorization, question, model.order, order=model.order):
-        got = "given values" if factorization is Factorization.MARGINAL else "ignored or later ones in between"
+        got = {Factorization.MARGINAL: "given values", Factorization.WHOLE: "parts of them"}.get(
+            factorization, "ignored or later ones in between"
+        )
         raise refuse(what, expected=f"{_COMPLETE[factorization]} ({factorization.name})", got=got)
     return factorization
 

@@ -5,7 +5,9 @@ drawn side by side. ``frames`` yields every step of the one sampling loop (``any
 wants can watch the pictures come to be.
 
 The uncertainty of an erased pixel is the entropy, in bits, of its own distribution given what was known when its window
-was opened (mean over the alternatives, summed over colours). Where one window is enough, that is H(pixel | given).
+was opened (mean over the alternatives). Where one window is enough, that is H(pixel | given). Of a coloured pixel it is
+the entropy of its first channel: models of colours are trained on whole pixels, so what a channel is without those
+before it they do not know.
 """
 
 import math
@@ -26,7 +28,7 @@ from anyfill.images.sheets import sheet_of
 from anyfill.images.windows import Window, windows
 from anyfill.model import Model
 from anyfill.questions.question import Question
-from anyfill.samplers import Draw, Sampler, trace
+from anyfill.samplers import Draw, Follow, Sampler, trace
 
 Bits = np.ndarray[Any, np.dtype[np.float64]]
 """(H, W)."""
@@ -179,6 +181,8 @@ class Filling:
             asked, cells = question.asked[0], total * self.shape[2]
             done = cells - int((~known).sum()) * self.shape[2]
             options: dict[str, Any] = {"draw": self.draw, "generator": source}
+            if isinstance(self.sampler, Follow) and self.sampler.parallel and self.sampler.order is None:
+                options["allow_untrained"] = True  # groups, of colours too: not the model's law anyway
             for state in trace(self.model, x.flatten(1), question, self.sampler, **options):
                 drawn = state.known[0] & asked
                 frame = Frame(self, (done + int(drawn.sum())) / cells, codes, known, window, state.x, drawn)
@@ -203,8 +207,10 @@ class Filling:
         rows = x.flatten(1)
         alike = bool((torch.where(question.given, rows, 0) == torch.where(question.given, rows, 0)[:1]).all())
         count = 1 if alike else self.n
-        marginals = Conditional.on(self.model, rows[:count], question.given[:count]).marginals()
-        nats = torch.where(question.asked[:count], marginals.entropy().double(), 0.0)
+        first = torch.arange(rows.shape[1]) % self.shape[2] == 0
+        asked = question.asked[:count] & first
+        marginals = Conditional.on(self.model, rows[:count], question.given[:count]).marginals(asked)
+        nats = torch.where(asked, marginals.entropy().double(), 0.0)
         return nats.mean(0).reshape(self.shape).sum(2).numpy() / math.log(2)
 
     def shown(self, codes: Tensor) -> Pixels:

@@ -9,7 +9,8 @@ Every batch asks questions of one kind, drawn by its weight:
 
 One kind a batch, because a network with a token per patch (``OnePassGroups``) reads a patch that is given in part
 twice: scattered pixels cost twice the tokens of all others, and a batch costs what its longest row does. Channels of a
-pixel go together. Together the kinds train p(asked | given) for every choice of pixels: ``pixels`` alone does.
+pixel go together. Together the kinds train p(asked | given) for every choice of pixels: ``pixels`` alone does. Of
+colours no more than whole pixels is promised: a channel given part of its own pixel is never asked.
 """
 
 from dataclasses import dataclass
@@ -48,7 +49,9 @@ class PictureQuestions(Family):
 
     @property
     def path_factorizations(self) -> frozenset[Factorization]:
-        """Those of ``UniformSplits``, one of the parts."""
+        """Those of ``UniformSplits``, one of the parts; of several channels, questions of whole pixels."""
+        if self.channels > 1:
+            return frozenset({Factorization.WHOLE})
         return UniformSplits(self.variables).path_factorizations
 
     def sample(self, batch: int, *, generator: Generator) -> Question:

@@ -88,7 +88,8 @@ class OnePassLoss(Objective):
         # its own: a marginal. But the network reads its tokens in w's order only, so whatever the paths would allow a
         # masked network, not any order.
         paths = self.questions.path_factorizations
-        own = {Factorization.DIFFERENCE} if paths and self.conditioned_share < 1.0 else set[Factorization]()
+        any_part = paths - {Factorization.WHOLE}  # of whole elements, marginals are whole as well: nothing to add
+        own = {Factorization.DIFFERENCE} if any_part and self.conditioned_share < 1.0 else set[Factorization]()
         return (paths | own) - {Factorization.ANY_ORDER}
 
     @property

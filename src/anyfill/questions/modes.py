@@ -212,6 +212,11 @@ class PixelOrder(Order):
     def random(self) -> bool:
         return self.order.random
 
+    @property
+    def element(self) -> int:
+        """A pixel's channels."""
+        return self.channels
+
     def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
         """(B, N) int64: the place of the pixel, then the channel."""
         if variables % self.channels:

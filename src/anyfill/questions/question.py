@@ -20,6 +20,7 @@ class Factorization(StrEnum):
     DIFFERENCE  log p(given, asked) - log p(given), two marginals, each in the order of the protocol w
     INPAINTING  the given block, then the asked ones in w's order, when everything not given is asked
     DIRECT      the given block, then the asked ones in w's order, other variables ignored
+    WHOLE       likewise, where elements of w (``InElements``: pixels with their channels) are given or asked as a whole
     ANY_ORDER   every single variable given every subset of the others: any order at all
     PREFIX      what comes next in w's order, given everything before it: plain autoregression
     MARGINAL    any subset from nothing, in w's order. What DIFFERENCE is to a network that reads a given value and an
@@ -29,6 +30,7 @@ class Factorization(StrEnum):
     DIFFERENCE = "difference"
     INPAINTING = "inpainting"
     DIRECT = "direct"
+    WHOLE = "whole"
     ANY_ORDER = "any order"
     PREFIX = "prefix"
     MARGINAL = "marginal"
@@ -156,6 +158,16 @@ class Order(Protocol):
     @abstractmethod
     def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
         """(B, N) int64, distinct in each row, on the generator's device: smaller is answered sooner."""
+        ...
+
+
+@runtime_checkable
+class InElements(Protocol):
+    """An order that answers variables which lie side by side, the channels of a pixel, one right after another."""
+
+    @property
+    def element(self) -> int:
+        """How many of them."""
         ...
 
 

@@ -221,6 +221,11 @@ class Scan(Order):
         if len(self.patch) != 2 or min(self.patch) < 1 or self.height % self.patch[0] or self.width % self.patch[1]:
             raise refuse("patch", expected=f"sides that divide {self.height} x {self.width}", got=self.patch)
 
+    @property
+    def element(self) -> int:
+        """A pixel's channels."""
+        return self.channels
+
     def priority(self, batch: int, variables: int, *, generator: Generator | None = None) -> Tensor:
         """(B, N) int64: the place of each pixel in the scan."""
         if variables != self.height * self.width * self.channels:

@@ -8,6 +8,7 @@ With w the protocol of training, a network was trained for p(x_j | x_K) for the 
 
     ANY_ORDER    that are any subset of the others
     DIRECT       that are any subset of the others, when the steps follow w
+    WHOLE        that are whole elements of w, and, answered, those of j's own element before j, when steps follow w
     INPAINTING   that hold everything before j in w, and any part of what comes after
     DIFFERENCE   that hold nothing after j in w (the edges of MAC's mask lattice)
     MARGINAL     likewise, all of them answered, none given
@@ -25,10 +26,10 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
-from anyfill.questions.question import Factorization, Order, Question
+from anyfill.questions.question import Factorization, InElements, Order, Question
 
 PREFERENCE = (
-    *(Factorization.DIRECT, Factorization.ANY_ORDER, Factorization.INPAINTING),
+    *(Factorization.DIRECT, Factorization.ANY_ORDER, Factorization.WHOLE, Factorization.INPAINTING),
     *(Factorization.DIFFERENCE, Factorization.MARGINAL, Factorization.PREFIX),
 )
 """Where several factorizations cover a question, the first of these is used: the most direct one."""
@@ -52,6 +53,10 @@ def covers(
         return False
     if factorization is Factorization.DIRECT:
         return True
+    if factorization is Factorization.WHOLE:
+        return _is_whole(question.given, w) and (
+            _is_first(question.asked, w) if parallel else _is_whole(question.asked, w)
+        )
     if factorization is Factorization.MARGINAL:
         return not bool((question.given.any(1) & question.asked.any(1)).any())
     if factorization is not Factorization.INPAINTING and bool(_any_after(question.given, question.asked, w).any()):
@@ -112,6 +117,21 @@ def untrained(factorizations: Collection[Factorization], what: str, *, else_pass
     )
     trained = ", ".join(factorization.value for factorization in PREFERENCE if factorization in factorizations)
     return refuse(what, expected=f"a model trained on these conditionals ({advice})", got=f"one trained for: {trained}")
+
+
+def _is_whole(part: Tensor, w: Order) -> bool:
+    """Whether each element of w is in ``part`` (B, N) as a whole or not at all."""
+    each = part.unflatten(1, (-1, _element(w)))
+    return not bool((each.any(2) & ~each.all(2)).any())
+
+
+def _is_first(part: Tensor, w: Order) -> bool:
+    """Whether nothing but the first of an element's variables is in ``part`` (B, N)."""
+    return not bool(part.unflatten(1, (-1, _element(w)))[..., 1:].any())
+
+
+def _element(w: Order) -> int:
+    return w.element if isinstance(w, InElements) else 1
 
 
 def _any_after(late: Tensor, early: Tensor, w: Order) -> Tensor:
