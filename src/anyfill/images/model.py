@@ -187,7 +187,7 @@ class ImageModel:
                 seed + begin,
             )
             frames = work.frames(uncertainty if begin == 0 else None)
-            with threads(free_threads()):
+            with threads(free_threads()), self.model.evaluating():  # looked through once, not at every step
                 watched = metered(((frame, frame.share) for frame in frames), "filling") if progress else frames
                 parts.append(work.fills(watched, uncertainty))
         pictures = tuple(one for part in parts for one in part)

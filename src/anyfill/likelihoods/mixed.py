@@ -37,7 +37,8 @@ component from (w_m w_mk)^(1/T), with scale s sqrt(T). T = 0 is the mode of the 
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -165,7 +166,15 @@ def marginals_at(likelihood: Likelihood, params: Tensor, variable: Tensor) -> Ma
 
     Only ``Mixed``, and a pool of it, needs to know which variables they are.
     """
-    return likelihood.at(params, variable) if isinstance(likelihood, PerVariable) else likelihood(params)
+    if _is_per_variable(type(likelihood)):
+        return cast(PerVariable, likelihood).at(params, variable)
+    return likelihood(params)
+
+
+@cache
+def _is_per_variable(kind: type[Likelihood]) -> bool:
+    """Looked up once for each kind: comparing an object with a protocol takes as long as a small layer."""
+    return callable(getattr(kind, "at", None))
 
 
 def code_sizes(likelihood: Likelihood, variables: int) -> Tensor:
