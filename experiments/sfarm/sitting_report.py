@@ -4,7 +4,7 @@
 
 Writes results/sfarm/table2_static.json, table2_fashion.json, table3.json, and fig4_SET.json from the rows that
 ``fig4`` has kept: steps, seconds, weights and scores of every method, and differences of whole rows from those of
-``one-pass`` (static, CIFAR-10) or ``one-pass-patches`` (Fashion), paired, with 95 % bootstrap intervals. MAC's
+``one-pass`` (static, CIFAR-10) or ``one-pass-patches`` (Fashion) and of ARDM, paired, with 95 % intervals. MAC's
 estimates from single steps are noisy: where its whole chain was asked of some rows, the difference is that of these.
 """
 
@@ -55,6 +55,10 @@ def found_in(folder: Path, kind: str) -> dict[str, Any]:
                 keep = torch.linspace(0, len(first) - 1, len(rows["exact chain"])).round().long()
                 gap = first[keep] - rows["exact chain"]
             line[f"nats more than {FIRST[kind]}"] = {"mean": float(gap.mean()), "95 %": interval(gap), "rows": len(gap)}
+        second = rows_of(folder / "ardm").get("joint")
+        if second is not None and method not in (FIRST[kind], "ardm") and rows and len(rows["joint"]) == len(second):
+            gap = second - rows["joint"]
+            line["nats more than ardm"] = {"mean": float(gap.mean()), "95 %": interval(gap), "rows": len(gap)}
         apart = rows_of(folder / FIRST[kind], "marginals")
         for share, bits in rows_of(path.parent, "marginals").items() if method != FIRST[kind] else ():
             gap = bits - apart[share] if share in apart else bits[:0]
