@@ -107,7 +107,7 @@ def train(arguments: argparse.Namespace) -> None:
     )
 
     def fresh() -> Model:
-        sizes = {"size": arguments.size, "dropout": arguments.dropout, "seed": arguments.seed}
+        sizes = {name: getattr(arguments, name) for name in ("size", "depth", "dropout", "seed")}
         return news.made(recipe, vocabulary.size, length, written=written, **sizes)
 
     if options.compile:  # a throw-away model first, so that the clock measures training alone
@@ -278,6 +278,7 @@ def main() -> None:
     one.add_argument("--seconds", type=float, default=180.0, help="for all runs together")
     one.add_argument("--steps", type=int, nargs="+", help="one run of at most so many steps each")
     one.add_argument("--size", default="6M", choices=list(TEXT_SIZES))
+    one.add_argument("--depth", type=int, help="layers, if not the size's own; released: --size 25M --depth 16")
     one.add_argument("--written", action="store_true", help="SUNMASK, SUNDAE: ends and padding are written, not told")
     one.add_argument("--graphs", action="store_true", help="steps are replayed as CUDA graphs")
     one.add_argument("--dropout", type=float, default=0.3)

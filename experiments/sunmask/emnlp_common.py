@@ -129,17 +129,21 @@ def made(
     length: int = LENGTH,
     *,
     size: Any,
+    depth: int | None = None,
     dropout: float = 0.0,
     written: bool = False,
     seed: int = 0,
 ) -> Model:
-    """An untrained model; a denoiser's network also takes the length, unless ends are written."""
+    """An untrained model, as deep as asked; a denoiser's network also takes the length, unless ends are written."""
     model = text_model(recipe, length, codes, size=size, dropout=dropout, seed=seed)
-    if recipe in CHAINS or written:
+    changes: dict[str, Any] = {} if depth is None else {"depth": depth}
+    if recipe in DENOISERS and not written:
+        changes["context_width"] = length
+    if not changes:
         return model
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        network: Any = replace(cast(Transformer, model.network), context_width=length)
+        network: Any = replace(cast(Transformer, model.network), **changes)
     return Model(network, model.likelihood, corruption=model.corruption, order=model.order)
 
 

@@ -150,6 +150,14 @@ def test_written_ends_fill_the_row_and_sentences_are_read_up_to_the_first(recipe
     assert [vocabulary.decode(row).split() for row in rows.x] == TRAIN
 
 
+@pytest.mark.parametrize("recipe", news.RECIPES)
+def test_a_model_is_as_deep_as_asked_and_otherwise_as_its_size_says(recipe):
+    usual, deeper = (news.made(recipe, 20, 9, size="1M", depth=depth).network for depth in (None, 5))
+    assert (len(usual.blocks), len(deeper.blocks)) == (2, 5)
+    assert usual.width == deeper.width
+    assert usual.context_width == deeper.context_width
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("recipe", news.RECIPES)
 def test_sentences_learned_by_heart_come_out_again(recipe, monkeypatch):
