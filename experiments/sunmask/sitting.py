@@ -50,7 +50,7 @@ PACE = {"smc": 0.07, "smt": 0.011, "coconet": 0.083, "smc_time": 0.02}
 """Seconds a round of 200 samples on an H200; of other models SMc's, and what is measured as it goes counts."""
 SAFER = {"optimizer": "adamw", "learning_rate": 3e-4}
 """How what diverged is trained again, once."""
-RESERVE = 3.0
+RESERVE = 4.0
 """Seconds that a task may take longer than its training or its rounds."""
 Task = tuple[str, dict[str, Any]]
 """Process and task."""
