@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.sunmask import table2
+from experiments.sunmask import curves, table2
 
 
 @pytest.fixture
@@ -47,3 +47,8 @@ def test_losses_are_compared_window_by_window(random) -> None:
     (told,) = table2.losses(runs).values()
     assert told["low"] == pytest.approx(-0.01)
     assert told["high"] == pytest.approx(-0.01)
+
+
+def test_a_curve_is_read_where_it_was_measured_and_nowhere_behind_its_end() -> None:
+    curve = [[100, 5.0, 2.0], [200, 10.0, 1.0], [300, 29.0, 0.5]]
+    assert [curves.at(curve, seconds) for seconds in (1, 8, 10, 20, 30, 50)] == [None, 1.0, 1.0, 1.0, 0.5, None]
