@@ -8,25 +8,25 @@ and all P of its flag's), kernels that smear each note over all pitches, and a w
     identity           the last layer starts as the identity
     notes              kernels of the notes start sqrt(P) times as large
     both               identity and notes
-    places             both, and half of what a kernel passes on comes from its own place
-    all                places, and orthogonal weights around layers that join channels: ``PitchUNet`` now
+    places             both, and half of what a kernel passes on comes from its own place: ``PitchUNet`` now
+    even               places, and orthogonal weights around layers that join channels, which keep what goes in as loud
 
 Means of the loss (nats a cell that is asked, as in training, one step) over 40 steps each; AdamW 1e-3, 8 crops of half
 a bar a step, width 8, two levels of --repeats blocks, no attention. The same rows, questions and noise for all; one
 seed.
 
     python -m experiments.sunmask.first_steps
-    python -m experiments.sunmask.first_steps --repeats 3 --starts both places all --name sunmask/first_steps_deep
+    python -m experiments.sunmask.first_steps --repeats 3 --starts both places even --name sunmask/first_steps_deep
 """
 
 import argparse
 import math
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from anyfill.music.chorale import CODES, VOICES
 from anyfill.music.crops import Crops
@@ -44,7 +44,7 @@ STARTS: dict[str, tuple[str, ...]] = {
     "notes": ("notes",),
     "both": ("identity", "notes"),
     "places": ("identity", "notes", "places"),
-    "all": ("identity", "notes", "places", "even"),
+    "even": ("identity", "notes", "places", "even"),
 }
 STEPS, EVERY, BATCH = 8, 40, 8
 
@@ -62,10 +62,12 @@ def started(kind: str, seed: int, repeats: int) -> PitchUNet:
             for kernel in (net.enter, *(block.first for block in blocks)):
                 kernel.inner.reset_parameters()
             net.enter.inner.weight[:, : len(VOICES)] *= math.sqrt(CODES) if "notes" in has else 1.0
-        if "even" not in has:
-            for block in blocks:
-                if isinstance(block.skip, Point):
-                    block.skip.reset_parameters()
+        for block in blocks if "even" in has else ():
+            if isinstance(block.skip, Point):
+                out, channels = block.skip.weight.shape[:2]
+                weight = nn.init.orthogonal_(torch.empty(out, channels), gain=math.sqrt(max(1.0, out / channels)))
+                block.skip.weight.copy_(weight[:, :, None, None])
+                nn.init.zeros_(cast(Tensor, block.skip.bias))
         if "identity" not in has:
             net.head.weight.zero_()
     return net

@@ -7,7 +7,6 @@ from torch import nn
 from anyfill.networks.embed import Discrete, Real
 from anyfill.networks.network import Network
 from anyfill.networks.pitch_unet import PitchUNet
-from anyfill.networks.unet_parts import Layer
 
 CODES = 60
 
@@ -61,20 +60,13 @@ def test_a_fresh_network_sees_notes_as_well_as_flags_and_answers_by_its_images()
 
 
 @torch.no_grad()
-def test_a_fresh_network_keeps_notes_in_their_places_and_their_power_on_the_way_up() -> None:
-    """Half of what kernels pass on comes from the own place; the last layers of the way up are as loud as the first."""
+def test_a_fresh_network_keeps_notes_in_their_places() -> None:
+    """Half of what kernels pass on comes from the own place, be they of notes, of flags or further in."""
     torch.manual_seed(0)
     net = PitchUNet(Discrete(58), (16, 4), 58, width=16, repeats=3)
     for weight in (net.enter.inner.weight[:, :4], net.enter.inner.weight[:, 4:], net.middle.first.first.inner.weight):
         own = weight[:, :, 1, 28].square().sum() / weight.square().sum()
         assert 0.4 < float(own) < 0.6
-    loud: list[float] = []
-    for part in (net.down.parts[0], *net.up.parts):
-        if isinstance(part, Layer):
-            part.register_forward_hook(lambda *call: loud.append(float(call[2].std())))
-    net(torch.randint(58, (2, 64)), torch.rand(2, 64) < 0.5)
-    assert len(loud) == 17
-    assert min(loud[1:]) > 0.5 * loud[0]  # 0.2 of it with weights as torch starts them
 
 
 @pytest.mark.parametrize("steps", [1, 7, 8, 13])

@@ -18,8 +18,7 @@ flag's: kernels that start alike for both would see little but flags, so those o
 large, which gives both images the same power. The last layer starts as the identity: two small layers in a row would
 hardly move. A kernel as tall as the image knows no neighbourhood: at first it would smear every note over all pitches,
 so half the power of what it passes on comes from its own place, by orthogonal weights, and half from the P intervals.
-And where layers join what is handed across, the way around them keeps the power of what goes in (orthogonal weights)
-instead of a third of it, layer after layer. ``experiments/sunmask/first_steps.py`` has what each of them brings.
+``experiments/sunmask/first_steps.py`` has what each of them brings.
 
 Code 0, the rest, is the image's lowest line. Any T is padded to a multiple of the total stride with cells that have
 neither a code nor a flag. ``period`` gives steps a learned vector for their place in the bar; 0 = none, the paper's.
@@ -42,13 +41,6 @@ from anyfill.networks.unet_parts import DownHalf, Middle, Plan, ResidualBlock, U
 
 SPAN = 4
 """Steps of time under one kernel."""
-
-
-def start_evenly(weight: Tensor) -> None:
-    """Orthogonal weights (out, C), in place; what goes in has the power of what comes out, channel by channel."""
-    out, channels = weight.shape
-    own = torch.empty(out, channels, dtype=weight.dtype, device=weight.device)
-    weight.copy_(nn.init.orthogonal_(own, gain=math.sqrt(max(1.0, out / channels))))
 
 
 def start_in_place(weight: Tensor, share: float = 0.5) -> None:
@@ -113,9 +105,6 @@ class PitchUNet(VoiceUNet):
                 start_in_place(self.enter.inner.weight[:, part])
             for block in [block for block in self.modules() if isinstance(block, ResidualBlock)]:
                 start_in_place(block.first.inner.weight)
-                if isinstance(block.skip, Point):
-                    start_evenly(block.skip.weight[:, :, 0, 0])
-                    nn.init.zeros_(cast(Tensor, block.skip.bias))
 
     def compile_parts(self) -> bool:
         """Compile the repeated layers."""
