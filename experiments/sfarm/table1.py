@@ -74,7 +74,7 @@ def work(job: Job) -> dict[str, Any]:
 
 def shared_lines(path: Path, jobs: list[Job]) -> list[dict[str, Any]]:
     """What ``sfarm_fig5`` found about models that these jobs would train again; seconds are of all it did with them."""
-    names = {"auto": "auto", "sfarm": "sfarm-stop", "miwae": "miwae"}
+    names = {"auto": "auto", "sfarm": "sfarm-stop", "miwae": "miwae", "vae": "vae"}
     wanted, found = [_same(job) for job in jobs], []
     for line in read_lines(path):
         if line.get("unobserved"):
