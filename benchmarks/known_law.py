@@ -1,7 +1,7 @@
 """Tables whose law is known: how many nats a model loses, question by question, and what it draws that cannot be.
 
     python -m benchmarks.known_law [--recipes auto,ensemble] [--rows 300,2000,20000] [--seeds 0] [--laws …]
-                                   [--lines results/logs/known_law.jsonl]
+                                   [--lines results/logs/known_law.jsonl] [--name known_law]
 
 Each law (``LAWS``) draws rows and knows log p(asked | given) of every row exactly. A ``TableModel`` is fitted to so
 many rows and asked about 2,000 others:
@@ -15,9 +15,10 @@ beside the nats to be had, what ignoring ``given`` would lose. Draws of ``asked`
     weekday    a shop is open on weekdays with 95 %, on weekends with 15 %, from the date alone
     hour       temperature is a wave of the hour; hours are drawn given a temperature
     threshold  a class that is age by decades, and one that is BMI cut at 18.5, 25 and 30: the share filled rightly
+    sums       gross = net + tax, BMI = weight / height^2, inches of centimetres, all rounded: the share filled exactly
     share      a share between 0 and 1, and a count
 
-Every job is a line of ``--lines``; what is there is not done again. Writes results/known_law.json.
+Every job is a line of ``--lines``; what is there is not done again. Writes results/NAME.json.
 """
 
 import argparse
@@ -145,6 +146,15 @@ def _threshold(rows: int, rng: np.random.Generator) -> pd.DataFrame:
     return pd.DataFrame({"age": age, "decade": [f"{one // 10}0s" for one in age], "bmi": bmi, "weight": weight})
 
 
+def _sums(rows: int, rng: np.random.Generator) -> pd.DataFrame:
+    net, tax = np.round(rng.gamma(2, 2000, rows), 2), np.round(rng.gamma(2, 30, rows), 2)
+    height, weight = np.round(rng.normal(1.7, 0.1, rows), 2), np.round(rng.normal(75, 12, rows), 1)
+    cm = np.round(rng.normal(170, 10, rows), 1)
+    gross, bmi = np.round(net + tax, 2), np.round(weight / height**2, 1)
+    parts = {"net": net, "tax": tax, "gross": gross, "height": height, "weight": weight, "bmi": bmi}
+    return pd.DataFrame({**parts, "cm": cm, "inch": np.round(cm / 2.54, 2)})
+
+
 def _share(rows: int, rng: np.random.Generator) -> pd.DataFrame:
     effort = rng.normal(size=rows)
     share = np.round(1 / (1 + np.exp(-effort - 0.5 * rng.normal(size=rows))), 3)
@@ -157,6 +167,7 @@ LAWS: dict[str, Law] = {
     "weekday": Law(_weekday, _weekday_questions, _within_year),
     "hour": Law(_hour, _hour_questions, lambda frame: frame["hour"].between(0, 24, inclusive="left").to_numpy()),
     "threshold": Law(_threshold, lambda _: [], filled=("decade", "weight")),
+    "sums": Law(_sums, lambda _: [], filled=("net", "tax", "gross", "bmi", "inch")),
     "share": Law(
         _share,
         lambda _: [],
@@ -186,7 +197,7 @@ def run(name: str, rows: int, recipe: str, seed: int) -> dict[str, Any]:
         found["upper mode"] = float((x > 0).mean())
     for column in law.filled:
         hidden = test.assign(**{column: None})
-        hidden[column] = hidden[column].astype(object)
+        hidden[column] = hidden[column].astype(float if test[column].dtype.kind in "iuf" else object)
         found[f"{column} filled"] = float(
             (model.transform(hidden)[column].to_numpy() == test[column].to_numpy()).mean()
         )
@@ -215,6 +226,7 @@ def main() -> None:
     parser.add_argument("--seeds", default="0")
     parser.add_argument("--laws", default=",".join(LAWS))
     parser.add_argument("--lines", default=str(RESULTS / "logs" / "known_law.jsonl"))
+    parser.add_argument("--name", default="known_law")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")
@@ -234,8 +246,8 @@ def main() -> None:
             print(lines.read_text().splitlines()[-1], flush=True)
     done = read_lines(lines)
     result = {"|".join(map(str, job)): done["|".join(map(str, job))] for job in wanted}
-    said = {key: value for key, value in vars(arguments).items() if key != "lines"}
-    print(f"wrote {write_result('known_law', {'arguments': said, 'laws': json.loads(json.dumps(result))})}")
+    said = {key: value for key, value in vars(arguments).items() if key not in ("lines", "name")}
+    print(f"wrote {write_result(arguments.name, {'arguments': said, 'laws': json.loads(json.dumps(result))})}")
 
 
 if __name__ == "__main__":

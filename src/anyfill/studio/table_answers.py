@@ -21,6 +21,7 @@ from anyfill.likelihoods.mixed import marginals_at
 from anyfill.tables.answers import Statistic, answers_each, decoded, open_cells
 from anyfill.tables.asking import plain
 from anyfill.tables.cells import Part, level_log_probs, mean_of_part, read_parameters
+from anyfill.tables.determined import determined, determined_cells
 from anyfill.tables.estimator import TableModel
 from anyfill.tables.table import Category, Datetime, Table
 
@@ -42,7 +43,7 @@ class Shape(NamedTuple):
 
 def distributions(model: TableModel, x: Tensor, known: Tensor, level: float) -> dict[str, dict[str, Any]]:
     """For each column of a row (1, N) that is not known: value, interval, and its distribution."""
-    table, inner = model.table_, model.model_
+    table, inner = model.table_, determined(model.model_, model.table_)
     wanted = open_cells(table, known)[0].nonzero()[:, 0]
     if not len(wanted):
         return {}
@@ -58,6 +59,9 @@ def distributions(model: TableModel, x: Tensor, known: Tensor, level: float) -> 
             whole = torch.zeros_like(x, dtype=torch.float32)
             whole[0, wanted] = mean
             mean = model.linear_.blend(table, x, known, open_cells(table, known), whole)[0, wanted]
+        if table.functions:
+            said = determined_cells(table, x, known)[0, wanted]
+            mean = torch.where(said.isnan(), mean, said)
         ends = [read(_quantile_at(share)) for share in (0.5, (1 - level) / 2, (1 + level) / 2, _EDGE, 1 - _EDGE)]
         found: dict[str, dict[str, Any]] = {}
         for number, j in enumerate(wanted.tolist()):

@@ -85,7 +85,7 @@ def answer_next(
 
 def _encoded(model: Any, given: dict[str, Any]) -> Any:
     """Values and what is known (1, N)."""
-    filler = Filler(model.model_, model.table_, model.linear_)
+    filler = Filler.of(model.model_, model.table_, model.linear_)
     if not given:
         return filler.nothing(1)
     row = model.table_.encode({name: [value] for name, value in given.items()}, unknown="missing", absent="missing")

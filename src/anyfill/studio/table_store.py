@@ -93,7 +93,7 @@ class OpenTable:
                 "name": column.name,
                 "kind": self.columns.get(column.name, column.label),
                 "inferred": column.label,
-                "details": column.details,
+                "details": table.details(j),
                 "missing": float(share),
                 "row_number": column.name in self.row_numbers,
                 "number": table.number(j) is not None,

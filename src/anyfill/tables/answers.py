@@ -38,6 +38,7 @@ from anyfill.samplers.rowwise import (
 )
 from anyfill.tables.categories import SPREAD
 from anyfill.tables.cells import COSTLY, Part, level_log_probs, mean_of_part, read_cells, with_rest
+from anyfill.tables.determined import determined_cells
 from anyfill.tables.frames import Frame
 from anyfill.tables.linear import Linear
 from anyfill.tables.numbers import Number
@@ -74,7 +75,11 @@ def summary(
     asked = open_cells(table, known)
     if statistic == "mean":
         found = read_cells(model.for_means(), table, x, known, asked, mean_of_part, is_mean=True)[0]
-        return found if linear is None else linear.blend(table, x, known, asked, found)
+        found = found if linear is None else linear.blend(table, x, known, asked, found)
+        if not table.functions:
+            return found
+        said = determined_cells(table, x, known)
+        return torch.where(asked & ~said.isnan(), said, found)
 
     def read(part: Part, marginals: Marginals) -> Tensor:
         if part.coded:

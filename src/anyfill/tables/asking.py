@@ -25,6 +25,7 @@ from anyfill.tables.answers import (
     spread_in_rest,
     summary,
 )
+from anyfill.tables.determined import settled
 from anyfill.tables.filler import Filler
 from anyfill.tables.inputs import require_level
 from anyfill.tables.numbers import parse_numbers
@@ -149,7 +150,8 @@ def ask_row(
         drawn: dict[str, NDArray[Any]] = {}
         if draws:
             keys = row_keys(x, known, seed)
-            values = spread_in_rest(table, sample_rowwise(filler.model, x, known, free, keys=keys, draws=draws), keys)
+            drawn_z = sample_rowwise(filler.model, x, known, free, keys=keys, draws=draws)
+            values = spread_in_rest(table, settled(table, known, drawn_z), keys)
             drawn = {table.names[j]: _readable(table, j, values[:, 0, j].cpu()) for j in chosen}
     columns = tuple(_column_answer(table, j, mean, ends, shares.get(j)) for j in chosen)
     return Answer(said, level, columns, drawn)

@@ -14,21 +14,10 @@ rows are computed in blocks of one size, on one thread (see ``anyfill.samplers.r
 
 Columns are taken by position, as scikit-learn does, and must have the names and order of ``fit`` where they have names.
 
-**Rubin's rules** (``TableModel.pool``): an estimate and its uncertainty from the same analysis of m filled tables.
-
-With estimates q_i and their variances u_i, i = 1 … m (Rubin 1987, section 3.1; Barnard & Rubin 1999),
-
-    estimate  q = mean q_i             within  W = mean u_i         between  B = sum (q_i - q)^2 / (m - 1)
-    total     T = W + (1 + 1/m) B      share of the total that is due to holes  λ = (1 + 1/m) B / T
-    degrees of freedom  v = (m - 1) / λ²; with v0 of the complete table also  v' = (v0 + 1) / (v0 + 3) · v0 (1 - λ),
-    then 1 / (1/v + 1/v')
-
-The rules assume draws from a posterior that knows its own uncertainty. Draws of one fitted model leave out how far the
-model itself may be off, so B, and with it T, is a little too small.
+``TableModel.pool`` are Rubin's rules (``anyfill.tables.rubin``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from typing import Any, Literal
@@ -36,101 +25,30 @@ from typing import Any, Literal
 import narwhals as nw
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import stdtrit
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import require_count
 from anyfill.evaluation import LogProb
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.rows import Rows
 from anyfill.tables import imputing, inputs
 from anyfill.tables.answers import Statistic
 from anyfill.tables.asking import Answer, ask_row
-from anyfill.tables.columns import Floats
+from anyfill.tables.discovery import with_functions
 from anyfill.tables.filler import Filler, empty_like
 from anyfill.tables.frames import Frame, append_columns
 from anyfill.tables.measure import ROWS, NextFeature, kept_rows, next_features, with_target
 from anyfill.tables.passive import emptied, read_passive, recomputed
 from anyfill.tables.recipes import train
+from anyfill.tables.rubin import PooledEstimate, pool
 from anyfill.tables.scoring import score_cells, score_columns
 from anyfill.tables.table import Names, Table
 from anyfill.training import StepReport
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PooledEstimate:
-    """What m filled tables say together; every field has the shape of one estimate.
-
-    Attributes:
-        estimate: q.
-        variance: T, of the estimate.
-        within, between: W and B.
-        missing_share: λ, the share of the variance that is due to the holes.
-        degrees: degrees of freedom; infinite where the estimates agree and no ``complete_degrees`` was named.
-        tables: m.
-    """
-
-    estimate: Floats
-    variance: Floats
-    within: Floats
-    between: Floats
-    missing_share: Floats
-    degrees: Floats
-    tables: int
-
-    @property
-    def stderr(self) -> Floats:
-        """The square root of the variance."""
-        return np.sqrt(self.variance)
-
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """The central interval of Student's t around the estimate."""
-        inputs.require_level(level)
-        # Beyond 10^10 degrees of freedom t is normal to every digit, and stdtrit takes no infinity.
-        reach = stdtrit(np.minimum(self.degrees, 1e10), (1 + level) / 2) * self.stderr
-        return self.estimate - reach, self.estimate + reach
-
-    def __str__(self) -> str:
-        low, high = self.interval()
-        rows = zip(*(np.ravel(part) for part in (self.estimate, self.stderr, low, high, self.missing_share)))
-        form = "{:.6g} ± {:.3g} (95 %: {:.6g} to {:.6g}; {:.0%} of the variance from holes)"
-        return "\n".join(form.format(*row) for row in rows)
-
-
-def pool(estimates: ArrayLike, variances: ArrayLike, *, complete_degrees: float | None = None) -> PooledEstimate:
-    """Rubin's rules: pool estimates (m, ...) with variances (m, ...) of their sampling errors, m >= 2.
-
-    Args:
-        estimates: of the same quantity (or quantities), one from each filled table.
-        variances: squared standard errors of these estimates, same shape.
-        complete_degrees: degrees of freedom of the same analysis without holes (rows - parameters); None = many.
-    """
-    q, u = np.asarray(estimates, dtype=np.float64), np.asarray(variances, dtype=np.float64)
-    if q.shape != u.shape or q.ndim == 0 or len(q) < 2:
-        raise refuse("estimates and variances", expected="equal shapes (m, ...), m >= 2", got=f"{q.shape}, {u.shape}")
-    if not np.isfinite(q).all() or not (np.isfinite(u).all() and (u >= 0).all()):
-        raise refuse("estimates and variances", expected="finite numbers, no negative variance", got="others")
-    if complete_degrees is not None and not complete_degrees > 0:
-        raise refuse("complete_degrees", expected="a number above 0", got=repr(complete_degrees))
-    m = len(q)
-    within, between = u.mean(0), q.var(0, ddof=1)
-    extra = (1 + 1 / m) * between
-    total = within + extra
-    share = _ratio(extra, total)
-    with np.errstate(divide="ignore", over="ignore"):
-        degrees = np.asarray((m - 1) / share**2)
-        if complete_degrees is not None:
-            observed = (complete_degrees + 1) / (complete_degrees + 3) * complete_degrees * (1 - share)
-            degrees = np.asarray(1 / (1 / degrees + 1 / observed))
-    return PooledEstimate(q.mean(0), total, within, between, share, degrees, m)
-
-
-def _ratio(part: Any, whole: Any) -> Floats:
-    """part / whole, 0 where both are 0."""
-    return np.divide(part, whole, out=np.zeros(np.shape(whole)), where=np.asarray(whole) > 0)
+__all__ = ["PooledEstimate", "TableModel", "pool"]
 
 
 class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -164,6 +82,8 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             numbers, one for each column, or by name.
         passive: for names of columns formulas, ``{"bmi": "weight / height**2"}``: where such a column was missing, it
             is recomputed from the filled others (``anyfill.tables.passive``).
+        find_functions: look for columns that are functions of others (thresholds, recodings, sums, products; confirmed
+            by rows held out), and answer by them where what they are made of is known; the schema says which.
         add_indicator: ``transform`` adds a column ``missingindicator_NAME`` for each that had holes in ``fit``.
         statistic: what ``transform`` puts into holes of numbers: "mean", "median" or "mode". Categories always get
             their likeliest level. A mean is rounded where the column holds whole numbers (by its dtype, or in a data
@@ -204,6 +124,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         min_value: Any = None,
         max_value: Any = None,
         passive: Mapping[str, str] | None = None,
+        find_functions: bool = True,
         add_indicator: bool = False,
         statistic: Statistic = "mean",
         unknown: Literal["error", "missing"] = "error",
@@ -221,6 +142,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.min_value = min_value
         self.max_value = max_value
         self.passive = passive
+        self.find_functions = find_functions
         self.add_indicator = add_indicator
         self.statistic: Statistic = statistic
         self.unknown: Literal["error", "missing"] = unknown
@@ -235,7 +157,8 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         # One pickled by an earlier version has none of these.
         new = dict.fromkeys(("missing_values", "min_value", "max_value", "passive"))
-        super().__setstate__({"reference_rows": 0, "effort": "medium", "add_indicator": False, **new, **state})
+        old = {"reference_rows": 0, "effort": "medium", "add_indicator": False, "find_functions": True}
+        super().__setstate__({**old, **new, **state})
 
     def fit(self, X: Any, y: Any = None) -> "TableModel":
         """Learn the table X, holes and all; ``y`` is not used (a target to predict is one more column of X)."""
@@ -264,6 +187,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         read_passive(self.passive, table)
         inputs.warn_of_ignored(table)
         rows = table.encode(frame)
+        table = with_functions(table, frame, rows, origin) if self.find_functions else table
         watched, self.history_ = imputing.watched(self)
         self.model_, self.linear_, self.n_iter_, table = train(watched, table, rows, seed=seed, origin=origin)
         self.reference_ = kept_rows(rows, self.reference_rows, seed=seed)
@@ -339,7 +263,8 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         (``Model.for_means``), and may be drawn further, towards ``linear_``.
         ``table_.decode_column(j, z)`` turns values into own units. All rows are computed in one pass of their own size.
         """
-        return self.model_.given(*self._filler.given(self._rows(X)[1])).marginals()
+        filler = self._filler
+        return filler.model.given(*filler.given(self._rows(X)[1])).marginals()
 
     def log_prob(self, X: Any, asked: Names = None, given: Names = None, own_units: bool = True) -> LogProb:
         """log p(asked | given) of each row, in nats; missing cells are neither asked nor given.
@@ -412,7 +337,8 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             seed: of the noise.
             reference: a table like X, its rows with their targets; by default the rows that the model kept.
         """
-        filler, (_, rows), seed = self._filler, self._rows(X), self._seed(seed)
+        (_, rows), seed = self._rows(X), self._seed(seed)
+        filler = Filler(self.model_, self.table_, self.linear_)  # what is told is learnt: functions have no part in it
         held = getattr(self, "reference_", None)
         if reference is not None:
             held = with_target(self._rows(reference)[1], self.table_, target)
@@ -460,13 +386,13 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @property
     def _filler(self) -> Filler:
         check_is_fitted(self)
-        return Filler(self.model_, self.table_, self.linear_)
+        return Filler.of(self.model_, self.table_, self.linear_)
 
     def _answering(self, X: Any) -> tuple[Filler, Frame, Rows]:
         """What answers in cells like those of X, X as columns, and encoded."""
         frame, rows = self._rows(X)
         check_is_fitted(self)
-        return Filler(self.model_, self.table_.written_like(frame), self.linear_), frame, rows
+        return Filler.of(self.model_, self.table_.written_like(frame), self.linear_), frame, rows
 
     def _adding_up(self, filler: Filler, frame: Frame, filled: Any) -> Any:
         """A filled table with its passive columns recomputed."""

@@ -5,7 +5,7 @@ rows (``empty_like``). Cells of Python objects have no dtype to follow, and whol
 that could be missing: such columns are what their values are.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,7 +31,8 @@ from anyfill.tables.answers import (
     whole_columns,
 )
 from anyfill.tables.column_writing import write_series
-from anyfill.tables.columns import present
+from anyfill.tables.columns import Floats, present
+from anyfill.tables.determined import determined, reckoned_cells, settled
 from anyfill.tables.frames import Frame
 from anyfill.tables.linear import Linear
 from anyfill.tables.table import Category, Datetime, Ignored, Number, Table
@@ -42,12 +43,17 @@ class Filler:
     """Answers about frames that have the columns of ``table``, in its order and under its names.
 
     ``linear`` is what means are drawn towards, if anything. All of it is computed on one thread, so that sums are added
-    up alike whatever else the machine does.
+    up alike whatever else the machine does. ``Filler.of`` makes one that knows the table's functions.
     """
 
     model: Model
     table: Table
     linear: Linear | None = None
+
+    @classmethod
+    def of(cls, model: Model, table: Table, linear: Linear | None) -> "Filler":
+        """One whose model knows which columns are functions of others (``anyfill.tables.determined``)."""
+        return cls(determined(model, table), table, linear)
 
     @property
     def device(self) -> torch.device:
@@ -72,9 +78,11 @@ class Filler:
             given = self.given(_taken(rows, index))
             z = summary(self.model, self.table, *given, statistic, self.linear).cpu()
         whole = whole_columns(self.table, frame)
-        return self._filled(
-            frame, index, z, lambda j, some: decoded(self.table, j, some, statistic=statistic, whole=whole[j])
-        )
+
+        def cells(j: int, some: Tensor) -> NDArray[Any]:
+            return decoded(self.table, j, some, statistic=statistic, whole=whole[j])
+
+        return self._filled(frame, index, z, cells, reckoned_cells(self.table, frame))
 
     def draw(
         self, frame: Frame, rows: Rows, n: int, seed: int, row_seeds: Sequence[int] | NDArray[Any] | None
@@ -92,7 +100,7 @@ class Filler:
             keys = seed_keys(torch.from_numpy(own.astype(np.int64))[index].to(x.device), seed)
         with threads(1):
             drawn = sample_rowwise(self.model, x, known, open_cells(self.table, known), keys=keys, draws=n)
-        drawn = spread_in_rest(self.table, drawn, keys).cpu()
+        drawn = spread_in_rest(self.table, settled(self.table, known, drawn), keys).cpu()
         return [self._filled(frame, index, one, self._decoded) for one in drawn]
 
     def interval(self, frame: Frame, rows: Rows, level: float) -> tuple[Any, Any]:
@@ -110,7 +118,7 @@ class Filler:
         keys = seed_keys(torch.arange(n, device=x.device), seed)
         with threads(1):
             drawn = sample_rowwise(self.model, x, known, open_cells(self.table, known), keys=keys)
-        drawn = spread_in_rest(self.table, drawn, keys)[0].cpu()
+        drawn = spread_in_rest(self.table, settled(self.table, known, drawn), keys)[0].cpu()
         dtypes: dict[str, Any] = {} if empty is None else dict(empty.dtypes)
         return pd.DataFrame(
             {
@@ -132,10 +140,18 @@ class Filler:
     def _decoded(self, j: int, z: Tensor) -> NDArray[Any]:
         return decoded(self.table, j, z)
 
-    def _filled(self, frame: Frame, index: Tensor, z: Tensor, cells: Callable[[int, Tensor], NDArray[Any]]) -> Any:
+    def _filled(
+        self,
+        frame: Frame,
+        index: Tensor,
+        z: Tensor,
+        cells: Callable[[int, Tensor], NDArray[Any]],
+        exact: Mapping[int, Floats] | None = None,
+    ) -> Any:
         """The caller's table with answers in its holes: ``cells(j, z)`` are what z (M,) mean in column j.
 
-        ``z`` (B, N) are of the rows ``index``; only those in holes are looked at.
+        ``z`` (B, N) are of the rows ``index``; only those in holes are looked at. ``exact`` are numbers (rows,) that
+        some columns have instead, where they are not NaN.
         """
         place = np.zeros(frame.rows, dtype=np.int64)
         place[index.numpy()] = np.arange(len(index))
@@ -144,8 +160,17 @@ class Filler:
         for j, column in self._modelled(frame):
             rows = np.flatnonzero(~column.present)
             if len(rows):
-                answers[column.name] = rows, cells(j, torch.from_numpy(columns[j][place[rows]]))
+                own = cells(j, torch.from_numpy(columns[j][place[rows]]))
+                answers[column.name] = rows, self._put(j, own, (exact or {}).get(j), rows)
         return frame.put(answers)
+
+    def _put(self, j: int, cells: NDArray[Any], exact: Floats | None, rows: NDArray[Any]) -> NDArray[Any]:
+        """Cells (M,) of column j, the exact numbers (rows,) in place of them where there are any."""
+        number = self.table.columns[j]
+        if exact is None or not isinstance(number, Number):
+            return cells
+        values = np.clip(exact[rows], number.low, number.high)
+        return np.where(np.isnan(values), cells, number.written(values) if number.text else values)
 
 
 def _taken(rows: Rows, index: Tensor) -> Rows:

@@ -155,7 +155,7 @@ def read_file(path: str | Path) -> Any:
 _MADE_BY = "anyfill.TableModel"
 _REFERENCE = "reference"
 _SETTINGS = ("recipe", "columns", "statistic", "unknown", "steps", "effort", "random_state", "reference_rows")
-_PLAIN_SETTINGS = ("missing_values", "min_value", "max_value", "passive", "add_indicator")
+_PLAIN_SETTINGS = ("missing_values", "min_value", "max_value", "passive", "find_functions", "add_indicator")
 """Settings that are kept as JSON has them, where they were stated."""
 
 

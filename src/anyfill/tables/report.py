@@ -99,7 +99,7 @@ def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]], **style: Any)
 def _schema(model: TableModel, frame: Frame) -> list[str]:
     present = present_cells(frame, model.table_.names)
     rows = (
-        (column.name, column.label, f"{1 - present[:, j].mean():.1%}", column.details)
+        (column.name, column.label, f"{1 - present[:, j].mean():.1%}", model.table_.details(j))
         for j, column in enumerate(model.table_.columns)
     )
     head = ("column", "kind", "missing", "what is known of it")

@@ -27,6 +27,7 @@ from anyfill.tables.categories import Category
 from anyfill.tables.coded import judge_codes
 from anyfill.tables.columns import Unknown, Value, require_once
 from anyfill.tables.frames import Frame
+from anyfill.tables.functions import Function, function_from_json, function_to_json
 from anyfill.tables.kinds import Ignored, Variable
 from anyfill.tables.numbers import Number
 from anyfill.tables.quantities import Datetime
@@ -50,10 +51,12 @@ class Table:
     Attributes:
         columns: in the order of the variables.
         missing: for each column the share of cells that were missing in training; empty = not known.
+        functions: columns that are functions of others (``anyfill.tables.discovery``).
     """
 
     columns: tuple[Variable, ...]
     missing: tuple[float, ...] = ()
+    functions: tuple[Function, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
@@ -237,21 +240,31 @@ class Table:
         lines = [("column", "kind", "missing", "what is known of it")]
         for j, column in enumerate(self.columns):
             share = f"{self.missing[j]:.1%}" if self.missing else ""
-            lines.append((column.name, column.label, share, column.details))
+            lines.append((column.name, column.label, share, self.details(j)))
         wide = [max(len(line[k]) for line in lines) for k in range(3)]
         return "\n".join(f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c:>{wide[2]}}  {d}".rstrip() for a, b, c, d in lines)
+
+    def details(self, j: int) -> str:
+        """What is known of column j, for people: of which others it is a function, too."""
+        own = [function for function in self.functions if function.target == self.names[j]]
+        words = [f"{function.words} (in all {function.confirmed:,} rows that tell)" for function in own]
+        return "; ".join([*words, self.columns[j].details])
 
     def to_json(self) -> list[dict[str, Any]]:
         """The columns as JSON, to be kept beside a model."""
         shares = [{"missing": share} for share in self.missing] or [{}] * len(self.columns)
-        return [{**to_json(column), **share} for column, share in zip(self.columns, shares)]
+        found: list[dict[str, Any]] = [{**to_json(column), **share} for column, share in zip(self.columns, shares)]
+        for function in self.functions:
+            found[self.index(function.target)].setdefault("functions", []).append(function_to_json(function))
+        return found
 
     @classmethod
     def from_json(cls, columns: Sequence[Mapping[str, Any]]) -> "Table":
         """The table that ``to_json`` described."""
         shares = tuple(float(one["missing"]) for one in columns if "missing" in one)
-        bare = ({key: value for key, value in one.items() if key != "missing"} for one in columns)
-        return cls(tuple(map(from_json, bare)), shares)
+        bare = ({key: value for key, value in one.items() if key not in ("missing", "functions")} for one in columns)
+        found = tuple(function_from_json(one["name"], some) for one in columns for some in one.get("functions", ()))
+        return cls(tuple(map(from_json, bare)), shares, found)
 
     def _known(self, frame: Frame) -> Frame:
         """The frame, if all its columns are known."""
