@@ -77,6 +77,13 @@ def _interval(difference: dict[str, Any]) -> str:
     return "" if difference["low"] is None else f" [{difference['low']:+.4f}, {difference['high']:+.4f}]"
 
 
+def _ends(policies: dict[str, Any], metric: str) -> tuple[float, float]:
+    """What an axis shows: all curves but the VAE's, which may be hundreds of nats away (the legend has its areas)."""
+    shown = np.concatenate([one[metric]["curve"] for name, one in policies.items() if not name.startswith("vae")])
+    room = 0.06 * float(np.ptp(shown))
+    return float(shown.min()) - room, float(shown.max()) + 4 * room
+
+
 def draw(results: dict[str, Any], path: Path) -> None:
     """Curves of the error, a panel for each set; bands are 95 % of the mean over splits, for informed choice alone."""
     import matplotlib
@@ -91,7 +98,7 @@ def draw(results: dict[str, Any], path: Path) -> None:
                 model, chooser = policy.split()
                 curve = np.array(value[metric]["curve"])
                 half = 1.96 * np.array(value[metric]["spread"]) / np.sqrt(value["splits"])
-                label = f"{policy} ({value[metric]['area']:.3f})"
+                label = f"{policy} ({value[metric]['area']:.3f}; {value['splits']})"
                 step = np.arange(len(curve))
                 axis.plot(step, curve, linestyle=STYLES[chooser], color=COLOURS[model], label=label)
                 if chooser in ("informed", "latent"):
@@ -102,10 +109,11 @@ def draw(results: dict[str, Any], path: Path) -> None:
                 ncols=2,
                 frameon=False,
                 fontsize=7,
-                title="area",
+                title="area; splits",
                 title_fontsize=7,
                 handlelength=3.5,
             )
+            axis.set_ylim(*_ends(one["policies"], metric))
             axis.spines[["top", "right"]].set_visible(False)
         column[0].set_title(name.capitalize())
         column[1].set_xlabel("features known")

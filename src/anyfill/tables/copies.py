@@ -16,10 +16,11 @@ from anyfill.tables.gaussians import Factors, Joint, take
 from anyfill.tables.growing import Asked, Fold
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.stacking import judged_questions
-from anyfill.tables.starts import MAX_FEATURES
+from anyfill.tables.starts import FEW_CELLS, MAX_FEATURES
 
 QUESTIONS = 20_000
-"""The most questions of each fold that are made for networks beyond those of trees."""
+"""The most questions of each fold that are made for networks beyond those of trees; half as many for small tables
+(``FEW_CELLS``), whose networks are at their best before they have read so many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,5 +70,6 @@ class Copier:
         """For each of the first folds further copies, where there are fewer than networks will read and a full
         covariance answers them: by factors they cost too much."""
         wide = self.network.expansion.features > MAX_FEATURES
-        lacking = 0 if wide else -(-(min(wanted, QUESTIONS) - there) // len(self.rows))
+        most = QUESTIONS if self.rows.x.numel() > FEW_CELLS else QUESTIONS // 2
+        lacking = 0 if wide else -(-(min(wanted, most) - there) // len(self.rows))
         return [[self.copies(fold, lacking)] if lacking > 0 else [] for fold in range(count)]
