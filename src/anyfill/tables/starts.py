@@ -2,7 +2,7 @@
 
 One Gaussian always: by factors where these predict held-out features better or the table is wide; on narrow tables also
 one or two mixtures of several Gaussians, drawn towards independence as far as that predicts held-out features better.
-Held-out are 15 % of the known features, hidden at random, once or, where they are fewer than 4000, twice; a
+Held-out are 15 % of the known features, hidden at random, once or, where they are fewer than 4000, three times; a
 choice (rank, numbers of components, shrink) is that whose
 
     error = sum over hidden (i, j) of min((f_ij - center_ij)^2, 25),    center = E[f_i | what is left of f_i,o]
@@ -190,7 +190,7 @@ def _best(
     ``centers(left)`` is called once for what is left, bool (B, D), and its answer for each choice: (B, D).
     """
     errors = dict.fromkeys(choices, 0.0)
-    for _ in range(2 if int(known.sum()) < 4000 else 1):
+    for _ in range(3 if int(known.sum()) < 4000 else 1):
         hidden = known & (torch.rand(known.shape, generator=generator).to(known.device) < 0.15)
         center_of = centers(known & ~hidden)
         for choice in errors:
