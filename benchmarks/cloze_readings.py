@@ -44,6 +44,7 @@ from anyfill.text.ngram import KneserNey
 from anyfill.text.vocabularies import encode_text
 from anyfill.text.word_proposals import word_codes
 from anyfill.text.word_search import SHORTLIST, direct_log_probs, joint_log_probs, words_for
+from anyfill.text.word_window import ReadWindow
 from benchmarks.cloze import (
     WORD,
     Cloze,
@@ -96,14 +97,15 @@ def compared(loaded: TextModel, counts: KneserNey, one: Cloze, *, stated: bool) 
     template = loaded.template(asked_text(one, stated=stated), letters=stated)
     sheet = sheet_of(template, loaded.vocabulary, lines=loaded.lines)
     window = blank_window(sheet, range(1), (), loaded.length)
-    found = dict(each for each, _ in words_for(loaded, sheet, 0, window) if each)
+    read = ReadWindow(loaded.model, window)
+    found = dict(each for each, _ in words_for(read, sheet, 0) if each)
     own, place = len(found), CountedPlace.of(counts, one.before, one.behind)
     for word in place.likely("_" * len(one.word) if stated else ""):
         found.setdefault(word, encode_text(loaded.vocabulary, sheet.leads[0] + word))
     words, codes = list(found), list(found.values())
-    joint = joint_log_probs(loaded, window, word_codes(loaded.vocabulary, sheet.leads[0]), codes).tolist()
+    joint = joint_log_probs(loaded, read, word_codes(loaded.vocabulary, sheet.leads[0]), codes).tolist()
     is_between = bool(len(window.given[1]))
-    direct = direct_log_probs(loaded.model, window, codes).tolist() if is_between else [0.0] * len(codes)
+    direct = direct_log_probs(read, codes).tolist() if is_between else [0.0] * len(codes)
     said = place.log_probs(words).tolist()
     numbers = {name: [round(value, 4) for value in each] for name, each in (("J", joint), ("D", direct), ("K", said))}
     return {"words": words, "own": own, **numbers}

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anyfill.evaluation import shared_prefix_log_prob
+from anyfill.evaluation import read_beginning, shared_prefix_log_prob
 from anyfill.questions import Factorization
 
 ROWS = st.lists(st.integers(0, 2), max_size=4)
@@ -79,3 +79,31 @@ def test_of_short_rows_nothing_behind_them_is_scored(tiny_model) -> None:
     x[:, 0] = torch.arange(30) % 3  # nothing is shared
     list(shared_prefix_log_prob(model, x, torch.full((30,), 7)))
     assert sum(fed) == 30 * 7
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(st.integers(0, 2), max_size=5),
+    st.lists(st.lists(st.integers(0, 2), min_size=1, max_size=4), min_size=1, max_size=5),
+    st.booleans(),
+)
+def test_a_beginning_that_was_read_before_changes_nothing(tiny_model, step_by_step, shared, ends, is_closed) -> None:
+    """It may be used twice, be longer or shorter than what rows share, and be empty."""
+    model = tiny_model(length=10)
+    rows = [shared + end for end in ends]
+    x, sizes = torch.ones(len(rows), 10, dtype=torch.int64), torch.tensor([len(row) for row in rows])
+    for place, row in enumerate(rows):
+        x[place, : len(row)] = torch.tensor(row)
+    beginning = read_beginning(model, torch.tensor(shared, dtype=torch.int64), 10)
+    after = torch.tensor([True, False, True]) if is_closed else None
+    plain = torch.cat(list(shared_prefix_log_prob(model, x, sizes, ends=after)))
+    for _ in range(2):
+        found = torch.cat(list(shared_prefix_log_prob(model, x, sizes, ends=after, beginning=beginning)))
+        assert found.tolist() == pytest.approx(plain.tolist(), abs=1e-5)
+    if not is_closed:
+        assert found.tolist() == pytest.approx([step_by_step(model, row) for row in rows], abs=1e-5)
+
+
+def test_a_beginning_is_read_by_models_of_whole_rows_alone(tiny_model) -> None:
+    with pytest.raises(ValueError, match="first place"):
+        read_beginning(tiny_model(factorizations=()), torch.tensor([0, 1]), 6)

@@ -277,6 +277,24 @@ def test_a_window_of_answers_is_read_as_the_chain_reads_it(kind, shape, position
     assert torch.equal(compared == 1, asked_in(rank) & (rank > 0))  # each once: what was taken back was not compared
 
 
+@torch.no_grad()
+def test_a_copied_cache_with_other_room_answers_alike(generator) -> None:
+    kind, shape, positions = CASES[0]
+    net = network(kind, shape, positions, "causal")
+    x = values(kind, 3, generator)
+    rank = torch.arange(VARIABLES).expand(3, -1)
+    _, cache = net.open(x, rank)
+    _, cache = net.advance(x[:, :2], cache)
+    rows = torch.tensor([2, 0, 0])
+    expected, _ = net.advance(x[rows, 2:4], net.select(cache, rows))
+    small = net.select(cache, rows, room=6)
+    assert small.keys[0].shape[2] == 6
+    large = net.select(small, torch.arange(3), room=VARIABLES + 1)
+    for one in (small, large):
+        found, _ = net.advance(x[rows, 2:4], one)
+        torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
+
+
 @BOTH
 @pytest.mark.parametrize(("kind", "shape", "positions"), CASES)
 @torch.no_grad()

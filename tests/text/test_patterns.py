@@ -3,10 +3,12 @@
 import string
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from anyfill.text.blanks import Lengths, parse
 from anyfill.text.bpe import train_bpe
-from anyfill.text.patterns import fits, fitting, spellings
+from anyfill.text.patterns import Letters, fits, spellings
 from anyfill.text.scoring import log_prob_of
 
 PIECES = train_bpe(["the cat sat on the mat and the dog sat on the log in 1984 lost last list. " * 9], 300)
@@ -73,4 +75,13 @@ def test_what_fits_is_what_a_pattern_says() -> None:
     assert not fits("8a", "19__", 2)
     assert spellings("C_T", 99) == [f"C{one}T" for one in string.ascii_uppercase]
     assert spellings("____", 1000) is None
-    assert fitting(("", "a", "st", "xx", "o"), "l_st", 2) == (2,)
+    assert Letters.of(("", "a", "st", "xx", "o")).fitting("l_st", 2).tolist() == [False, False, True, False, False]
+
+
+CHARACTERS = st.text(alphabet="aTé0٣9' _𝒳", max_size=4)
+
+
+@given(st.lists(CHARACTERS, max_size=6), st.text(alphabet="aT0_", min_size=1, max_size=5), st.integers(0, 5))
+def test_many_texts_fit_as_each_of_them_does(texts: list[str], pattern: str, start: int) -> None:
+    found = Letters.of(texts).fitting(pattern, start).tolist()
+    assert found == [bool(one) and fits(one, pattern, start) for one in texts]

@@ -20,6 +20,7 @@ from anyfill.text.vocabularies import Words
 from anyfill.text.vocabulary import TEXT8, Characters, Utf8, WithEnd
 from anyfill.text.word_proposals import Breadth, Spelt, from_the_left, word_codes
 from anyfill.text.word_search import direct_log_probs, word_candidates
+from anyfill.text.word_window import ReadWindow
 
 PIECES = train_bpe(["the cat sat on the mat and the dog sat on the log. " * 9], 290)
 ABC = Characters(" abc.")
@@ -220,11 +221,11 @@ def test_beginnings_that_stop_early_are_those_that_could_not_be_kept(tiny, kind:
     sheet = sheet_of(template, vocabulary)
     window = blank_window(sheet, range(1), (), loaded.length)
     codes = word_codes(vocabulary, sheet.leads[0])
-    spelt = Spelt("", sheet.leads[0], ())
-    every = from_the_left(loaded.model, window, codes, spelt, Breadth(12, 10**6, 0))
+    read = ReadWindow(loaded.model, window)
+    every = from_the_left(read, codes, Spelt(""), Breadth(12, 10**6, 0))
     assert len(every) > 12
     for kept in (1, 3, 8):
-        some = from_the_left(loaded.model, window, codes, spelt, Breadth(12, kept, 0))
+        some = from_the_left(read, codes, Spelt(""), Breadth(12, kept, 0))
         assert [one.tolist() for one in some] == [one.tolist() for one in every[:kept]]
 
 
@@ -235,7 +236,7 @@ def test_where_all_three_have_a_say_the_best_by_the_two_quick_ones_are_compared(
     ask = {"seed": 0, "counts": counts, "weights": (1.0, 0.5)}
     every = [one.answers[0] for one in loaded.fill("the ____ sat on the mat", n=999, **ask)]
     window = blank_window(sheet_of(loaded.template("the ____ sat on the mat"), PIECES), range(1), (), 24)
-    direct = direct_log_probs(loaded.model, window, [PIECES.encode(f" {one}").long() for one in every])
+    direct = direct_log_probs(ReadWindow(loaded.model, window), [PIECES.encode(f" {one}").long() for one in every])
     counted = CountedPlace.of(counts, "the ", " sat on the mat").log_probs(every)
     value = dict(zip(every, (direct + torch.from_numpy(counted)).tolist()))
     assert len(every) > 11
@@ -246,6 +247,50 @@ def test_where_all_three_have_a_say_the_best_by_the_two_quick_ones_are_compared(
         assert found.candidates == len(kept)
         assert [one.answers[0] for one in found] == sorted(kept, key=every.index)[:n]
     assert loaded.fill("the c_t sat", n=1, **ask).candidates > 9, "where all spellings are compared, all are"
+
+
+@settings(max_examples=25)
+@given(most=st.integers(1, 12), seed=st.integers(0, 99), scale=st.sampled_from([0.0, 1.0, 9.0]))
+def test_words_that_are_not_read_to_their_end_could_not_have_been_kept(tiny, most, seed, scale) -> None:
+    loaded = tiny(PIECES, 24)
+    window = blank_window(sheet_of(loaded.template("the ____ sat on"), PIECES), range(1), (), 24)
+    every = ["the", "cat", "sat", "on", "mat", "dog", "log", "and", "a", "cats", "doggo", "th", "thesat", "ox", "loga"]
+    words = [PIECES.encode(f" {one}").long() for one in every]
+    assert {len(one) for one in words} >= {1, 2, 3}
+    beside = scale * torch.randn(len(words), generator=torch.Generator().manual_seed(seed)).double()
+    whole = direct_log_probs(ReadWindow(loaded.model, window), words)
+    read = ReadWindow(loaded.model, window)
+    read.both([1, 2])  # others are read when they are asked for, if at all
+    found = direct_log_probs(read, words, beside=beside, most=most)
+    assert whole.isfinite().all()
+    best = (whole + beside).topk(most).indices
+    assert found[best].tolist() == pytest.approx(whole[best].tolist(), abs=1e-5)
+    assert (found.isneginf() | (found - whole).abs().lt(1e-5)).all()
+    assert sorted((found + beside).topk(most).indices.tolist()) == sorted(best.tolist())
+
+
+def test_what_stands_around_a_blank_is_read_once(tiny) -> None:
+    """Tokens of the first block: what stands before once for the search and the ranking, both sides once a length."""
+    loaded = replace(tiny(PIECES, 64), readings=(0.5, 0.5))
+    fed = list[int]()
+    block = loaded.model.network.blocks[0].up
+    hook = block.register_forward_hook(lambda block, given, out: fed.append(out.numel() // out.shape[-1]))
+    try:
+        read = ReadWindow(
+            loaded.model, blank_window(sheet_of(loaded.template("the ____ sat on the mat"), PIECES), range(1), (), 64)
+        )
+        read.before()
+        assert sum(fed) == 1 + len(read.window.given[0])
+        read.both([1, 2, 3])
+        fed.clear()
+        read.before()
+        read.both([2])
+        read.both([1, 3])
+        assert not fed
+        with pytest.raises(ValueError, match="together"):
+            read.both([3, 4])
+    finally:
+        hook.remove()
 
 
 @pytest.mark.parametrize("text", ["the ____ sat on the mat", "the [1] sat on", "the ____ sat on the ____ ."])

@@ -22,9 +22,10 @@ from anyfill.evaluation.mixing import (
     pairwise_dependency,
     stationary_law,
 )
-from anyfill.evaluation.shared_prefix import shared_prefix_log_prob
+from anyfill.evaluation.shared_prefix import Beginning, read_beginning, shared_prefix_log_prob
 
 __all__ = [
+    "Beginning",
     "ConsistencyReport",
     "Information",
     "LearnedGibbs",
@@ -43,6 +44,7 @@ __all__ = [
     "mixture_log_prob",
     "nats_by_step",
     "pairwise_dependency",
+    "read_beginning",
     "shared_prefix_log_prob",
     "stationary_law",
     "step_nats",

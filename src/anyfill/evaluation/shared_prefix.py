@@ -11,6 +11,7 @@ work instead of B |s| + sum of |r_i|. With ``ends`` a row is followed by any one
 """
 
 from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -27,8 +28,54 @@ from anyfill.questions.question import Question, chain_rank
 from anyfill.questions.supported import step_factorization
 
 
+class Beginning(NamedTuple):
+    """The first s values of rows as a network has read them.
+
+    Attributes:
+        values: (1, s).
+        params: (1, s + 1, P), those of the places 0 … s, each given the values before it.
+        cache: to go on from, with ``select``: it has room for what was said.
+    """
+
+    values: Tensor
+    params: Tensor
+    cache: Any
+
+
+def read_beginning(model: Model, values: Tensor, room: int) -> Beginning:
+    """Read what rows begin with, values (s,), to go on up to place ``room`` in several ways.
+
+    ValueError if the network has no cache, or the model was not trained to read rows from their first place on.
+    """
+    network, order, variables = model.network, model.order, model.variables
+    asked = (torch.arange(variables) < room).unsqueeze(0)
+    if not isinstance(network, Windowed) or not _reads_in_turn(model, asked):
+        raise refuse("model", expected="a one-pass model that reads from the first place on", got=repr(order))
+    x = torch.zeros(1, variables, dtype=values.dtype)
+    x[0, : len(values)] = values
+    with model.evaluating():
+        first, cache = network.open(x, chain_rank(order, Question(torch.zeros_like(asked), asked)))
+        params = first.unsqueeze(1)
+        if len(values):
+            more, cache = network.advance(x[:, : len(values)], cache)
+            params = torch.cat([params, more], 1)
+    return Beginning(values.unsqueeze(0), params, cache)
+
+
+def _reads_in_turn(model: Model, asked: Tensor) -> bool:
+    """Whether the model was trained to be asked for ``asked`` (1, N), given nothing, in increasing order."""
+    question, order = Question(torch.zeros_like(asked), asked), model.order
+    return order == Increasing() and step_factorization(model.factorizations, question, order, order=order) is not None
+
+
 def shared_prefix_log_prob(
-    model: Model, x: Tensor, sizes: Tensor, *, ends: Tensor | None = None, rows_per_pass: int = 64
+    model: Model,
+    x: Tensor,
+    sizes: Tensor,
+    *,
+    ends: Tensor | None = None,
+    rows_per_pass: int = 64,
+    beginning: Beginning | None = None,
 ) -> Iterator[Tensor]:
     """float64: log p, in nats, of the first ``sizes`` (B,) values of rows x (B, N), a part of the rows at a time.
 
@@ -38,6 +85,7 @@ def shared_prefix_log_prob(
         sizes: int64 (B,), how many values each row has.
         ends: bool (V,), codes of which any one stands behind each row that leaves room for it.
         rows_per_pass: most rows in a part.
+        beginning: what all rows begin with, if it has been read already: each goes on behind it.
 
     Raises:
         ValueError: the model has no likelihood of such rows.
@@ -46,19 +94,19 @@ def shared_prefix_log_prob(
     present = place < sizes.unsqueeze(1)
     nothing = torch.zeros_like(present)
     read = present if ends is None else place <= sizes.unsqueeze(1)
-    shared = _shared(x, int(sizes.min()))
-    network, order = model.network, model.order
-    asked = Question(nothing[:1], read[sizes.argmax()].unsqueeze(0))
-    is_supported = step_factorization(model.factorizations, asked, order, order=order) is not None
-    if not (isinstance(network, Windowed) and order == Increasing() and is_supported and shared and len(x) > 1):
+    shared = _shared(x, int(sizes.min())) if beginning is None else beginning.values.shape[1]
+    network = model.network
+    longest_row = read[sizes.argmax()].unsqueeze(0)
+    is_alone = beginning is None and (not shared or len(x) == 1)
+    if is_alone or not isinstance(network, Windowed) or not _reads_in_turn(model, longest_row):
         for part in torch.arange(len(x)).split(rows_per_pass):
             value = log_prob(model, x[part], Question(nothing[part], present[part])).value.double().cpu()
             yield value if ends is None else value + _closing_alone(model, x[part], sizes[part], ends)
         return
+    if beginning is None:
+        beginning = read_beginning(model, x[0, :shared], int(longest_row.sum()))
+    known, cache = beginning.params, beginning.cache
     with model.evaluating():
-        first, cache = network.open(x[:1], chain_rank(order, asked))
-        more, cache = network.advance(x[:1, :shared], cache)
-        known = torch.cat([first.unsqueeze(1), more], 1)  # (1, shared + 1, P): of the places 0 … shared
         begin = _at(model, known[:, :-1], 0).log_prob(x[:1, :shared]).double().sum()
         for part in torch.arange(len(x)).split(rows_per_pass):
             rows, longest, stop = x[part], int(sizes[part].max()), int(read[part].sum(1).max())

@@ -107,9 +107,9 @@ class Averaged(nn.Module, Capabilities):
         each = [cast(Branching, member).extend(value, own) for member, own in zip(self.members, cache)]
         return mean_law([params for params, _ in each]), tuple(own for _, own in each)
 
-    def select(self, cache: Any, rows: Tensor) -> Any:
+    def select(self, cache: Any, rows: Tensor, *, room: int | None = None) -> Any:
         """The caches of some rows (R,) alone."""
-        return tuple(cast(Branching, member).select(own, rows) for member, own in zip(self.members, cache))
+        return tuple(cast(Branching, member).select(own, rows, room=room) for member, own in zip(self.members, cache))
 
     def _mean(self, asked: Callable[[Any], Tensor]) -> Tensor:
         return mean_law([asked(member) for member in self.members])

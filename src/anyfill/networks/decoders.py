@@ -101,9 +101,9 @@ class CausalDecoder(SequenceToSequence):
             h = layer.finish(h, (memory.keys[number], memory.values[number], memory.visible))
         return self._logits(h), replace(cache, words=words.at(count))
 
-    def select(self, cache: DecoderCache, rows: Tensor) -> DecoderCache:
-        """The cache of some rows (R,) alone, copied."""
-        return DecoderCache(cache.words.rows(rows), cache.memory.rows(rows))
+    def select(self, cache: DecoderCache, rows: Tensor, *, room: int | None = None) -> DecoderCache:
+        """The cache of some rows (R,) alone, copied; with ``room``, for so many tokens from now on."""
+        return DecoderCache(cache.words.rows(rows, room), cache.memory.rows(rows))
 
     def _tokens(self, x: Tensor, rank: Tensor) -> Tensor:
         """int64 (B, L): START, and all words but the last."""

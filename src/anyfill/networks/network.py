@@ -139,8 +139,8 @@ class Cached(OnePass, Protocol):
 class Branching(Cached, Protocol):
     """A cached network that can go on from the same place in several ways."""
 
-    def select(self, cache: Any, rows: Tensor) -> Any:
-        """The cache of some rows (R,) alone, apart from the old one."""
+    def select(self, cache: Any, rows: Tensor, *, room: int | None = None) -> Any:
+        """The cache of some rows (R,) alone, apart from the old one; with ``room``, for so many tokens from now on."""
         ...
 
 

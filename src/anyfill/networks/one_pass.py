@@ -191,9 +191,9 @@ class OnePassTransformer(AimedDecoder):
         _require_no_blanks(cache)
         return cache.at(cache.place - steps)
 
-    def select(self, cache: Cache, rows: Tensor) -> Cache:
-        """The cache of some rows (R,) alone, copied."""
-        return cache.rows(rows)
+    def select(self, cache: Cache, rows: Tensor, *, room: int | None = None) -> Cache:
+        """The cache of some rows (R,) alone, copied; with ``room``, for so many tokens from now on."""
+        return cache.rows(rows, room)
 
     def _past_blanks(self, value: Tensor, cache: Cache, blanks: Tensor) -> tuple[Tensor, Cache]:
         """``extend`` where blanks follow an answer: they are read with it."""

@@ -196,13 +196,19 @@ class Cache:
         """The same cache (keys and values shared) with another ``place`` (B,), which may lie past the end."""
         return replace(self, place=place)
 
-    def rows(self, index: Tensor) -> "Cache":
-        """The cache of the rows ``index`` (R,) alone, copied."""
+    def rows(self, index: Tensor, room: int | None = None) -> "Cache":
+        """The cache of the rows ``index`` (R,) alone, copied; with ``room`` (above ``place``), for so many tokens."""
+
+        def some(kept: Tensor) -> Tensor:
+            if room is None or room == kept.shape[2]:
+                return kept[index]
+            return functional.pad(kept[:, :, :room][index], (0, 0, 0, max(room - kept.shape[2], 0)))
+
         return Cache(
             self.order[index],
             self.place[index],
-            [key[index] for key in self.keys],
-            [value[index] for value in self.values],
+            [some(key) for key in self.keys],
+            [some(value) for value in self.values],
             None if self.context is None else self.context[index],
             None if self.blanks is None else self.blanks[index],
         )

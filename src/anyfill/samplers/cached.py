@@ -129,6 +129,7 @@ def beam_search(
     end: int | None = None,
     length_penalty: float = 0.0,
     allowed: Tensor | None = None,
+    opened: tuple[Tensor, Any] | None = None,
 ) -> list[Tensor]:
     """For each of K questions about rows x (K, N) the likeliest rows found, (n, N), n up to ``width``, likeliest first.
 
@@ -140,6 +141,7 @@ def beam_search(
         context: optional side information (K, ...).
         end: the code that ends a line; a beam that has it says nothing more, and is filled up with it.
         allowed: bool (N, codes), which codes each variable may take: others are not looked for.
+        opened: what ``network.open`` gave for these questions, if they have been read already; it is left as it is.
         length_penalty: a; with an end, beams are ranked by log p / ((5 + length) / 6)^a (Wu et al. 2016).
 
     ValueError unless the network can go on from the same place in several ways (``Branching``), in an order that is not
@@ -157,7 +159,7 @@ def beam_search(
     rows, score = x.unsqueeze(1), torch.zeros(len(x), 1, dtype=torch.float64, device=x.device)  # (K, W, N), (K, W)
     ended = torch.zeros_like(score, dtype=torch.bool)
     with model.evaluating():
-        params, cache = network.open(x, rank, context)
+        params, cache = network.open(x, rank, context) if opened is None else opened
         for step in range(int(sizes.max())):
             count, beams = score.shape
             due = (rank[alive] == step).unsqueeze(1)  # (K, 1, N)

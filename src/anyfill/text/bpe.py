@@ -53,6 +53,7 @@ class Bpe(Vocabulary):
 
     merges: tuple[tuple[int, int], ...]
     _pieces: tuple[bytes, ...] = field(init=False, repr=False, compare=False)
+    _encoder: "_Encoder" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         merges = tuple((int(left), int(right)) for left, right in self.merges)  # lists, as JSON has them, will do
@@ -62,7 +63,9 @@ class Bpe(Vocabulary):
                 raise refuse(f"merge {number}", expected=f"two codes from 0 to {BYTES + number - 1}", got=pair)
         if len(set(merges)) != len(merges):
             raise refuse("merges", expected="each pair once", got="one twice")
-        object.__setattr__(self, "_pieces", pieces_of(merges))  # by the merges, but not looked up by all of them
+        # Both by the merges, but not looked up by all of them whenever a word is read.
+        object.__setattr__(self, "_pieces", pieces_of(merges))
+        object.__setattr__(self, "_encoder", _encoder(merges))
 
     @property
     def size(self) -> int:
@@ -76,9 +79,8 @@ class Bpe(Vocabulary):
 
     def encode(self, text: str) -> Tensor:
         """int64 (L,): the codes of each chunk, one after the other; ValueError if UTF-8 cannot write the text."""
-        encoder = _encoder(self.merges)
         try:
-            codes = [code for chunk in chunks_of(text) for code in encoder.chunk(chunk)]
+            codes = [code for chunk in chunks_of(text) for code in self._encoder.chunk(chunk)]
         except UnicodeEncodeError:
             Utf8().encode(text)  # which says where
             raise

@@ -6,7 +6,7 @@ token is a word or a mark (``Words`` with ``punctuation``); with pieces, a piece
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from anyfill.text.blanks import is_one_word
 from anyfill.text.bpe import train_bpe
 from anyfill.text.ngram import KneserNey, load_ngrams
 from anyfill.text.ngram_counts import count_ngrams
-from anyfill.text.patterns import fits
+from anyfill.text.patterns import Letters
 from anyfill.text.reading import text_blocks
 from anyfill.text.vocabularies import Words, common_words
 from anyfill.text.vocabulary import Vocabulary
@@ -106,45 +106,40 @@ def _are_words(words: Words) -> NDArray[np.bool_]:
     return np.asarray([False, *map(is_one_word, words.words)])
 
 
+@lru_cache(maxsize=8)
+def _letters(words: Words) -> Letters:
+    """How each code is spelt; that of the unknown, not at all."""
+    return Letters.of(("", *words.words))
+
+
 def weighed(counts: KneserNey, before: str, behind: str, *, is_whole: bool = True) -> NDArray[np.float64]:
     """(V,): how likely each word is between two pieces of text, as log p up to a constant; -inf for marks.
 
     With ``is_whole`` the text ends where ``behind`` does; else nothing is said of what follows.
     """
+    value = counts.between(*_sides(counts, before, behind, is_whole=is_whole))
+    return np.where(_are_words(words_of(counts)), value, -np.inf)
+
+
+def _sides(counts: KneserNey, before: str, behind: str, *, is_whole: bool) -> tuple[list[int], list[int]]:
+    """The tokens before a place, and those behind it that count."""
     words = words_of(counts)
     tail = [*words.encode(behind).tolist(), *([counts.end] if is_whole else [])]
-    value = counts.between([counts.begin, *words.encode(before).tolist()], tail)
-    return np.where(_are_words(words), value, -np.inf)
+    return [counts.begin, *words.encode(before).tolist()], tail[: counts.order - 1]
 
 
 def likely_words(
     counts: KneserNey, before: str, behind: str, *, n: int = 48, is_whole: bool = True, pattern: str = ""
 ) -> list[str]:
     """The n likeliest words between two texts, likeliest first; of those that fit a pattern, if there is one."""
-    value = weighed(counts, before, behind, is_whole=is_whole)
-    words = words_of(counts).words
-    if pattern:
-        may = [False, *(len(word) == len(pattern) and fits(word, pattern) for word in words)]
-        value = np.where(may, value, -np.inf)
-    best = np.argsort(-value, kind="stable")[:n]
-    return [words[code - 1] for code in best.tolist() if np.isfinite(value[code])]
+    return CountedPlace(counts, before, behind, is_whole).likely(pattern, n)
 
 
 def counted_log_probs(
     counts: KneserNey, before: str, words: Sequence[str], behind: str, *, is_whole: bool = True
 ) -> NDArray[np.float64]:
     """(K,): log p of each of K words between two texts, up to a constant; as ``weighed``, of any words."""
-    vocabulary = words_of(counts)
-    left = [counts.begin, *vocabulary.encode(before).tolist()]
-    right = [*vocabulary.encode(behind).tolist(), *([counts.end] if is_whole else [])][: counts.order - 1]
-    coded = [vocabulary.encode(word).tolist() for word in words]
-    alone = [number for number, codes in enumerate(coded) if len(codes) == 1]
-    value = np.zeros(len(words))
-    if alone:
-        value[alone] = counts.between(left, right, np.asarray([coded[number][0] for number in alone]))
-    for number in set(range(len(words))) - set(alone):  # a word of several tokens, as 'well-known'
-        value[number] = counts.terms([*left, *coded[number], *right])[len(left) :].sum()
-    return value
+    return CountedPlace(counts, before, behind, is_whole).log_probs(words)
 
 
 _SENTENCE = re.compile(r"(?<!\bMr)(?<!\bMrs)(?<!\bMs)(?<!\bDr)(?<!\bSt)[.!?][\"')]*\s+(?=[\"'(]?[A-Z])|\n")
@@ -171,6 +166,7 @@ class CountedPlace:
     before: str
     behind: str
     is_whole: bool
+    _every: list[NDArray[np.float64]] = field(default_factory=list, init=False, repr=False)
 
     @staticmethod
     def of(counts: KneserNey, before: str, behind: str, *, is_last: bool = True) -> "CountedPlace":
@@ -178,12 +174,33 @@ class CountedPlace:
         return CountedPlace(counts, *in_sentence(before, behind), is_last and bool(behind))
 
     def likely(self, pattern: str = "", n: int = 48) -> list[str]:
-        """The n likeliest words there; see ``likely_words``."""
-        return likely_words(self.counts, self.before, self.behind, n=n, is_whole=self.is_whole, pattern=pattern)
+        """The n likeliest words there, likeliest first; of those that fit a pattern, if there is one."""
+        words = words_of(self.counts)
+        if not self._every:
+            self._every.append(self.counts.between(*self._sides()))
+        may = _are_words(words)
+        if pattern:
+            letters = _letters(words)
+            may = may & (letters.sizes == len(pattern)) & letters.fitting(pattern)
+        value = np.where(may, self._every[0], -np.inf)
+        best = np.argsort(-value, kind="stable")[:n]
+        return [words.words[code - 1] for code in best.tolist() if np.isfinite(value[code])]
 
     def log_probs(self, words: Sequence[str]) -> NDArray[np.float64]:
-        """(K,): log p of each of K words there, up to a constant."""
-        return counted_log_probs(self.counts, self.before, words, self.behind, is_whole=self.is_whole)
+        """(K,): log p of each of K words there, up to a constant; looked up where ``likely`` was asked before."""
+        before, behind = self._sides()
+        coded = [words_of(self.counts).encode(word).tolist() for word in words]
+        alone = [number for number, codes in enumerate(coded) if len(codes) == 1]
+        value = np.zeros(len(words))
+        if alone:
+            codes = np.asarray([coded[number][0] for number in alone])
+            value[alone] = self._every[0][codes] if self._every else self.counts.between(before, behind, codes)
+        for number in set(range(len(words))) - set(alone):  # a word of several tokens, as 'well-known'
+            value[number] = self.counts.terms([*before, *coded[number], *behind])[len(before) :].sum()
+        return value
+
+    def _sides(self) -> tuple[list[int], list[int]]:
+        return _sides(self.counts, self.before, self.behind, is_whole=self.is_whole)
 
 
 def counted_log_prob(counts: KneserNey, text: str) -> float:

@@ -104,17 +104,17 @@ class KneserNey:
         """
         context = context[:, -(self.order - 1) :] if self.order > 1 else context[:, :0]
         value = np.full(len(token), self.base / self.size)
-        share, found = self._find(1, np.zeros(len(token), dtype=np.int64), token)
+        share, _ = self._find(1, np.zeros(len(token), dtype=np.int64), token)
         value = value + share
         for order in range(2, self.order + 1):
             if context.shape[1] < order - 1:
                 break
             node, rest = self._context(context[:, context.shape[1] - (order - 1) :])
-            seen = node >= 0
-            if not seen.any():
+            seen = np.flatnonzero(node >= 0)  # of a long context mostly few: nothing else is looked up
+            if not len(seen):
                 break
-            share, found = self._find(order, np.where(seen, node, 0), token)
-            value = np.where(seen, np.where(found >= 0, share, 0.0) + rest * value, value)
+            share, _ = self._find(order, node[seen], token[seen])
+            value[seen] = share + rest[seen] * value[seen]
         return np.log(value)
 
     def distribution(self, context: Sequence[int]) -> Floats:
@@ -165,9 +165,10 @@ class KneserNey:
         """(B,): the number of each context (B, k) among the k-grams, -1 = never seen, and its g."""
         node = np.zeros(len(context), dtype=np.int64)
         for place in range(context.shape[1]):
-            seen = (node >= 0) & (context[:, place] >= 0)
-            _, found = self._find(place + 1, np.where(seen, node, 0), np.where(seen, context[:, place], 0))
-            node = np.where(seen, found, -1)
+            seen = np.flatnonzero((node >= 0) & (context[:, place] >= 0))
+            _, found = self._find(place + 1, node[seen], context[seen, place])
+            node = np.full(len(context), -1, dtype=np.int64)
+            node[seen] = found
         rest = self.levels[context.shape[1] - 1].rest[np.maximum(node, 0)].astype(np.float64)
         return np.where((node >= 0) & (rest < 1.0), node, -1), rest
 

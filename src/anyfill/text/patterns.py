@@ -4,14 +4,17 @@ A pattern is written with a ``_`` for each open character. An open character is 
 the pattern are digits, else a letter. It says how a word is spelt, and a word of pieces can be of any number of them:
 so the blank is the whole word, letters that are given included, and of 1 to as many pieces as it has characters. What
 is compared are *spellings*: where there are few (``spellings``), all of them, so that nothing is missed; else what a
-search finds that only takes pieces that go on with the pattern (``fitting``).
+search finds that only takes pieces that go on with the pattern (``Letters.fitting``).
 """
 
 import itertools
 import re
 import string
 from collections.abc import Sequence
-from functools import lru_cache
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 GAP = "_"
 _BEFORE = re.compile(r"(?:[^\W_]+['’])*[^\W_]*$")
@@ -61,7 +64,38 @@ def spellings(pattern: str, most: int) -> list[str] | None:
     return ["".join(way) for way in itertools.product(*ways)] if count <= most else None
 
 
-@lru_cache(maxsize=256)
-def fitting(texts: Sequence[str], pattern: str, start: int) -> tuple[int, ...]:
-    """The codes whose texts (V,) go on with the pattern at ``start``."""
-    return tuple(code for code, text in enumerate(texts) if text and fits(text, pattern, start))
+@dataclass(frozen=True, slots=True, eq=False)
+class Letters:
+    """Many texts character by character, so that ``fits`` can be asked of all of them at once.
+
+    Attributes:
+        characters: int32 (K, L), the code points of K texts; 0 behind the end of each.
+        letters, digits: bool (K, L), which of them are some.
+        sizes: int64 (K,).
+    """
+
+    characters: NDArray[np.int32]
+    letters: NDArray[np.bool_]
+    digits: NDArray[np.bool_]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> "Letters":
+        """Those of K texts."""
+        sizes = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+        characters = np.zeros((len(texts), int(sizes.max(initial=0))), dtype=np.int32)
+        points = np.frombuffer("".join(texts).encode("utf-32-le", errors="surrogatepass"), dtype=np.int32)
+        characters[np.arange(characters.shape[1]) < sizes[:, None]] = points
+        each, number = np.unique(characters, return_inverse=True)
+        kinds = [(one.isalpha(), one.isdigit()) for one in map(chr, each.tolist())]
+        kind = np.asarray(kinds, dtype=bool).reshape(-1, 2)[number.reshape(characters.shape)]
+        return cls(characters, kind[..., 0], kind[..., 1], sizes)
+
+    def fitting(self, pattern: str, start: int = 0) -> NDArray[np.bool_]:
+        """bool (K,): which texts go on with the pattern at ``start``, one character at least."""
+        is_open = self.digits if are_digits(pattern) else self.letters
+        may = (self.sizes > 0) & (self.sizes <= len(pattern) - start)
+        for place, wanted in enumerate(pattern[start : start + self.characters.shape[1]]):
+            own = is_open[:, place] if wanted == GAP else self.characters[:, place] == ord(wanted)
+            may &= own | (self.sizes <= place)
+        return may

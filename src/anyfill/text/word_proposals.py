@@ -13,6 +13,7 @@ search is says a ``Breadth``: ``WIDE``, or ``NARROW`` for one of several blanks 
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -24,14 +25,14 @@ from anyfill.likelihoods.discrete import FiniteMarginals
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
 from anyfill.networks.network import Windowed
-from anyfill.questions.question import Question, chain_rank
 from anyfill.questions.supported import step_factorization
 from anyfill.samplers import beam_search
-from anyfill.text.blanks import BlankWindow, is_one_word
+from anyfill.text.blanks import is_one_word
 from anyfill.text.candidates import MAX_LISTED
-from anyfill.text.patterns import fitting
+from anyfill.text.patterns import Letters
 from anyfill.text.vocabularies import Words
 from anyfill.text.vocabulary import Vocabulary
+from anyfill.text.word_window import ReadWindow
 
 
 class Breadth(NamedTuple):
@@ -83,122 +84,152 @@ def _goes_on(character: str) -> bool:
     return character.isalnum() or character in "'’-\ufffd"  # the last: bytes of a character
 
 
-class Spelt(NamedTuple):
-    """A pattern that a word must fit, what its first code brings along, and the texts of all codes (V,)."""
+class PieceLetters(NamedTuple):
+    """How the codes (V,) of a vocabulary are spelt by themselves, and as the first of a word, behind what it leads."""
+
+    inside: Letters
+    first: Letters
+    leads: Tensor
+    """bool (V,): codes that are nothing but that."""
+
+
+@lru_cache(maxsize=16)
+def piece_letters(vocabulary: Vocabulary, lead: str) -> PieceLetters:
+    """Those of a vocabulary, for words behind ``lead``, a space that the first code brings along, or nothing."""
+    plain = vocabulary.plain
+    texts = [plain.decode(torch.tensor([code])) for code in range(plain.size)]
+    texts = ["" if "\ufffd" in text else text for text in texts] + [""] * (vocabulary.size - plain.size)
+    behind = [text[len(lead) :] if text.startswith(lead) else "" for text in texts]
+    is_lead = torch.tensor([bool(lead) and text == lead for text in texts])
+    return PieceLetters(Letters.of(texts), Letters.of(behind), is_lead)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Spelt:
+    """How a word must be spelt.
+
+    Attributes:
+        pattern: "" = as it likes.
+        letters: of the codes that it is written in; nobody asks for them where there is no pattern.
+    """
 
     pattern: str
-    lead: str
-    texts: tuple[str, ...]
+    letters: PieceLetters | None = None
+    _may: dict[int, Tensor] = field(default_factory=dict[int, Tensor], init=False, repr=False)
+
+    @classmethod
+    def of(cls, pattern: str, vocabulary: Vocabulary, lead: str) -> "Spelt":
+        """As the pattern says, in the codes of a vocabulary."""
+        return cls(pattern, piece_letters(vocabulary, lead) if pattern else None)
 
     def allowed(self, ways: Tensor, codes: WordCodes) -> Tensor:
         """bool (B, V): what each of the ways (B, L) may go on with."""
-        if not self.pattern:
+        if self.letters is None:
             return (codes.first if ways.shape[1] == 0 else codes.inside).expand(len(ways), -1)
-        may = torch.zeros(len(ways), len(codes.first), dtype=torch.bool)
-        for row, way in enumerate(ways.tolist()):
-            if not way and self.lead:
-                size = len(self.lead)
-                behind = tuple(text[size:] if text.startswith(self.lead) else "" for text in self.texts)
-                may[row, list(fitting(behind, self.pattern, 0))] = True
-                may[row] |= torch.tensor([text == self.lead for text in self.texts])
-            else:
-                may[row, list(fitting(self.texts, self.pattern, self._written(way)))] = True
-        return may
+        return torch.stack([self._goes_on(written, bool(ways.shape[1])) for written in self._written(ways).tolist()])
 
-    def _written(self, way: list[int]) -> int:
-        return sum(len(self.texts[code]) for code in way) - (len(self.lead) if way else 0)
+    def _goes_on(self, written: int, is_begun: bool) -> Tensor:
+        """bool (V,): what goes on behind so many characters; -1 stands for the beginning of a word."""
+        letters = self._letters()
+        key = written if is_begun else -1
+        if key not in self._may:
+            fitting = (letters.inside if is_begun else letters.first).fitting(self.pattern, written)
+            self._may[key] = torch.from_numpy(fitting) | (False if is_begun else letters.leads)
+        return self._may[key]
+
+    def alone(self) -> Tensor:
+        """bool (V,): which codes have as many characters as the word must have."""
+        return torch.from_numpy(self._letters().first.sizes == len(self.pattern))
 
     def ended(self, ways: Tensor) -> Tensor:
         """bool (B,): which of the ways (B, L) may be whole words."""
-        if not self.pattern:
+        if self.letters is None:
             return torch.ones(len(ways), dtype=torch.bool)
-        return torch.tensor([self._written(way) == len(self.pattern) for way in ways.tolist()])
+        return self._written(ways) == len(self.pattern)
+
+    def _written(self, ways: Tensor) -> Tensor:
+        """int64 (B,): how many characters of the word the ways (B, L) have written."""
+        letters = self._letters()
+        first, inside = torch.from_numpy(letters.first.sizes), torch.from_numpy(letters.inside.sizes)
+        return first[ways[:, :1]].sum(1) + inside[ways[:, 1:]].sum(1)
+
+    def _letters(self) -> PieceLetters:
+        if self.letters is None:
+            raise refuse("letters", expected="those of the codes", got="none")
+        return self.letters
 
 
-@lru_cache(maxsize=4)
-def texts_of(vocabulary: Vocabulary) -> tuple[str, ...]:
-    """What each code stands for by itself, "" where that is no text."""
-    plain = vocabulary.plain
-    texts = [plain.decode(torch.tensor([code])) for code in range(plain.size)]
-    return tuple("" if "\ufffd" in text else text for text in texts) + ("",) * (vocabulary.size - plain.size)
-
-
-def from_the_left(model: Model, window: BlankWindow, codes: WordCodes, spelt: Spelt, breadth: Breadth) -> list[Tensor]:
+def from_the_left(read: ReadWindow, codes: WordCodes, spelt: Spelt, breadth: Breadth) -> list[Tensor]:
     """The codes of words that are likely from what stands before, likeliest first.
 
     A beginning that is less likely than all words that are kept so far cannot become one of them, and goes no further.
     """
-    network, before, variables = model.network, window.given[0], model.variables
-    start, longest, shortest = len(before), window.blanks[0].maximum, window.blanks[0].minimum
-    if not isinstance(network, Windowed):
+    model, blank, variables = read.model, read.window.blanks[0], read.model.variables
+    if not isinstance(model.network, Windowed):
         return []
-    x = torch.zeros(1, variables, dtype=torch.int64)
-    x[0, :start] = before
-    asked = (torch.arange(variables) < start + longest + 1).unsqueeze(0)
+    network, start, longest = read.network, len(read.window.given[0]), blank.maximum
+    _, known, cache = read.before()
+    params, room = known[:, -1], min(variables, start + longest + 1) + 1
     ended: list[tuple[float, Tensor]] = []
+    ways, score = torch.zeros(1, 0, dtype=torch.int64), torch.zeros(1, dtype=torch.float64)
     with model.evaluating():
-        params, cache = network.open(x, chain_rank(model.order, Question(torch.zeros_like(asked), asked)))
-        if start:
-            ahead, cache = network.advance(x[:, :start], cache)
-            params = ahead[:, -1]
-        ways, score = torch.zeros(1, 0, dtype=torch.int64), torch.zeros(1, dtype=torch.float64)
         for step in range(longest + 1):
             if start + step >= variables:  # nothing can stand behind: the word may end here
                 ended += [one for one, may in zip(zip(score.tolist(), ways), spelt.ended(ways).tolist()) if may]
                 break
             log_probs = code_log_probs(model, params, start + step)
-            if step >= shortest:
-                closing = torch.where(codes.behind, log_probs, -torch.inf).logsumexp(1)
+            if step >= blank.minimum:
+                closing = torch.where(codes.behind, log_probs, -torch.inf).double().logsumexp(1)
                 may_end = spelt.ended(ways).tolist()
                 ended += [one for one, may in zip(zip((score + closing).tolist(), ways), may_end) if may]
                 ended = sorted(ended, key=lambda one: -one[0])[: breadth.left]
             if step == longest:
                 break
-            allowed = spelt.allowed(ways, codes)
-            total = (score.unsqueeze(1) + torch.where(allowed, log_probs, -torch.inf)).flatten()
+            # The best of all are among the best of each beginning: only those are added up, in 64 bits.
+            allowed = torch.where(spelt.allowed(ways, codes), log_probs, -torch.inf)
+            each, code = allowed.topk(min(breadth.width, allowed.shape[1]), 1)
+            total = (score.unsqueeze(1) + each.double()).flatten()
             least = ended[-1][0] if len(ended) == breadth.left else -math.inf
             count = min(breadth.width, int((total > least).sum()))
             if not count:
                 break
             score, best = total.topk(count)
-            parent, code = best.div(allowed.shape[1], rounding_mode="floor"), best % allowed.shape[1]
+            parent, code = best.div(each.shape[1], rounding_mode="floor"), code.flatten()[best]
             ways = torch.cat([ways[parent], code.unsqueeze(1)], 1)
-            params, cache = network.extend(code, network.select(cache, parent))
+            params, cache = network.extend(code, network.select(cache, parent, room=room))
     return [way for _, way in sorted(ended, key=lambda one: -one[0])[: breadth.left]]
 
 
-def from_both_sides(model: Model, window: BlankWindow, codes: WordCodes, spelt: Spelt) -> Iterator[Tensor]:
+def from_both_sides(read: ReadWindow, codes: WordCodes, spelt: Spelt) -> Iterator[Tensor]:
     """The codes of words that are likely given what stands on both sides, for each length."""
-    lengths, variables = window.blanks[0], model.variables
+    model, lengths, first = read.model, read.window.blanks[0], len(read.window.given[0])
     longest = max(lengths.minimum, min(lengths.maximum, MAX_BOTH))
-    rows = [window.row((size,), variables) for size in range(lengths.minimum, longest + 1)]
-    question = Question(torch.stack([row.given for row in rows]), torch.stack([row.asked for row in rows]))
+    sizes = [*range(lengths.minimum, longest + 1)]
+    question = read.question(sizes)
     if step_factorization(model.factorizations, question, model.order, order=model.order) is None:
         return
-    allowed = codes.inside.expand(variables, -1).clone()
-    first = rows[0].places[0].start
+    allowed = codes.inside.expand(model.variables, -1).clone()
     allowed[first] = codes.first
     alone = allowed
     if spelt.pattern:  # of words of one code those that are as long as they must be
         alone = allowed.clone()
-        long = [len(text) == len(spelt.lead) + len(spelt.pattern) for text in spelt.texts]
-        alone[first] &= torch.tensor(long)
-    x = torch.stack([row.x for row in rows])
-    one, others = (0, 1, ALL_BOTH, ALL_BOTH, alone), (1, len(rows), WIDTH_BOTH, KEPT_BOTH, allowed)
-    for start, stop, width, keep, may in (one, others):
-        some = slice(start, stop)
-        if start == stop or not bool(may[first].any()):
+        alone[first] &= spelt.alone()
+    read.both(sizes)  # together
+    one, others = (sizes[:1], ALL_BOTH, ALL_BOTH, alone), (sizes[1:], WIDTH_BOTH, KEPT_BOTH, allowed)
+    for some, width, keep, may in (one, others):
+        if not some or not bool(may[first].any()):
             continue
-        asked = Question(question.given[some], question.asked[some])
-        for row, ways in zip(rows[some], beam_search(model, x[some], asked, width=width, allowed=may)):
+        x, asked, *opened = read.both(some)
+        found = beam_search(model, x, asked, width=width, allowed=may, opened=(opened[0], opened[1]))
+        for size, ways in zip(some, found):
             for way in ways[:keep]:
-                yield way[row.places[0]]
+                yield way[first : first + size]
 
 
 def code_log_probs(model: Model, params: Tensor, place: int) -> Tensor:
-    """float64 (B, V) from parameters (B, P) of the variable at ``place``."""
+    """(B, V): log p of every code, from parameters (B, P) of the variable at ``place``."""
     at = torch.full((len(params), 1), place)
-    return _finite(marginals_at(model.likelihood, params.unsqueeze(1), at)).log_probs[:, 0].double()
+    return _finite(marginals_at(model.likelihood, params.unsqueeze(1), at)).log_probs[:, 0]
 
 
 def _finite(marginals: object) -> FiniteMarginals:

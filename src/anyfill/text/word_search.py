@@ -25,6 +25,7 @@ nothing can be missed.
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,7 +35,7 @@ from anyfill.evaluation import shared_prefix_log_prob
 from anyfill.model import Model
 from anyfill.networks.network import Windowed
 from anyfill.questions.order import Increasing
-from anyfill.questions.question import Question, chain_rank
+from anyfill.questions.question import Question
 from anyfill.questions.supported import step_factorization
 from anyfill.samplers import can_search
 from anyfill.text.blanks import BlankWindow, Sheet
@@ -51,9 +52,9 @@ from anyfill.text.word_proposals import (
     code_log_probs,
     from_both_sides,
     from_the_left,
-    texts_of,
     word_codes,
 )
+from anyfill.text.word_window import ReadWindow
 
 SHORTLIST = 32
 """Words of which p(text) is asked where counts and the direct answer have been, too."""
@@ -91,10 +92,10 @@ def word_candidates(
         breadth: how much is looked for.
         n: so many are compared at least, if they are found.
     """
-    lengths = window.blanks[0]
+    lengths, read = window.blanks[0], ReadWindow(loaded.model, window)
     found: dict[str, Tensor] = {}
     listed = spellings(lengths.pattern, breadth.listed) if lengths.pattern else None
-    for one, done in words_for(loaded, sheet, blank, window, breadth=breadth, counted=counted):
+    for one, done in words_for(read, sheet, blank, breadth=breadth, counted=counted):
         if one is None:
             yield None, done
         else:
@@ -108,17 +109,19 @@ def word_candidates(
     if counted is not None and counting:
         more = counting * torch.from_numpy(counted.log_probs(answers))
     if direct and len(behind):
-        said = direct_log_probs(loaded.model, window, list(found.values()))
         most = max(SHORTLIST, n)
         if counted is not None and counting and listed is None and len(answers) > most:
+            said = direct_log_probs(read, list(found.values()), beside=more / counting, most=most)
             kept = (said + more / counting).topk(most).indices.sort().values
             said, more, answers = said[kept], more[kept], [answers[number] for number in kept.tolist()]
+        else:
+            said = direct_log_probs(read, list(found.values()))
         more = more + own * direct * said
     else:
         whole += direct
     yield None, 0.7
     codes = word_codes(sheet.vocabulary, sheet.leads[blank])
-    joint = joint_log_probs(loaded, window, codes, [found[one] for one in answers])
+    joint = joint_log_probs(loaded, read, codes, [found[one] for one in answers])
     share, posterior = (own * whole * joint + more).softmax(0).tolist(), joint.softmax(0).tolist()
     parts = zip(answers, joint.tolist(), share, posterior)
     ranked = [Candidate((one,), (found[one],), nats, part, plain) for one, nats, part, plain in parts]
@@ -128,18 +131,17 @@ def word_candidates(
 
 
 def words_for(
-    loaded: TextModel,
+    read: ReadWindow,
     sheet: Sheet,
     blank: int,
-    window: BlankWindow,
     *,
     breadth: Breadth = WIDE,
     counted: CountedPlace | None = None,
 ) -> Iterator[tuple[tuple[str, Tensor] | None, float]]:
     """Each word to compare, once, and its codes; now and then nothing, and the share of the work that is done."""
-    lengths, lead = window.blanks[0], sheet.leads[blank]
+    lengths, lead = read.window.blanks[0], sheet.leads[blank]
     seen = set[str]()
-    for way, done in _proposed(loaded, sheet, blank, window, breadth, counted):
+    for way, done in _proposed(read, sheet, blank, breadth, counted):
         if way is None:
             yield None, done
             continue
@@ -152,18 +154,18 @@ def words_for(
 
 
 def _proposed(
-    loaded: TextModel, sheet: Sheet, blank: int, window: BlankWindow, breadth: Breadth, counted: CountedPlace | None
+    read: ReadWindow, sheet: Sheet, blank: int, breadth: Breadth, counted: CountedPlace | None
 ) -> Iterator[tuple[Tensor | None, float]]:
     """The codes of words to compare; now and then nothing, and the share of the work that is done."""
-    pattern, lead = window.blanks[0].pattern, sheet.leads[blank]
+    pattern, lead = read.window.blanks[0].pattern, sheet.leads[blank]
     listed = spellings(pattern, breadth.listed) if pattern else None
     if listed is None:
         codes = word_codes(sheet.vocabulary, lead)
-        spelt = Spelt(pattern, lead, texts_of(sheet.vocabulary) if pattern else ())
-        yield from ((way, 0.0) for way in from_the_left(loaded.model, window, codes, spelt, breadth))
+        spelt = Spelt.of(pattern, sheet.vocabulary, lead)
+        yield from ((way, 0.0) for way in from_the_left(read, codes, spelt, breadth))
         yield None, 0.3
         if not pattern.strip(GAP):  # which knows nothing of letters: hardly one of its words would fit
-            yield from ((way, 0.3) for way in from_both_sides(loaded.model, window, codes, spelt))
+            yield from ((way, 0.3) for way in from_both_sides(read, codes, spelt))
         yield None, 0.5
         listed = [] if counted is None else counted.likely(pattern)
     for word in listed:
@@ -171,53 +173,73 @@ def _proposed(
             yield encode_text(sheet.vocabulary, lead + word), 0.5
 
 
-def joint_log_probs(loaded: TextModel, window: BlankWindow, codes: WordCodes, words: list[Tensor]) -> Tensor:
+def joint_log_probs(loaded: TextModel, read: ReadWindow, codes: WordCodes, words: list[Tensor]) -> Tensor:
     """float64 (K,): log p of the window with each of K words, and that each ends where nothing stands behind."""
-    model, (before, behind) = loaded.model, window.given
+    model, window = loaded.model, read.window
+    before, behind = window.given
     is_closed = bool(len(behind)) or (loaded.lines and bool(loaded.lengths))
     sizes = torch.tensor([len(before) + len(word) + len(behind) for word in words])
     x = torch.zeros(len(words), model.variables, dtype=torch.int64)
     for row, word in enumerate(words):
         x[row, : int(sizes[row])] = torch.cat([before, word, behind])
-    value = _side_by_side(model, x, sizes, None if is_closed else codes.behind)
+    value = _side_by_side(read, x, sizes, None if is_closed else codes.behind)
     if window.whole and loaded.lengths:
         shares = [loaded.length_log_share(size) for size in sizes.tolist()]
         value = value + torch.tensor(shares, dtype=torch.float64)
     return value
 
 
-def direct_log_probs(model: Model, window: BlankWindow, words: list[Tensor]) -> Tensor:
-    """float64 (K,): log p of each of K words given both sides and its number of codes, these read once for each."""
-    network = model.network
-    if not isinstance(network, Windowed):
-        raise refuse("word search", expected="a network with a cache", got=type(network).__name__)
+def direct_log_probs(
+    read: ReadWindow, words: list[Tensor], *, beside: Tensor | None = None, most: int | None = None
+) -> Tensor:
+    """float64 (K,): log p of each of K words given both sides and its number of codes, these read once for each.
+
+    Of a word whose first codes are so unlikely that, with ``beside`` (K,) added, it cannot be one of the ``most``
+    greatest, no more is read: -inf. (No code has a probability above 1, so that what is read bounds the whole.)
+    """
+    model, network, start = read.model, read.network, len(read.window.given[0])
     size = torch.tensor([len(word) for word in words])
-    sizes, number = size.unique(return_inverse=True)  # of each word, its row
     codes = torch.zeros(len(words), int(size.max()), dtype=torch.int64)
     for row, word in enumerate(words):
         codes[row, : len(word)] = word
-    rows = [window.row((one,), model.variables) for one in sizes.tolist()]
-    question = Question(torch.stack([row.given for row in rows]), torch.stack([row.asked for row in rows]))
-    start, value = rows[0].places[0].start, torch.zeros(len(words), dtype=torch.float64)
+    value, done = torch.zeros(len(words), dtype=torch.float64), torch.zeros(len(words), dtype=torch.bool)
+
+    def may_be_kept(some: Tensor) -> Tensor:
+        if beside is None or most is None or int(done.sum()) < most:
+            return torch.ones_like(some, dtype=torch.bool)
+        total = value + beside
+        return total[some] >= total[done].topk(most).values[-1]
+
+    is_read = torch.tensor([read.is_read(one) for one in size.tolist()])
     with model.evaluating():
-        first, cache = network.open(torch.stack([row.x for row in rows]), chain_rank(model.order, question))
-        log_probs = code_log_probs(model, first, start)[number]
-        value += log_probs.gather(1, codes[:, :1]).squeeze(1)
-        alive = (size > 1).nonzero().flatten()
-        cache = network.select(cache, number[alive]) if len(alive) else cache
-        for step in range(1, codes.shape[1]):
-            params, cache = network.extend(codes[alive, step - 1], cache)
-            log_probs = code_log_probs(model, params, start + step)
-            value[alive] += log_probs.gather(1, codes[alive, step : step + 1]).squeeze(1)
-            longer = size[alive] > step + 1
-            if not bool(longer.all()) and bool(longer.any()):
-                cache = network.select(cache, longer.nonzero().flatten())
-            alive = alive[longer]
-    return value
+        for some in (is_read.nonzero().flatten(), (~is_read).nonzero().flatten()):
+            alive = some[may_be_kept(some)]
+            sizes, number = size[alive].unique(return_inverse=True)
+            if not len(sizes):
+                continue
+            opened = read.both(sizes.tolist())
+            log_probs = code_log_probs(model, opened.params, start)[number, codes[alive, 0]]
+            cache, step = opened.cache, 0
+            while True:
+                value[alive] += log_probs.double()
+                step += 1
+                done[alive[size[alive] == step]] = True
+                longer = ((size[alive] > step) & may_be_kept(alive)).nonzero().flatten()
+                if not len(longer):
+                    break
+                alive = alive[longer]
+                cache = network.select(cache, number[longer] if step == 1 else longer)
+                params, cache = network.extend(codes[alive, step - 1], cache)
+                log_probs = code_log_probs(model, params, start + step)
+                log_probs = log_probs.gather(1, codes[alive, step : step + 1]).squeeze(1)
+    return torch.where(done, value, -torch.inf)
 
 
-def _side_by_side(model: Model, x: Tensor, sizes: Tensor, ends: Tensor | None) -> Tensor:
+def _side_by_side(read: ReadWindow, x: Tensor, sizes: Tensor, ends: Tensor | None) -> Tensor:
     """float64: log p of rows, and of a code of ``ends`` behind each; those of one length are read side by side."""
     order = sizes.argsort(stable=True)
-    value = torch.cat([*shared_prefix_log_prob(model, x[order], sizes[order], ends=ends, rows_per_pass=_ROWS)])
+    how: dict[str, Any] = {"ends": ends, "rows_per_pass": _ROWS}
+    if isinstance(read.model.network, Windowed):
+        how["beginning"] = read.before()
+    value = torch.cat([*shared_prefix_log_prob(read.model, x[order], sizes[order], **how)])
     return value[order.argsort()]
