@@ -279,7 +279,7 @@ def test_a_window_of_answers_is_read_as_the_chain_reads_it(kind, shape, position
 
 @torch.no_grad()
 def test_a_copied_cache_with_other_room_answers_alike(generator) -> None:
-    kind, shape, positions = CASES[0]
+    kind, shape, positions = CASES[0].values
     net = network(kind, shape, positions, "causal")
     x = values(kind, 3, generator)
     rank = torch.arange(VARIABLES).expand(3, -1)
