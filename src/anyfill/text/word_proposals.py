@@ -175,13 +175,14 @@ def from_the_left(read: ReadWindow, codes: WordCodes, spelt: Spelt, breadth: Bre
     with model.evaluating():
         for step in range(longest + 1):
             if start + step >= variables:  # nothing can stand behind: the word may end here
-                ended += [one for one, may in zip(zip(score.tolist(), ways), spelt.ended(ways).tolist()) if may]
+                whole = spelt.ended(ways)
+                ended += zip(score[whole].tolist(), ways[whole])
                 break
             log_probs = code_log_probs(model, params, start + step)
             if step >= blank.minimum:
-                closing = torch.where(codes.behind, log_probs, -torch.inf).double().logsumexp(1)
-                may_end = spelt.ended(ways).tolist()
-                ended += [one for one, may in zip(zip((score + closing).tolist(), ways), may_end) if may]
+                whole = spelt.ended(ways).nonzero().flatten()
+                closing = torch.where(codes.behind, log_probs[whole], -torch.inf).double().logsumexp(1)
+                ended += zip((score[whole] + closing).tolist(), ways[whole])
                 ended = sorted(ended, key=lambda one: -one[0])[: breadth.left]
             if step == longest:
                 break
