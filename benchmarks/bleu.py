@@ -26,7 +26,8 @@ from pathlib import Path
 
 import numpy as np
 
-from anyfill.text.metrics import NgramTable, Sentences, bleu, self_bleu
+from anyfill.text.metrics import bleu, self_bleu
+from anyfill.text.ngram_tables import NgramTable, Sentences
 from benchmarks.common import ROOT, write_result
 from benchmarks.peers_apart import Measured, Peer, find_peers
 

@@ -39,11 +39,11 @@ import torch
 
 from anyfill import text
 from anyfill.text.counting import counted_log_prob, weighed, words_of
+from anyfill.text.folding import as_text8
 from anyfill.text.model import TextModel
 from anyfill.text.ngram import KneserNey
 from anyfill.text.ngram_counts import count_ngrams
-from anyfill.text.vocabularies import common_words
-from anyfill.text.vocabulary import as_text8
+from anyfill.text.words import common_words
 from benchmarks.common import spread, write_result
 
 WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")

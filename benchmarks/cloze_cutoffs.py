@@ -16,7 +16,7 @@ from typing import Any
 
 from anyfill.text.ngram import load_ngrams
 from anyfill.text.ngram_counts import count_ngrams
-from anyfill.text.vocabularies import common_words
+from anyfill.text.words import common_words
 from benchmarks.cloze import WORD, accuracy, by_counts, cloze_questions, is_for_fitting, is_held_out, read_sentences
 from benchmarks.common import write_result
 

@@ -39,9 +39,9 @@ from numpy.typing import NDArray
 from anyfill import text
 from anyfill.text.blanks import blank_window, sheet_of
 from anyfill.text.counting import CountedPlace
+from anyfill.text.encoding import encode_text
 from anyfill.text.model import TextModel
 from anyfill.text.ngram import KneserNey
-from anyfill.text.vocabularies import encode_text
 from anyfill.text.word_proposals import word_codes
 from anyfill.text.word_search import SHORTLIST, direct_log_probs, joint_log_probs, words_for
 from anyfill.text.word_window import ReadWindow

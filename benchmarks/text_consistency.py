@@ -1,30 +1,97 @@
 """How far a model of text disagrees with itself: total variation between its two readings of a blank.
 
-    python -m benchmarks.text_consistency --sentences deu-eng.tsv.gz [--model FOLDER] [--blanks 200]
+    python -m benchmarks.text_consistency --sentences deu-eng.tsv.gz [--model FOLDER] [--blanks 200] [--fit-on 100]
 
 Blanks of one and of two codes, as many of each, at places drawn with the seed in held-out sentences (those of
 ``benchmarks.cloze``); what is compared stands in ``anyfill.text.consistency``. Writes results/text_consistency.json.
+
+With ``--fit-on`` as many blanks of each number of codes are asked in sentences of the fitting part that are not among
+the others, to tell what the gap is made of. There powers of greatest mean log share of the right answer are fitted: of
+the direct answer D alone, of the joint J alone, and of both together (the pool D^d J^j). And powers of least median
+variation, from a list. All of them are then applied to the blanks that are asked.
 """
 
 import argparse
 import random
 import statistics
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from anyfill import text
 from anyfill.model import Model
-from anyfill.text.consistency import BlankGap, blank_gap
-from anyfill.text.vocabularies import boundary, encode_text
-from benchmarks.cloze import is_held_out, read_sentences
+from anyfill.text.consistency import BlankReadings, blank_readings
+from anyfill.text.encoding import boundary, encode_text
+from benchmarks.cloze import fitted_weights, is_for_fitting, is_held_out, read_sentences
 from benchmarks.common import spread, write_result
 
+POWERS = (0.25, 0.35, 0.5, 0.7, 1.0)
 
-def _gap(model: Model, size: int, blank: tuple[torch.Tensor, int]) -> BlankGap:
-    return blank_gap(model, *blank, size)
+
+class Asked(NamedTuple):
+    """A blank of ``size`` codes at ``start`` of codes (L,)."""
+
+    codes: Tensor
+    start: int
+    size: int
+
+
+class Answered(NamedTuple):
+    """Both readings, and the number of the right answer among theirs; None = it was not listed."""
+
+    said: BlankReadings
+    right: int | None
+
+
+def answered(model: Model, one: Asked) -> Answered:
+    """Both readings of a blank."""
+    said = blank_readings(model, one.codes, one.start, one.size)
+    same = (said.answers == one.codes[one.start : one.start + one.size]).all(1).nonzero().flatten().tolist()
+    return Answered(said, same[0] if same else None)
+
+
+def fitted(some: list[Answered]) -> dict[str, list[float]]:
+    """Powers d and j that fit these blanks, of each way."""
+    known = [(torch.stack([one.said.direct, one.said.joint]), one.right) for one in some if one.right is not None]
+    direct = fitted_weights([(each[:1], right) for each, right in known])
+    joint = fitted_weights([(each[1:], right) for each, right in known])
+    nearest = min(product(POWERS, POWERS), key=lambda way: statistics.median(one.said.variation(*way) for one in some))
+    return {"each fitted": [*direct, *joint], "pool": fitted_weights(known), "nearest": list(nearest)}
+
+
+def measured(some: list[Answered], powers: dict[str, list[float]]) -> dict[str, Any]:
+    """How far apart the readings are, as they are and at these powers; how much the right answer has of each."""
+    found = [one.said.variation() for one in some]
+    quarters = statistics.quantiles(found, n=4)
+    results: dict[str, Any] = {
+        "blanks": len(found),
+        "median": statistics.median(found),
+        "quartiles": [quarters[0], quarters[2]],
+        "mean": statistics.mean(found),
+        "covered": statistics.mean(float(one.said.direct.exp().sum()) for one in some),
+        "right_listed": sum(one.right is not None for one in some),
+        "log_share_of_right": {"direct": _right(some, 1.0, 0.0), "joint": _right(some, 0.0, 1.0)},
+    }
+    for name, (direct, joint) in powers.items():
+        if name == "pool":
+            said = {"log_share_of_right": _right(some, direct, joint)}
+        else:
+            said = {
+                "median": statistics.median(one.said.variation(direct, joint) for one in some),
+                "log_share_of_right": {"direct": _right(some, direct, 0.0), "joint": _right(some, 0.0, joint)},
+            }
+        results[name] = {"powers": [direct, joint], **said}
+    return results
+
+
+def _right(some: list[Answered], direct: float, joint: float) -> float:
+    """The mean log share of the right answer by D^direct J^joint, where it is listed."""
+    laws = [(one.right, direct * one.said.direct + joint * one.said.joint) for one in some]
+    return statistics.mean(float(law.log_softmax(0)[right]) for right, law in laws if right is not None)
 
 
 def main() -> None:
@@ -33,6 +100,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=Path, required=True)
     parser.add_argument("--model", type=Path, help="folder; by default the model that ships")
     parser.add_argument("--blanks", type=int, default=200)
+    parser.add_argument("--fit-on", type=int, default=0, help="blanks of each number of codes")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--name", default="text_consistency")
@@ -43,26 +111,29 @@ def main() -> None:
     source = random.Random(arguments.seed)
     source.shuffle(chosen)
     edge = boundary(loaded.vocabulary)
+    parts: dict[str, list[Asked]] = {"asked": [], "fit": []}
+    used = set[str]()
+    for part, count in (("asked", arguments.blanks // 2), ("fit", arguments.fit_on)):
+        for size in (1, 2):
+            some = (one for one in chosen if part == "asked" or (is_for_fitting(one) and one not in used))
+            blanks: list[Asked] = []
+            for sentence in some:
+                codes = torch.cat([edge, encode_text(loaded.vocabulary, sentence.strip()), edge])
+                if len(blanks) < count and 4 + size <= len(codes) <= loaded.length:
+                    blanks.append(Asked(codes, source.randrange(2, len(codes) - size - 1), size))
+                    used |= {sentence} if part == "asked" else set()
+            parts[part] += blanks
     results: dict[str, Any] = {}
     seconds = 0.0
     for size in (1, 2):
-        asked: list[tuple[torch.Tensor, int]] = []
-        for sentence in chosen:
-            codes = torch.cat([edge, encode_text(loaded.vocabulary, sentence.strip()), edge])
-            if len(asked) < arguments.blanks // 2 and 4 + size <= len(codes) <= loaded.length:
-                asked.append((codes, source.randrange(2, len(codes) - size - 1)))
-        gaps, each = spread(partial(_gap, loaded.model, size), asked, arguments.processes)
-        found, covered = [gap.variation for gap in gaps], [gap.covered for gap in gaps]
-        seconds += each * len(gaps)
-        quarters = statistics.quantiles(found, n=4)
-        results[f"{size}"] = {
-            "blanks": len(found),
-            "median": statistics.median(found),
-            "quartiles": [quarters[0], quarters[2]],
-            "mean": statistics.mean(found),
-            "covered": statistics.mean(covered),
-        }
-        print(f"{size} codes: median {statistics.median(found):.3f} of {len(found)}", flush=True)
+        found: dict[str, list[Answered]] = {}
+        for part, blanks in parts.items():
+            own = [one for one in blanks if one.size == size]
+            found[part], each = spread(partial(answered, loaded.model), own, arguments.processes)
+            seconds += each * len(own)
+        powers = fitted(found["fit"]) if found["fit"] else {}
+        results[f"{size}"] = measured(found["asked"], powers)
+        print(f"{size} codes:", results[f"{size}"], flush=True)
     said = {key: value.name if isinstance(value, Path) else value for key, value in vars(arguments).items()}
     about = {"arguments": said, "model": loaded.name if arguments.model is None else arguments.model.name}
     write_result(arguments.name, {**about, "cpu_seconds": seconds, "results": results})

@@ -25,10 +25,12 @@ import torch
 from anyfill import text
 from anyfill.evaluation import log_prob
 from anyfill.questions import Question
-from anyfill.text.blanks import BlankWindow, Lengths, blank_window, is_one_word, parse, sheet_of
+from anyfill.text.blanks import BlankWindow, blank_window, is_one_word, sheet_of
 from anyfill.text.candidates import Candidate, candidates
 from anyfill.text.counting import CountedPlace
-from anyfill.text.model import SamplingOptions, TextModel
+from anyfill.text.model import TextModel
+from anyfill.text.sampling import SamplingOptions
+from anyfill.text.template import Lengths, parse
 from anyfill.text.word_search import word_candidates
 from benchmarks.common import write_result
 

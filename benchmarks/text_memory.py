@@ -29,7 +29,8 @@ import torch
 
 from anyfill.text.corpus import encode_corpus
 from anyfill.text.recipes import text_model, text_objective
-from anyfill.text.tokens import Chunks, open_tokens
+from anyfill.text.token_file import open_tokens
+from anyfill.text.tokens import Chunks
 from anyfill.text.vocabulary import TEXT8
 from anyfill.training import FitOptions, fit
 from benchmarks.common import ROOT, write_result

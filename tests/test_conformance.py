@@ -195,7 +195,7 @@ PLAIN = {
         "Anneal",
     ),
     *("ConsistencyReport", "Information", "LogProb", "CheckpointError", "DivergedError", "FitOptions", "FitResult"),
-    *("StepReport", "MetricsError", "Mean", "StepNats"),
+    *("StepReport", "MetricsError", "Mean", "StepNats", "Beginning"),
     *("Acquired", "Choice", "Curves", "Difference", "Standing", "LearnedGibbs"),
 }
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from anyfill.text.model import COUNTS
 from anyfill.text.ngram_counts import count_ngrams
-from anyfill.text.vocabularies import common_words
+from anyfill.text.words import common_words
 
 ORDER, LEAST, VOCABULARY = 5, (1, 1, 1, 2, 2), 30_000
 POWERS = (0.29, 0.19, 0.35)

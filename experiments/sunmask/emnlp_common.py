@@ -45,8 +45,8 @@ from anyfill.samplers import Anneal, CachedChain, Draw, Rewrite, sample
 from anyfill.text.corpus import encode
 from anyfill.text.recipes import text_model
 from anyfill.text.tokens import Sentences
-from anyfill.text.vocabularies import Words, common_words
 from anyfill.text.vocabulary import Vocabulary, WithEnd
+from anyfill.text.words import Words, common_words
 
 LENGTH, TRAINING, CAPTION = 52, 9000, 26
 CHAINS, DENOISERS = ("left_to_right", "one_pass"), ("sunmask", "sundae")

@@ -11,7 +11,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from anyfill.text.metrics import NgramTable, grade_text
+from anyfill.text.metrics import grade_text
+from anyfill.text.ngram_tables import NgramTable
 from benchmarks.common import write_result
 from experiments.sunmask import emnlp_common as news
 from experiments.sunmask import emnlp_plot

@@ -24,7 +24,8 @@ from random import Random
 
 import numpy as np
 
-from anyfill.text.metrics import NgramTable, Sentences, grade_text
+from anyfill.text.metrics import grade_text
+from anyfill.text.ngram_tables import NgramTable, Sentences
 
 COLORS = ("#1b6ca8", "#c0392b", "#3a8f5c", "#d1843a", "#7d5ba6", "#4d4d4d")
 

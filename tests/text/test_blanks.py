@@ -5,10 +5,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyfill.text.blanks import Lengths, Sheet, Template, blank_groups, blank_window, parse, parse_lengths, sheet_of
+from anyfill.text.blanks import Sheet, blank_groups, blank_window, sheet_of
+from anyfill.text.encoding import decode_text, encode_prompt
 from anyfill.text.scoring import text_log_prob
-from anyfill.text.vocabularies import Words, decode_text, encode_prompt
+from anyfill.text.template import Lengths, Template, parse, parse_lengths
 from anyfill.text.vocabulary import TEXT8, Characters, Utf8, WithEnd, is_folded
+from anyfill.text.words import Words
 
 UNSTATED = Lengths(1, 12)
 
@@ -236,7 +238,7 @@ def test_ends_of_lines_are_decoded_as_such() -> None:
 
 def test_a_piece_brings_the_space_before_it_along() -> None:
     pytest.importorskip("sentencepiece")
-    from anyfill.text.vocabularies import train_pieces
+    from anyfill.text.sentencepieces import train_pieces
 
     lines = ["the cat sat on the mat", "a dog sat on a log", "the dog and the cat sat there"] * 20
     pieces = train_pieces(["\n".join(lines)], 400)

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator
 
-from anyfill.text.blanks import Lengths
 from anyfill.text.candidates import MAX_READ, _few, combinations
+from anyfill.text.template import Lengths
 
 ranges = st.tuples(st.integers(1, 5), st.integers(0, 4)).map(lambda pair: Lengths(pair[0], sum(pair)))
 

@@ -10,8 +10,9 @@ import pytest
 
 from anyfill.cli import main as cli
 from anyfill.text.generate import Writer
-from anyfill.text.vocabularies import Words, vocabulary_notes
+from anyfill.text.vocabularies import vocabulary_notes
 from anyfill.text.vocabulary import TEXT8, Characters
+from anyfill.text.words import Words
 from anyfill.training import save_model
 
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from anyfill.text import corpus
 from anyfill.text.corpus import encode, encode_corpus, is_encoded
 from anyfill.text.reading import text_blocks
-from anyfill.text.tokens import TokenWriter, cut_from_end, open_tokens
-from anyfill.text.vocabularies import Words, common_words
+from anyfill.text.token_file import TokenWriter, cut_from_end, open_tokens
 from anyfill.text.vocabulary import TEXT8, Characters, Utf8, Vocabulary, WithEnd, characters_in
+from anyfill.text.words import Words, common_words
 
 MIXED = st.text(alphabet="ab é漢😀\n\r", min_size=1, max_size=40)
 HERE = settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])

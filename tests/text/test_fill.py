@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from anyfill.corruption import Uniform
 from anyfill.model import Model
 from anyfill.questions import Factorization
-from anyfill.text.blanks import Lengths, Template, parse
 from anyfill.text.fill import Fills, fill_blanks
-from anyfill.text.model import SamplingOptions, TextModel
-from anyfill.text.vocabularies import Words
+from anyfill.text.model import TextModel
+from anyfill.text.sampling import SamplingOptions
+from anyfill.text.template import Lengths, Template, parse
 from anyfill.text.vocabulary import TEXT8, Characters, WithEnd
+from anyfill.text.words import Words
 
 ABC = Characters("abc")
 COOL = SamplingOptions()

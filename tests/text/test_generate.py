@@ -11,9 +11,10 @@ from scipy.stats import chisquare
 
 from anyfill.questions import Factorization
 from anyfill.text.generate import Writer
-from anyfill.text.model import SamplingOptions, TextModel
-from anyfill.text.vocabularies import Words
+from anyfill.text.model import TextModel
+from anyfill.text.sampling import SamplingOptions
 from anyfill.text.vocabulary import TEXT8, Characters, Utf8, WithEnd
+from anyfill.text.words import Words
 
 ABC = Characters("abc")
 

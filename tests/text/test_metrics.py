@@ -15,21 +15,18 @@ from plain_bleu import grams, plain_bleu
 from scipy import stats
 
 from anyfill.text.metrics import (
-    NgramTable,
     bits_per_character,
     blank_matches,
     bleu,
-    counted,
     distinct,
     exact_match,
     grade_text,
-    largest_two,
     ngram_entropy,
-    number,
     perplexity,
     self_bleu,
     stutter,
 )
+from anyfill.text.ngram_tables import NgramTable, counted, largest_two, number
 
 WORDS = st.sampled_from("abcd")
 SENTENCE = st.lists(WORDS, max_size=10)

@@ -11,8 +11,8 @@ from anyfill.questions import Factorization
 from anyfill.samplers import Draw
 from anyfill.text import model as text_models
 from anyfill.text.cli import Sampler
-from anyfill.text.model import SAMPLERS, SamplingOptions
 from anyfill.text.recipes import text_model
+from anyfill.text.sampling import SAMPLERS, SamplingOptions
 from anyfill.text.vocabularies import vocabulary_notes
 from anyfill.text.vocabulary import TEXT8, Characters, WithEnd
 from anyfill.training import save_model

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from anyfill.text.bpe import train_bpe
 from anyfill.text.ngram import KneserNey, load_ngrams
 from anyfill.text.ngram_counts import count_ngrams
-from anyfill.text.vocabularies import Words
 from anyfill.text.vocabulary import Characters
+from anyfill.text.words import Words
 
 ABCD = Characters("abcd")
 corpora = st.lists(st.lists(st.integers(0, 3), max_size=9), min_size=1, max_size=9)

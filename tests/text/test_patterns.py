@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyfill.text.blanks import Lengths, parse
 from anyfill.text.bpe import train_bpe
 from anyfill.text.patterns import Letters, fits, spellings
 from anyfill.text.scoring import log_prob_of
+from anyfill.text.template import Lengths, parse
 
 PIECES = train_bpe(["the cat sat on the mat and the dog sat on the log in 1984 lost last list. " * 9], 300)
 

@@ -17,13 +17,16 @@ from anyfill.evaluation import log_prob, terms
 from anyfill.questions import Factorization, Increasing, Question
 from anyfill.questions.question import chain_rank
 from anyfill.rank import NEVER
+from anyfill.text.folding import as_text8
 from anyfill.text.model import TextModel
 from anyfill.text.reading import Source, stretches
 from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
 from anyfill.text.report import coloured, score_text, visible
-from anyfill.text.scoring import Gathered, Scorer, Token, Totals, text_windows
-from anyfill.text.vocabularies import Words, common_words, vocabulary_notes
-from anyfill.text.vocabulary import TEXT8, Characters, Utf8, Vocabulary, WithEnd, as_text8
+from anyfill.text.scoring import Scorer, Totals, text_windows
+from anyfill.text.surprises import Gathered, Token
+from anyfill.text.vocabularies import vocabulary_notes
+from anyfill.text.vocabulary import TEXT8, Characters, Utf8, Vocabulary, WithEnd
+from anyfill.text.words import Words, common_words
 from anyfill.training import save_model
 
 ABC = Characters("abc")

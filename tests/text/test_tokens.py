@@ -14,7 +14,8 @@ from anyfill.questions import UniformSplits
 from anyfill.rows import RowSource
 from anyfill.text.corpus import encode
 from anyfill.text.recipes import text_model, text_objective
-from anyfill.text.tokens import Chunks, Sentences, Tokens, Windows, some_rows
+from anyfill.text.token_file import Tokens
+from anyfill.text.tokens import Chunks, Sentences, Windows, some_rows
 from anyfill.text.vocabulary import TEXT8, Utf8, WithEnd
 from anyfill.training import FitOptions, fit
 

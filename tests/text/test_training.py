@@ -296,7 +296,7 @@ def test_a_model_made_in_another_way_is_not_resumed(run) -> None:
 
 
 def facts(tokens: int, valid_share: float = 0.05, lengths: list[int] | None = None) -> Corpus:
-    from anyfill.text.tokens import Tokens
+    from anyfill.text.token_file import Tokens
     from anyfill.text.vocabulary import Utf8
 
     bounds = None if lengths is None else np.concatenate([[0], np.cumsum(lengths)]).astype(np.uint64)

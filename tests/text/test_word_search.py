@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 from anyfill import text as face
 from anyfill.evaluation import log_prob
 from anyfill.questions import Factorization, Question
-from anyfill.text.blanks import Lengths, blank_window, is_one_word, parse, sheet_of
+from anyfill.text.blanks import blank_window, is_one_word, sheet_of
 from anyfill.text.bpe import train_bpe
 from anyfill.text.counting import CountedPlace
 from anyfill.text.generate import Writer
 from anyfill.text.ngram_counts import count_ngrams
-from anyfill.text.vocabularies import Words
+from anyfill.text.template import Lengths, parse
 from anyfill.text.vocabulary import TEXT8, Characters, Utf8, WithEnd
 from anyfill.text.word_proposals import Breadth, Spelt, from_the_left, word_codes
 from anyfill.text.word_search import direct_log_probs, word_candidates
 from anyfill.text.word_window import ReadWindow
+from anyfill.text.words import Words
 
 PIECES = train_bpe(["the cat sat on the mat and the dog sat on the log. " * 9], 290)
 ABC = Characters(" abc.")

@@ -37,8 +37,10 @@ from anyfill.model import Model
 from anyfill.networks.network import Cached
 from anyfill.questions.question import Question
 from anyfill.samplers import CachedChain, Draw, beam_search, can_search, watch
-from anyfill.text.blanks import BlankRow, BlankWindow, Lengths, Sheet
-from anyfill.text.model import ROWS, SamplingOptions, TextModel
+from anyfill.text.blanks import BlankRow, BlankWindow, Sheet
+from anyfill.text.model import ROWS, TextModel
+from anyfill.text.sampling import SamplingOptions
+from anyfill.text.template import Lengths
 
 MAX_COMBINATIONS = 64
 """Combinations of lengths that are tried; of more, so many are drawn."""

@@ -27,9 +27,28 @@ LISTED, FIRST = 100, 32
 """Answers that are listed of each reading; first codes of two that are gone on with, of each."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class BlankReadings:
+    """What both readings say of the same answers to one blank.
+
+    Attributes:
+        answers: int64 (A, size), their codes.
+        direct: float64 (A,), log p given both sides.
+        joint: float64 (A,), log p of the text with each.
+    """
+
+    answers: Tensor
+    direct: Tensor
+    joint: Tensor
+
+    def variation(self, direct: float = 1.0, joint: float = 1.0) -> float:
+        """The total variation between them, each raised to a power and renormalised."""
+        return 0.5 * float(((direct * self.direct).softmax(0) - (joint * self.joint).softmax(0)).abs().sum())
+
+
 @dataclass(frozen=True, slots=True)
 class BlankGap:
-    """Both readings of one blank.
+    """How far apart both readings of one blank are.
 
     Attributes:
         variation: total variation between them.
@@ -48,6 +67,12 @@ def blank_gap(model: Model, codes: Tensor, start: int, size: int) -> BlankGap:
     Raises:
         ValueError: the model has no cache that can be copied, or the blank is not within the text.
     """
+    said = blank_readings(model, codes, start, size)
+    return BlankGap(said.variation(), len(said.answers), float(said.direct.exp().sum()))
+
+
+def blank_readings(model: Model, codes: Tensor, start: int, size: int) -> BlankReadings:
+    """Both readings of that blank; see ``blank_gap``."""
     network = model.network
     if not isinstance(network, Windowed) or model.order != Increasing():
         raise refuse("model", expected="a one-pass model in increasing order", got=type(network).__name__)
@@ -65,9 +90,7 @@ def blank_gap(model: Model, codes: Tensor, start: int, size: int) -> BlankGap:
     rows = x.repeat(len(answers), 1)
     rows[:, start : start + size] = answers
     sizes = torch.full((len(rows),), len(codes))
-    joint = torch.cat([*shared_prefix_log_prob(model, rows, sizes)])
-    variation = 0.5 * float((values.softmax(0) - joint.softmax(0)).abs().sum())
-    return BlankGap(variation, len(answers), float(values.exp().sum()))
+    return BlankReadings(answers, values, torch.cat([*shared_prefix_log_prob(model, rows, sizes)]))
 
 
 def _listed(model: Model, x: Tensor, question: Question, start: int) -> tuple[Tensor, "_Second"]:

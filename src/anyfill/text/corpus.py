@@ -27,9 +27,10 @@ from anyfill.interface.progress import metered
 from anyfill.rows import Rows, RowSource
 from anyfill.text.bpe import train_bpe
 from anyfill.text.reading import BLOCK, MAX_LINE, TextBlock, as_paths, first_unknown, text_blocks
-from anyfill.text.tokens import Chunks, Sentences, Tokens, TokenWriter, open_tokens, some_rows
-from anyfill.text.vocabularies import common_words
+from anyfill.text.token_file import Tokens, TokenWriter, open_tokens
+from anyfill.text.tokens import Chunks, Sentences, some_rows
 from anyfill.text.vocabulary import Utf8, Vocabulary, WithEnd, characters_in
+from anyfill.text.words import common_words
 
 if TYPE_CHECKING:
     from anyfill.text.settings import Settings

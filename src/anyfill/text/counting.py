@@ -21,8 +21,8 @@ from anyfill.text.ngram import KneserNey, load_ngrams
 from anyfill.text.ngram_counts import count_ngrams
 from anyfill.text.patterns import Letters
 from anyfill.text.reading import text_blocks
-from anyfill.text.vocabularies import Words, common_words
 from anyfill.text.vocabulary import Vocabulary
+from anyfill.text.words import Words, common_words
 
 SIZE = {"words": 30_000, "pieces": 4096}
 

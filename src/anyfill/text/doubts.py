@@ -24,11 +24,12 @@ import numpy as np
 from anyfill.checks import require_count
 from anyfill.text.blanks import is_one_word
 from anyfill.text.counting import words_of
+from anyfill.text.encoding import encode_text
 from anyfill.text.gaps import SHOWN, Change, Corrected, changed
 from anyfill.text.model import TextModel, load
 from anyfill.text.ngram import Floats, KneserNey
 from anyfill.text.scoring import log_probs_of
-from anyfill.text.vocabularies import Words, encode_text
+from anyfill.text.words import Words
 
 ERROR = 0.02
 """The chance that a word is not what was meant."""

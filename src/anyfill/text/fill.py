@@ -28,17 +28,20 @@ from torch import Tensor
 
 from anyfill.checks import refuse, require_count
 from anyfill.evaluation import shared_prefix_log_prob
-from anyfill.text.blanks import Sheet, Template, blank_groups, blank_window, sheet_of
+from anyfill.text.blanks import Sheet, blank_groups, blank_window, sheet_of
 from anyfill.text.candidates import Candidate, Tried, candidates
 from anyfill.text.counting import CountedPlace, counted_log_prob
-from anyfill.text.model import SamplingOptions, TextModel
+from anyfill.text.folding import as_text8
+from anyfill.text.model import TextModel
 from anyfill.text.ngram import KneserNey
 from anyfill.text.patterns import GAP
+from anyfill.text.sampling import SamplingOptions
 from anyfill.text.scoring import log_prob_of
-from anyfill.text.vocabularies import Words
-from anyfill.text.vocabulary import as_text8, is_folded
+from anyfill.text.template import Template
+from anyfill.text.vocabulary import is_folded
 from anyfill.text.word_proposals import NARROW
 from anyfill.text.word_search import can_search_words, word_candidates
+from anyfill.text.words import Words
 
 _KEPT, _KEPT_SPELT = 4, 2
 """Ways to fill the blanks so far that are gone on with, where blanks are words, and where letters of all are known."""

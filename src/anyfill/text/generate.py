@@ -25,8 +25,11 @@ from anyfill.networks.network import Network
 from anyfill.questions.question import Question
 from anyfill.samplers import watch
 from anyfill.text.bpe import Bpe
-from anyfill.text.model import ROWS, SamplingOptions, TextModel
-from anyfill.text.vocabularies import Pieces, Words, decode_text, encode_prompt, written
+from anyfill.text.encoding import decode_text, encode_prompt, written
+from anyfill.text.model import ROWS, TextModel
+from anyfill.text.sampling import SamplingOptions
+from anyfill.text.sentencepieces import Pieces
+from anyfill.text.words import Words
 
 LENGTH = 200
 """Codes that are written where nobody says how many and the model is not one of lines."""

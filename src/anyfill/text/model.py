@@ -1,12 +1,4 @@
-"""A model of text and what can be asked of it: the one that ships with anyfill, or a folder of the user's own.
-
-It is asked with one of these samplers, or with any of ``anyfill.samplers``:
-
-    exact             one by one in the model's order, from a key-value cache if there is one
-    speculative       the same law in fewer passes, where drafts are good (one-pass models)
-    confidence        the most confident first, one at a time (models of any order)
-    entropy-bounded   as many at once as are nearly independent (models of any order; an approximation)
-"""
+"""A model of text and what can be asked of it: the one that ships with anyfill, or a folder of the user's own."""
 
 import math
 from collections.abc import Mapping
@@ -15,20 +7,17 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import torch
-
-from anyfill.checks import refuse, require_member
+from anyfill.checks import refuse
 from anyfill.interface.options import chosen_seed
 from anyfill.interface.output import require_new
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import free_threads, threads
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
-from anyfill.questions.question import Factorization, Question
-from anyfill.questions.supported import PREFERENCE, completed
-from anyfill.samplers import Confidence, Draw, EntropyBounded, Sampler, Speculative
-from anyfill.text.blanks import Lengths, Template, parse, parse_lengths
+from anyfill.samplers import Sampler
 from anyfill.text.reading import Source, require_text
+from anyfill.text.sampling import SamplingOptions as SamplingOptions
+from anyfill.text.template import Lengths, Template, parse, parse_lengths
 from anyfill.text.vocabularies import vocabulary_of
 from anyfill.text.vocabulary import Vocabulary
 from anyfill.training import load_model, load_notes
@@ -39,7 +28,6 @@ if TYPE_CHECKING:
     from anyfill.text.ngram import KneserNey
     from anyfill.text.report import Score
 
-SAMPLERS = ("exact", "speculative", "confidence", "entropy-bounded")
 ROWS = 64
 """Rows drawn side by side: enough for a processor to be busy, few enough to see how the work goes on."""
 COUNTS = "counts.safetensors"
@@ -49,66 +37,6 @@ MODELS = "models"
 SHIPPED = ("english", "text8")
 """Its models of text: pieces of everyday English, which answer where none is named; and text8's 27 symbols."""
 SHIPPED_NAME = "the model that ships with anyfill"
-
-
-@dataclass(frozen=True, slots=True)
-class SamplingOptions:
-    """How to draw.
-
-    Attributes:
-        sampler: one of ``SAMPLERS``, or a sampler of your own.
-        temperature, nucleus, top_k, typical: see ``Draw``.
-        seed: of everything random.
-    """
-
-    sampler: str | Sampler = "exact"
-    temperature: float = 1.0
-    nucleus: float | None = None
-    top_k: int | None = None
-    typical: float | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if isinstance(self.sampler, str):
-            require_member("--sampler", self.sampler, SAMPLERS)
-        _ = self.draw  # which refuses what cannot be
-
-    @property
-    def draw(self) -> Draw:
-        """How one value is drawn."""
-        return Draw(temperature=self.temperature, top_k=self.top_k, nucleus=self.nucleus, typical=self.typical)
-
-    def generator(self) -> torch.Generator:
-        """The source of all that is random."""
-        return torch.Generator().manual_seed(self.seed)
-
-    def policy(self, model: Model, asked: int) -> Sampler | None:
-        """The sampler, for at most so many asked places; ValueError if the model was not trained for it."""
-        if not isinstance(self.sampler, str):
-            return self.sampler
-        what = f"--sampler {self.sampler}"
-        if self.sampler == "exact":
-            return None
-        if self.sampler == "speculative":
-            if not model.is_one_pass:
-                raise refuse(what, expected="a one-pass model", got=f"a {type(model.network).__name__}")
-            return Speculative()
-        if Factorization.ANY_ORDER not in model.factorizations:
-            raise refuse(what, expected="a model trained for any order (recipe ardm)", got=trained_for(model))
-        return Confidence(max(asked, 1)) if self.sampler == "confidence" else EntropyBounded()
-
-    def require_supported(self, model: Model, question: Question, what: str, expected: str) -> None:
-        """ValueError, in the words of a command, if the model was not trained for what this sampler asks of it."""
-        if self.policy(model, 1) is None or self.sampler == "speculative":
-            try:
-                completed(model.factorizations, question, model.order, order=model.order)
-            except ValueError:
-                raise refuse(what, expected=expected, got=trained_for(model)) from None
-
-
-def trained_for(model: Model) -> str:
-    """What the model was trained for, in words."""
-    return "one trained for: " + ", ".join(one.value for one in PREFERENCE if one in model.factorizations)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -304,7 +232,8 @@ class TextModel:
             progress: show on stderr how far it is, if the text is long.
         """
         from anyfill.text.report import score_text
-        from anyfill.text.scoring import SHORT, Scorer
+        from anyfill.text.scoring import Scorer
+        from anyfill.text.surprises import SHORT
 
         for option, value in (("--orders", orders), ("--seed", seed)):
             if value is not None and order != "shuffled":

@@ -26,8 +26,9 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.text.vocabularies import require_letters
-from anyfill.text.vocabulary import Characters, Vocabulary, as_text8, is_folded
+from anyfill.text.encoding import require_letters
+from anyfill.text.folding import as_text8
+from anyfill.text.vocabulary import Characters, Vocabulary, is_folded
 
 BLOCK = 2**22
 """Bytes read at a time."""

@@ -19,9 +19,10 @@ from anyfill.checks import refuse
 from anyfill.disk import whole_file
 from anyfill.interface.output import require_new, unwritable
 from anyfill.interface.progress import metered
+from anyfill.text.encoding import brings_space
 from anyfill.text.reading import Source
-from anyfill.text.scoring import SHORT, Gathered, Scorer, Surprise, Token, Totals
-from anyfill.text.vocabularies import brings_space
+from anyfill.text.scoring import Scorer, Totals
+from anyfill.text.surprises import SHORT, Gathered, Surprise, Token
 from anyfill.text.vocabulary import is_folded
 
 _READ = 80

@@ -27,7 +27,6 @@ of its own term; under shuffled orders its mean over them, so that surprises sum
 
 """
 
-import heapq
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -44,18 +43,18 @@ from anyfill.interface.threads import compute_device
 from anyfill.model import Model
 from anyfill.questions import Decreasing, Increasing, Order, Question, Shuffled, chain_rank
 from anyfill.questions.supported import step_factorization
-from anyfill.text.model import TextModel, trained_for
+from anyfill.text.encoding import boundary, encode_text
+from anyfill.text.model import TextModel
 from anyfill.text.reading import Source, stretches
-from anyfill.text.vocabularies import Words, boundary, encode_text
+from anyfill.text.sampling import trained_for
+from anyfill.text.surprises import Token as Token
+from anyfill.text.words import Words
 
 _CELLS, _LOGITS = 2**14, 2**22
 """Tokens, and tokens times codes, of one call of the network."""
 _ORDERS: dict[str, Order] = {"increasing": Increasing(), "decreasing": Decreasing(), "shuffled": Shuffled()}
 _SIDE_BY_SIDE = 96
 """Texts that share what they begin with, read in one call."""
-SHORT = 3000
-"""Characters of the longest file of which all tokens are kept."""
-_BEFORE, _BEHIND = 28, 16
 
 
 class TextWindow(NamedTuple):
@@ -126,22 +125,6 @@ def log_probs_of(loaded: TextModel, texts: list[str]) -> list[float]:
     order = sizes.argsort(stable=True)
     value = torch.cat([*shared_prefix_log_prob(loaded.model, x[order], sizes[order], rows_per_pass=_SIDE_BY_SIDE)])
     return value[order.argsort()].tolist()
-
-
-class Token(NamedTuple):
-    """A token and its surprise.
-
-    Attributes:
-        offset: where it begins in the text that the model sees, in characters.
-        text: what it stands for.
-        bits: -log2 of its probability.
-        is_below: a line begins with it below another, and no token says so.
-    """
-
-    offset: int
-    text: str
-    bits: float
-    is_below: bool = False
 
 
 @dataclass(slots=True)
@@ -309,63 +292,3 @@ class Scorer:
             relative = (values - estimate).exp()
             totals.variance += float((values.var(0) / draws).sum())
             totals.estimate_variance += float((relative.var(0) / draws).sum())
-
-
-class Surprise(NamedTuple):
-    """A surprising token and the text around it."""
-
-    token: Token
-    before: str
-    behind: str
-
-
-class Gathered:
-    """The most surprising tokens of a text with their surroundings, and all of it if it is short.
-
-    Args:
-        count: how many of the most surprising ones.
-        gap: what stands between tokens: a space between words, else nothing.
-        keep: all tokens are kept of a text of at most so many characters.
-    """
-
-    def __init__(self, count: int, gap: str = "", keep: float = SHORT) -> None:
-        self._count, self._gap, self._keep = count, gap, keep
-        self._around: deque[Token] = deque(maxlen=_BEFORE + 1 + _BEHIND)
-        self._seen = 0
-        self._best: list[tuple[float, int, Surprise]] = []
-        self._all: list[Token] | None = []
-        self._characters = 0
-
-    def take(self, token: Token) -> None:
-        """The next token."""
-        self._seen += 1
-        self._around.append(token)
-        if self._seen > _BEHIND:
-            self._look(len(self._around) - 1 - _BEHIND, self._seen - _BEHIND)
-        if self._all is not None:
-            self._all.append(token)
-            self._characters += len(token.text)
-            if self._characters > self._keep:
-                self._all = None
-
-    def surprises(self) -> tuple[Surprise, ...]:
-        """The most surprising first, of equal ones the earlier; to be called once, at the end."""
-        for last in range(min(_BEHIND, self._seen), 0, -1):
-            self._look(len(self._around) - last, self._seen - last + 1)
-        return tuple(one for _, _, one in sorted(self._best, key=lambda kept: (-kept[0], -kept[1])))
-
-    def short(self) -> tuple[Token, ...] | None:
-        """All tokens, if they are few."""
-        return None if self._all is None else tuple(self._all)
-
-    def _look(self, place: int, number: int) -> None:
-        """Keep the token at this place of those around if it is one of the most surprising so far."""
-        token = self._around[place]
-        if not self._count or (len(self._best) == self._count and token.bits <= self._best[0][0]):
-            return
-        texts = ["\n" * one.is_below + one.text for one in self._around]
-        before = (self._gap.join([*texts[:place], ""]) + "\n" * token.is_below)[-_BEFORE:]
-        behind = self._gap.join(["", *texts[place + 1 :]])[:_BEHIND]
-        heapq.heappush(self._best, (token.bits, -number, Surprise(token, before, behind)))
-        if len(self._best) > self._count:
-            heapq.heappop(self._best)

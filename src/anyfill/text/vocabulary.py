@@ -1,22 +1,18 @@
-"""Vocabularies: text <-> codes 0 … size-1, and a fingerprint, so that codes never meet a model of other codes.
+"""Vocabularies of characters and bytes, and what every vocabulary has (``anyfill.text.codes``).
+
+In this file:
 
     Characters    a fixed alphabet; text8's 27 symbols are ``TEXT8``, and ``as_text8`` folds any text to them
     Utf8          bytes: any text in 256 codes, with no alphabet to choose and nothing unknown
     WithEnd       any vocabulary and one more code, the end of a line
-    Words, Pieces (``anyfill.text.vocabularies``)
 
-A vocabulary is a frozen dataclass that JSON can keep (``vocabulary_from_json`` reads it back). Its fingerprint is the
-first 16 digits of the sha256 of that JSON: equal fingerprints mean that every text has the same codes.
+Others are named in ``anyfill.text.vocabularies``.
 """
 
-import hashlib
-import json
-import re
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,113 +20,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
+from anyfill.text.codes import Vocabulary as Vocabulary
+from anyfill.text.codes import codes_of as codes_of
+from anyfill.text.codes import fingerprint as fingerprint
+from anyfill.text.codes import require_fingerprint as require_fingerprint
+from anyfill.text.folding import as_text8 as as_text8
 
 _CODE_POINTS = 0x110000
-_PLAIN = {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ı": "i"}
-"""Latin letters that Unicode does not take apart, as they are written without them."""
-_DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-
-
-@runtime_checkable
-class Vocabulary(Protocol):
-    """Codes for text; a new one needs ``size``, ``units``, ``encode``, ``decode`` and ``to_json``."""
-
-    @property
-    def size(self) -> int:
-        """The number of codes."""
-        ...
-
-    @property
-    def units(self) -> str:
-        """What one code is, in the plural: "words"."""
-        ...
-
-    @property
-    def plain(self) -> "Vocabulary":
-        """The vocabulary less its end code."""
-        return self
-
-    @property
-    def end(self) -> int | None:
-        """The code that ends a line, if the vocabulary has one."""
-        return None
-
-    @property
-    def unknown_code(self) -> int | None:
-        """The code for whatever has none of its own; None if that is refused."""
-        return None
-
-    def encode(self, text: str) -> Tensor:
-        """uint8 or int64 (L,): the codes of a text; no end code is added."""
-        ...
-
-    def decode(self, codes: Tensor) -> str:
-        """The text of codes (L,)."""
-        ...
-
-    def cut(self, text: str) -> int:
-        """How many characters at the beginning of ``text`` may be encoded by themselves, whatever comes after it.
-
-        encode(text[:k]) and then encode(text[k:] + more) are together encode(text + more).
-        """
-        return len(text)
-
-    def spell(self, text: str, codes: Tensor) -> tuple[list[str], list[int]]:
-        """The characters of ``text`` that each of its codes (L,) stands for, and where they begin.
-
-        Here code by code; those that write nothing alone, bytes of a character, stand together at the first of them.
-        """
-        texts: list[str] = []
-        offsets: list[int] = []
-        known: dict[int, str] = {}
-        now, held = 0, list[int]()
-        for code in codes.tolist():
-            held.append(code)
-            if len(held) == 1:
-                if code not in known:
-                    known[code] = self.decode(torch.tensor([code]))
-                written = known[code]
-            else:
-                written = self.decode(torch.tensor(held))
-            is_whole = bool(written) and text.startswith(written, now)
-            if not is_whole and len(held) < 4:
-                continue
-            texts += [written, *[""] * (len(held) - 1)]
-            offsets += [now] * len(held)
-            now += len(written) if is_whole else 0
-            held = []
-        texts += [""] * len(held)
-        offsets += [now] * len(held)
-        return texts, offsets
-
-    def to_json(self) -> dict[str, Any]:
-        """All of it as JSON, with its ``kind``."""
-        ...
-
-
-def fingerprint(vocabulary: Vocabulary) -> str:
-    """16 hexadecimal digits: the same for two vocabularies only if they are the same."""
-    text = json.dumps(vocabulary.to_json(), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def require_fingerprint(what: str, got: str, vocabulary: Vocabulary) -> None:
-    """ValueError unless ``got`` is the fingerprint of this vocabulary."""
-    expected = fingerprint(vocabulary)
-    if got != expected:
-        known = f"the vocabulary {expected} ({vocabulary.size} codes)"
-        raise refuse(what, expected=known, got=f"another one, {got}: their codes mean different things")
-
-
-def codes_of(codes: Tensor, size: int) -> NDArray[np.int64]:
-    """int64 (L,): codes to be decoded; ValueError if one of them is no code."""
-    if codes.dim() != 1 or codes.dtype.is_floating_point:
-        raise refuse("codes", expected="one line of whole numbers", got=f"{codes.dtype} {tuple(codes.shape)}")
-    numbers = codes.detach().long().cpu().numpy()
-    bad = (numbers < 0) | (numbers >= size)
-    if bad.any():
-        raise refuse("code", expected=f"0 to {size - 1}", got=int(numbers[bad][0]))
-    return numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,35 +94,6 @@ class Characters(Vocabulary):
 
 TEXT8 = Characters(" abcdefghijklmnopqrstuvwxyz")
 """The 27 symbols of text8."""
-
-
-def as_text8(text: str) -> str:
-    """Any text in the 27 symbols of text8, as that corpus was made: letters in lower case, digits spelt out.
-
-    Accents are taken off first (text8 has none); each run of anything else is one space.
-    """
-    plain = unicodedata.normalize("NFKD", text.lower().translate(str.maketrans(_PLAIN)))
-    plain = "".join(one for one in plain if not unicodedata.combining(one))
-    spelt = re.sub("[0-9]", lambda digit: f" {_DIGITS[int(digit[0])]} ", plain)
-    return re.sub("[^a-z]+", " ", spelt)
-
-
-def require_foldable(text: str, what: str = "text", *, offset: int = 0) -> None:
-    """ValueError if the text has a letter or a numeral of which folding to text8 would leave nothing."""
-    if text.isascii():
-        return
-    foreign = {one for one in set(text) if not one.isascii() and _is_foreign(one)}
-    place = next((place for place, one in enumerate(text) if one in foreign), None)
-    if place is not None:
-        name = unicodedata.name(text[place], f"U+{ord(text[place]):04X}")
-        got = f"{text[place]!r} ({name}) at character {offset + place + 1:,}"
-        raise refuse(what, expected="letters that the model knows (a to z; accents are taken off)", got=got)
-
-
-def _is_foreign(one: str) -> bool:
-    """A letter (no mark that modifies one) or a numeral, in a script that text8 has not."""
-    kind = unicodedata.category(one)
-    return kind[0] in "LN" and kind != "Lm" and not as_text8(one).strip()
 
 
 def characters_in(texts: Iterable[str], *, max_size: int | None = None, unknown: str = "\ufffd") -> Characters:

@@ -30,9 +30,9 @@ from anyfill.samplers import beam_search
 from anyfill.text.blanks import is_one_word
 from anyfill.text.candidates import MAX_LISTED
 from anyfill.text.patterns import Letters
-from anyfill.text.vocabularies import Words
 from anyfill.text.vocabulary import Vocabulary
 from anyfill.text.word_window import ReadWindow
+from anyfill.text.words import Words
 
 
 class Breadth(NamedTuple):

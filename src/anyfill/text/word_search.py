@@ -41,9 +41,9 @@ from anyfill.samplers import can_search
 from anyfill.text.blanks import BlankWindow, Sheet
 from anyfill.text.candidates import Candidate, Tried
 from anyfill.text.counting import CountedPlace
+from anyfill.text.encoding import encode_text
 from anyfill.text.model import TextModel
 from anyfill.text.patterns import GAP, spellings
-from anyfill.text.vocabularies import encode_text
 from anyfill.text.word_proposals import (
     WIDE,
     Breadth,
