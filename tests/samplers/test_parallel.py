@@ -14,7 +14,9 @@ from anyfill.corruption import Constant, Headed
 from anyfill.likelihoods import Categorical
 from anyfill.networks.network import Unspecified
 from anyfill.questions import Factorization
-from anyfill.samplers import MaskPredict, Restricted, RewriteAll, beam_search, repeated, sample, trace
+from anyfill.rank import NEVER
+from anyfill.samplers import MaskPredict, Restricted, RewriteAll, State, Task, beam_search, repeated, sample, trace
+from anyfill.samplers.loop import run
 
 V, N = 7, 5
 SMALL = {"width": 8, "depth": 1, "heads": 2, "places": 12, "dropout": 0.0}
@@ -106,6 +108,40 @@ def test_stutter_goes_back_to_what_stood_there_and_the_last_pass_writes_all():
     assert repeated(states[-1].x)[0].tolist() == [False, False, False, False, True]
     loose = scripted(((3, 0.9), (3, 0.9)), ((3, 0.9), (3, 0.9)), corruption=Headed(Constant(6)))
     assert decode(loose, RewriteAll(2, repeats="allow"))[1].x[0, 1:].tolist() == [3, 3]
+
+
+@pytest.mark.parametrize("repeats", ["allow", "previous"])
+def test_a_row_stops_by_itself_and_is_what_it_would_be_alone(repeats):
+    model = recipes.padir.model(V, N, **SMALL, seed=3).eval()
+    model.factorizations = frozenset({Factorization.ANY_ORDER})
+    for weight in model.parameters():
+        weight.data *= 2.0
+    generator = torch.Generator().manual_seed(1)
+    sources = torch.randint(3, V, (12, 4), generator=generator)
+    x = torch.randint(3, V, (12, N + 1), generator=generator)
+    x[:, 0] = N
+    told = torch.zeros(12, N + 1, dtype=torch.bool)
+    told[:, 0] = True
+    forbidden = torch.zeros(12, 1, V, dtype=torch.bool)
+    forbidden[::2, :, 3] = True  # rows have rules of their own
+    asked_of: list[int] = []
+    model.network.register_forward_pre_hook(lambda _, given: asked_of.append(len(given[0])))
+
+    def decoded(rows):
+        draw = Restricted(temperature=0.0, forbidden=forbidden[rows])
+        task = Task(model, x[rows], Question(told[rows], ~told[rows]), draw, sources[rows], generator)
+        first = State.first(x[rows], torch.where(told[rows], -1, NEVER))
+        return list(run(RewriteAll(12, repeats=repeats), task, first))[-1]
+
+    together = decoded(torch.arange(12))
+    assert together.passes == len(asked_of)
+    assert asked_of == sorted(asked_of, reverse=True)
+    assert asked_of[0] == 12 > asked_of[-1]
+    for row in range(12):
+        alone = decoded(torch.tensor([row]))
+        assert alone.x[0].tolist() == together.x[row].tolist()
+        assert alone.row_passes[0] == alone.passes == together.row_passes[row]
+        torch.testing.assert_close(alone.score[0], together.score[row], atol=1e-5, rtol=1e-5)
 
 
 def test_stutter_may_become_noise_instead():

@@ -15,7 +15,7 @@ that misses p or tau by rounding (1e-6, the precision of float32 probabilities) 
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import torch
@@ -75,6 +75,10 @@ class Draw:
             raise _refused(type(marginals).__name__)
         return self._draw(marginals, generator=generator)
 
+    def rows(self, index: Tensor) -> "Draw":
+        """The same for some rows (R,) alone."""
+        return self
+
     def _draw(self, marginals: Marginals, *, generator: Generator) -> Tensor:
         if self.filters and isinstance(marginals, DiscreteMarginals):
             return sample_codes(self.filtered(marginals.log_probs), generator=generator)
@@ -94,6 +98,9 @@ class Restricted(Draw):
     """
 
     forbidden: Tensor
+
+    def rows(self, index: Tensor) -> "Restricted":
+        return replace(self, forbidden=self.forbidden[index]) if len(self.forbidden) > 1 else self
 
     def __call__(self, marginals: Marginals, *, generator: Generator) -> Tensor:
         if not isinstance(marginals, DiscreteMarginals):

@@ -4,7 +4,9 @@
     MaskPredict(T)   T passes, each but the first masks the least probable values and predicts those (CMLM)
     EasyFirst(T)     the first pass says who is easy; then everyone is predicted given all that are easier (DisCo)
 
-All stop early where a pass changes nothing (``MaskPredict`` does not: what it masks grows less from pass to pass).
+All stop early where a pass changes nothing (``MaskPredict`` does not: what it masks grows less from pass to pass). In
+``RewriteAll`` each row stops by itself where values are drawn without chance: what a row becomes does not depend on its
+company, and passes over many rows take less and less.
 
 **Stutter**: a value equal to the one before it, the commonest mistake of parallel decoding, for two places each sure of
 the same word do not know of one another. PaDIR remasks it between passes: the place goes back to what stood there
@@ -38,6 +40,13 @@ def repeated(x: Tensor, first: int = 1) -> Tensor:
     return same
 
 
+def _unchanged(state: State, question: Question) -> Tensor:
+    """bool (B,): which rows are complete, and the last step changed nothing; ``plan`` is what stood before it."""
+    before = torch.where(state.plan < 0, -1 - state.plan, state.plan)
+    same = (state.known & (state.x.long() == before)) | ~question.asked
+    return same.all(1) & (state.step > 0)
+
+
 @dataclass(frozen=True, slots=True)
 class _UntilUnchanged(Sampler):
     """Up to ``rounds`` passes, fewer where one changes nothing; ``State.plan`` is what stood before the last."""
@@ -55,8 +64,7 @@ class _UntilUnchanged(Sampler):
         return state.x.long()
 
     def done(self, state: State, question: Question) -> bool:
-        same = (state.x.long() == state.plan) | ~question.asked
-        return state.step > 0 and state.complete(question) and bool(same.all())
+        return bool(_unchanged(state, question).all())
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +85,15 @@ class RewriteAll(_UntilUnchanged, Policy):
         _UntilUnchanged.__post_init__(self)
         require_count("first", self.first, minimum=0)
         require_member("repeats", self.repeats, ("allow", "previous", "noise"))
+
+    def plan(self, state: State, question: Question, *, generator: Generator) -> Tensor:
+        """What stands before this step, v; as -1 - v in rows that have stopped."""
+        before = state.x.long()
+        return torch.where(_unchanged(state, question)[:, None], -1 - before, before)
+
+    def going(self, state: State, question: Question) -> Tensor | None:
+        """Those that have not stopped; where repeats become noise, chance has a say."""
+        return None if self.repeats == "noise" else (question.asked & (state.plan >= 0)).any(1)
 
     def visible(self, state: State, question: Question, *, generator: Generator) -> Tensor:
         if self.repeats == "noise" and state.step > 0:

@@ -29,7 +29,7 @@ Samplers that need more of a network than single answers bring a step of their o
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import torch
 from torch import Generator, Tensor
@@ -219,23 +219,38 @@ class Policy(Sampler, Protocol):
         """bool (B, N): whose drawn values are committed. Only asked variables' will be, whatever it says."""
         ...
 
+    def going(self, state: State, question: Question) -> Tensor | None:
+        """bool (B,): which rows this step may change, where values are drawn without chance; None = not known.
+
+        The others leave: the network is not asked about them, and ``answer.marginals`` is of those that go on alone.
+        """
+        return None
+
     def begin(self, task: Task) -> Step:
         model, question, generator = task.model, task.question, task.generator
         with model.evaluating():
-            context = model.read(task.context)  # once: passes reuse it
+            context: Any = model.read(task.context)  # once: passes reuse it
 
         def step(state: State) -> State:
             visible = self.visible(state, question, generator=generator) & state.known
             remasked = self.remask(state, question, visible, generator=generator)
             if remasked is not None:
                 state = _remasked(model, state, remasked & question.asked & ~visible, generator)
+            going = self.going(state, question) if task.draw.temperature == 0.0 else None
+            rows = slice(None) if going is None or bool(going.all()) else going.nonzero()[:, 0]
+            busy = (question.asked & ~visible).any(1) if going is None else going
             with model.evaluating():
-                rank = _visible_rank(state, visible, question) if model.is_one_pass else None
-                marginals = model.likelihood(model.params(state.x, visible, rank=rank, context=context))
-                value = as_values(task.draw(marginals, generator=generator), task.x)
-                answer = Answer(visible, marginals, value, marginals.log_prob(value).double())
+                rank = _visible_rank(state, visible, question)[rows] if model.is_one_pass else None
+                here = context if context is None or isinstance(rows, slice) else context[rows]
+                marginals = model.likelihood(model.params(state.x[rows], visible[rows], rank=rank, context=here))
+                draw = task.draw if isinstance(rows, slice) else task.draw.rows(rows)
+                value = as_values(draw(marginals, generator=generator), task.x)
+                score = marginals.log_prob(value).double()
+                if not isinstance(rows, slice):
+                    value, score = state.x.index_copy(0, rows, value), state.score.index_copy(0, rows, score)
+                answer = Answer(visible, marginals, value, score)
                 where = self.commit(state, question, answer, generator=generator) & question.asked
-            return state.committed(where, value, answer.score, (question.asked & ~visible).any(1))
+            return state.committed(where if going is None else where & going[:, None], value, score, busy)
 
         return step
 
