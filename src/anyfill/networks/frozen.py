@@ -14,7 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from anyfill.networks.decoders import DisentangledDecoder
-from anyfill.networks.encoder_decoder import EPS, Attention, DecoderLayer, EncoderLayer, SequenceToSequence
+from anyfill.networks.encoder_decoder import SequenceToSequence
+from anyfill.networks.encoder_decoder_layers import EPS, Attention, DecoderLayer, EncoderLayer
 
 
 class UnitNorm(nn.Module):

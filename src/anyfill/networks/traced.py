@@ -19,7 +19,8 @@ import torch
 from torch import Tensor, nn
 
 from anyfill.networks.decoders import CausalDecoder
-from anyfill.networks.encoder_decoder import DecoderLayer, EncoderDecoder, Memory, SequenceToSequence
+from anyfill.networks.encoder_decoder import EncoderDecoder, Memory, SequenceToSequence
+from anyfill.networks.encoder_decoder_layers import DecoderLayer
 
 
 class _Encoder(nn.Module):

@@ -28,7 +28,8 @@ from torch import nn
 from anyfill.checks import refuse
 from anyfill.model import Model
 from anyfill.networks.decoders import CausalDecoder
-from anyfill.networks.encoder_decoder import END, EPS, SequenceToSequence
+from anyfill.networks.encoder_decoder import END, SequenceToSequence
+from anyfill.networks.encoder_decoder_layers import EPS
 from anyfill.networks.frozen import freeze
 from anyfill.networks.traced import trace_layers
 from anyfill.questions.question import Question
