@@ -16,13 +16,14 @@ from anyfill.lazy import lazily
 
 if TYPE_CHECKING:
     from anyfill.translation.distillation import distill
-    from anyfill.translation.model import Score, Translation, Translator, load
+    from anyfill.translation.likelihood import Score
+    from anyfill.translation.model import Translation, Translator, load
     from anyfill.translation.training import train
 
 __all__ = ["Score", "Translation", "Translator", "distill", "load", "train"]
 
 _HOME = {
-    "Score": "model",
+    "Score": "likelihood",
     "Translation": "model",
     "Translator": "model",
     "distill": "distillation",

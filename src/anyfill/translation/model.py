@@ -6,42 +6,33 @@ place, and each comes out once, as it went in; one that the model forgot is kept
 (models from left to right: at the end).
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.evaluation import log_prob
 from anyfill.interface.options import chosen_seed
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import free_threads, threads
-from anyfill.networks.encoder_decoder import END
-from anyfill.questions.order import HeadFirst, Increasing
-from anyfill.questions.question import Question
 from anyfill.training import load_model, load_notes
 from anyfill.translation.constraints import Fixed, Keep, parse_keep, parse_template, placements
 from anyfill.translation.decode import Decoder, likeliest_lengths
 from anyfill.translation.hypotheses import MOST, Decoding, Hypothesis, Ways
+from anyfill.translation.likelihood import Score, exact_score
 from anyfill.translation.recipes import layout_of
+from anyfill.translation.sentences import remarks, segments
 from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint, placeholders, plain, protected, restored
 
 MADE_BY = "anyfill translate train"
 NOTES = "translation"
 SHIPPED = "translation-"
 """What the folders of models that ship begin with; the languages stand behind it."""
-_SENTENCE = re.compile(r"(?<=[.!?…。！？])[\"'»”)\]]*\s+")
 _BATCH = {"cpu": 64, "cuda": 2048}
 """Texts translated at a time."""
-_FOREIGN = 0.3
-"""More bytes of unseen characters than this, and the text is in another script."""
-_ODDS = -0.7
-"""Mean log-odds of pieces, below which a text looks like the language it should be translated to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +57,6 @@ class Translation:
 
     def __str__(self) -> str:
         return self.text
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """The exact log-probability of a translation.
-
-    Attributes:
-        nats: log p(target | source), its length or end included.
-        pieces: of the target.
-        passes: of the network.
-    """
-
-    nats: float
-    pieces: int
-    passes: int
-
-    @property
-    def per_piece(self) -> float:
-        """Nats of a piece, END or length counted as one."""
-        return self.nats / (self.pieces + 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -209,39 +180,14 @@ class Translator:
         words = sum(len(one.codes) for one in found)
         score = sum(one.score * len(one.codes) for one in found) / max(words, 1)
         codes = [code for part in parts for code in part]
-        remarks = self._remarks(codes, len(parts))
+        said = remarks(codes, len(parts), self.vocabulary, self.languages, self.odds)
         return Translation(
-            text, restored(written, kept), score, max((one.passes for one in found), default=0), history, remarks
+            text, restored(written, kept), score, max((one.passes for one in found), default=0), history, said
         )
 
-    def _remarks(self, codes: Sequence[int], parts: int) -> tuple[str, ...]:
-        remarks: list[str] = []
-        if len(codes) >= 4 and sum(self.vocabulary.is_byte[code] for code in codes) > _FOREIGN * len(codes):
-            remarks.append(f"this is hardly {self.languages[0]}: most of its characters were never seen in training")
-        elif self.odds and len(codes) >= 4 and sum(self.odds[code] for code in codes) < _ODDS * len(codes):
-            remarks.append(f"this looks like {self.languages[1]}, but is translated as {self.languages[0]}")
-        if parts > 1:
-            remarks.append(f"translated in {parts} parts")
-        return tuple(remarks)
-
     def segments(self, text: str) -> list[list[int]]:
-        """The codes of a plain text, in parts that fit the model: whole if it does, else sentences, else words."""
-        whole = self.vocabulary.encode(text)
-        limit = self.decoder.length
-        if not whole:
-            return []
-        if len(whole) <= limit:
-            return [whole]
-        found: list[list[int]] = []
-        for sentence in _SENTENCE.split(text):
-            codes = self.vocabulary.encode(sentence)
-            while len(codes) > limit:
-                cut = max((i for i in range(1, limit + 1) if self.vocabulary.begins_word[codes[i]]), default=limit)
-                found.append(codes[:cut])
-                codes = codes[cut:]
-            if codes:
-                found.append(codes)
-        return found
+        """The codes of a plain text, in parts that fit the model."""
+        return segments(text, self.vocabulary, self.decoder.length)
 
     def _keeping(self, keeps: Sequence[Keep], how: Decoding) -> Ways:
         """The ways to keep phrases: the likeliest lengths that have room for them, and in those all places."""
@@ -350,30 +296,7 @@ class Translator:
             ValueError: the model has no likelihood: PaDIR and SUNDAE predict every word from noise, no joint of them.
         """
         source, kept = self._one_sentence(text)
-        target = self.vocabulary.encode(protected(plain(translation), kept))
-        decoder, n = self.decoder, len(target)
-        if not 1 <= n <= decoder.length:
-            raise refuse("translation", expected=f"1 to {decoder.length} pieces", got=n)
-        if self.recipe in ("padir", "sundae"):
-            raise refuse(
-                "score", expected="a model with a likelihood (cmlm, disco, autoregressive, one_pass)", got=self.recipe
-            )
-        layout, device = layout_of(self.recipe), decoder.device
-        x = torch.zeros(1, decoder.model.variables, dtype=torch.long)
-        asked, told = torch.zeros_like(x, dtype=torch.bool), torch.zeros_like(x, dtype=torch.bool)
-        context, order = torch.tensor([source], device=device), None
-        if layout == "joined":
-            half = decoder.length + 1
-            x[0, : len(source) + 1], told[0, : len(source) + 1] = torch.tensor([*source, END]), True
-            x[0, half : half + n + 1], asked[0, half : half + n + 1] = torch.tensor([*target, END]), True
-            context = None
-        else:
-            ends = layout == "end"
-            x[0, : n + 1], asked[0, : n + 1] = torch.tensor([*target, END] if ends else [n, *target]), True
-            order = None if ends else HeadFirst(Increasing())
-        question = Question(told.to(device), asked.to(device))
-        found = log_prob(decoder.model, x.to(device), question, order=order, context=context)
-        return Score(float(found.value), n, found.passes)
+        return exact_score(self.decoder, source, self.vocabulary.encode(protected(plain(translation), kept)))
 
     def _one_sentence(self, text: str) -> tuple[list[int], list[str]]:
         kept = placeholders(text)[:MAX_PLACEHOLDERS]

@@ -1,0 +1,55 @@
+"""What the commands of ``anyfill translate`` share: options, and how results are written."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ModelFolder = Annotated[
+    Path | None,
+    typer.Option("--model", help="Folder of a model (anyfill translate train); by default the one that ships."),
+]
+To = Annotated[str | None, typer.Option("--to", help="The language to translate to, as en.", show_default=False)]
+Passes = Annotated[int, typer.Option(min=1, max=1000, help="Passes of models that decode in parallel.")]
+Columns = Annotated[
+    str | None,
+    typer.Option(help="Languages of the columns of TSV files, as en,de.", show_default="--from,--to"),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoding:
+    """Options: how to decode."""
+
+    passes: Passes = 4
+    lengths: Annotated[int, typer.Option(min=1, max=64, help="Lengths of the translation tried side by side.")] = 3
+    beam: Annotated[int, typer.Option(min=1, max=64, help="Beams of autoregressive models; 1 = greedy.")] = 4
+    seed: Annotated[int, typer.Option(min=0, help="Of the noise that some models start from.")] = 0
+    protect: Annotated[
+        bool, typer.Option("--protect/--no-protect", help="Placeholders (%s, {name}, <b>) come out as they went in.")
+    ] = True
+
+
+def put(content: str, output: Path | None, force: bool) -> None:
+    """Write a text to a file, or to stdout."""
+    from anyfill.disk import write_bytes
+    from anyfill.interface.output import require_new, unwritable
+
+    if output is None:
+        typer.echo(content, nl=False)
+        return
+    require_new(output, force=force)
+    try:
+        write_bytes(content.encode(), output)
+    except OSError as error:
+        raise unwritable(output, error) from None
+    typer.echo(f"wrote {output}", err=True)
+
+
+def as_text(content: object) -> str:
+    """JSON."""
+    from anyfill.interface.output import jsonable
+
+    return json.dumps(jsonable(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"

@@ -1,0 +1,57 @@
+"""Texts as a model can take them: cut into parts that fit its rows, and looked at for what a reader should know.
+
+A text that fits is one part. A longer one is cut into sentences, and those that are still too long between words:
+whatever comes in, every word of it is seen.
+"""
+
+import re
+from collections.abc import Sequence
+
+from anyfill.translation.vocabulary import Joint
+
+_SENTENCE = re.compile(r"(?<=[.!?…。！？])[\"'»”)\]]*\s+")
+_FOREIGN = 0.3
+"""More bytes of unseen characters than this, and the text is in another script."""
+_ODDS = -0.7
+"""Mean log-odds of pieces, below which a text looks like the language it should be translated to."""
+
+
+def segments(text: str, vocabulary: Joint, limit: int) -> list[list[int]]:
+    """The codes of a plain text, in parts of at most ``limit``: whole if it fits, else sentences, else words."""
+    whole = vocabulary.encode(text)
+    if not whole:
+        return []
+    if len(whole) <= limit:
+        return [whole]
+    found: list[list[int]] = []
+    for sentence in _SENTENCE.split(text):
+        codes = vocabulary.encode(sentence)
+        while len(codes) > limit:
+            cut = max((i for i in range(1, limit + 1) if vocabulary.begins_word[codes[i]]), default=limit)
+            found.append(codes[:cut])
+            codes = codes[cut:]
+        if codes:
+            found.append(codes)
+    return found
+
+
+def remarks(
+    codes: Sequence[int], parts: int, vocabulary: Joint, languages: tuple[str, str], odds: Sequence[float]
+) -> tuple[str, ...]:
+    """What a reader should know of a text with these codes, translated in so many parts.
+
+    Args:
+        codes: of all parts.
+        parts: how many there are.
+        vocabulary: of both languages.
+        languages: (source, target).
+        odds: for each code, log-odds that a piece is of the source language; empty = not known.
+    """
+    found: list[str] = []
+    if len(codes) >= 4 and sum(vocabulary.is_byte[code] for code in codes) > _FOREIGN * len(codes):
+        found.append(f"this is hardly {languages[0]}: most of its characters were never seen in training")
+    elif odds and len(codes) >= 4 and sum(odds[code] for code in codes) < _ODDS * len(codes):
+        found.append(f"this looks like {languages[1]}, but is translated as {languages[0]}")
+    if parts > 1:
+        found.append(f"translated in {parts} parts")
+    return tuple(found)
