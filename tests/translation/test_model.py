@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from anyfill.translation import load
@@ -35,6 +35,7 @@ def test_every_recipe_translates_and_says_how(translators, recipe):
 
 
 @slow_but_few
+@example(recipe="disco", word="Berlin", place=5, passes=1)  # a byte made a line end, and words were miscounted
 @given(recipe=st.sampled_from(PARALLEL), word=st.sampled_from(WORDS), place=st.integers(1, 6), passes=st.integers(1, 4))
 def test_a_kept_word_is_always_kept_where_it_was_put(translators, recipe, word, place, passes):
     model = translators(recipe)
@@ -46,7 +47,7 @@ def test_a_kept_word_is_always_kept_where_it_was_put(translators, recipe, word, 
     written = found.text.split()[place - 1 : place - 1 + len(own)]
     assert written[:-1] == own[:-1]
     assert written[-1].startswith(own[-1])
-    assert not any(letter.isalnum() for letter in written[-1][len(own[-1]) :])  # it is not part of a longer word
+    assert not written[-1][len(own[-1]) :][:1].isalnum()  # nothing but marks is right behind it
 
 
 @slow_but_few

@@ -68,6 +68,7 @@ def test_a_teachers_translations_become_pairs(pairs_tsv, tmp_path):
     texts = sorted((line.split("\t")[0] for line in pairs_tsv.read_text("utf-8").splitlines()), key=len)
     texts = ["Datei ⟦0⟧ nicht gefunden" if "%s" in text else text for text in texts]
     texts.sort(key=len)
+    texts = [text for text in texts if len(teacher.vocabulary.encode(text)) <= teacher.decoder.length]
     best = teacher.decoder.decode([teacher.vocabulary.encode(text) for text in texts], Decoding(beam=2))
     expected = {text: teacher.vocabulary.decode(one[0].codes) for text, one in zip(texts, best)}
     assert dict(lines) == {text: written for text, written in expected.items() if written}

@@ -8,12 +8,16 @@ which a constraint can be met. The source is read once; all candidates share wha
             lengths that the source does not suggest from winning by saying something sure again and again
     joint   log p(n | source) + sum_i log p(w_i | …): the likelihood that the model assigns, where it has one
 
+Where words were dropped because they repeat the one before them (stutter), the others were written for a longer
+translation: they go through the passes once more, at the length that is left, starting from what they are. The
+candidate is still ranked by the length that the source suggested.
+
 Autoregressive models decode greedily or by a beam and are ranked by their exact log-probability.
 """
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -27,6 +31,38 @@ from anyfill.translation.hypotheses import MOST, Decoding, Hypothesis, Ways, pad
 from anyfill.translation.recipes import layout_of, sampler_of
 from anyfill.translation.sequential import LeftToRight
 from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A translation that was decoded at one length.
+
+    Attributes:
+        row: of which source.
+        length: n, at which it was decoded first.
+        codes: its words.
+        total: the log-probability of those that were asked.
+        words: how many these are.
+        dropped: how many were left out because they repeat the one before them.
+        passes: of the network.
+        history: the words after each pass, if they are wanted.
+    """
+
+    row: int
+    length: int
+    codes: tuple[int, ...]
+    total: float
+    words: int
+    dropped: int
+    passes: int
+    history: tuple[tuple[int, ...], ...] = ()
+
+    def judged(self, how: Decoding, prior: float, *, free: bool) -> tuple[Hypothesis, float]:
+        """The hypothesis, and what it is ranked by; a template, which is not ``free``, says how long it is."""
+        mean, joint = self.total / max(self.words, 1), prior + self.total
+        extra = how.reward * self.words + how.prior * prior if free else 0.0
+        by, shown = (mean + extra, mean) if how.rank == "mean" else (joint, joint)
+        return Hypothesis(self.codes, shown, joint, False, self.passes, self.history), by
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,44 +115,72 @@ class Decoder(LeftToRight):
             if not options:
                 raise refuse("constraint", expected=f"words that fit into {self.length} places", got="more of them")
             tried += [(row, fixed) for fixed in options]
+        made = self._candidates(tried, sources, memory, how, history)
+        for _ in range(how.shorten if ways is None else 0):
+            again = [number for number, one in enumerate(made) if one.dropped and one.codes]
+            if not again:
+                break
+            shorter = self._candidates(
+                [(made[i].row, Fixed(len(made[i].codes), {}, frozenset())) for i in again],
+                sources,
+                memory,
+                how,
+                history,
+                begun=[made[i].codes for i in again],
+            )
+            for number, one in zip(again, shorter):
+                before = made[number]
+                passes, seen = before.passes + one.passes, (*before.history, *one.history[1:])
+                # Its length is still the one that the source suggested.
+                made[number] = replace(one, length=before.length, passes=passes, history=seen)
+        found: list[list[Hypothesis]] = [[] for _ in sources]
+        ranked: list[list[float]] = [[] for _ in sources]
+        for one in made:
+            hypothesis, by = one.judged(how, float(log_lengths[one.row, one.length - 1]), free=ways is None)
+            found[one.row].append(hypothesis)
+            ranked[one.row].append(by)
+        return [_by_rank(some, by) for some, by in zip(found, ranked)]
+
+    def _candidates(
+        self,
+        tried: Sequence[tuple[int, Fixed]],
+        sources: Sequence[Sequence[int]],
+        memory: Any,
+        how: Decoding,
+        history: bool,
+        *,
+        begun: Sequence[Sequence[int]] = (),
+    ) -> list[Candidate]:
+        """Decode sources, by number, under what is fixed, side by side; from words that were ``begun``, if any."""
         x, told, asked = self.rows([fixed for _, fixed in tried])
+        for number, codes in enumerate(begun):
+            x[number, 1 : len(codes) + 1] = torch.tensor(codes)
         policy, draw = sampler_of(self.recipe, how.passes, stutter=how.stutter)
         ruled = Restricted(temperature=draw.temperature, forbidden=self._forbidden(tried, sources, x.shape[1]))
         index = torch.tensor([row for row, _ in tried], device=self.device)
-        keys = None
-        if self.model.corruption.shows_unknown and isinstance(policy, RewriteAll):
-            keys = torch.tensor(
-                [_key(sources[row], fixed.length, how.seed) for row, fixed in tried], device=self.device
-            )
-        question = Question(told, asked)
-        states = self._states(policy, ruled, x, question, memory.rows(index), how.seed, all_of_them=history, keys=keys)
+        options: dict[str, Any] = {"all_of_them": history, "begun": bool(begun)}
+        if not begun and self.model.corruption.shows_unknown and isinstance(policy, RewriteAll):
+            keys = [_key(sources[row], fixed.length, how.seed) for row, fixed in tried]
+            options["keys"] = torch.tensor(keys, device=self.device)
+        states = self._states(policy, ruled, x, Question(told, asked), memory.rows(index), how.seed, **options)
         last = states[-1]
-        dropped = asked & ~asked
+        dropped = torch.zeros_like(asked)
         if how.stutter and self.recipe in ("padir", "sundae"):
             dropped = repeated(last.x) & asked
             for number, (_, fixed) in enumerate(tried):
-                counted = [place for place in fixed.counted if place <= fixed.length]
-                dropped[number, counted] = False
+                dropped[number, [place for place in fixed.counted if place <= fixed.length]] = False
         counted = asked & ~dropped
-        total = torch.where(counted, last.score, 0.0).sum(1).cpu()
-        words, passed = counted.sum(1).cpu(), last.row_passes.cpu()
+        total = torch.where(counted, last.score, 0.0).sum(1).tolist()
+        words, left, passes = counted.sum(1).tolist(), dropped.sum(1).tolist(), last.row_passes.tolist()
         kept = ((told | asked) & ~dropped).cpu()
         rows = [state.x.cpu() for state in states]
-        found: list[list[Hypothesis]] = [[] for _ in sources]
-        ranked: list[list[float]] = [[] for _ in sources]
+        made: list[Candidate] = []
         for number, (row, fixed) in enumerate(tried):
             n = fixed.length
-            prior = float(log_lengths[row, n - 1])
-            value = prior + float(total[number])
-            mean = float(total[number]) / max(int(words[number]), 1)
-            # A template says how long it is.
-            extra = how.reward * int(words[number]) + how.prior * prior if ways is None else 0.0
-            ranked[row].append(mean + extra if how.rank == "mean" else value)
             codes = tuple(rows[-1][number, 1 : n + 1][kept[number, 1 : n + 1]].tolist())
             seen = tuple(tuple(one[number, 1 : n + 1].tolist()) for one in rows) if history else ()
-            passes = int(passed[number])
-            found[row].append(Hypothesis(codes, mean if how.rank == "mean" else value, value, False, passes, seen))
-        return [_by_rank(some, by) for some, by in zip(found, ranked)]
+            made.append(Candidate(row, n, codes, total[number], words[number], left[number], passes[number], seen))
+        return made
 
     def rows(self, fixed: Sequence[Fixed]) -> tuple[Tensor, Tensor, Tensor]:
         """x, given and asked (R, L + 1) of candidates."""
@@ -143,12 +207,14 @@ class Decoder(LeftToRight):
             begins, mark = torch.tensor(self.vocabulary.begins_word), torch.tensor(self.vocabulary.is_mark)
             # A space alone begins a word only if one goes on behind it: where words are counted there is none.
             alone = torch.tensor([self.vocabulary.piece(code) == "▁" for code in range(self.vocabulary.size)])
+            # Bytes may make a space.
+            byte = torch.tensor(self.vocabulary.is_byte)
             forbidden = forbidden.expand(-1, width, -1).clone()
             for row, (_, one) in enumerate(tried):
                 for places, never in (
                     (one.behind, ~(begins | mark)),
                     (one.begins, ~begins | alone),
-                    (one.goes_on, begins),
+                    (one.goes_on, begins | byte),
                 ):
                     for place in places:
                         if place < width:

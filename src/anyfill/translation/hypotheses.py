@@ -34,6 +34,7 @@ class Decoding:
         lengths: how many of the likeliest lengths are tried.
         beam: beams of autoregressive models; 1 = greedy.
         stutter: remask repeated words between passes, drop them after the last (PaDIR).
+        shorten: so often a row in which words were dropped is decoded again without them, at the length it has then.
         rank: how candidates compare.
         reward: r of ranking by the mean, nats a word.
         prior: l of ranking by the mean, the weight of log p(n | source).
@@ -46,6 +47,7 @@ class Decoding:
     lengths: int = 3
     beam: int = 4
     stutter: bool = True
+    shorten: int = 1
     rank: Literal["mean", "joint"] = "mean"
     reward: float = 0.015
     prior: float = 0.07
@@ -57,6 +59,7 @@ class Decoding:
         require_count("passes", self.passes, maximum=1000)
         require_count("lengths", self.lengths, maximum=64)
         require_count("beam", self.beam, maximum=64)
+        require_count("shorten", self.shorten, minimum=0)
         require_member("rank", self.rank, ("mean", "joint"))
 
 
@@ -122,17 +125,24 @@ class Coded:
         *,
         all_of_them: bool = False,
         keys: Tensor | None = None,
+        begun: bool = False,
     ) -> list[State]:
-        """The last state, or all of them. With keys (R,), the first noise of a row is its own, whatever its company."""
+        """The last state, or all of them. With keys (R,), the first noise of a row is its own, whatever its company.
+
+        Rows that were ``begun`` start from the words that stand in x.
+        """
         with self.model.evaluating():  # once for all passes
             generator = torch.Generator(self.device).manual_seed(seed)
-            if keys is None:
+            if keys is None and not begun:
                 found = trace(self.model, x, question, policy=policy, draw=draw, context=context, generator=generator)
             else:
-                uniform = RowStreams(keys).uniform(tuple(x.shape), x.device)
-                noise = torch.where(question.given, x, (uniform * self.vocabulary.size).long())
                 nothing = Question(question.given, torch.zeros_like(question.asked))
-                first = State.first(noise, chain_rank(self.model.fixed_order, nothing))
+                rank = chain_rank(self.model.fixed_order, nothing)
+                if keys is None:
+                    first = State.first(x, torch.where(question.given, rank, 0))
+                else:
+                    uniform = RowStreams(keys).uniform(tuple(x.shape), x.device)
+                    first = State.first(torch.where(question.given, x, (uniform * self.vocabulary.size).long()), rank)
                 task = Task(self.model, x, question, draw, context, generator)
                 found = run(policy.along(self.model.order), task, first)
             states: list[State] = []
