@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from anyfill.evaluation import log_prob
-from anyfill.images.model import NOTES, About
+from anyfill.images.about import NOTES, About
 from anyfill.images.reading import PictureRows, Pictures, read_pictures
 from anyfill.images.recipes import picture_model, picture_objective
 from anyfill.images.settings import Settings

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from anyfill.images.model import NOTES, About, ImageModel, load
+from anyfill.images.about import NOTES, About
+from anyfill.images.model import ImageModel, load
 from anyfill.images.recipes import picture_model, picture_objective
 from anyfill.training import save_model
 

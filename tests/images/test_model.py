@@ -8,7 +8,8 @@ import pytest
 import torch
 from scipy import stats
 
-from anyfill.images.model import About, load
+from anyfill.images.about import About
+from anyfill.images.model import load
 from anyfill.images.picture import Picture
 from anyfill.images.reading import bytes_of
 from anyfill.samplers import Follow

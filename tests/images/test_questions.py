@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from anyfill.conditional import Conditional
 from anyfill.evaluation import log_prob
-from anyfill.images.model import About
+from anyfill.images.about import About
 from anyfill.images.questions import KINDS, PictureQuestions, strokes_of
 from anyfill.images.recipes import picture_model, picture_objective
 from anyfill.questions import Factorization, Question

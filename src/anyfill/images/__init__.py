@@ -17,9 +17,10 @@ from anyfill.lazy import lazily
 
 if TYPE_CHECKING:
     from anyfill.images.filling import Fills, Frame
-    from anyfill.images.model import ImageModel, Score, load
+    from anyfill.images.model import ImageModel, load
     from anyfill.images.picture import Picture, read_picture
     from anyfill.images.reading import Pictures, read_pictures
+    from anyfill.images.scoring import Score
     from anyfill.images.training import train
 
 __all__ = [
@@ -41,7 +42,7 @@ _HOME = {
     "ImageModel": "model",
     "Picture": "picture",
     "Pictures": "reading",
-    "Score": "model",
+    "Score": "scoring",
     "load": "model",
     "read_picture": "picture",
     "read_pictures": "reading",

@@ -4,7 +4,6 @@ Its variables are the channels of the pixels, row by row from the top left, a pi
 is of, it notes: size, channels, levels, how black and white was made, and how light the border of its pictures is.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -13,22 +12,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.evaluation import LogProb, log_prob
-from anyfill.evaluation.chain import terms
+from anyfill.images.about import NOTES, About
 from anyfill.images.erasing import Erasing, erased_in
 from anyfill.images.filling import Bits, Filling, Fills, Frame
 from anyfill.images.picture import Picture, PictureLike, as_picture
-from anyfill.images.reading import codes_of, resized
-from anyfill.images.sheets import heat_sheet
-from anyfill.images.windows import windows
+from anyfill.images.scoring import Score, scored
+from anyfill.images.seeing import Eye
 from anyfill.interface.options import chosen_seed
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import free_threads, threads
 from anyfill.model import Model
-from anyfill.questions.question import Question, chain_rank
 from anyfill.samplers import Draw, Follow, Sampler, Speculative
 from anyfill.training import load_model, load_notes
 
@@ -37,82 +32,6 @@ SHIPPED = {"digits": "models/digits", "fashion": "models/fashion"}
 SAMPLERS = ("exact", "speculative")
 AT_ONCE = 32
 """Alternatives that are drawn side by side."""
-NOTES = "images"
-
-
-@dataclass(frozen=True, slots=True)
-class About:
-    """What a model is of; kept in its notes.
-
-    Attributes:
-        height, width, channels: of its pictures.
-        levels: of a channel, 2 to 256.
-        binary: how two levels were made of 256: "threshold", "dynamic" or "static".
-        border: mean level, 0 to 255, along the edge of the pictures it was trained on.
-    """
-
-    height: int
-    width: int
-    channels: int
-    levels: int
-    binary: str | None = None
-    border: float = 128.0
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        return self.height, self.width, self.channels
-
-    @property
-    def dimensions(self) -> int:
-        """N."""
-        return self.height * self.width * self.channels
-
-    def __str__(self) -> str:
-        colours = "grey" if self.channels == 1 else "colour"
-        depth = f"black and white ({self.binary})" if self.levels == 2 else f"{colours}, {self.levels} levels"
-        return f"{self.width}x{self.height}, {depth}"
-
-
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Score:
-    """How likely a picture is, or a part of it given the rest.
-
-    Attributes:
-        picture: as the model saw it; what is erased of it was asked, or everything where nothing is.
-        nats: - log p, natural logarithms.
-        asked: how many numbers that is of (pixels times channels).
-        kind: "exact", "bound" or "estimate".
-        surprise: bits (H, W) of each asked pixel, given all that came before it in the model's order; they sum to the
-            score of an exact one.
-        remarks: what was changed on the way.
-    """
-
-    picture: Picture
-    nats: float
-    asked: int
-    kind: str
-    surprise: Bits
-    remarks: tuple[str, ...] = ()
-
-    @property
-    def bits_per_dimension(self) -> float:
-        """nats / (asked numbers · ln 2)."""
-        return self.nats / self.asked / math.log(2) if self.asked else 0.0
-
-    def __repr__(self) -> str:
-        return f"<Score of {self.picture.name}: {self.describe()}>"
-
-    def describe(self) -> str:
-        """In words."""
-        return f"{self.nats:.2f} nats, {self.bits_per_dimension:.4f} bits per dimension of {self.asked:,} ({self.kind})"
-
-    def sheet(self) -> Picture:
-        """The picture beside the heat map of its surprise."""
-        return heat_sheet(self.picture, self.surprise)
-
-    def save(self, path: str | Path) -> None:
-        """Write the sheet as a PNG file."""
-        self.sheet().save(path)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -245,30 +164,8 @@ class ImageModel:
             seed: of erased places that are drawn at random.
         """
         whole = as_picture(picture)
-        if whole.height > self.about.height or whole.width > self.about.width:
-            whole = self._resized(whole)
-        there = whole.known
         source = torch.Generator().manual_seed(seed)
-        asked = there
-        if erased is not None:
-            asked = there & ~erased_in(replace(whole, erased=None), erased, generator=source).known
-        if not asked.any():
-            raise refuse(f"{whole.name}", expected="a pixel at least to be scored", got="none")
-        whole, inverted = self._seen(whole, invert)
-        window, *_ = windows(np.ones_like(there), self.about.height, self.about.width)
-        inside, own = window.inside(there.shape), window.own(there.shape)
-        x = torch.zeros(1, *self.about.shape, dtype=torch.int64)
-        seen = whole.with_channels(self.about.channels).pixels
-        x[0, own[0], own[1]] = codes_of(255 - seen if inverted else seen, self.about.levels)[inside]
-        question = Question(*(self._variables(places[inside], own) for places in (there & ~asked, asked)))
-        with threads(free_threads()):
-            found = log_prob(self.model, x.flatten(1), question)
-            bits = self._surprise(x.flatten(1), question, found)
-        surprise = np.zeros(there.shape)
-        surprise[inside] = bits.reshape(self.about.shape).sum(2).numpy()[own]
-        shown = whole if erased is None else replace(whole, erased=~there | asked)
-        count = int(question.asked.sum())
-        return Score(shown, -float(found.value[0]), count, found.kind, surprise, whole.remarks)
+        return scored(self.model, Eye(self.about, self.name), whole, erased, invert=invert, generator=source)
 
     def surprise(self, picture: PictureLike, *, invert: bool | None = None) -> Bits:
         """float64 (H, W): bits of each pixel given those before it, exact, in one pass; see ``Score.surprise``."""
@@ -286,61 +183,7 @@ class ImageModel:
         """The picture as it will be filled, with what is changed about it in its remarks, and whether light is dark."""
         source = torch.Generator().manual_seed(seed)
         whole = erased_in(as_picture(picture), erased, generator=source)
-        if whole.erased is None or not whole.erased.any():
-            expected = "something erased (a mask, transparent pixels, or --erase)"
-            raise refuse(f"{whole.name}", expected=expected, got="nothing erased")
-        if resize:
-            whole = self._resized(whole)
-        remarks = list(whole.remarks)
-        size = f"{self.about.width}x{self.about.height}"
-        if whole.erased is not None and whole.erased.all() and whole.pixels.any():
-            remarks.append(f"{whole.name} is erased as a whole: drawn from nothing")
-        if whole.height < self.about.height or whole.width < self.about.width:
-            remarks.append(f"{whole.name} is {whole.size}: in the middle of {size}, what is around it left open")
-        if whole.height > self.about.height or whole.width > self.about.width:
-            count = len(windows(~whole.known, self.about.height, self.about.width))
-            many = "one window" if count == 1 else f"{count} overlapping windows"
-            remarks.append(f"{whole.name} is {whole.size}: filled in {many} of {size} (--resize shrinks it instead)")
-        return self._seen(replace(whole, remarks=tuple(remarks)), invert)
-
-    def _seen(self, whole: Picture, invert: bool | None) -> tuple[Picture, bool]:
-        """The picture with what the model does not see of it in the remarks, and whether it sees light as dark."""
-        remarks = list(whole.with_channels(self.about.channels).remarks)
-        inverted = self._is_inverted(whole) if invert is None else invert
-        if inverted and invert is None:
-            remarks.append(f"{whole.name} is light where {self.name} is dark: read inverted, and turned back")
-        levels = np.unique(whole.pixels[whole.known])
-        if self.about.levels == 2 and not set(levels.tolist()) <= {0, 255}:
-            remarks.append(f"{whole.name} is read as black and white, from level 128 on")
-        return replace(whole, remarks=tuple(remarks)), inverted
-
-    def _is_inverted(self, picture: Picture) -> bool:
-        """Whether what is known along the edge is nearer to the inverse of what the model knows, by far."""
-        edge = np.ones(picture.pixels.shape[:2], dtype=bool)
-        edge[1:-1, 1:-1] = False
-        known = edge & picture.known
-        if not known.any():
-            return False
-        level = float(picture.pixels[known].mean())
-        return abs(level - self.about.border) > abs(255 - level - self.about.border) + 64
-
-    def _resized(self, picture: Picture) -> Picture:
-        size = f"{self.about.width}x{self.about.height}"
-        remark = f"{picture.name} is {picture.size}: cropped and resized to {size}"
-        small = resized(picture, (self.about.height, self.about.width))
-        same = small.pixels.shape == picture.pixels.shape
-        return picture if same else replace(small, remarks=(*picture.remarks, remark))
-
-    def _variables(self, places: np.ndarray[Any, np.dtype[np.bool_]], own: tuple[slice, slice]) -> Tensor:
-        """bool (1, N): the variables of these places inside the window."""
-        full = np.zeros(self.about.shape[:2], dtype=bool)
-        full[own] = places
-        return torch.from_numpy(full).flatten().repeat_interleave(self.about.channels).unsqueeze(0)
-
-    def _surprise(self, x: Tensor, question: Question, found: LogProb) -> Tensor:
-        """float64 (N,): bits of each asked variable, in the model's order."""
-        rank = chain_rank(self.model.order, question)
-        return -terms(self.model, x, rank)[0] / math.log(2)
+        return Eye(self.about, self.name).prepared(whole, resize=resize, invert=invert)
 
     def _sampler(self, sampler: str | Sampler, steps: int | None) -> Sampler | None:
         if steps is not None:

@@ -5,7 +5,7 @@ are pixels along it. Black and white: Bernoulli. Few levels: a softmax over them
 discretised logistics, which know that neighbouring levels are alike.
 """
 
-from anyfill.images.model import About
+from anyfill.images.about import About
 from anyfill.images.questions import PictureQuestions
 from anyfill.likelihoods import Bernoulli, Categorical, Likelihood, LogisticMixture
 from anyfill.model import Model, seeded

@@ -21,7 +21,8 @@ from torch import Tensor
 
 from anyfill.checks import refuse
 from anyfill.evaluation import log_prob
-from anyfill.images.model import NOTES, About, ImageModel, load
+from anyfill.images.about import NOTES, About
+from anyfill.images.model import ImageModel, load
 from anyfill.images.reading import PictureRows, Pictures, read_pictures
 from anyfill.images.recipes import picture_model, picture_objective
 from anyfill.images.settings import Settings, parse_size
