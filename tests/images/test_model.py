@@ -12,6 +12,8 @@ from anyfill.images.about import About
 from anyfill.images.model import load
 from anyfill.images.picture import Picture
 from anyfill.images.reading import bytes_of
+from anyfill.images.recipes import picture_objective
+from anyfill.rows import Rows
 from anyfill.samplers import Follow
 
 from .conftest import untrained
@@ -215,3 +217,14 @@ def test_a_folder_is_loaded_and_others_are_refused(folder, tmp_path) -> None:
         load(tmp_path / "nothing")
     with pytest.raises(ValueError, match="not a model folder"):
         load(tmp_path)
+
+
+def test_a_model_that_has_filled_can_be_trained_on(colour, black_and_white) -> None:
+    for model in (black_and_white, colour):
+        shape = model.about.shape
+        model.fill(np.zeros(shape, dtype=np.uint8), "left", n=1, seed=0)
+        rows = Rows.from_values(torch.zeros(2, model.about.dimensions, dtype=torch.int64))
+        loss = picture_objective(model.about)(model.model, rows, generator=torch.Generator().manual_seed(0)).mean()
+        loss.backward()
+        assert any(parameter.grad is not None for parameter in model.model.parameters())
+        model.model.zero_grad()

@@ -106,7 +106,8 @@ class ImageModel:
                 seed + begin,
             )
             frames = work.frames(uncertainty if begin == 0 else None)
-            with threads(free_threads()), self.model.evaluating():  # looked through once, not at every step
+            # The model is looked through once, not at every step; nothing is kept for gradients, as only pixels leave.
+            with threads(free_threads()), torch.inference_mode(), self.model.evaluating():
                 watched = metered(((frame, frame.share) for frame in frames), "filling") if progress else frames
                 parts.append(work.fills(watched, uncertainty))
         pictures = tuple(one for part in parts for one in part)
