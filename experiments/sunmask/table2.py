@@ -82,6 +82,7 @@ ROWS = {
 
 CLAIMS = {
     "SMc-T beats SMt-T": ("SMc T", "SMt T", -1),
+    "SMc-T beats SMt-T, fewer rounds": ("SMc T-half", "SMt T-half", -1),
     "SMc beats SMt, both plain": ("SMc plain-half", "SMt plain-half", -1),
     "SMc-T beats SMt-T, trained as long": ("SMc T-half", "SMt long T", -1),
     "T helps SMc": ("SMc T-half", "SMc plain-half", -1),
@@ -93,6 +94,8 @@ CLAIMS = {
     "SMc-T beats SD-T, trained as long": ("SMc short T", "SD T", -1),
     "T helps SD": ("SD T", "SD plain", -1),
     "SMc-T beats Coconet": ("SMc T", "Coconet own", -1),
+    "more rounds help SMc-T": ("SMc T", "SMc T-half", -1),
+    "more rounds help SMt-T": ("SMt T", "SMt T-half", -1),
     "redrawing trusted cells helps": ("SMc short T", "SMc, given kept, T", -1),
     "the pitch axis helps": ("SMc short T", "SMc, pitch in channels, T", -1),
 }
