@@ -65,7 +65,7 @@ def evaluated(outputs: Sequence[str], references: Sequence[str], *, tokenize: st
     """All of them, with BLEU's and chrF's signatures and a 95 % interval of BLEU."""
     _require_alike(outputs, references)
     metrics = sacrebleu_metrics()
-    bleu, chrf = metrics.BLEU(tokenize=tokenize), metrics.CHRF()
+    bleu, chrf = metrics.BLEU(tokenize=tokenize, force=tokenize == "none"), metrics.CHRF()
     score, other = bleu.corpus_score(outputs, [references]), chrf.corpus_score(outputs, [references])
     low, high = np.quantile(bootstrap(outputs, references, tokenize=tokenize), [0.025, 0.975]).tolist()
     ours, theirs = ([len(one.split()) for one in some] for some in (outputs, references))
@@ -117,7 +117,7 @@ def _statistics(outputs: Sequence[str], references: Sequence[str], tokenize: str
 
 @lru_cache(maxsize=64)  # a system is compared with many others
 def _counted(outputs: tuple[str, ...], references: tuple[str, ...], tokenize: str) -> NDArray[np.float64]:
-    bleu = sacrebleu_metrics().BLEU(tokenize=tokenize, effective_order=True)
+    bleu = sacrebleu_metrics().BLEU(tokenize=tokenize, effective_order=True, force=tokenize == "none")
     rows: list[list[float]] = []
     for output, reference in zip(outputs, references):
         one = bleu.sentence_score(output, [reference])
