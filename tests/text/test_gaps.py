@@ -27,6 +27,7 @@ LINES = [
     "I don't know the man.",
     "I see him.",
 ]
+PIECES = train_bpe(["the cat sat on the mat. " * 9], 270)
 COUNTS_OF = LINES * 30 + ["The hat is on the mat.", "The cot is old.", "Tom can't go home."]
 
 
@@ -127,7 +128,7 @@ def test_a_model_spells_letters_by_itself(tiny) -> None:
     assert [one.written for one in found.changes] == ["c□t", "s_t"]
 
 
-@pytest.mark.parametrize("vocabulary", [TEXT8, train_bpe(["the cat sat on the mat. " * 9], 270)])
+@pytest.mark.parametrize("vocabulary", [TEXT8, PIECES])
 def test_a_model_alone_doubts_by_the_same_channel(tiny, vocabulary) -> None:
     loaded = tiny(vocabulary, 24)
     seen = doubted(loaded, "the cat sat", threshold=-math.inf, most=2)
@@ -256,3 +257,19 @@ def test_counts_say_of_words_in_a_place_what_they_say_of_texts(counts, before, b
 )
 def test_counts_look_at_the_sentence_of_a_blank(before: str, behind: str, expected: tuple[str, str]) -> None:
     assert in_sentence(before, behind) == expected
+
+
+@pytest.mark.parametrize("ask", [lambda text, **how: check(text.replace("_", "a"), **how), restore])
+def test_a_script_that_the_model_cannot_read_is_refused(tiny, counts, ask) -> None:
+    """With its counts and without: nothing is called right, or left open, that nobody has read."""
+    for loaded in (tiny(PIECES, 32), replace(tiny(PIECES, 32), counts=counts), tiny(TEXT8, 32)):
+        with pytest.raises(ValueError, match="letters that the model knows"):
+            ask("\u05d0_\u05d1 the cat", model=loaded)
+    assert ask("the \u05d0 c_t", counts=counts).text, "counts alone read words, whatever they are written in"
+
+
+def test_nothing_to_read_is_refused(counts) -> None:
+    with pytest.raises(ValueError, match="text: expected some words"):
+        check(" \n", counts)
+    with pytest.raises(ValueError, match="--gaps: expected at least one character"):
+        restore("the c_t", counts, gaps="")

@@ -147,3 +147,8 @@ def test_the_pieces_of_a_stream_are_the_text(tiny, seed: int) -> None:
         assert "".join(pieces) == texts[0]
         assert list(shares) == sorted(shares)
         assert shares[-1] == 1.0
+
+
+def test_a_prompt_in_a_script_that_the_model_cannot_read_is_refused(tiny) -> None:
+    with pytest.raises(ValueError, match="--prompt: expected letters that the model knows"):
+        tiny(TEXT8, 24).generate(prompt="the \u05d0")

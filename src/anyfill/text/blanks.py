@@ -118,8 +118,8 @@ def sheet_of(template: Template, vocabulary: Vocabulary, *, lines: bool = False)
         for blank, before in enumerate(stretches[:-1]):
             if before.endswith(" "):
                 stretches[blank], leads[blank] = before[:-1], " "
-    for stretch in stretches:
-        require_letters(vocabulary, stretch)
+    for given in (*stretches, *(blank.pattern for blank in template.blanks)):
+        require_letters(vocabulary, given)
     if is_folded(vocabulary):
         for before, behind in pairwise(stretches):
             if before[-1:].isdigit() or behind[:1].isdigit():

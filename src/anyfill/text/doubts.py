@@ -21,10 +21,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from anyfill.checks import require_count
+from anyfill.checks import refuse, require_count
 from anyfill.text.blanks import is_one_word
 from anyfill.text.counting import words_of
-from anyfill.text.encoding import encode_text
+from anyfill.text.encoding import encode_text, require_letters
 from anyfill.text.gaps import SHOWN, Change, Corrected, changed
 from anyfill.text.model import TextModel, load
 from anyfill.text.ngram import Floats, KneserNey
@@ -60,11 +60,15 @@ def check(
         most: so many at most.
     """
     require_count("--most", most)
+    if not text.strip():
+        raise refuse("text", expected="some words", got="none")
     if counts is None:
         model = load() if model is None else model
         counts = model.counts
         if counts is None:
             return doubted(model, text, threshold=threshold, most=most)
+    if model is not None:
+        require_letters(model.vocabulary, text)
     found: list[Change] = []
     start = 0
     for line in text.split("\n"):
@@ -197,6 +201,7 @@ def doubted(loaded: TextModel, text: str, *, threshold: float = 0.0, most: int =
     Words are suspect if their line is much likelier without them. For the ``_SUSPECT`` most suspect ones of each line
     all words that one edit makes of them and that are written in at most as many codes are compared.
     """
+    require_letters(loaded.vocabulary, text)
     found: list[Change] = []
     start = 0
     for line in text.split("\n"):

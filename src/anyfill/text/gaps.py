@@ -19,6 +19,7 @@ import numpy as np
 from anyfill.checks import refuse
 from anyfill.text.blanks import is_one_word
 from anyfill.text.counting import counted_log_prob, weighed, words_of
+from anyfill.text.encoding import require_letters
 from anyfill.text.model import TextModel, load
 from anyfill.text.ngram import KneserNey
 from anyfill.text.scoring import log_probs_of
@@ -103,11 +104,15 @@ def restore(
         weights: a and b, of the model and of the counts.
         gaps: the characters that are gaps.
     """
+    if not gaps:
+        raise refuse("--gaps", expected="at least one character", got="none")
     if counts is None:
         model = load() if model is None else model
         counts = model.counts
         if counts is None:
             return spelt(model, text, gaps=gaps)
+    if model is not None:
+        require_letters(model.vocabulary, text)
     found = list(re.finditer(rf"[^\W_{re.escape(gaps)}]*[{re.escape(gaps)}](?:[^\W_]|[{re.escape(gaps)}'’])*", text))
     if not found:
         raise refuse("text", expected=f"a gap in it, one of {' '.join(gaps)}", got="none")

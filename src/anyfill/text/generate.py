@@ -25,7 +25,7 @@ from anyfill.networks.network import Network
 from anyfill.questions.question import Question
 from anyfill.samplers import watch
 from anyfill.text.bpe import Bpe
-from anyfill.text.encoding import decode_text, encode_prompt, written
+from anyfill.text.encoding import decode_text, encode_prompt, require_letters, written
 from anyfill.text.model import ROWS, TextModel
 from anyfill.text.sampling import SamplingOptions
 from anyfill.text.sentencepieces import Pieces
@@ -56,6 +56,7 @@ class Writer:
     def __post_init__(self) -> None:
         if self.length is not None:
             require_count("--length", self.length)
+        require_letters(self.loaded.vocabulary, self.prompt, "--prompt")
 
     def texts(self, n: int) -> Iterator[tuple[list[str], float]]:
         """Draw n texts: those that are done since the last time (often none), and the share of all work that is done.
