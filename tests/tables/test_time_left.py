@@ -52,9 +52,17 @@ def test_trees_are_corrected_column_by_column_and_progress_never_falls(now: list
     for columns in (2, 3, 4):
         now[0] += 3 * clock.ahead.trees[columns - 1]
         seen.append(clock.report(1, columns))
-    assert seen[-1].eta == pytest.approx(10.0 + 0.07 * (10.0 + now[0]))  # only networks and the ending are left
+    left = 10.0 * 1.25 * WORK.learning  # the steps that are expected to be made, and their judgements
+    assert seen[-1].eta == pytest.approx(left + 0.07 * (left + now[0]))  # only networks and the ending are left
     progress = [report.progress for report in seen]
     assert progress == sorted(progress)
+
+
+def test_networks_of_small_tables_are_expected_to_stop_sooner() -> None:
+    large = WORK._replace(rows=10_000)
+    assert (WORK.is_small, large.is_small) == (True, False)
+    assert WORK.learning < large.learning
+    assert Ahead.of(WORK, 1.0).networks / WORK.learning == pytest.approx(Ahead.of(large, 1.0).networks / large.learning)
 
 
 def test_without_joints_none_are_waited_for() -> None:

@@ -21,7 +21,7 @@ import torch
 from anyfill.tables.copies import QUESTIONS
 from anyfill.tables.gaussians import Joint, condition
 from anyfill.tables.growing import LARGE
-from anyfill.tables.starts import MAX_FACTORED, MAX_FEATURES, MAX_ROWS, enough_rows
+from anyfill.tables.starts import FEW_CELLS, MAX_FACTORED, MAX_FEATURES, MAX_ROWS, enough_rows
 from anyfill.training import StepReport
 
 _ROW = 1.75e-5  # seconds of a conditioning at 16 features, of 64 rows together, where the constants were measured
@@ -30,7 +30,8 @@ _EM = 3.3e-7  # seconds of a step of EM, for each row, feature and Gaussian
 _FACTORED = 3.3e-5  # seconds of a conditioning by factors at 64 features; it grows as D^2.1, as a step of EM does
 _NUMBER, _LEVEL = 3.6e-5, 1.9e-5  # seconds of trees a masked row: of a number; of each level, up to 8, of two together
 _STEP = 0.0135  # seconds of an optimizer step
-_STEPS = 0.8  # of the most steps: learning often stops before
+_STEPS, _FEWER = 0.8, 0.5  # of the most steps: learning often stops before, with few cells earlier still
+_JUDGED = 1.25  # steps, and the judgements between them
 _ENDING = 0.07  # of all of it
 
 
@@ -61,6 +62,16 @@ class Work(NamedTuple):
     simple: bool = False
     chosen: bool = False
     jointless: bool = False
+
+    @property
+    def is_small(self) -> bool:
+        """True of tables whose networks are soon at their best."""
+        return self.rows * len(self.sizes) <= FEW_CELLS
+
+    @property
+    def learning(self) -> float:
+        """Which share of the most steps of the networks is expected to be made."""
+        return _FEWER if self.is_small else _STEPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +106,15 @@ class Ahead:
         level = _LEVEL if work.rows * work.copies * len(work.sizes) <= LARGE else _LEVEL / 2  # one model for two
         each = (level * (1 if size <= 2 else min(size, 8)) if size else _NUMBER for size in work.sizes)
         is_wide = work.features > MAX_FEATURES
-        read = 0 if is_wide or not work.members else min(QUESTIONS, 48 * work.steps)
+        most = QUESTIONS // 2 if work.is_small else QUESTIONS
+        read = 0 if is_wide or not work.members else min(most, 48 * work.steps)
         lacking = max(0, read - work.rows * work.copies)
         return cls(
             shape,
             starts,
             work.folds * ((work.copies + 3) * work.rows + lacking) * row,
             tuple(slowness * masked * one for one in each),
-            _STEPS * work.steps * _STEP * slowness if work.members else 0.0,
+            work.learning * work.steps * _STEP * slowness if work.members else 0.0,
         )
 
     @property
@@ -131,6 +143,7 @@ class Clock:
 
     def __init__(self, work: Work) -> None:
         self.begun = time.monotonic()
+        self.learning = work.learning
         self.slowness = slowness()
         self.ahead = Ahead.of(work, self.slowness)
         self.everything = self.ahead.total
@@ -149,9 +162,10 @@ class Clock:
         self.ahead = replace(self.ahead, **{part: 0.0})
 
     def trees_begin(self, networks: float) -> None:
-        """From now on columns are counted; the networks will take about so many seconds."""
+        """From now on columns are counted; all steps of the networks would take about so many seconds."""
         self.trees = time.monotonic()
-        self.ahead = replace(self.ahead, shape=0.0, starts=0.0, copies=0.0, networks=networks)
+        own = _JUDGED * self.learning * networks
+        self.ahead = replace(self.ahead, shape=0.0, starts=0.0, copies=0.0, networks=own)
 
     def report(self, step: int = 0, columns: int = 0) -> StepReport:
         """What is left, of the trees those after so many columns."""
@@ -169,7 +183,7 @@ class Clock:
     def passed(self, report: StepReport) -> StepReport:
         """One of the networks' reports."""
         is_early = not report.progress or not math.isfinite(report.eta)
-        seconds, eta = self._seconds(self.ahead.networks if is_early else report.eta * _STEPS)
+        seconds, eta = self._seconds(self.ahead.networks if is_early else report.eta * self.learning)
         return replace(report, seconds=seconds, eta=eta, progress=self.progress)
 
     def _seconds(self, left: float) -> tuple[float, float]:
