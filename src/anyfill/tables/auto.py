@@ -126,7 +126,8 @@ def blend_steps(
     most = 1
     clock.trees_begin(0.0 if training is None else training.seconds())
     for j, column in enumerate(likelihood.columns):
-        grower = Grower(j, column, likelihood.width, parts, _nominal(table), rounds, seed)
+        answered = any(function.target == table.names[j] for function in table.functions)
+        grower = Grower(j, column, likelihood.width, parts, _nominal(table), rounds, seed, answered)
         found = grower.grow()
         if found is not None:
             columns[j] = found
