@@ -7,9 +7,9 @@ import torch
 from anyfill.likelihoods import Categorical, Mixed, SpikedMixture
 from anyfill.model import Model
 from anyfill.rows import Rows
+from anyfill.tables.asked import Asked
 from anyfill.tables.cross_fit import EnsembleTrainer, weigh
 from anyfill.tables.gaussians import Joint, take
-from anyfill.tables.growing import Asked
 from anyfill.tables.prepared import Prepared, PreparedLoss, prepared_cells
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 

@@ -29,6 +29,7 @@ from anyfill.model import Model
 from anyfill.networks.embed import Cycle
 from anyfill.questions.question import Factorization
 from anyfill.rows import Rows
+from anyfill.tables.asked import Asked, Fold
 from anyfill.tables.blend import Blend
 from anyfill.tables.boosting import trees_of
 from anyfill.tables.copies import Copier
@@ -36,7 +37,7 @@ from anyfill.tables.cross_fit import EnsembleTrainer, Unseen, weigh
 from anyfill.tables.effort import Effort
 from anyfill.tables.ensemble import EnsembleOptions, deal_folds, untrained
 from anyfill.tables.gaussians import Expansion, Factors, Joint
-from anyfill.tables.growing import Asked, Column, Fold, Grower
+from anyfill.tables.growing import Column, Grower
 from anyfill.tables.prepared import Prepared, PreparedLoss, prepared_cells
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.stacking import Judged, density_weights, judge, mean_weights

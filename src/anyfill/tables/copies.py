@@ -10,10 +10,10 @@ from torch import Generator, Tensor
 
 from anyfill.recipes import trees as any_order
 from anyfill.rows import Rows
+from anyfill.tables.asked import Asked, Fold
 from anyfill.tables.effort import Effort
 from anyfill.tables.ensemble import FOLDS
 from anyfill.tables.gaussians import Factors, Joint, take
-from anyfill.tables.growing import Asked, Fold
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.stacking import judged_questions
 from anyfill.tables.starts import FEW_CELLS, MAX_FEATURES

@@ -22,25 +22,20 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from anyfill.likelihoods import SpikedMixture
 from anyfill.likelihoods.marginals import Likelihood
+from anyfill.tables.asked import Asked, ColumnCells, Fold
 from anyfill.tables.boosting import Grown, Growth, Sample, averaged, grow, growth_for, rounds_for
 from anyfill.tables.columns import Floats
-from anyfill.tables.gaussians import Factors, Joint
-from anyfill.tables.residual_head import Start, log_chances
-from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.trees import (
     GROUPS,
     Cells,
     ColumnTrees,
-    Inputs,
     Reader,
     UseOfJoint,
     begin_of,
     inside_of,
-    tree_values,
     with_cell,
 )
 
@@ -55,69 +50,6 @@ MIN_CELLS = 25
 _MAX_CELL_ROWS = 4000  # to learn the answer by cells from: it has many classes
 _LOG_NORMAL = -0.635  # E log |N(0, 1)|
 _SMALL = 0.02  # errors below this many deviations count as this
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """Rows of which some cells are asked for, and where a joint says that they are.
-
-    Attributes:
-        values: (n, N + C), see ``tree_values``.
-        truth: (n, N), read where asked.
-        known: bool (n, N).
-        asked: bool (n, N).
-        row: (n,), which row of the table each is.
-        center, scale: (n, R) of the numbers.
-        start: all that the joint says.
-        network: whose layout of features this is.
-    """
-
-    values: NDArray[Any]
-    truth: NDArray[Any]
-    known: NDArray[np.bool_]
-    asked: NDArray[np.bool_]
-    row: NDArray[Any]
-    center: NDArray[Any]
-    scale: NDArray[Any]
-    start: Start
-    network: GaussianResidualEnsemble
-
-    @classmethod
-    @torch.no_grad()
-    def of(
-        cls,
-        network: GaussianResidualEnsemble,
-        joint: Joint | Factors,
-        x: Tensor,
-        known: Tensor,
-        asked: Tensor,
-        row: Tensor,
-    ) -> "Asked":
-        """Rows x (n, N) of which ``known`` is known, as a joint sees them."""
-        start = network.start_each(torch.where(known, x, torch.zeros_like(x)), known, joint)
-        values = tree_values(x, known, network.cycles).astype(np.float64)
-        center, scale = start.center.double().numpy(), start.scale.double().numpy()
-        given = x.double().numpy(), known.numpy(), asked.numpy(), row.numpy()
-        return cls(values, *given, center, scale, start, network)
-
-    def inputs(self, j: int, which: NDArray[Any]) -> Inputs:
-        """What models of column j are given in the rows ``which``."""
-        network, none = self.network, np.zeros(len(which))
-        values = self.values[which]
-        values[:, j] = np.nan
-        if network.sizes[j]:
-            feature, role, floor = (network.get_buffer(name)[j : j + 1] for name in ("code_feature", "role", "floor"))
-            found = log_chances(self.start.features[which], feature, role, floor)[:, 0, : network.sizes[j]]
-            return Inputs(values, none, none + 1.0, found.double().numpy())
-        place = int(network.expansion.place[j])
-        return Inputs(values, self.center[which, place], self.scale[which, place], none[:, None])
-
-
-class Fold(NamedTuple):
-    """Masked copies to learn from, and questions about the cells of one fold."""
-
-    train: Asked
-    kept: Asked
 
 
 class Column(NamedTuple):
@@ -170,10 +102,10 @@ class Grower:
             return None
         return self._codes(parts) if self.size else self._number(parts)
 
-    def _cells(self, part: Asked) -> "_Part":
+    def _cells(self, part: Asked) -> ColumnCells:
         which = np.flatnonzero(part.asked[:, self.j])
         given = part.inputs(self.j, which)
-        return _Part(given, given.table(self.size > 0), part.truth[which, self.j], part.row[which])
+        return ColumnCells(given, given.table(self.size > 0), part.truth[which, self.j], part.row[which])
 
     def _every_cell(self, part: Asked) -> Sample:
         """All present cells of the column, given what else is known of their rows."""
@@ -182,14 +114,14 @@ class Grower:
         values[:, self.j] = np.nan
         return Sample(values, part.truth[which, self.j])
 
-    def _is_large(self, train: "_Part") -> bool:
+    def _is_large(self, train: ColumnCells) -> bool:
         """True where trying other ways would take too long."""
         return train.table.size > LARGE
 
     def _growth(self, rows: int, classes: int = 1) -> Growth:
         return growth_for(rows, rounds_for(classes, self.rounds), seed=self.seed)
 
-    def _codes(self, parts: "Sequence[tuple[_Part, _Part]]") -> Column:
+    def _codes(self, parts: Sequence[tuple[ColumnCells, ColumnCells]]) -> Column:
         @cache  # the first fold's are asked for twice
         def grown(number: int, joint: UseOfJoint) -> ColumnTrees:
             train, kept = parts[number]
@@ -209,7 +141,9 @@ class Grower:
         alone = averaged([one.alone for one in each]) if each[0].alone else ""
         return Column(replace(each[0], mean=averaged([one.mean for one in each]), alone=alone), params, weights)
 
-    def _ways(self, train: "_Part", kept: "_Part", grown: Callable[[int, UseOfJoint], ColumnTrees]) -> list[UseOfJoint]:
+    def _ways(
+        self, train: ColumnCells, kept: ColumnCells, grown: Callable[[int, UseOfJoint], ColumnTrees]
+    ) -> list[UseOfJoint]:
         """Which models of codes pay: one that begins at the joint, one that knows nothing of it, or both."""
         if self._is_large(train):
             return ["nothing"]
@@ -227,7 +161,7 @@ class Grower:
         """One of one or two models, the first of which begins at the joint."""
         return replace(models[0], alone=models[1].mean) if len(models) > 1 else models[0]
 
-    def _number(self, parts: "Sequence[tuple[_Part, _Part]]") -> Column:
+    def _number(self, parts: Sequence[tuple[ColumnCells, ColumnCells]]) -> Column:
         column = self.likelihood
         if not isinstance(column, SpikedMixture):
             raise TypeError(f"column {self.j} is read by {column}")
@@ -252,10 +186,10 @@ class Grower:
         final = replace(each[0], mean=averaged(texts), scale=averaged(scales), cells=mean_cells(cells))
         return Column(final, np.concatenate(params), np.concatenate(weights))
 
-    def _means(self, parts: "Sequence[tuple[_Part, _Part]]") -> list[str]:
+    def _means(self, parts: Sequence[tuple[ColumnCells, ColumnCells]]) -> list[str]:
         """The models of f, one for each fold."""
 
-        def grown(train: _Part, kept: _Part, linear: bool) -> Grown:
+        def grown(train: ColumnCells, kept: ColumnCells, linear: bool) -> Grown:
             growth = replace(self._growth(len(train.target)), linear=linear)
             own, checked = (Sample(one.table, one.target - one.given.center) for one in (train, kept))
             return grow(own, checked, growth, categorical=self.categorical)
@@ -271,7 +205,7 @@ class Grower:
         linear = error[1] < 0.98 * error[0]
         return [tried[linear].text, *(grown(*pair, linear).text for pair in rest)]
 
-    def _scales(self, parts: "Sequence[tuple[_Part, _Part]]", errors: Sequence[Floats]) -> list[str]:
+    def _scales(self, parts: Sequence[tuple[ColumnCells, ColumnCells]], errors: Sequence[Floats]) -> list[str]:
         """Two models of g, one grown on the even rows and one on the odd."""
         table = np.concatenate([kept.table for _, kept in parts])
         scale = np.concatenate([kept.given.scale for _, kept in parts])
@@ -287,7 +221,7 @@ class Grower:
 
     def _by_cells(
         self,
-        parts: "Sequence[tuple[_Part, _Part]]",
+        parts: Sequence[tuple[ColumnCells, ColumnCells]],
         first: ColumnTrees,
         scales: Sequence[str],
         column: SpikedMixture,
@@ -325,7 +259,7 @@ class Grower:
             return None
         return [one, *(self._cells_of(*pair, edges, len(spikes), classes) for pair in parts[1:])]
 
-    def _cells_of(self, train: "_Part", kept: "_Part", edges: Floats, spikes: int, classes: Any) -> Cells:
+    def _cells_of(self, train: ColumnCells, kept: ColumnCells, edges: Floats, spikes: int, classes: Any) -> Cells:
         most = _MAX_CELL_ROWS if not self._is_large(train) else _MAX_CELL_ROWS // 3
         some = np.arange(0, len(train.target), max(1, -(-len(train.target) // most)))
         table, target, code = train.table[some], train.target[some], classes(train.target[some])
@@ -353,7 +287,7 @@ class Grower:
         np.add.at(total, kept_cell[kept_inner], error**2)
         return replace(found, spread=tuple(np.sqrt(total / amount).tolist()))
 
-    def _start_params(self, kept: "_Part", column: SpikedMixture) -> NDArray[Any]:
+    def _start_params(self, kept: ColumnCells, column: SpikedMixture) -> NDArray[Any]:
         """(n, 1, P): the joint by itself, spikes at their usual shares."""
         spikes = np.full((len(kept.target), len(column.spikes)), -3.0)
         ones = np.ones((len(kept.target), column.components))
@@ -362,7 +296,7 @@ class Grower:
         params = column.params(*tensors).numpy()
         return np.pad(params, ((0, 0), (0, self.outputs - params.shape[1])))[:, None]
 
-    def _log_prob(self, params: NDArray[Any], kept: "_Part", weights: NDArray[Any] | None = None) -> Floats:
+    def _log_prob(self, params: NDArray[Any], kept: ColumnCells, weights: NDArray[Any] | None = None) -> Floats:
         """(n,): log p of the true values by parameters (n, members, P), pooled."""
         read = torch.from_numpy(params[:, :, : self.likelihood.width]).double()
         truth = torch.from_numpy(kept.target)[:, None].expand(read.shape[:2])
@@ -370,16 +304,7 @@ class Grower:
         return np.logaddexp.reduce(found + (0.0 if weights is None else weights), 1)
 
 
-class _Part(NamedTuple):
-    """The asked cells of one column: what models are given, the same as a table, the values, the rows."""
-
-    given: Inputs
-    table: Floats
-    target: Floats
-    row: NDArray[Any]
-
-
-def _sample(part: _Part, joint: UseOfJoint) -> Sample:
+def _sample(part: ColumnCells, joint: UseOfJoint) -> Sample:
     """The cells of a column of codes for a model that makes this use of the joint."""
     begin = begin_of(part.given.log_chances) if joint == "begins" else None
     return Sample(part.given.values if joint == "nothing" else part.table, part.target, begin)
@@ -390,7 +315,7 @@ def _halved(each: Sequence[ColumnTrees], scales: Sequence[str], errors: Sequence
     for one, error, (_, kept) in zip(each, errors, parts):
         for side in (0, 1):
             half = kept.row % 2 == side
-            part = _Part(kept.given.take(half), kept.table[half], kept.target[half], kept.row[half])
+            part = ColumnCells(kept.given.take(half), kept.table[half], kept.target[half], kept.row[half])
             yield error[half], replace(one, scale=scales[1 - side]), part
 
 

@@ -23,9 +23,9 @@ from anyfill.model import Model
 from anyfill.objectives.objective import Objective
 from anyfill.questions.question import Factorization
 from anyfill.rows import Rows
+from anyfill.tables.asked import Asked
 from anyfill.tables.cross_fit import EnsembleTrainer, Judged
 from anyfill.tables.gaussians import Factors, Joint, take
-from anyfill.tables.growing import Asked
 from anyfill.tables.residual_head import Start
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 

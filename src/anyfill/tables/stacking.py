@@ -31,11 +31,12 @@ from anyfill.interface.progress import check_cancelled
 from anyfill.likelihoods import Mixed, Pooled
 from anyfill.questions.subsets import Bernoulli
 from anyfill.rows import Rows
+from anyfill.tables.asked import Asked
 from anyfill.tables.blend import SHARES, known_share
 from anyfill.tables.cells import mean_of_part, read_parameters
 from anyfill.tables.columns import Floats
 from anyfill.tables.gaussians import Factors, Joint, take
-from anyfill.tables.growing import Asked, Column
+from anyfill.tables.growing import Column
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.table import Table
 from anyfill.tables.trees import GROUPS
