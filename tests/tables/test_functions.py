@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from anyfill import TableModel
+from anyfill.cli import main as cli
 from anyfill.questions.order import ByRegion, Increasing
 from anyfill.tables.determined import determined, order_for
 from anyfill.tables.discovery import with_functions
@@ -310,3 +311,13 @@ def test_answers_take_the_first_function_that_has_one():
     np.testing.assert_array_equal(value[:, 4], [0.5, 0.7, np.nan])
     assert doubt[0, 4] == 1 / 12
     assert np.isnan(value[:, :4]).all()
+
+
+def test_the_command_says_what_is_a_function_of_what(tmp_path, capsys):
+    people(200).to_csv(tmp_path / "people.csv", index=False)
+    model = tmp_path / "model"
+    assert cli.run(["fit", str(tmp_path / "people.csv"), "-o", str(model), "--recipe", "gaussian"]) == 0
+    said = capsys.readouterr().out
+    assert "a function of age: 7 steps" in said
+    assert "= weight / height**2" in said
+    assert TableModel.load(model).table_.functions

@@ -18,6 +18,7 @@ Columns are taken by position, as scikit-learn does, and must have the names and
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any, Literal
@@ -187,7 +188,10 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         read_passive(self.passive, table)
         inputs.warn_of_ignored(table)
         rows = table.encode(frame)
-        table = with_functions(table, frame, rows, origin) if self.find_functions else table
+        if not self.find_functions:
+            table = replace(table, functions=())
+        elif not table.functions:
+            table = with_functions(table, frame, rows, origin)
         watched, self.history_ = imputing.watched(self)
         self.model_, self.linear_, self.n_iter_, table = train(watched, table, rows, seed=seed, origin=origin)
         self.reference_ = kept_rows(rows, self.reference_rows, seed=seed)

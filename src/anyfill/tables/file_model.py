@@ -23,6 +23,7 @@ from anyfill.disk import whole_folder
 from anyfill.interface.output import READING, require_place
 from anyfill.interface.progress import metered
 from anyfill.tables.columns import Array
+from anyfill.tables.discovery import with_functions
 from anyfill.tables.estimator import TableModel
 from anyfill.tables.files import encoding_said, open_writer, sample_file
 from anyfill.tables.frames import MISSING_TOKENS, Frame, rows_of
@@ -176,6 +177,7 @@ class TrainingRows:
                 if name not in frame.names:
                     raise refuse("--column", expected=f"names of columns ({', '.join(frame.names)})", got=repr(name))
             table = Table.of(frame, columns)
+            table = with_functions(table, frame, table.encode(frame, unknown="missing"))
         some = f"{len(frame):,} of {sampled.total:,} rows" if len(frame) < sampled.total else f"{len(frame):,} rows"
         told = encoding_said(source)
         heading = f"{source}: {some}, {len(frame.columns)} columns" + (f", {told}" if told else "")
