@@ -152,14 +152,31 @@ class KneserNey:
         codes = np.arange(self.vocabulary.size) if codes is None else codes
         value = np.log(self.distribution(before)[codes])
         back = self.order - 1
-        left = [-1] * back + [*before]
-        rows = np.empty((len(codes), back + 1 + min(back, len(behind))), dtype=np.int64)
-        rows[:, :back] = left[len(left) - back :]
-        rows[:, back] = codes
-        rows[:, back + 1 :] = behind[:back]
-        for place in range(back + 1, rows.shape[1]):
-            value = value + self.log_prob(rows[:, place - back : place], rows[:, place])
+        tail, left = [*behind[:back]], [*before][max(len(before) - back, 0) :]
+        # Of each code the number of the n-gram (the last j tokens before, code), then of those with more of the tail:
+        # of most codes there is none, and what no n-gram begins is not looked up again.
+        numbers = [self._behind(left[len(left) - j :], codes) for j in range(min(back, len(left) + 1))]
+        for m, token in enumerate(tail, 1):
+            chance = np.exp(self.log_prob(np.asarray([tail[: m - 1]], dtype=np.int64), np.asarray([token])))
+            chance = np.repeat(chance, len(codes))
+            for j, number in enumerate(numbers[: back - m + 1]):
+                rest = self.levels[m + j - 1].rest[np.maximum(number, 0)].astype(np.float64)
+                seen = np.flatnonzero((number >= 0) & (rest < 1.0))
+                share, found = self._find(m + j + 1, number[seen], np.full(len(seen), token))
+                chance[seen] = share + rest[seen] * chance[seen]
+                number[seen] = found
+                number[(rest >= 1.0) & (number >= 0)] = -1
+            value = value + np.log(chance)
         return value
+
+    def _behind(self, context: list[int], codes: Ints) -> Ints:
+        """(K,): the number of the n-gram of a context and each code; -1 = never seen."""
+        node = np.zeros(1, dtype=np.int64)
+        for place, token in enumerate(context):
+            _, node = self._find(place + 1, node, np.asarray([token]))
+            if node[0] < 0:
+                return np.full(len(codes), -1, dtype=np.int64)
+        return self._find(len(context) + 1, np.full(len(codes), node[0]), codes)[1]
 
     def _context(self, context: Ints) -> tuple[Ints, Floats]:
         """(B,): the number of each context (B, k) among the k-grams, -1 = never seen, and its g."""

@@ -63,11 +63,18 @@ class WordCodes(NamedTuple):
     behind: Tensor
 
 
+@lru_cache(maxsize=4)
+def texts_of(vocabulary: Vocabulary) -> tuple[str, ...]:
+    """(V,): what each code stands for by itself, U+FFFD where that is no text, nothing for an end."""
+    plain = vocabulary.plain
+    texts = (plain.decode(code) for code in torch.arange(plain.size).unsqueeze(1))
+    return (*texts, *[""] * (vocabulary.size - plain.size))
+
+
 @lru_cache(maxsize=16)
 def word_codes(vocabulary: Vocabulary, lead: str) -> WordCodes:
     """The codes of words that stand behind ``lead``, a space that the first code brings along, or nothing."""
-    plain = vocabulary.plain
-    texts = [plain.decode(torch.tensor([code])) for code in range(plain.size)] + [""] * (vocabulary.size - plain.size)
+    plain, texts = vocabulary.plain, texts_of(vocabulary)
     if isinstance(plain, Words):
         first = [is_one_word(text) and code != plain.unknown_code for code, text in enumerate(texts)]
         return WordCodes(torch.tensor(first), torch.zeros(len(texts)).bool(), torch.ones(len(texts)).bool())
@@ -96,9 +103,7 @@ class PieceLetters(NamedTuple):
 @lru_cache(maxsize=16)
 def piece_letters(vocabulary: Vocabulary, lead: str) -> PieceLetters:
     """Those of a vocabulary, for words behind ``lead``, a space that the first code brings along, or nothing."""
-    plain = vocabulary.plain
-    texts = [plain.decode(torch.tensor([code])) for code in range(plain.size)]
-    texts = ["" if "\ufffd" in text else text for text in texts] + [""] * (vocabulary.size - plain.size)
+    texts = ["" if "\ufffd" in text else text for text in texts_of(vocabulary)]
     behind = [text[len(lead) :] if text.startswith(lead) else "" for text in texts]
     is_lead = torch.tensor([bool(lead) and text == lead for text in texts])
     return PieceLetters(Letters.of(texts), Letters.of(behind), is_lead)
