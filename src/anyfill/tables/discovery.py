@@ -43,7 +43,8 @@ MAX_NOISE = 0.02
 """Standard deviations that a function may be off by rounding: the floor of a model's own scales."""
 MAX_EACH = 3
 """Functions of one column that are kept: where one source is missing, another may be there."""
-_GLANCE = 100  # rows that rule most candidates out
+_GLANCE = 200  # rows that rule most candidates out
+_MAX_PAIRS = 10_000  # of target and source that are looked at beyond that
 _PER_PIECE = 8  # rows, on average, of a piece or a level
 
 Answering = Callable[[Floats], Floats]
@@ -62,9 +63,10 @@ def find_functions(columns: Sequence[Variable], x: Floats, own: Mapping[int, Flo
     used = [j for j, column in enumerate(columns) if not isinstance(column, Ignored)]
     orders = {j: np.argsort(x[:, j], kind="stable") for j in used if columns[j].size == 0}
     reckoned = find_formulas(columns, {j: own[j][some] for j in used if j in own})
+    pairs = _at_a_glance(columns, x, used)
     found: list[Function] = []
     for t in used:
-        single = [one for s in used if s != t for one in _of_one(columns, x, t, s, orders.get(s))]
+        single = [one for s in pairs.get(t, ()) for one in _of_one(columns, x, t, s, orders.get(s))]
         # The one that answers most rows first; among equals the one of the first column, as sorting is stable.
         each = [*reckoned.get(t, []), *sorted(single, key=lambda one: -one.confirmed)]
         found += [made for one in each[:MAX_EACH] if (made := _in_rows(one, columns, x, t)) is not None]
@@ -117,8 +119,7 @@ def _of_one(
     if count < MIN_ROWS or (coded and columns[s].size < 2):
         return
     most = min(MAX_PIECES, count // _PER_PIECE)
-    glance = np.linspace(0, count - 1, min(count, _GLANCE)).round().astype(np.int64)
-    if not _may_be(source[glance], target[glance], coded) or len(np.unique(target)) not in range(2, most + 1):
+    if len(np.unique(target)) not in range(2, most + 1):
         return
     halves = number % 2 == 0
     agreed = 0
@@ -144,11 +145,34 @@ def _of_one(
         yield Steps(*names, *(tuple(part.tolist()) for part in pieces))
 
 
-def _may_be(source: Floats, target: Floats, coded: bool) -> bool:
-    """False where a glance at rows, ascending by a source that is a number, shows that there is no function."""
-    if coded:
-        return _levels(source, target) is not None
-    return int((target[1:] != target[:-1]).sum()) <= len(source) // 3
+def _at_a_glance(columns: Sequence[Variable], x: Floats, used: Sequence[int]) -> dict[int, list[int]]:
+    """For each target the sources that a few rows do not rule out, in order, at most ``_MAX_PAIRS`` pairs in all.
+
+    A level with two answers rules out a recoding; as many changes as a third of the rows, ascending, rules out steps.
+    """
+    some = x[np.linspace(0, len(x) - 1, min(len(x), _GLANCE)).round().astype(np.int64)] if len(x) else x
+    there = ~np.isnan(x)
+    telling = [t for t in used if there[:, t].sum() >= MIN_ROWS and evidence(x[there[:, t], t]) >= 2 * EVIDENCE]
+    found: dict[int, list[int]] = {}
+    left = _MAX_PAIRS
+    for s in used:
+        rows = some[~np.isnan(some[:, s])]
+        if not len(rows) or columns[s].size == 1:
+            continue
+        rows = rows[np.argsort(rows[:, s], kind="stable")]
+        targets = rows[:, telling]
+        if columns[s].size:
+            first = np.flatnonzero(np.append(True, np.diff(rows[:, s]) != 0))
+            least, most = (how.reduceat(targets, first, axis=0) for how in (np.fmin, np.fmax))
+            fits = ~(least < most).any(0)  # NaN, where a level has no answer, is neither
+        else:
+            both = ~(np.isnan(targets[1:]) | np.isnan(targets[:-1]))
+            fits = ((targets[1:] != targets[:-1]) & both).sum(0) <= np.maximum(both.sum(0) // 3, 1)
+        chosen = [t for t, fit in zip(telling, np.atleast_1d(fits).tolist()) if fit and t != s][:left]
+        left -= len(chosen)
+        for t in chosen:
+            found.setdefault(t, []).append(s)
+    return found
 
 
 def _fitted(source: Floats, target: Floats, coded: bool, most: int) -> Answering | None:
