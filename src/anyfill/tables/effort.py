@@ -77,7 +77,7 @@ EFFORTS: dict[Level, Effort] = {
         rows=20_000,
         judged=30_000,
         steps=400,
-        patience=2,
+        patience=1,
         network_cells=60_000,
     ),
     "high": Effort(
