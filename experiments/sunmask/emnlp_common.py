@@ -191,6 +191,11 @@ class Cells:
             raise refuse("temperature", expected="0.1 or more", got=self.draw.temperature)
         object.__setattr__(self, "cells", self.asked.flatten().nonzero()[:, 0])
 
+    @property
+    def temperature(self) -> float:
+        """Never 0: chance has a say in every pass."""
+        return self.draw.temperature
+
     def __call__(self, marginals: FiniteMarginals, *, generator: Generator) -> Tensor:
         """int64 (B, N)."""
         law = marginals.log_probs.flatten(0, 1)[self.cells]
