@@ -42,7 +42,7 @@ _NUCLEUS = "Draw from the likeliest codes of this mass, above 0 and up to 1."
 _LONG, _AROUND = 200, 24
 """Characters of a text that is not shown in full for every fill; those shown around a blank of it."""
 Sampler = Literal["exact", "speculative", "confidence", "entropy-bounded"]
-"""A way to draw; see ``anyfill.text.model``."""
+"""A way to draw; see ``anyfill.text.sampling``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
