@@ -41,7 +41,7 @@ from anyfill.training.checkpoint import load_notes
 from anyfill.translation.cleaning import Counts, Rules, cleaned
 from anyfill.translation.corpus import Corpus, Sentences, encode_pairs, store_codes
 from anyfill.translation.decode import Decoder
-from anyfill.translation.hypotheses import ROWS, Decoding
+from anyfill.translation.hypotheses import ROWS, Decoding, decoding_options
 from anyfill.translation.metrics import sacrebleu_metrics
 from anyfill.translation.model import Translator, load
 from anyfill.translation.recipes import layout_of
@@ -287,7 +287,8 @@ class Sitting:
                 extra: dict[str, Any] = {"length_penalty": how.length_penalty}
                 counts = layout_of(step.recipe) == "length"
                 rewarded = {"reward": how.reward if counts else 0.0, "prior": how.prior if counts else 0.0}
-                made = model.translate([pair[0] for pair in pairs], **options, **extra, protect=False)
+                used = {key: one for key, one in {**options, **extra}.items() if key in decoding_options(step.recipe)}
+                made = model.translate([pair[0] for pair in pairs], **used, protect=False)
                 seconds = time.perf_counter() - begun
                 note = {
                     "test": test,

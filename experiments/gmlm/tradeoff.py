@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from anyfill.disk import write_bytes
+from anyfill.translation.hypotheses import decoding_options
 from anyfill.translation.model import Translator, load
 from benchmarks.common import RESULTS, environment
 from experiments.gmlm.translation import one_thread
@@ -33,9 +34,11 @@ def timed(rows: list[dict[str, Any]], models: dict[str, Translator], sources: li
     spent: list[list[float]] = [[] for _ in rows]
     for number, text in enumerate([sources[0], *sources]):
         for row, own in zip(rows, spent):
-            how = {key: row[key] for key in ("passes", "lengths", "beam")}
+            model = models[row["step"]]
+            used = decoding_options(model.recipe)
+            how = {key: row[key] for key in ("passes", "lengths", "beam") if key in used}
             begun = time.process_time()
-            models[row["step"]].translate([text], **how, protect=False)
+            model.translate([text], **how, protect=False)
             if number:  # the first does not count
                 own.append(1e3 * (time.process_time() - begun))
     kept = ("system", "step", "passes", "lengths", "beam", "bleu", "bleu_low", "bleu_high")

@@ -26,7 +26,7 @@ from anyfill.interface.threads import compute_device
 from anyfill.training.checkpoint import CONFIG, read_config
 from anyfill.translation.cleaning import Counts, Rules, cleaned, is_held_out
 from anyfill.translation.corpus import Corpus, encode_pairs
-from anyfill.translation.hypotheses import Decoding
+from anyfill.translation.hypotheses import Decoding, decoding_options
 from anyfill.translation.metrics import evaluated
 from anyfill.translation.model import Translator, load
 from anyfill.translation.reading import Pair, read_pairs, sources_of
@@ -288,8 +288,9 @@ def translated(
 ) -> tuple[list[str], dict[str, Any]]:
     """Translations of a test and what they are worth; written to WORK/…/outputs."""
     begun = time.perf_counter()
-    options = {"passes": how.passes, "lengths": how.lengths, "beam": how.beam, "protect": False}
-    made = translator.translate([pair[0] for pair in pairs], **options)
+    options = {name: getattr(how, name) for name in ("passes", "lengths", "beam")}
+    used = {name: value for name, value in options.items() if name in decoding_options(translator.recipe)}
+    made = translator.translate([pair[0] for pair in pairs], **used, protect=False)
     seconds = time.perf_counter() - begun
     outputs = [one.text for one in made]
     path = plan.folder / "outputs" / f"{name}.{test}.T{how.passes}.L{how.lengths}.B{how.beam}.txt"

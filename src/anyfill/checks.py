@@ -15,6 +15,13 @@ def refuse(what: str, *, expected: str, got: object) -> ValueError:
     return ValueError(f"{what}: expected {expected}, got {got}")
 
 
+def refuse_given(why: str, options: Mapping[str, object]) -> None:
+    """ValueError if an option was said (is neither None nor False) that would do nothing here, which ``why`` tells."""
+    for option, value in options.items():
+        if value is not None and value is not False:
+            raise refuse(option, expected=f"none {why}", got="it" if value is True else value)
+
+
 def require_count(name: str, value: object, *, minimum: int = 1, maximum: int | None = None) -> None:
     """Refuse anything but a whole number from ``minimum`` up (to ``maximum``)."""
     fits = isinstance(value, int) and value >= minimum and (maximum is None or value <= maximum)

@@ -206,6 +206,13 @@ def test_every_command_explains_itself(run, command: str) -> None:
         (("fill", "model", "data.csv", "-o", "f.csv", "--intervals", "1.5"), "between 0 and 1"),
         (("fill", "model", "data.csv", "-o", "f.csv", "--engine", "spark"), "spark"),
         (("fill", "model", "data.csv", "-o", "f.csv", "--address", "x:1"), "dask or ray"),
+        (("fill", "model", "data.csv", "-o", "f.csv", "--engine", "none", "--workers", "3"), "workers: expected none"),
+        (("fill", "model", "data.csv", "-o", "f.csv", "--draws", "2", "--statistic", "mean"), "none with draws"),
+        (("fill", "absent.csv", "-o", "f.csv", "--recipe", "gaussian", "--effort", "high"), "--effort: expected none"),
+        (("fit", "absent.csv", "-o", "m", "--recipe", "gaussian", "--steps", "5"), "--steps: expected none"),
+        (("fit", "absent.csv", "-o", "m", "--recipe", "fast", "--effort", "medium"), "--effort: expected none"),
+        (("fill", "model", "data.csv", "-o", "f.csv", "--effort", "medium"), "--effort: expected none beside a MODEL"),
+        (("fill", "model", "data.csv", "-o", "f.csv", "--rows", "200000"), "--rows: expected none beside a MODEL"),
         (("fill", "data.csv", "model", "-o", "f.csv"), "the folder of the model first"),
         (("fill", "model", "data.csv", "-o", "f.csv", "--recipe", "fast"), "--recipe: expected none beside a MODEL"),
         (("fill", "model", "data.csv", "-o", "f.csv", "--column", "age=int"), "--column"),
@@ -236,6 +243,13 @@ def test_what_cannot_be_done_is_one_sentence_and_leaves_nothing(
     assert "Traceback" not in error
     assert words in last
     assert [path.name for path in tmp_path.rglob("*")] == ["keep", "mine.txt"]
+
+
+def test_workers_that_find_no_work_are_said(run) -> None:
+    code, _, err = run("fill", "model", "data.csv", "-o", "f.csv", "--missing", "n.d.", "--workers", "3")
+    assert code == 0
+    assert "note: one worker filled it: 300 rows are one part (--chunk)" in err
+    assert "note:" not in run("fill", "model", "data.csv", "-o", "f.csv", "--missing", "n.d.", "--workers", "1")[2]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@ import copy
 import doctest
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -284,7 +285,7 @@ def test_reports_are_passed_on_and_shown(capsys, people):
     ids=["one row", "one mixed row", "one column", "one category", "constant", "a row of holes", "huge"],
 )
 def test_small_tables_are_filled(frame, recipe):
-    model = TableModel(recipe=recipe, steps=2, random_state=0).fit(frame)
+    model = TableModel(recipe=recipe, steps=None if recipe == "gaussian" else 2, random_state=0).fit(frame)
     out = model.transform(frame)
     check_filled(frame, out)
     assert not model.sample(frame, 1, seed=0)[0].isna().any().any()
@@ -294,7 +295,12 @@ def test_small_tables_are_filled(frame, recipe):
 def test_a_constant_column_is_filled_with_its_value_exactly():
     frame = pd.DataFrame({"a": [0.1] * 30 + [np.nan], "b": np.arange(31.0)})
     for recipe in ("gaussian", "auto"):
-        assert TableModel(recipe=recipe, steps=2, random_state=0).fit_transform(frame)["a"].iloc[-1] == 0.1
+        assert (
+            TableModel(recipe=recipe, steps=None if recipe == "gaussian" else 2, random_state=0)
+            .fit_transform(frame)["a"]
+            .iloc[-1]
+            == 0.1
+        )
 
 
 def test_a_table_without_holes_comes_back_as_it_is(fitted):
@@ -308,6 +314,15 @@ def test_duplicate_names_are_refused():
     frame = pd.DataFrame(np.zeros((5, 2)), columns=["a", "a"])
     with pytest.raises(ValueError, match="'a' twice"):
         TableModel().fit(frame)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"recipe": "gaussian", "steps": 5}, {"recipe": "gaussian", "effort": "high"}, {"recipe": "fast", "effort": "low"}],
+)
+def test_what_a_recipe_does_not_use_is_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=f"expected none with the recipe {settings['recipe']}"):
+        TableModel(**settings).fit(np.zeros((5, 2)))
 
 
 def test_the_gaussian_network_is_what_the_recipe_makes():

@@ -236,7 +236,14 @@ def test_a_column_that_is_called_like_an_added_one_is_refused(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "options", [{"draws": 2, "level": 0.9}, {"level": 0.0}, {"level": 1.0}, {"level": float("nan")}]
+    "options",
+    [
+        {"draws": 2, "level": 0.9},
+        {"draws": 2, "statistic": "mode"},
+        {"level": 0.0},
+        {"level": 1.0},
+        {"level": float("nan")},
+    ],
 )
 def test_impossible_wishes_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="expected"):

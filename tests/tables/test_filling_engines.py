@@ -92,6 +92,11 @@ def test_unknown_engines_and_useless_addresses_are_refused(engine: Any, address:
         engines.require_engine(engine, address)
 
 
+def test_workers_of_the_engine_that_has_none_are_refused() -> None:
+    with pytest.raises(ValueError, match="workers: expected none"):
+        list(in_order("none", add_start, parts(3), workers=2))
+
+
 @pytest.mark.parametrize("workers", [0, -1])
 def test_without_workers_nothing_is_begun(workers: int) -> None:
     with pytest.raises(ValueError, match="workers"):

@@ -53,7 +53,7 @@ def test_every_recipe_reports_and_ends_with_a_trained_model(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_recipe_fills_draws_scores_and_is_saved(name, tmp_path):
     frame = mixed()
-    model = TableModel(recipe=name, steps=3, random_state=0).fit(frame)
+    model = TableModel(recipe=name, steps=None if name == "gaussian" else 3, random_state=0).fit(frame)
     out = model.transform(frame)
     assert not out.isna().any().any()
     drawn = model.sample(frame, 2, seed=0)

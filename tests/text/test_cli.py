@@ -131,6 +131,44 @@ def test_fill_refuses_what_cannot_be_filled(run) -> None:
     refused(run("fill", "a_b", "--n", "0", "-M"), "anyfill text fill --help")
 
 
+def test_what_changes_nothing_about_the_blanks_is_said(run) -> None:
+    for text, option, words in (
+        ("a [3] b", ("--lengths", "2-4"), "--lengths changes nothing: every blank says how long it is"),
+        ("a_b", ("--lengths", "1"), "--lengths changes nothing"),
+        ("a [1-2] b", ("--free",), "--free changes nothing: there is no run of underscores"),
+        ("a_b [1]", ("--letters",), "--letters changes nothing"),
+        ("a _ b", ("--letters", "--free", "--lengths", "1"), "--letters changes nothing"),
+    ):
+        code, _, err = run("fill", text, *option, "--draws", "1", "--seed", "1", "-M")
+        assert code == 0
+        assert f"note: {words}" in err
+        assert err.count("changes nothing") == 1
+    for text, option in (("a [] b", ("--lengths", "1")), ("a_b", ("--free",)), ("a _ b", ("--letters",))):
+        assert "changes nothing" not in run("fill", text, *option, "--draws", "1", "--seed", "1", "-M")[2]
+
+
+def test_whoever_says_how_to_draw_gets_draws(run) -> None:
+    assert run("fill", "the c_t", "--seed", "1", "-M")[1].startswith("all 27 fills compared")
+    for option in (("--draws", "2"), ("--top-k", "3"), ("--temperature", "0.5"), ("--sampler", "speculative")):
+        code, out, _ = run("fill", "the c_t", *option, "--seed", "1", "-M")
+        assert code == 0
+        assert out.startswith("seed 1\n"), option
+
+
+def test_counts_are_refused_where_no_word_is_searched_for(run) -> None:
+    Path("some.txt").write_text("the cat sat\nthe cat ran\n")
+    assert run("count", "some.txt", "-o", "some.counts", "--order", "2")[0] == 0
+    counted = ("--counts", "some.counts", "-M")
+    refused(run("fill", "the [3] sat", *counted), "--counts: expected none where no blank is a word")
+    refused(run("fill", "the ____ sat", "--draws", "2", *counted), "--counts: expected none where no blank is a word")
+    assert run("fill", "the ____ sat", "--seed", "1", *counted)[0] == 0
+    refused(run("check", "the cat", "--counts", "some.counts", "--weights", "1,1"), "--weights: expected a --model")
+
+
+def test_unknown_words_of_a_model_that_has_none_are_refused(run) -> None:
+    refused(run("generate", "--unknown", "-M"), "--unknown: expected a model that has a code for unknown words")
+
+
 def test_notes_say_what_was_not_tried_and_what_was_not_found(run) -> None:
     _, _, err = run("fill", "[] a [] b []", "--draws", "1", "--lengths", "1-5", "--seed", "1", "-M")
     assert "note: 64 of 125 combinations of lengths were tried, drawn at random" in err

@@ -113,6 +113,14 @@ def test_training_from_the_command_line(capsys, pairs_tsv, tmp_path):
     assert said(capsys, "Guten Morgen", "--model", folder)[0] == 0
 
 
+def test_a_seed_is_remarked_on_where_there_is_no_noise(folders, capsys):
+    code, out, err = said(capsys, "Guten Morgen", "--seed", 9, "--model", folders("cmlm"))
+    assert code == 0
+    assert "note: --seed changes nothing: models of the recipe cmlm start from no noise" in err
+    assert said(capsys, "Guten Morgen", "--model", folders("cmlm"))[1:] == (out, "")
+    assert "note:" not in said(capsys, "Guten Morgen", "--seed", 9, "--model", folders("padir"))[2]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -136,6 +144,21 @@ def test_training_from_the_command_line(capsys, pairs_tsv, tmp_path):
         (["distill", "PAIRS", "-o", "PAIRS", "--model", "AR"], "--force"),
         (["corpus", "-o", "new", "--package", "../evil"], "Debian"),
         (["Guten Morgen", "--passes", "0", "--model", "PADIR"], "passes"),
+        (["Guten Morgen", "--beam", "9", "--model", "PADIR"], "--beam: expected none with the recipe padir"),
+        (["Guten Morgen", "--passes", "4", "--model", "AR"], "--passes: expected none"),
+        (["Guten Morgen", "--lengths", "3", "--model", "AR"], "--lengths: expected none"),
+        (
+            ["Guten Morgen", "--show-passes", "--model", "AR"],
+            "--show-passes: expected a model that decodes in parallel",
+        ),
+        (["Guten Morgen", "--alternatives", "2", "--lengths", "3"], "--lengths: expected none with --alternatives"),
+        (["Guten Morgen", "--alternatives", "2", "--keep", "Berlin"], "--keep: expected none with --alternatives"),
+        (["Guten Morgen", "--alternatives", "2", "--show-passes"], "--show-passes: expected none with --alternatives"),
+        (["--file", "PAIRS", "--json"], "--json: expected none for lines"),
+        (["--file", "PAIRS", "--alternatives", "2"], "--alternatives: expected none for lines"),
+        (["--file", "PAIRS", "--keep", "Berlin"], "--keep: expected none for lines"),
+        (["evaluate", "PAIRS", "--beam", "9", "--model", "PADIR"], "--beam: expected none"),
+        (["distill", "PAIRS", "-o", "new.tsv", "--beam", "9", "--model", "PADIR"], "--beam: expected none"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from anyfill.translation import load
 from anyfill.translation.constraints import Keep, parse_keep, parse_template, placements
 from anyfill.translation.decode import likeliest_lengths
-from anyfill.translation.hypotheses import Decoding
+from anyfill.translation.hypotheses import Decoding, decoding_options
 from anyfill.translation.recipes import RECIPES
 
 PARALLEL = ("padir", "cmlm", "disco", "sundae")
@@ -19,15 +19,20 @@ WORDS = ("Berlin", "Vienna", "house", "the dog", "Good")
 slow_but_few = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+def quick(recipe: str) -> dict[str, int]:
+    """Little work, whatever the recipe decodes by."""
+    return {name: 2 for name in ("passes", "beam") if name in decoding_options(recipe)}
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_every_recipe_translates_and_says_how(translators, recipe):
     model = translators(recipe)
-    one = model.translate(SOURCE, passes=2, beam=2)
+    one = model.translate(SOURCE, **quick(recipe))
     assert isinstance(one.text, str)
     assert one.passes >= 1
     assert one.score <= 0.0
-    assert model.translate(SOURCE, passes=2, beam=2) == one  # the same seed, the same translation
-    several = model.translate([SOURCE, "", "Guten Morgen"], passes=2, beam=2)
+    assert model.translate(SOURCE, **quick(recipe)) == one  # the same seed, the same translation
+    several = model.translate([SOURCE, "", "Guten Morgen"], **quick(recipe))
     assert several[1].text == ""
     if recipe != "sundae":  # which draws as it goes on
         assert several[0].text == one.text
@@ -76,7 +81,7 @@ def test_words_without_a_place_stand_somewhere_in_their_order(translators, recip
 def test_given_words_of_a_template_never_change(translators, recipe, template):
     import re
 
-    for one in translators(recipe).fill(SOURCE, template, 3, passes=2):
+    for one in translators(recipe).fill(SOURCE, template, 3, **quick(recipe)):
         pattern = ".*".join(re.escape(part.strip()) for part in re.split(r"_{2,}|\[\d+\]", template))
         assert re.fullmatch(f".*{pattern}.*", one.text), (template, one.text)
         for word in re.findall(r"[A-Za-z]+", template):
@@ -96,7 +101,7 @@ def test_left_to_right_models_take_no_template_and_say_so(translators):
 def test_placeholders_survive_each_as_often_as_it_came(translators, recipe, text):
     from anyfill.translation.vocabulary import placeholders
 
-    found = translators(recipe).translate(text, passes=2, beam=2).text
+    found = translators(recipe).translate(text, **quick(recipe)).text
     for one in placeholders(text):
         assert found.count(one) == 1, found
 
@@ -133,6 +138,30 @@ def test_scores_are_exact_where_there_is_a_likelihood(translators):
         translators("padir").score("Guten Morgen", "Good morning")
 
 
+@pytest.mark.parametrize(
+    ("recipe", "option"),
+    [
+        ("padir", {"beam": 9}),
+        ("padir", {"length_penalty": 0.5}),
+        ("cmlm", {"speculative": True}),
+        ("autoregressive", {"passes": 4}),
+        ("autoregressive", {"lengths": 3}),
+        ("one_pass", {"beam": 4}),
+    ],
+)
+def test_what_means_nothing_to_a_recipe_is_refused(translators, recipe, option):
+    name = next(iter(option)).replace("_", "-")
+    with pytest.raises(ValueError, match=f"--{name}: expected none with the recipe {recipe}"):
+        translators(recipe).translate(SOURCE, **option)
+
+
+def test_templates_and_alternatives_refuse_passes_of_models_that_have_no_say_in_them(translators):
+    with pytest.raises(ValueError, match="--passes: expected none with the recipe one_pass"):
+        translators("one_pass").fill(SOURCE, "I ___ Berlin", passes=4)
+    with pytest.raises(ValueError, match="--passes: expected none with the recipe autoregressive"):
+        translators("autoregressive").alternatives(SOURCE, 2, passes=4)
+
+
 def test_speculation_changes_nothing_but_the_passes(translators):
     model = translators("one_pass")
     plain = model.translate(SOURCE)
@@ -155,7 +184,7 @@ def test_from_left_to_right_sources_together_are_translated_as_each_alone(transl
 
 def test_alternatives_differ_and_come_best_first(translators):
     for recipe in ("cmlm", "padir", "autoregressive"):
-        found = translators(recipe).alternatives(SOURCE, 3, passes=2, seed=1)
+        found = translators(recipe).alternatives(SOURCE, 3, seed=1)
         assert 1 <= len(found) <= 3
         assert len({one.text for one in found}) == len(found)
         if recipe != "autoregressive":

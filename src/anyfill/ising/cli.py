@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, ParamSpec
 import typer
 
 from anyfill import ising
-from anyfill.checks import refuse
+from anyfill.checks import refuse, refuse_given
 from anyfill.interface.options import add_commands, command, new_group
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def fit(
     By default the setting of the paper's Figure 2: complete graph, N = 4, J = 0.3, no fields. --data fits rows of yours
     on the same kinds of graphs; then couplings and fields are what is estimated.
     """
-    from anyfill.ising.lab import read_spins, refuse_given
+    from anyfill.ising.lab import read_spins
 
     read = None
     if data is not None:

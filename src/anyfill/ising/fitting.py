@@ -19,7 +19,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, refuse_given, require_count
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
 from anyfill.ising import lab
@@ -83,7 +83,7 @@ def fit(
     """
     read = None if data is None else lab.spins(data)
     if read is not None:
-        lab.refuse_given("beside --data", {"--rows": rows, "--repetitions": repetitions})
+        refuse_given("beside --data", {"--rows": rows, "--repetitions": repetitions})
     model = Ising.complete(4 if read is None else len(read.names), 0.3) if model is None else model
     model = model.with_fixed_fields() if fixed_fields else model
     count, how = model.variables, Descent(masks, method, ridge)

@@ -266,13 +266,6 @@ def offering(way: str) -> Generator[None]:
         raise
 
 
-def refuse_given(why: str, options: dict[str, int | float | None]) -> None:
-    """Refuse options that have no meaning here."""
-    for option, value in options.items():
-        if value is not None:
-            raise refuse(option, expected=f"none {why}", got=value)
-
-
 def number(value: float | None, digits: int = 4, *, beyond: str = "infinite") -> str:
     """A number for people; a dash where there is none, ``beyond`` for what is known of one that is infinite."""
     if value is None:

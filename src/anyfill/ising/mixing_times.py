@@ -21,7 +21,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, refuse_given, require_count
 from anyfill.evaluation.mixing import autocorrelation_time
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
@@ -72,7 +72,7 @@ def mixing(
     """
     count = model.variables
     if not sampled:
-        lab.refuse_given("without --sampled", {"--chains": chains, "--steps": steps, "--sweeps": sweeps})
+        refuse_given("without --sampled", {"--chains": chains, "--steps": steps, "--sweeps": sweeps})
         return _exact(model, lab.block_sizes(k, count, list(range(1, count + 1))), tensorization, seed)
     if tensorization:
         raise refuse("--tensorization", expected="none with --sampled: it lists all states", got="one")

@@ -19,7 +19,7 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from anyfill.checks import refuse
+from anyfill.checks import refuse, refuse_given
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import threads
 from anyfill.ising import asymptotics, lab
@@ -63,7 +63,7 @@ def variance(
     model = model.with_fixed_fields() if fixed_fields else model
     per_row = _masks(masks)
     if not sampled:
-        lab.refuse_given("without --sampled", {"--rows": rows, "--sweeps": sweeps})
+        refuse_given("without --sampled", {"--rows": rows, "--sweeps": sweeps})
         return _exact(model, lab.block_sizes(k, model.variables, list(range(1, model.variables + 1))), per_row)
     if per_row != 1:
         raise refuse("--masks", expected="1 with --sampled", got=masks)

@@ -56,11 +56,18 @@ async def translate(asked: Translate, studio: AStudio, tab: Tab) -> Started:
     return start(studio, tab, lambda job: _translate(studio, asked))
 
 
+def _passes(model: Any, asked: Translate) -> int | None:
+    """How many are wanted, of a model that has a say in it."""
+    from anyfill.translation.hypotheses import decoding_options
+
+    return asked.passes if "passes" in decoding_options(model.recipe) else None
+
+
 def _others(model: Any, asked: Translate, best: str) -> list[Any]:
     """Other translations of a single sentence, that have the words that must be there."""
     if len(model.segments(asked.text)) != 1:
         return []
-    drawn = model.alternatives(asked.text, asked.n, passes=asked.passes, seed=asked.seed)
+    drawn = model.alternatives(asked.text, asked.n, passes=_passes(model, asked), seed=asked.seed)
     words = [phrase.split("@")[0] for phrase in asked.keep]
     return [one for one in drawn if one.text != best and all(word in one.text for word in words)]
 
@@ -70,18 +77,19 @@ def _translate(studio: Studio, asked: Translate) -> dict[str, Any]:
         raise refuse("text", expected="a sentence to translate", got="nothing")
     entry, model = studio.models.entry("translation", asked.model), studio.models.get("translation", asked.model)
     with spending() as spent:
-        load = f"translation.load({entry.argument})"
+        load, passes = f"translation.load({entry.argument})", _passes(model, asked)
+        said, option = ("", "") if passes is None else (f", passes={passes}", f" --passes {passes}")
         if asked.template:
-            found = model.fill(asked.text, asked.template, asked.n, passes=asked.passes, seed=asked.seed)
-            python = f"{load}.fill({asked.text!r}, {asked.template!r}, {asked.n}, passes={asked.passes})"
+            found = model.fill(asked.text, asked.template, asked.n, passes=passes, seed=asked.seed)
+            python = f"{load}.fill({asked.text!r}, {asked.template!r}, {asked.n}{said})"
             cli = f"anyfill translate fill {quote(asked.text)} {quote(asked.template)} -n {asked.n}{entry.option}"
             history, remarks = (), ()
         else:
-            best = model.translate(asked.text, passes=asked.passes, keep=asked.keep, seed=asked.seed, history=True)
+            best = model.translate(asked.text, passes=passes, keep=asked.keep, seed=asked.seed, history=True)
             found = [best, *_others(model, asked, best.text)]
-            python = f"{load}.translate({asked.text!r}, passes={asked.passes}, keep={asked.keep!r}, seed={asked.seed})"
+            python = f"{load}.translate({asked.text!r}{said}, keep={asked.keep!r}, seed={asked.seed})"
             kept = "".join(f" --keep {quote(one)}" for one in asked.keep)
-            cli = f"anyfill translate text {quote(asked.text)} --passes {asked.passes}{kept}{entry.option}"
+            cli = f"anyfill translate text {quote(asked.text)}{option}{kept}{entry.option}"
             history, remarks = best.history, best.remarks
         how = spent.how(
             given="the sentence" + (", and all outside the blanks" if asked.template else ""),

@@ -83,7 +83,9 @@ def fill(
         float | None,
         Option(help="Add columns NAME_low and NAME_high around filled numbers and dates: 0.9 holds 90 percent."),
     ] = None,
-    statistic: Annotated[Statistic, Option(help="Which value of its distribution a hole gets.")] = Statistic.mean,
+    statistic: Annotated[
+        Statistic | None, Option(help="Which value of its distribution a hole gets.", show_default="mean")
+    ] = None,
     engine: Annotated[EngineName, Option(help="Who does the work; the result is the same.")] = EngineName.processes,
     workers: Annotated[int | None, Option(min=1, help="How many at a time; by default one for each core.")] = None,
     chunk: Annotated[int, Option(min=1, help="Rows in memory at a time, for each worker.")] = 8192,
@@ -101,7 +103,7 @@ def fill(
     """
     from anyfill.checks import refuse
     from anyfill.tables.files import encoding_said
-    from anyfill.tables.filling import PartFiller, fill_file, numbers_with_holes, require_engine
+    from anyfill.tables.filling import PartFiller, fill_file, numbers_with_holes, require_engine, rounded
     from anyfill.tables.streams import STANDARD, standard_input, standard_output
 
     *folder, data = sources
@@ -111,11 +113,12 @@ def fill(
         raise refuse("arguments", expected="the folder of the model first, MODEL DATA", got="the table first")
     if folder and (stated := training.stated()):
         raise refuse(stated, expected="none beside a MODEL, which is trained already", got="one")
-    require_engine(engine.value, address)
+    require_engine(engine.value, address, workers)
     # What is wanted is checked before anything is trained.
     place = str(folder[0].resolve()) if folder else ""
     missing = tuple(training.missing or ())
-    filler = PartFiller(place, statistic.value, draws, intervals, seed=seed, missing=missing, long=long)
+    value = None if statistic is None else statistic.value
+    filler = PartFiller(place, value, draws, intervals, seed=seed, missing=missing, long=long)
     _require_target(output)
     if not folder and data.is_dir():
         raise refuse("arguments", expected="MODEL and DATA, or DATA alone", got=f"the folder {data} alone")
@@ -133,6 +136,8 @@ def fill(
         )
     what = f"{cells:,} cells of {count:,} rows filled" + (f", {draws} times" if draws else "")
     typer.echo(f"{what}: {output}", err=output == STANDARD)
+    if workers is not None and workers > 1 and engine is EngineName.processes and count <= rounded(chunk):
+        typer.echo(f"note: one worker filled it: {count:,} rows are one part (--chunk)", err=True)
 
 
 @command("Ask about some columns, given others.")

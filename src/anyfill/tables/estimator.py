@@ -43,7 +43,7 @@ from anyfill.tables.filler import Filler, empty_like
 from anyfill.tables.frames import Frame, append_columns
 from anyfill.tables.measure import ROWS, NextFeature, kept_rows, next_features, with_target
 from anyfill.tables.passive import emptied, read_passive, recomputed
-from anyfill.tables.recipes import train
+from anyfill.tables.recipes import require_used, train
 from anyfill.tables.rubin import PooledEstimate, pool
 from anyfill.tables.scoring import score_cells, score_columns
 from anyfill.tables.table import Names, Table
@@ -182,6 +182,7 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         inputs.require_settings(vars(self))
         inputs.require_enough_reference(self.reference_rows)
+        require_used(self.recipe, {"effort": self.effort if self.effort != "medium" else None, "steps": self.steps})
         frame, seed = inputs.read_frame(self, X, reset=True), self._seed(None)
         table = Table.of(frame, self.columns) if table is None else table
         table = imputing.within(table, self.min_value, self.max_value)

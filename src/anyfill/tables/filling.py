@@ -68,12 +68,14 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def require_engine(engine: str, address: str | None = None) -> None:
+def require_engine(engine: str, address: str | None = None, workers: int | None = None) -> None:
     """ValueError unless this engine can be used; says what to install."""
     if engine not in get_args(Engine):
         raise refuse("engine", expected=f"one of {', '.join(get_args(Engine))}", got=repr(engine))
     if address is not None and engine not in ("dask", "ray"):
         raise refuse("address", expected="the engine dask or ray", got=f"the engine {engine}")
+    if workers is not None and engine == "none":
+        raise refuse("workers", expected="none with the engine none: parts are filled here, one by one", got=workers)
     if engine in ("dask", "ray"):
         _package("distributed" if engine == "dask" else "ray", engine)
 
@@ -98,7 +100,7 @@ def in_order(
         sent: what other processes call, for as long as they work, instead of ``call``; must be picklable, as ``call``
             if there is none. Not asked for where all is done here.
     """
-    require_engine(engine, address)
+    require_engine(engine, address, workers)
     workers = cores() if workers is None else workers
     require_count("workers", workers)
     rest = iter(parts)
@@ -231,6 +233,11 @@ CHUNK = 8 * BLOCK
 """Rows filled at a time by default."""
 
 
+def rounded(chunk: int) -> int:
+    """So many rows, or a few more, as a part may have."""
+    return -(-chunk // BLOCK) * BLOCK
+
+
 class FilledPart(NamedTuple):
     """A filled part of a table, how many rows came in, and how many of their cells were missing."""
 
@@ -245,7 +252,7 @@ class PartFiller:
 
     Attributes:
         model: a model in memory; or the folder of one, which every worker must be able to read.
-        statistic: which value a hole gets.
+        statistic: which value a hole gets; None = the mean.
         draws: how many joint draws each row gets instead of one value; 0 = none.
         level: of intervals; None = none.
         bounded: the columns that get intervals.
@@ -256,7 +263,7 @@ class PartFiller:
     """
 
     model: FileModel | str
-    statistic: Statistic = "mean"
+    statistic: Statistic | None = None
     draws: int = 0
     level: float | None = None
     bounded: tuple[str, ...] = ()
@@ -268,6 +275,8 @@ class PartFiller:
     def __post_init__(self) -> None:
         if self.long and not self.draws:
             raise refuse("--long", expected="--draws as well, how many", got="none")
+        if self.draws and self.statistic is not None:
+            raise refuse("statistic", expected="none with draws, which are no one value", got=self.statistic)
         if self.draws and self.level is not None:
             raise refuse("answers", expected="draws or intervals", got="both")
         if self.level is not None and not 0.0 < self.level < 1.0:
@@ -293,7 +302,7 @@ class PartFiller:
             if self.draws:
                 filled = self._drawn(writing, frame, start, own)
             else:
-                writing.set_params(statistic=self.statistic)
+                writing.set_params(statistic=self.statistic or "mean")
                 filled = self._bounded(writing, frame, _columns(writing.transform(frame), own.names), holes)
         return FilledPart(filled, len(own), sum(int(hole.sum()) for hole in holes.values()))
 
@@ -378,7 +387,7 @@ def fill_file(
         address: of a running Dask scheduler or Ray cluster.
     """
     format_of(target)
-    chunk = -(-chunk // BLOCK) * BLOCK
+    chunk = rounded(chunk)
     filler = replace(filler, source=source.name)
     if filler.level is not None:
         filler = replace(filler, bounded=_with_holes(filler, source, chunk))

@@ -19,7 +19,7 @@ kept aside, training stops when they are no longer better answered, and the best
 some hundred to some ten thousand rows.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple, cast
 
@@ -149,6 +149,19 @@ def require_recipe(name: str, said: str = "recipe") -> None:
     """ValueError if there is no recipe of this name."""
     if name not in RECIPES:
         raise refuse(said, expected=f"one of {', '.join(NAMES)}", got=repr(name))
+
+
+def require_used(recipe: str, said: Mapping[str, object]) -> None:
+    """ValueError if something was said of how much to learn that means nothing to this recipe.
+
+    Args:
+        recipe: its name.
+        said: under the names that its user knows, which end in effort or steps; None = it was not.
+    """
+    for name, value in said.items():
+        users = WITH_EFFORT if name.endswith("effort") else tuple(one for one in NAMES if one not in WITHOUT_STEPS)
+        if value is not None and recipe not in users:
+            raise refuse(name, expected=f"none with the recipe {recipe}, which does not use it", got=value)
 
 
 class Task(NamedTuple):
@@ -320,3 +333,5 @@ RECIPES: dict[str, Callable[[Task], Items]] = {
 }
 NAMES = tuple(RECIPES)
 """What ``fit_recipe`` fits."""
+WITH_EFFORT, WITHOUT_STEPS = ("auto", "trees"), ("gaussian",)
+"""Recipes that ``effort`` says something to, and those that ``steps`` say nothing to."""

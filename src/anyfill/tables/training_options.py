@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
+from anyfill.interface.options import option_name
+
 if TYPE_CHECKING:
     from anyfill.tables.file_model import TrainingRows
 
+ROWS = 200_000
+"""Rows that are trained on, at most, where nobody says how many."""
 Effort = StrEnum("Effort", {"low": "low", "medium": "medium", "high": "high"})
 Missing = Annotated[
     list[str] | None, Option(metavar="TOKEN", help="Also stands for a missing value in text; may be repeated.")
@@ -25,7 +29,9 @@ Missing = Annotated[
 class Training:
     """How a model is trained on a file."""
 
-    recipe: Annotated[str, Option(help="Which kind of model; auto suits most tables.")] = "auto"
+    recipe: Annotated[str | None, Option(help="Which kind of model; auto suits most tables.", show_default="auto")] = (
+        None
+    )
     column: Annotated[
         list[str] | None,
         Option(
@@ -35,10 +41,16 @@ class Training:
         ),
     ] = None
     effort: Annotated[
-        Effort, Option(help="How long auto may learn: low is a third of medium, high several times it.")
-    ] = Effort.medium
+        Effort | None,
+        Option(
+            help="How long auto and trees may learn: low is a third of medium, high several times it.",
+            show_default="medium",
+        ),
+    ] = None
     steps: Annotated[int | None, Option(min=1, help="Training steps; by default as the recipe sees fit.")] = None
-    rows: Annotated[int, Option(min=1, help="Most rows to train on; longer files are sampled.")] = 200_000
+    rows: Annotated[
+        int | None, Option(min=1, help="Most rows to train on; longer files are sampled.", show_default="200000")
+    ] = None
     missing: Missing = None
     passive: Annotated[
         list[str] | None,
@@ -54,28 +66,28 @@ class Training:
         from anyfill.tables.passive import read_equations
 
         passive = read_equations(self.passive or []) or None
-        return {"recipe": self.recipe, "effort": self.effort.value, "steps": self.steps, "passive": passive}
+        effort = (self.effort or Effort.medium).value
+        return {"recipe": self.recipe or "auto", "effort": effort, "steps": self.steps, "passive": passive}
 
     def stated(self) -> str | None:
         """The first option that is only for training and has been stated."""
-        usual = Training()
-        return next(
-            (f"--{name}" for name in _ONLY_TRAINING if (getattr(self, name) or None) != getattr(usual, name)), None
-        )
+        return next((option_name(name) for name in _ONLY_TRAINING if getattr(self, name)), None)
 
     def read(self, data: Path, seed: int) -> "TrainingRows":
         """The rows to train on."""
         from anyfill.tables.declarations import read_columns
         from anyfill.tables.file_model import TrainingRows
         from anyfill.tables.passive import read_equations
-        from anyfill.tables.recipes import require_recipe
+        from anyfill.tables.recipes import require_recipe, require_used
         from anyfill.tables.streams import standard_input
 
         columns = read_columns(self.column or [])
-        require_recipe(self.recipe, "--recipe")
+        recipe, effort = self.recipe or "auto", None if self.effort is None else self.effort.value
+        require_recipe(recipe, "--recipe")
+        require_used(recipe, {"--effort": effort, "--steps": self.steps})
         read_equations(self.passive or [])  # refuses a formula that is none
         with standard_input(data) as source:
-            read = TrainingRows.of(source, columns, rows=self.rows, missing=self.missing or (), seed=seed)
+            read = TrainingRows.of(source, columns, rows=self.rows or ROWS, missing=self.missing or (), seed=seed)
         return named(read, source, data)
 
 

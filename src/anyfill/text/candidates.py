@@ -36,7 +36,7 @@ from anyfill.evaluation import shared_prefix_log_prob
 from anyfill.model import Model
 from anyfill.networks.network import Cached
 from anyfill.questions.question import Question
-from anyfill.samplers import CachedChain, Draw, beam_search, can_search, watch
+from anyfill.samplers import CachedChain, beam_search, can_search, watch
 from anyfill.text.blanks import BlankRow, BlankWindow, Sheet
 from anyfill.text.model import ROWS, TextModel
 from anyfill.text.sampling import SamplingOptions
@@ -142,7 +142,7 @@ def candidates(
         raise refuse("filling", expected=expected, got="one that is shown noise (recipes sunmask and sundae)")
     expected = "a model that can be asked given what stands behind a blank (recipe one_pass_spans)"
     sampling.require_supported(model, asked.question, "filling", expected)
-    is_free = draws is None and sampling.draw == Draw()  # whoever says how to draw wants draws
+    is_free = draws is None and sampling.is_usual  # whoever says how to draw wants draws
     max_listed = (MAX_LISTED if model.is_one_pass else MAX_LISTED_STEPWISE) if is_free else 0
     listed = _few(sizes, [_behind(row) for row in asked.rows], codes, max_listed)
     if draws is None:
@@ -153,7 +153,7 @@ def candidates(
             found.add(way, row)
     for done in _draw(model, asked, others.repeat_interleave(draws), found, sampling, generator):
         yield None, 0.8 * _DRAWING * done
-    if is_free and sampling.sampler == "exact" and len(others) and can_search(model):
+    if is_free and len(others) and can_search(model):
         for _ in _search(model, asked, others, found):
             yield None, _DRAWING
     if not found.ways:

@@ -122,9 +122,12 @@ def _asked_by(counts: Path | None, model: Path | None, weights: str | None) -> d
     ranks = load(model) if counted is None or model is not None else None
     if weights is None:
         return {"counts": counted, "model": ranks}
+    both = parsed_weights(weights)
     if counted is None and (ranks is None or ranks.counts is None):
         raise refuse("--weights", expected="--counts, which they are for", got="none")
-    return {"counts": counted, "model": ranks, "weights": parsed_weights(weights)}
+    if ranks is None:
+        raise refuse("--weights", expected="a --model as well, beside which counts are weighed", got="counts alone")
+    return {"counts": counted, "model": ranks, "weights": both}
 
 
 def _print_corrected(found: "Corrected", as_json: bool) -> None:

@@ -230,10 +230,8 @@ def fill_blanks(
     if loaded.lines and size > length:
         expected = f"a line of at most {length} {sheet.vocabulary.units}, as the model was trained on"
         raise refuse("text", expected=expected, got=size)
-    words = draws is None and sampling == replace(SamplingOptions(), seed=sampling.seed)
-    is_spelt = any(blank.pattern for blank in template.blanks)  # whole spellings are compared, however one draws
-    words = words or is_spelt
-    words = words and any(blank.is_word for blank in template.blanks) and can_search_words(loaded.model)
+    is_free = draws is None and sampling.is_usual
+    words = searches_words(loaded, template, is_free=is_free)
     groups = blank_groups(sheet, length)
     if words:  # one after another
         groups = [range(blank, blank + 1) for group in groups for blank in group]
@@ -274,10 +272,17 @@ def fill_blanks(
     is_between = len(groups) == 1 and bool(template.stretches[-1])
     if words and (ranked := _ranking(loaded, weights, is_counted=counts is not None, is_between=is_between)):
         notes = (*notes, f"words are ranked by {ranked}; log2 p is that of the text")
-    if words and is_spelt and (draws is not None or sampling.draw != SamplingOptions().draw):
-        notes = (*notes, "words of which letters are known are searched for, not drawn")
+    if words and not is_free:
+        notes = (*notes, "words of which letters are known are searched for, not drawn, however one draws")
     effort = (len(found), len(groups), size <= length, complete, most, notes)
     yield Fills(fills, template, n, sampling, loaded.name, *effort), 1.0
+
+
+def searches_words(loaded: TextModel, template: Template, *, is_free: bool) -> bool:
+    """Whether blanks that are words are searched for; drawn if that is asked for, unless letters of them are known."""
+    # Whole spellings are compared, however one draws.
+    wanted = is_free or any(blank.pattern for blank in template.blanks)
+    return wanted and any(blank.is_word for blank in template.blanks) and can_search_words(loaded.model)
 
 
 def _counted_place(counts: KneserNey, template: Template, answers: tuple[str, ...]) -> CountedPlace:

@@ -56,6 +56,8 @@ class Writer:
     def __post_init__(self) -> None:
         if self.length is not None:
             require_count("--length", self.length)
+        if self.unknown and self.loaded.vocabulary.unknown_code is None:
+            raise refuse("--unknown", expected="a model that has a code for unknown words", got="one that has none")
         require_letters(self.loaded.vocabulary, self.prompt, "--prompt")
 
     def texts(self, n: int) -> Iterator[tuple[list[str], float]]:

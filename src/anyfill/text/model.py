@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from anyfill.checks import refuse
+from anyfill.checks import refuse, refuse_given
 from anyfill.interface.options import chosen_seed
 from anyfill.interface.output import require_new
 from anyfill.interface.progress import metered
@@ -133,20 +133,37 @@ class TextModel:
             The fills, best first: each has text, answers, log2_probability, share and posterior.
         """
         from anyfill.text.counting import as_counts
-        from anyfill.text.fill import fill_blanks
+        from anyfill.text.fill import fill_blanks, searches_words
 
         if weights is not None and counts is None and self.counts is None:
             raise refuse("--weights", expected="--counts, which they are for", got="none")
+        stated = {"--counts": None if counts is None else "some", "--weights": weights}
         counted = as_counts(self.counts if counts is None else counts)
         if weights is None:
             weights = self.weights if counts is None else (1.0, 0.0)
         template = self.template(text, lengths=lengths, letters=letters, free=free)
         sampling = SamplingOptions(sampler, temperature, nucleus, top_k, typical, chosen_seed(seed))
         said: dict[str, Any] = {"draws": draws, "counts": counted, "weights": weights}
+        if not searches_words(self, template, is_free=draws is None and sampling.is_usual):
+            refuse_given("where no blank is a word that is searched for", stated)
         work = fill_blanks(self, template, n=n, sampling=sampling, **said)
         with threads(free_threads()):
             *_, found = metered(work, "filling") if progress else (found for found, _ in work)
-        return cast("Fills", found)
+        ways: dict[str, Any] = {"lengths": lengths, "letters": letters, "free": free}
+        return replace(cast("Fills", found), notes=(*cast("Fills", found).notes, *self._idle(text, **ways)))
+
+    def _idle(self, text: str, *, lengths: str | None, letters: bool, free: bool) -> list[str]:
+        """Of what was said about how to read blanks that which changes nothing in this text, in words."""
+        odd = "97"  # a length that nothing else asks for
+        ways: dict[str, Any] = {"letters": letters, "free": free}
+        said: list[str] = []
+        if lengths is not None and self.template(text, lengths="1", **ways) == self.template(text, lengths=odd, **ways):
+            said.append("--lengths changes nothing: every blank says how long it is")
+        if free and self.template(text, lengths=odd, **ways) == self.template(text, lengths=odd, letters=letters):
+            said.append("--free changes nothing: there is no run of underscores")
+        if letters and self.template(text, free=free) == self.template(text, letters=True, free=free):
+            said.append("--letters changes nothing: it is for runs of underscores by themselves, without --free")
+        return said
 
     def template(self, text: str, *, lengths: str | None = None, letters: bool = False, free: bool = False) -> Template:
         """What ``fill`` reads of a text with blanks; its arguments."""

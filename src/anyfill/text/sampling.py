@@ -8,7 +8,7 @@ Their names:
     entropy-bounded   as many at once as are nearly independent (models of any order; an approximation)
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -47,6 +47,11 @@ class SamplingOptions:
     def draw(self) -> Draw:
         """How one value is drawn."""
         return Draw(temperature=self.temperature, top_k=self.top_k, nucleus=self.nucleus, typical=self.typical)
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether nothing is said of how to draw, but for the seed."""
+        return self == replace(SamplingOptions(), seed=self.seed)
 
     def generator(self) -> torch.Generator:
         """The source of all that is random."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from anyfill.checks import refuse
+from anyfill.checks import refuse, refuse_given
 from anyfill.interface.options import AsJson, Device, Force, OnDevice, add_commands, command
-from anyfill.translation.cli_options import Decoding, ModelFolder, Passes, To, as_text, put
+from anyfill.translation.cli_options import Decoding, ModelFolder, Passes, To, as_text, put, say_unused_seed
 from anyfill.translation.cli_training import corpus, distill, evaluate, train
 
 if TYPE_CHECKING:
@@ -61,18 +61,32 @@ def text(
     from anyfill.interface.output import require_new
     from anyfill.interface.threads import compute_device
     from anyfill.translation.model import load
+    from anyfill.translation.recipes import layout_of
 
     if (words is None) == (file is None):
         raise refuse("translate", expected="a TEXT or --file", got="neither" if words is None else "both")
     if output is not None:
         require_new(output, force=force)
-    translator = load(model, to=to, device=compute_device(device))
     if file is not None or words == "-":
-        _translate_lines(translator, file, output, force, asdict(decoding), keep or [])
+        said = {"--keep": keep or None, "--alternatives": alternatives or None}
+        refuse_given(
+            "for lines, which are translated one by one", {**said, "--show-passes": show_passes, "--json": as_json}
+        )
+    elif alternatives:
+        said = {"--keep": keep or None, "--lengths": decoding.lengths, "--beam": decoding.beam}
+        said |= {"--no-protect": not decoding.protect, "--show-passes": show_passes}
+        refuse_given("with --alternatives, which chooses them itself", said)
+    translator = load(model, to=to, device=compute_device(device))
+    if show_passes and layout_of(translator.recipe) != "length":
+        expected = "a model that decodes in parallel (padir, cmlm, disco, sundae)"
+        raise refuse("--show-passes", expected=expected, got=f"a {translator.recipe} model")
+    say_unused_seed(decoding.seed, translator.recipe)
+    if file is not None or words == "-":
+        _translate_lines(translator, file, output, force, asdict(decoding))
         return
     wanted = str(words)
     if alternatives:
-        found = translator.alternatives(wanted, alternatives, passes=decoding.passes, seed=decoding.seed)
+        found = translator.alternatives(wanted, alternatives, passes=decoding.passes, seed=decoding.seed or 0)
     else:
         found = [translator.translate(wanted, **asdict(decoding), keep=keep or [], history=show_passes)]
     for remark in found[0].remarks if found else ():
@@ -89,7 +103,7 @@ def fill(
     template: Annotated[str, typer.Argument(help="Its translation with blanks: ___ of any length, [2] of two pieces.")],
     *,
     n: Annotated[int, typer.Option("-n", "--n", min=1, max=100, help="How many.")] = 3,
-    passes: Passes = 4,
+    passes: Passes = None,
     as_json: AsJson = False,
     to: To = None,
     model: ModelFolder = None,
@@ -107,7 +121,7 @@ def edit(
     draft: Annotated[str, typer.Argument(help="Its translation.")],
     change: Annotated[list[str], typer.Argument(metavar="OLD=NEW...", help="Words to be replaced.")],
     *,
-    passes: Passes = 4,
+    passes: Passes = None,
     to: To = None,
     model: ModelFolder = None,
 ) -> None:
@@ -156,13 +170,10 @@ def _translate_lines(
     output: Path | None,
     force: bool,
     decoding: dict[str, Any],
-    keep: list[str],
 ) -> None:
     """A file or stdin line by line."""
     from anyfill.translation.reading import opened_lines
 
-    if keep:
-        raise refuse("--keep", expected="a TEXT, one sentence", got="a file")
     if file is None:
         try:
             lines = sys.stdin.read().splitlines()

@@ -12,7 +12,9 @@ ModelFolder = Annotated[
     typer.Option("--model", help="Folder of a model (anyfill translate train); by default the one that ships."),
 ]
 To = Annotated[str | None, typer.Option("--to", help="The language to translate to, as en.", show_default=False)]
-Passes = Annotated[int, typer.Option(min=1, max=1000, help="Passes of models that decode in parallel.")]
+Passes = Annotated[
+    int | None, typer.Option(min=1, max=1000, help="Passes of models that decode in parallel.", show_default="4")
+]
 Columns = Annotated[
     str | None,
     typer.Option(help="Languages of the columns of TSV files, as en,de.", show_default="--from,--to"),
@@ -23,13 +25,28 @@ Columns = Annotated[
 class Decoding:
     """Options: how to decode."""
 
-    passes: Passes = 4
-    lengths: Annotated[int, typer.Option(min=1, max=64, help="Lengths of the translation tried side by side.")] = 3
-    beam: Annotated[int, typer.Option(min=1, max=64, help="Beams of autoregressive models; 1 = greedy.")] = 4
-    seed: Annotated[int, typer.Option(min=0, help="Of the noise that some models start from.")] = 0
+    passes: Passes = None
+    lengths: Annotated[
+        int | None,
+        typer.Option(min=1, max=64, help="Lengths that models in parallel try side by side.", show_default="3"),
+    ] = None
+    beam: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Beams of autoregressive models; 1 = greedy.", show_default="4")
+    ] = None
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Of the noise that some models start from.", show_default="0")
+    ] = None
     protect: Annotated[
         bool, typer.Option("--protect/--no-protect", help="Placeholders (%s, {name}, <b>) come out as they went in.")
     ] = True
+
+
+def say_unused_seed(seed: int | None, recipe: str) -> None:
+    """Say on stderr that a model decodes in one way, whatever the seed, if one was stated."""
+    from anyfill.translation.hypotheses import NOISY
+
+    if seed is not None and recipe not in NOISY:
+        typer.echo(f"note: --seed changes nothing: models of the recipe {recipe} start from no noise", err=True)
 
 
 def put(content: str, output: Path | None, force: bool) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from anyfill.checks import refuse
 from anyfill.interface.options import AsJson, Device, Force, OnDevice, command
-from anyfill.translation.cli_options import Columns, Decoding, ModelFolder, as_text, put
+from anyfill.translation.cli_options import Columns, Decoding, ModelFolder, as_text, put, say_unused_seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +113,7 @@ def evaluate(
     if output is not None:
         require_new(output, force=force)
     translator = load(model, device=compute_device(device))
+    say_unused_seed(decoding.seed, translator.recipe)
     sources = sources_of(files, *translator.languages, columns_of(columns))
     pairs = [(a, plain(b)) for a, b in read_pairs(sources, translator.languages[0])][:limit]
     if not pairs:
@@ -140,7 +141,9 @@ def distill(
     *,
     output: Annotated[Path, typer.Option("-o", "--output", help="A TSV file of source and the teacher's translation.")],
     columns: Columns = None,
-    beam: Annotated[int, typer.Option(min=1, max=64, help="Beams of the teacher.")] = 4,
+    beam: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Beams of an autoregressive teacher.", show_default="4")
+    ] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="The first so many sources.", show_default="all")] = None,
     force: Force = False,
     model: ModelFolder = None,

@@ -27,7 +27,7 @@ from anyfill.checks import refuse
 from anyfill.questions.question import Question
 from anyfill.samplers import Restricted, RewriteAll, repeated
 from anyfill.translation.constraints import Fixed
-from anyfill.translation.hypotheses import MOST, Decoding, Hypothesis, Ways, padded
+from anyfill.translation.hypotheses import MOST, NOISY, Decoding, Hypothesis, Ways, padded
 from anyfill.translation.recipes import layout_of, sampler_of
 from anyfill.translation.sequential import LeftToRight
 from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS
@@ -165,7 +165,7 @@ class Decoder(LeftToRight):
         states = self._states(policy, ruled, x, Question(told, asked), memory.rows(index), how.seed, **options)
         last = states[-1]
         dropped = torch.zeros_like(asked)
-        if how.stutter and self.recipe in ("padir", "sundae"):
+        if how.stutter and self.recipe in NOISY:
             dropped = repeated(last.x) & asked
             for number, (_, fixed) in enumerate(tried):
                 dropped[number, [place for place in fixed.counted if place <= fixed.length]] = False

@@ -12,7 +12,7 @@ from anyfill.disk import whole_file
 from anyfill.interface.output import require_new
 from anyfill.interface.progress import metered
 from anyfill.translation.cleaning import Counts, Rules
-from anyfill.translation.hypotheses import Decoding
+from anyfill.translation.hypotheses import Decoding, decoding_of
 from anyfill.translation.model import Translator
 from anyfill.translation.reading import Pair, sources_of
 from anyfill.translation.training import clean_pairs
@@ -24,7 +24,7 @@ def distill(
     output: Path | str,
     *,
     columns: tuple[str, str] | None = None,
-    beam: int = 4,
+    beam: int | None = None,
     force: bool = False,
     progress: bool = False,
     most: int | None = None,
@@ -35,11 +35,12 @@ def distill(
         teacher: what translates, usually an autoregressive model with a beam.
         files, columns: as in ``train``; their targets are not read, but what is left out there is left out here.
         output: a new file.
-        beam: beams of the teacher.
+        beam: beams of the teacher, if it is autoregressive; None = 4.
         force: replace a file that is there.
         progress: show on stderr how far it is.
         most: so many pairs at most.
     """
+    how = decoding_of(teacher.recipe, {"beam": beam})
     path = Path(output)
     require_new(path, force=force)
     paths = [Path(one) for one in ([files] if isinstance(files, str | Path) else files)]
@@ -50,7 +51,7 @@ def distill(
         raise refuse("pairs", expected="at least one that is worth training on", got="none")
     count = 0
     with whole_file(path) as file:
-        work = _distilled(teacher, texts, beam)
+        work = _distilled(teacher, texts, how)
         for some in metered(work, "distilling") if progress else (one for one, _ in work):
             for source, target in some:
                 file.write(f"{source}\t{target}\n".encode())
@@ -58,7 +59,7 @@ def distill(
     return count
 
 
-def _distilled(teacher: Translator, texts: Sequence[str], beam: int) -> Iterator[tuple[list[Pair], float]]:
+def _distilled(teacher: Translator, texts: Sequence[str], how: Decoding) -> Iterator[tuple[list[Pair], float]]:
     """Pairs, some at a time; sources of like length are translated together. Symbols stay symbols on both sides."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     at_once = teacher.decoder.rows_at_once
@@ -68,6 +69,6 @@ def _distilled(teacher: Translator, texts: Sequence[str], beam: int) -> Iterator
         fits = [(text, own) for text, own in zip(some, codes) if 0 < len(own) <= teacher.decoder.length]
         made: list[Pair] = []
         if fits:
-            best = teacher.decoder.best_codes([own for _, own in fits], Decoding(beam=beam))
+            best = teacher.decoder.best_codes([own for _, own in fits], how)
             made = [(text, teacher.vocabulary.decode(one)) for (text, _), one in zip(fits, best)]
         yield [pair for pair in made if pair[1]], min(1.0, (start + at_once) / len(order))

@@ -1,13 +1,14 @@
 """What decoding takes and gives, and what every decoder has: a model, its codes, one way through the sampling loop."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from anyfill.checks import require_count, require_member
+from anyfill.checks import refuse_given, require_count, require_member
+from anyfill.interface.options import option_name
 from anyfill.model import Model
 from anyfill.questions.question import Question, chain_rank
 from anyfill.samplers import Draw, Sampler, State, Task, trace
@@ -21,6 +22,9 @@ ROWS = {"cpu": 256, "cuda": 8192}
 """Candidates decoded side by side."""
 MOST = 64
 """Ways to meet a constraint that are tried for one source."""
+NOISY = ("padir", "sundae")
+"""Recipes that start from noise: all others decode in one way, whatever the seed."""
+_OPTIONS = {"length": ("passes", "lengths"), "end": ("beam", "length_penalty"), "joined": ("speculative",)}
 Ways = Callable[[Tensor], list[Fixed]]
 """From log p(n | source) (N,) of n = 1 … N to what is tried."""
 
@@ -61,6 +65,20 @@ class Decoding:
         require_count("beam", self.beam, maximum=64)
         require_count("shorten", self.shorten, minimum=0)
         require_member("rank", self.rank, ("mean", "joint"))
+
+
+def decoding_options(recipe: str) -> tuple[str, ...]:
+    """Those of ``Decoding`` that a model of this recipe has a use for and ``translate`` takes."""
+    return _OPTIONS[layout_of(recipe)] + (("seed",) if recipe in NOISY else ())
+
+
+def decoding_of(recipe: str, said: Mapping[str, Any]) -> Decoding:
+    """How to decode, by what was said; None = it was not. ValueError if it means nothing to this recipe."""
+    known = {name: value for name, value in said.items() if value is not None}
+    used = decoding_options(recipe)
+    why = f"with the recipe {recipe}, which decodes by {' and '.join(used)}"
+    refuse_given(why, {option_name(name): value for name, value in known.items() if name not in (*used, "seed")})
+    return Decoding(**known)
 
 
 @dataclass(frozen=True, slots=True)

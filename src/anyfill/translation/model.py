@@ -21,7 +21,7 @@ from anyfill.interface.threads import free_threads, threads
 from anyfill.training import load_model, load_notes
 from anyfill.translation.constraints import Fixed, Keep, parse_keep, parse_template, placements
 from anyfill.translation.decode import Decoder, likeliest_lengths
-from anyfill.translation.hypotheses import MOST, Decoding, Hypothesis, Ways
+from anyfill.translation.hypotheses import MOST, NOISY, Decoding, Hypothesis, Ways, decoding_of
 from anyfill.translation.likelihood import Score, exact_score
 from anyfill.translation.recipes import layout_of
 from anyfill.translation.sentences import remarks, segments
@@ -94,40 +94,37 @@ class Translator:
         self,
         text: str | Sequence[str],
         *,
-        passes: int = 4,
-        lengths: int = 3,
-        beam: int = 4,
-        length_penalty: float = 1.0,
+        passes: int | None = None,
+        lengths: int | None = None,
+        beam: int | None = None,
+        length_penalty: float | None = None,
         keep: Sequence[str] = (),
         protect: bool = True,
-        seed: int = 0,
+        seed: int | None = None,
         history: bool = False,
         speculative: bool = False,
         progress: bool = False,
     ) -> Any:
         """Translate a text, or each of several; a ``Translation``, or a list of them.
 
+        What means nothing to the recipe of the model is refused (``anyfill.translation.hypotheses.decoding_options``),
+        but for the seed.
+
         Args:
             text: one, or several.
-            passes: of models that decode in parallel: fewer are faster, 4 are mostly enough.
-            lengths: how many lengths of the translation are tried side by side.
-            beam: beams of autoregressive models.
-            length_penalty: of beams: more likes longer translations.
+            passes: of models that decode in parallel: fewer are faster, 4 (None) are mostly enough.
+            lengths: how many lengths of the translation these try side by side; None = 3.
+            beam: beams of autoregressive models; None = 4.
+            length_penalty: of beams: more likes longer translations; None = 1.
             keep: "WORDS" or "WORDS@PLACE" that must stand in the translation of a single sentence.
             protect: placeholders such as %s and <b> come out as they went in.
-            seed: of the noise that some models start from.
-            history: keep what stood after each pass.
+            seed: of the noise that some models start from; None = 0.
+            history: keep what stood after each pass, of models that decode in parallel.
             speculative: one-pass models guess several words at a time, with the same result.
             progress: show on stderr how far it is.
         """
-        how = Decoding(
-            passes=passes,
-            lengths=lengths,
-            beam=beam,
-            length_penalty=length_penalty,
-            seed=seed,
-            speculative=speculative,
-        )
+        said: dict[str, Any] = {"passes": passes, "lengths": lengths, "beam": beam, "length_penalty": length_penalty}
+        how = decoding_of(self.recipe, {**said, "seed": seed, "speculative": speculative or None})
         one = isinstance(text, str)
         texts: list[str] = [text] if isinstance(text, str) else list(text)
         keeps = [parse_keep(phrase) for phrase in keep]
@@ -230,16 +227,19 @@ class Translator:
             codes.append(code)
         return replace(best, codes=tuple(codes))
 
-    def alternatives(self, text: str, n: int = 5, *, passes: int = 4, seed: int | None = None) -> list[Translation]:
+    def alternatives(
+        self, text: str, n: int = 5, *, passes: int | None = None, seed: int | None = None
+    ) -> list[Translation]:
         """Up to ``n`` different translations of a sentence, best first: other lengths, other beams, other noise."""
         require_count("n", n, maximum=100)
+        asked = decoding_of(self.recipe, {"passes": passes})
         source, kept = self._one_sentence(text)
         first = chosen_seed(seed)
-        draws = range(first, first + (4 if self.recipe in ("padir", "sundae") else 1))
+        draws = range(first, first + (4 if self.recipe in NOISY else 1))
         beam = min(max(n, 4), 64)
         found: dict[str, Hypothesis] = {}
         for draw in draws:
-            how = Decoding(passes=passes, lengths=min(max(n, 5), self.decoder.length), beam=beam, seed=draw)
+            how = replace(asked, lengths=min(max(n, 5), self.decoder.length), beam=beam, seed=draw)
             for one in self.decoder.decode([source], how)[0]:
                 one = self._with_symbols(source, one, how, ()) if kept else one
                 written = restored(self.vocabulary.decode(one.codes), kept)
@@ -248,7 +248,9 @@ class Translator:
         best = sorted(found.items(), key=lambda item: -item[1].score)[:n]
         return [Translation(text, written, one.score, one.passes) for written, one in best]
 
-    def fill(self, text: str, template: str, n: int = 1, *, passes: int = 4, seed: int = 0) -> list[Translation]:
+    def fill(
+        self, text: str, template: str, n: int = 1, *, passes: int | None = None, seed: int = 0
+    ) -> list[Translation]:
         """Up to ``n`` translations of a sentence that fill a template, best first.
 
         Args:
@@ -258,6 +260,7 @@ class Translator:
             passes, seed: as in ``translate``.
         """
         require_count("n", n, maximum=100)
+        how = decoding_of(self.recipe, {"passes": passes, "seed": seed})
         source, kept = self._one_sentence(text)
         blanks = parse_template(protected(template, kept), self.vocabulary)
         if layout_of(self.recipe) == "end":
@@ -267,13 +270,15 @@ class Translator:
             fits = blanks.fixed(self.decoder.length)
             return sorted(fits, key=lambda one: -float(log_lengths[one.length - 1]))
 
-        found = self.decoder.decode([source], Decoding(passes=passes, seed=seed), ways=ways)[0]
+        found = self.decoder.decode([source], how, ways=ways)[0]
         texts: dict[str, Hypothesis] = {}
         for one in found:
             texts.setdefault(restored(self.vocabulary.decode(one.codes), kept), one)
         return [Translation(text, written, one.score, one.passes) for written, one in list(texts.items())[:n]]
 
-    def adapt(self, text: str, draft: str, change: Mapping[str, str], *, passes: int = 4, seed: int = 0) -> Translation:
+    def adapt(
+        self, text: str, draft: str, change: Mapping[str, str], *, passes: int | None = None, seed: int = 0
+    ) -> Translation:
         """Post-edit: put other words into a draft and let the rest adapt to them; what was put in stays.
 
         Args:
@@ -284,9 +289,10 @@ class Translator:
         """
         from anyfill.translation.adapt import adapted
 
+        how = decoding_of(self.recipe, {"passes": passes, "seed": seed})
         source, kept = self._one_sentence(text)
         drafted = protected(plain(draft), kept)
-        best = adapted(self.decoder, source, drafted, change, Decoding(passes=passes, seed=seed))
+        best = adapted(self.decoder, source, drafted, change, how)
         return Translation(text, restored(self.vocabulary.decode(best.codes), kept), best.score, best.passes)
 
     def score(self, text: str, translation: str) -> Score:
