@@ -126,6 +126,7 @@ DATA = {
         ("mixing --field inf", "--field"),
         ("hitting --coupling=-inf", "--coupling"),
         ("hitting --isolated-field nan", "finite"),
+        ("hitting --graph complete --isolated-field 2", "--isolated-field: expected spins outside the clique"),
         ("hitting --delta 1", "delta"),
         ("hitting --graph lattice", "clique"),
         ("hitting --model path.json", "one clique, coupled alike"),
@@ -248,6 +249,6 @@ def test_options_name_the_model(given: dict, expected: Ising) -> None:
 def test_a_clique_is_that_of_the_papers_figure_unless_options_say_otherwise() -> None:
     assert CliqueOptions().build() == Clique.alike(10, 4, 3.0, 5.0)
     assert CliqueOptions().build().words == "clique of 4 among N = 10 spins, J = 3, h = 5 (h = 0 outside)"
-    other = CliqueOptions(graph="complete", variables=5, coupling=1.0, field=0.5, isolated_field=2.0)
+    other = CliqueOptions(graph="complete", variables=5, coupling=1.0, field=0.5)
     assert other.build() == Clique.alike(5, 5, 1.0, 0.5)
     assert other.build().words == "complete graph, N = 5, J = 1, h = 0.5"

@@ -90,6 +90,11 @@ def trained(tmp_path_factory):
         (["train", "DEMOS", "-o", "OUT", "--method", "magic"], "--method: expected 'joint', 'one-pass'"),
         (["train", "DEMOS", "-o", "OUT", "--method", "bc", "--points", "4"], "--method: expected joint, one-pass or"),
         (["rollout", "MODEL", "--env", "Ant-v5"], "--env: expected FrankaKitchen-v1, got 'Ant-v5'"),
+        (["ask", "MODEL", "DEMOS", "--score", "--step", "0"], "--step: expected none with --score"),
+        (["ask", "MODEL", "DEMOS", "--score", "--goal", "kettle"], "--goal: expected none with --score"),
+        (["ask", "MODEL", "DEMOS", "--score", "-n", "1"], "--n: expected none with --score"),
+        (["ask", "MODEL", "DEMOS", "--mode", "--temperature", "1"], "--temperature: expected none with --mode"),
+        (["rollout", "MODEL", "--untold"], "--untold: expected --lose or --motor-off"),
         (["report", "MODEL"], "expected a folder of anyfill policy rollout"),
     ],
 )

@@ -236,10 +236,13 @@ def show(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The sheet: FILE.png.", show_default=False)
     ] = None,
-    n: Annotated[int, typer.Option("-n", "--n", min=1, max=400, help="How many, evenly spread.")] = 40,
+    n: Annotated[
+        int | None, typer.Option("-n", "--n", min=1, max=400, help="How many, evenly spread.", show_default="40")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Show pictures of a folder or file on one sheet, as they are read; or say what a model is of."""
+    from anyfill.checks import refuse_given
     from anyfill.images.model import SHIPPED, load
     from anyfill.images.picture import SUFFIXES, read_picture, require_png
     from anyfill.images.reading import read_pictures
@@ -250,14 +253,18 @@ def show(
         require_png(output)
         require_new(output, force=force)
     if (str(source) in SHIPPED and not source.exists()) or (source / "config.json").is_file():
+        refuse_given("for a model, which is described in words", {"--output": output, "--n": n})
         typer.echo(repr(load(str(source))))
         return
+    if output is None:
+        refuse_given("without --output, the sheet that they go to", {"--n": n})
     if source.is_file() and source.suffix.lower() in SUFFIXES:
+        refuse_given("for one PICTURE", {"--n": n})
         one = read_picture(source)
         pictures, said, remarks = [one], repr(one), one.remarks
     else:
         many = read_pictures(source)
-        count = min(n, len(many))
+        count = min(n or 40, len(many))
         numbers = [place * len(many) // count for place in range(count)]
         pictures, said, remarks = [many[number] for number in numbers], repr(many), many.remarks
     _remark(remarks)

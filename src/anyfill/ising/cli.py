@@ -172,6 +172,8 @@ class CliqueOptions:
         built = replace(options, graph=graph, coupling=coupling, field=field).build(seed=0)
         count = built.variables
         size = count if graph == "complete" else self.clique or min(4, count)
+        if size == count and outside != 0.0:
+            raise refuse("--isolated-field", expected="spins outside the clique", got="none of them")
         words = built.words + (f" (h = {outside:g} outside)" if size < count else "")
         return Clique((field,) * size, (outside,) * (count - size), coupling, self.pairs, words=words)
 

@@ -9,12 +9,12 @@ from typing import Annotated
 
 import typer
 
+from anyfill.checks import refuse, refuse_given
 from anyfill.interface.options import (
     AsJson,
     Device,
     OnDevice,
     Seed,
-    Temperature,
     add_commands,
     chosen_seed,
     command,
@@ -30,6 +30,9 @@ GroupsFile = Annotated[
     typer.Option(help="JSON or YAML: which columns are observation, action, goal, next.", show_default=False),
 ]
 ModelFolder = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a model (anyfill policy train).")]
+Heat = Annotated[
+    float | None, typer.Option(min=0.0, max=5.0, help="Below 1 is safer, above 1 bolder.", show_default="1")
+]
 Mode = Annotated[bool, typer.Option("--mode", help="The likeliest value of each, as --temperature 0.")]
 
 
@@ -69,8 +72,8 @@ def ask(
     question: Annotated[
         str, typer.Option(help="policy, goal, inverse, forward, sensors, task, safe, lost; complete.")
     ] = "policy",
-    trajectory: Annotated[int, typer.Option(min=0, help="Which trajectory.")] = 0,
-    step: Annotated[int, typer.Option(min=0, help="Which step of it.")] = 0,
+    trajectory: Annotated[int | None, typer.Option(min=0, help="Which trajectory.", show_default="0")] = None,
+    step: Annotated[int | None, typer.Option(min=0, help="Which step of it.", show_default="0")] = None,
     missing: Annotated[
         list[str] | None, typer.Option(help="A sensor that is not read, by name. May be repeated.", show_default=False)
     ] = None,
@@ -82,9 +85,11 @@ def ask(
     show: Annotated[
         str | None, typer.Option(help="Of a whole trajectory the part that is given: 0%-30%.", show_default=False)
     ] = None,
-    n: Annotated[int, typer.Option("-n", "--n", min=1, max=1000, help="How many answers.")] = 1,
+    n: Annotated[
+        int | None, typer.Option("-n", "--n", min=1, max=1000, help="How many answers.", show_default="1")
+    ] = None,
     score: Annotated[bool, typer.Option("--score", help="Nats per variable over the whole file instead.")] = False,
-    temperature: Temperature = 1.0,
+    temperature: Heat = None,
     mode: Mode = False,
     seed: Seed = None,
     as_json: AsJson = False,
@@ -96,6 +101,11 @@ def ask(
     from anyfill.policy.model import load
     from anyfill.policy.reading import read_demonstrations
 
+    if score:
+        drawn = {"--n": n, "--temperature": temperature, "--mode": mode}
+        places = {"--trajectory": trajectory, "--step": step, "--goal": goal}
+        refuse_given("with --score, which asks about the whole file", {**places, **drawn})
+    heat = _heat(temperature, mode=mode)
     found = read_demonstrations(source, groups)
     loaded = load(model)
     held, shown = held_values(loaded.layout, hold or []), points_shown(loaded.layout, show)
@@ -108,14 +118,14 @@ def ask(
     answer = loaded.ask(
         found,
         question,
-        trajectory=trajectory,
-        step=step,
-        n=n,
+        trajectory=trajectory or 0,
+        step=step or 0,
+        n=n or 1,
         missing=missing or (),
         held=held,
         shown=shown,
         goal=goal,
-        temperature=0.0 if mode else temperature,
+        temperature=heat,
         seed=seed,
     )
     if as_json:
@@ -143,7 +153,7 @@ def rollout(
     lose: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of the sensors that are lost.")] = 0.0,
     motor_off: Annotated[str | None, typer.Option(help="A motor that is off: 'motor 3'.", show_default=False)] = None,
     told: Annotated[bool, typer.Option("--told/--untold", help="Whether the model knows what is lost or off.")] = True,
-    temperature: Temperature = 1.0,
+    temperature: Heat = None,
     mode: Mode = False,
     workers: Annotated[int, typer.Option(min=1, max=256, help="Parallel processes.")] = 1,
     film: Annotated[bool, typer.Option("--film/--no-film", help="Draw frames where the simulator can.")] = True,
@@ -160,8 +170,10 @@ def rollout(
     from anyfill.policy.rollouts import rollout as roll
     from anyfill.policy.simulator import require_environment
 
+    if not told and not lose and motor_off is None:
+        raise refuse("--untold", expected="--lose or --motor-off, which the model is not told of", got="neither")
     require_environment(env)
-    seed, heat = chosen_seed(seed), 0.0 if mode else temperature
+    seed, heat = chosen_seed(seed), _heat(temperature, mode=mode)
     conditions, loaded = Conditions(lose, motor_off, told), load(model)
     typer.echo(f"seed {seed}", err=True)
     found = roll(
@@ -197,6 +209,14 @@ def report(
 
     write_report(folders, output)
     typer.echo(f"wrote {output / 'index.html'}")
+
+
+def _heat(temperature: float | None, *, mode: bool) -> float:
+    """The temperature that was said, in one way or the other."""
+    if mode:
+        refuse_given("with --mode, which is --temperature 0", {"--temperature": temperature})
+        return 0.0
+    return 1.0 if temperature is None else temperature
 
 
 def _cell(value: float | str | None) -> str:
