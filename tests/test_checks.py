@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from anyfill import FitOptions, Model, Question, Rows, fit, log_prob, recipes, sample
-from anyfill.checks import require_keywords
+from anyfill.checks import refuse_given, require_keywords
 from anyfill.evaluation import consistency, terms
 from anyfill.likelihoods import Categorical
 from anyfill.networks import EnumeratedJoint
@@ -56,3 +56,10 @@ def test_a_misspelt_option_is_refused(call) -> None:
 def test_sampling_without_a_generator_is_refused() -> None:
     with pytest.raises(TypeError, match="missing a required keyword argument: 'generator'"):
         sample(MODEL, X, ALL)  # type: ignore[call-arg]
+
+
+def test_an_option_that_was_said_is_refused_by_its_name_and_one_that_was_not_is_not() -> None:
+    refuse_given("here", {"--a": None, "--b": False})
+    for value, got in ((0, "0"), (0.0, "0.0"), (True, "it"), ("x", "x")):
+        with pytest.raises(ValueError, match=f"--b: expected none here, got {got}"):
+            refuse_given("here", {"--a": None, "--b": value})
