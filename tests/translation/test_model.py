@@ -1,6 +1,7 @@
 """What can be asked of a translator: kept words stay, templates stay, placeholders survive, scores are exact."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from anyfill.translation.constraints import Keep, parse_keep, parse_template, pl
 from anyfill.translation.decode import likeliest_lengths
 from anyfill.translation.hypotheses import Decoding, decoding_options
 from anyfill.translation.recipes import RECIPES
+from anyfill.translation.sentences import is_open, opened
 
 PARALLEL = ("padir", "cmlm", "disco", "sundae")
 SOURCE = "Ich wohne in Berlin."
@@ -286,3 +288,14 @@ def test_without_a_model_it_says_how_to_make_one(tmp_path):
         load(to="fr")
     with pytest.raises(ValueError, match="not a model folder"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("recipe", ["padir", "autoregressive"])
+def test_a_text_that_no_mark_closes_is_read_with_a_full_stop_and_its_translation_loses_it(translators, recipe):
+    model = translators(recipe)
+    texts = ["Ich wohne in Wien", "Das Haus ist rot.", "Wo ist der Bahnhof?", "Datei %s", ""]
+    closing = [one.text for one in replace(model, closes=True).translate(texts)]
+    said = [one.text for one in model.translate(["Ich wohne in Wien.", *texts[1:]])]
+    assert closing == [opened(said[0]), *said[1:]]
+    assert [is_open(text) for text in texts] == [True, False, False, True, False]  # but a placeholder is no letter
+    assert opened("I live in Vienna .") == "I live in Vienna"

@@ -39,6 +39,12 @@ def test_they_translate_what_they_were_trained_for(shipped):
     assert "Hunde" in shipped["en-de"].translate("Two dogs are playing in the snow.").text
 
 
+def test_a_text_that_no_mark_closes_is_not_said_twice(shipped):
+    assert shipped["de-en"].translate("Guten Morgen").text == "Good morning"
+    assert shipped["de-en"].alternatives("Guten Morgen", 3)[0].text == "Good morning"
+    assert shipped["en-de"].translate("A dog in the snow").text == "Ein Hund im Schnee"
+
+
 def test_they_know_which_language_they_read(shipped):
     assert shipped["de-en"].translate("This is an English sentence about dogs.", passes=1).remarks
     assert not shipped["de-en"].translate("Das ist ein deutscher Satz über Hunde.", passes=1).remarks

@@ -2,8 +2,10 @@
 
 import pytest
 
+from anyfill.training import load_notes
 from anyfill.translation import distill, load, train
 from anyfill.translation.hypotheses import Decoding
+from anyfill.translation.model import NOTES
 from anyfill.translation.recipes import RECIPES, SIZES, layout_of, make_model, make_objective
 from anyfill.translation.training import Settings
 
@@ -27,6 +29,8 @@ def test_a_model_is_trained_saved_and_loaded(pairs_tsv, tmp_path, recipe):
     again = load(tmp_path / "m", to="en")
     assert again.recipe == recipe
     assert again.languages == ("de", "en")
+    assert load_notes(tmp_path / "m")[NOTES]["closed"] == 5 / 8  # of nine sources one is longer than the rows
+    assert not again.closes
     text = "Datei %s nicht gefunden"
     assert again.translate(text).text == model.translate(text).text
     assert any("9 pairs read, 9 kept" in line for line in said)

@@ -24,7 +24,7 @@ from anyfill.translation.decode import Decoder, likeliest_lengths
 from anyfill.translation.hypotheses import MOST, NOISY, Decoding, Hypothesis, Ways, decoding_of
 from anyfill.translation.likelihood import Score, exact_score
 from anyfill.translation.recipes import layout_of
-from anyfill.translation.sentences import remarks, segments
+from anyfill.translation.sentences import CLOSED, is_open, opened, remarks, segments
 from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint, placeholders, plain, protected, restored
 
 MADE_BY = "anyfill translate train"
@@ -68,12 +68,14 @@ class Translator:
         languages: (source, target).
         name: what to call it.
         odds: for each code, log-odds that a piece is of the source language; empty = not known.
+        closes: whether a text that ends in no mark is read with a full stop, which its translation loses again.
     """
 
     decoder: Decoder
     languages: tuple[str, str]
     name: str
     odds: tuple[float, ...] = ()
+    closes: bool = False
 
     def __repr__(self) -> str:
         weights = sum(one.numel() for one in self.decoder.model.parameters())
@@ -150,7 +152,8 @@ class Translator:
         self, texts: Sequence[str], how: Decoding, keeps: Sequence[Keep], protect: bool, history: bool
     ) -> list[Translation]:
         kept = [placeholders(text)[:MAX_PLACEHOLDERS] if protect else [] for text in texts]
-        parts = [self.segments(protected(plain(text), own)) for text, own in zip(texts, kept)]
+        stops = [self.closes and is_open(text) for text in texts]
+        parts = [self.segments(protected(plain(text), own) + "." * stop) for text, own, stop in zip(texts, kept, stops)]
         if keeps and len(parts[0]) != 1:
             raise refuse("--keep", expected="one sentence that fits the model", got=f"{len(parts[0])} parts")
         sources = [codes for some in parts for codes in some]
@@ -164,13 +167,15 @@ class Translator:
                 found[place] = self._with_symbols(sources[place], hypotheses[0], how, keeps)
         made = iter([one for one in found if one is not None])
         return [
-            self._joined(text, own, [next(made) for _ in some], some) for text, own, some in zip(texts, kept, parts)
+            self._joined(text, own, [next(made) for _ in some], some, stop)
+            for text, own, some, stop in zip(texts, kept, parts, stops)
         ]
 
     def _joined(
-        self, text: str, kept: Sequence[str], found: Sequence[Hypothesis], parts: Sequence[Sequence[int]]
+        self, text: str, kept: Sequence[str], found: Sequence[Hypothesis], parts: Sequence[Sequence[int]], stop: bool
     ) -> Translation:
         written = " ".join(self.vocabulary.decode(one.codes) for one in found)
+        written = opened(written) if stop else written
         history = ()
         if len(found) == 1:
             history = tuple(tuple(self.vocabulary.piece(code) for code in row) for row in found[0].history)
@@ -233,7 +238,7 @@ class Translator:
         """Up to ``n`` different translations of a sentence, best first: other lengths, other beams, other noise."""
         require_count("n", n, maximum=100)
         asked = decoding_of(self.recipe, {"passes": passes})
-        source, kept = self._one_sentence(text)
+        source, kept, stop = self._closed_sentence(text)
         first = chosen_seed(seed)
         draws = range(first, first + (4 if self.recipe in NOISY else 1))
         beam = min(max(n, 4), 64)
@@ -242,7 +247,8 @@ class Translator:
             how = replace(asked, lengths=min(max(n, 5), self.decoder.length), beam=beam, seed=draw)
             for one in self.decoder.decode([source], how)[0]:
                 one = self._with_symbols(source, one, how, ()) if kept else one
-                written = restored(self.vocabulary.decode(one.codes), kept)
+                written = self.vocabulary.decode(one.codes)
+                written = restored(opened(written) if stop else written, kept)
                 if written not in found or found[written].score < one.score:
                     found[written] = one
         best = sorted(found.items(), key=lambda item: -item[1].score)[:n]
@@ -304,6 +310,11 @@ class Translator:
         source, kept = self._one_sentence(text)
         return exact_score(self.decoder, source, self.vocabulary.encode(protected(plain(translation), kept)))
 
+    def _closed_sentence(self, text: str) -> tuple[list[int], list[str], bool]:
+        """As ``_one_sentence``, with a full stop where one is lent, and whether it is."""
+        stop = self.closes and is_open(protected(plain(text), placeholders(text)[:MAX_PLACEHOLDERS]))
+        return *self._one_sentence(text + "." * stop), stop
+
     def _one_sentence(self, text: str) -> tuple[list[int], list[str]]:
         kept = placeholders(text)[:MAX_PLACEHOLDERS]
         parts = self.segments(protected(plain(text), kept))
@@ -357,4 +368,5 @@ def _load(folder: Path, name: str, device: str) -> Translator:
         raise refuse(name, expected="a trained model", got="one that was never trained")
     odds = tuple(number / 10 for number in about.get("odds") or ())
     source, target = (str(one) for one in about["languages"])
-    return Translator(Decoder(model, str(about["recipe"]), vocabulary), (source, target), name, odds)
+    decoder = Decoder(model, str(about["recipe"]), vocabulary)
+    return Translator(decoder, (source, target), name, odds, float(about.get("closed", 0.0)) > CLOSED)

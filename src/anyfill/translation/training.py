@@ -3,7 +3,7 @@
 The pairs are read twice: once to learn the joint vocabulary, once to be encoded into FOLDER/corpus, from which rows are
 read as they are needed. It stays there as long as the run may have to be resumed. Ctrl-C leaves a checkpoint.
 
-The notes of the model: made_by, and translation = recipe, languages, length, vocabulary, odds, settings.
+The notes of the model: made_by, and translation = recipe, languages, length, vocabulary, odds, closed, settings.
 """
 
 import shutil
@@ -154,6 +154,14 @@ def odds_of(corpus: Corpus, codes: int) -> list[int]:
     return [round(10 * float(value)) for value in np.clip(np.log(shares[0] / shares[1]), -5, 5)]
 
 
+def closed_share(corpus: Corpus, vocabulary: Joint) -> float:
+    """Which share of the training sources (the first 100,000) ends in a mark."""
+    sources = corpus.side("train", "source")
+    ends = np.asarray([not vocabulary.piece(code)[-1].isalnum() for code in range(vocabulary.size)])
+    last = sources.codes[sources.bounds[1:100_001].astype(np.int64) - 1]
+    return round(float(ends[last].mean()), 3) if len(last) else 0.0
+
+
 def notes_of(corpus: Corpus, vocabulary: Joint, settings: Settings, languages: tuple[str, str]) -> dict[str, Any]:
     """What is kept with the model."""
     about = {
@@ -162,6 +170,7 @@ def notes_of(corpus: Corpus, vocabulary: Joint, settings: Settings, languages: t
         "length": settings.length,
         "vocabulary": vocabulary.to_json(),
         "odds": odds_of(corpus, vocabulary.size),
+        "closed": closed_share(corpus, vocabulary),
         "settings": asdict(settings),
         "pairs": corpus.about["pairs"],
     }
