@@ -9,6 +9,7 @@ Crops with onsets (``FormCrops``) are told the form of their piece (``anyfill.mu
 and each is there in several versions that are told more or less, so that the model can do with what a user knows.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from copy import copy
 from typing import Self
@@ -30,7 +31,7 @@ TOLD = ((True, True, True), (False, True, True), (False, True, False), (False, F
 """What versions of a crop are told: fermatas, the end, the key."""
 
 
-class _Numbered:
+class _Numbered(ABC):
     """Rows by number: each is a crop, moved by some semitones; a source of rows (``RowSource``) of 4 L variables."""
 
     steps: int
@@ -46,9 +47,9 @@ class _Numbered:
     def variables(self) -> int:
         return self.steps * len(VOICES)
 
+    @abstractmethod
     def take(self, index: Tensor) -> Rows:
         """The crops of these numbers."""
-        raise NotImplementedError
 
     def rows(self) -> Rows:
         """All of them."""
