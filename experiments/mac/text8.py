@@ -200,7 +200,9 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--rate", type=float, default=3e-3)
     one.add_argument("--dropout", type=float, help=f"by default {DROPOUT}, else 0")
     one.add_argument("--joint-share", type=float, default=0.08, help="one-pass: share of rows from first to last")
-    one.add_argument("--told-share", type=float, default=0.8, help="one-pass: share of the others, told what is given")
+    one.add_argument(
+        "--conditioned-share", type=float, default=0.8, help="one-pass: share of the others, told what is given"
+    )
     one.add_argument("--weigh", choices=("terms", "questions"), default="terms", help="one-pass: what counts once")
     one.add_argument("--given", choices=("causal", "full"), default="full", help="one-pass: how given values are read")
     one.add_argument("--ignored", choices=("left out", "blank"), default="blank", help="one-pass: how ignored are read")

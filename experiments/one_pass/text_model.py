@@ -193,7 +193,9 @@ def main() -> None:
     parser.add_argument("--dropout", type=float, default=0.05)
     parser.add_argument("--ema", type=float, help="decay of the moving average of the weights; none by default")
     parser.add_argument("--joint-share", type=float, help="rows read from first to last; by default the recipe's own")
-    parser.add_argument("--told-share", type=float, help="of the other rows, told what is given; by default none")
+    parser.add_argument(
+        "--conditioned-share", type=float, help="of the other rows, told what is given; by default none"
+    )
     parser.add_argument("--weigh", choices=("terms", "questions"), help="what counts once; by default terms")
     parser.add_argument("--given", choices=("causal", "full"), default="causal", help="how given values are read")
     parser.add_argument("--ignored", choices=("left out", "blank"), default="left out", help="how others are read")

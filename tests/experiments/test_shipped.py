@@ -39,8 +39,8 @@ def test_from_training_to_a_model_that_loads(model, tmp_path, monkeypatch) -> No
     monkeypatch.setenv("ANYFILL_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(shipped, "HELD_OUT", 8)
     monkeypatch.setattr(shipped, "MODELS", tmp_path / "models")
-    monkeypatch.setitem(shipped.SIZES, model, (32, 1, 1))
-    settings = {"seconds": 1.0, "batch": 4, "rate": 0.01, "seed": 0, "every": 12}
+    settings = {"seconds": 1.0, "steps": 1000, "batch": 4, "rate": 0.01, "seed": 0, "every": 12}
+    settings |= {"width": 32, "depth": 1, "dropout": 0.0}
     arguments = argparse.Namespace(model=model, out=tmp_path / "run", **settings)
     threads = torch.get_num_threads()
     shipped.train(arguments)
