@@ -1,9 +1,7 @@
 """A model that translates, and what can be asked of it: translate, alternatives, fill, adapt, score.
 
 A text is cut into sentences where it is longer than the model's rows, and those into parts where need be: whatever
-comes in, every word of it is seen. Empty text stays empty. Placeholders are protected: the model sees symbols in their
-place, and each comes out once, as it went in; one that the model forgot is kept by force, at the place it likes best
-(models from left to right: at the end).
+comes in, every word of it is seen. Empty text stays empty. Placeholders are protected (``keeping.py``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,13 +17,14 @@ from anyfill.interface.options import chosen_seed
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import free_threads, threads
 from anyfill.training import load_model, load_notes
-from anyfill.translation.constraints import Fixed, Keep, parse_keep, parse_template, placements
-from anyfill.translation.decode import Decoder, likeliest_lengths
-from anyfill.translation.hypotheses import MOST, NOISY, Decoding, Hypothesis, Ways, decoding_of
+from anyfill.translation.constraints import Fixed, Keep, parse_keep, parse_template
+from anyfill.translation.decode import Decoder
+from anyfill.translation.hypotheses import NOISY, Decoding, Hypothesis, decoding_of
+from anyfill.translation.keeping import keeping, with_placeholders
 from anyfill.translation.likelihood import Score, exact_score
 from anyfill.translation.recipes import layout_of
 from anyfill.translation.sentences import CLOSED, is_open, opened, remarks, segments
-from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint, placeholders, plain, protected, restored
+from anyfill.translation.vocabulary import MAX_PLACEHOLDERS, Joint, placeholders, plain, protected, restored
 
 MADE_BY = "anyfill translate train"
 NOTES = "translation"
@@ -157,14 +156,14 @@ class Translator:
         if keeps and len(parts[0]) != 1:
             raise refuse("--keep", expected="one sentence that fits the model", got=f"{len(parts[0])} parts")
         sources = [codes for some in parts for codes in some]
-        ways = self._keeping(keeps, how) if keeps else None
+        ways = keeping(self.decoder, keeps, how) if keeps else None
         order = sorted(range(len(sources)), key=lambda i: len(sources[i]))  # like lengths together
         found: list[Hypothesis | None] = [None] * len(sources)
         size = _BATCH.get(self.decoder.device.type, _BATCH["cpu"])
         for some in (order[i : i + size] for i in range(0, len(order), size)):
             best = self.decoder.decode([sources[i] for i in some], how, ways=ways, history=history)
             for place, hypotheses in zip(some, best):
-                found[place] = self._with_symbols(sources[place], hypotheses[0], how, keeps)
+                found[place] = with_placeholders(self.decoder, sources[place], hypotheses[0], how, keeps)
         made = iter([one for one in found if one is not None])
         return [
             self._joined(text, own, [next(made) for _ in some], some, stop)
@@ -191,47 +190,6 @@ class Translator:
         """The codes of a plain text, in parts that fit the model."""
         return segments(text, self.vocabulary, self.decoder.length)
 
-    def _keeping(self, keeps: Sequence[Keep], how: Decoding) -> Ways:
-        """The ways to keep phrases: the likeliest lengths that have room for them, and in those all places."""
-        if layout_of(self.recipe) != "length":
-            raise refuse(
-                "--keep", expected="a model with a length (padir, cmlm, disco, sundae)", got=f"a {self.recipe} model"
-            )
-
-        def ways(log_lengths: Tensor) -> list[Fixed]:
-            found: list[Fixed] = []
-            tried = 0
-            for one in likeliest_lengths(log_lengths, len(log_lengths)):
-                room = placements(keeps, one.length, self.vocabulary)
-                found += room
-                tried += bool(room)
-                if tried == how.lengths or len(found) >= MOST:
-                    break
-            return found
-
-        return ways
-
-    def _with_symbols(
-        self, source: Sequence[int], best: Hypothesis, how: Decoding, keeps: Sequence[Keep]
-    ) -> Hypothesis:
-        """The hypothesis with every placeholder of the source in it, once."""
-        wanted = [code for code in dict.fromkeys(source) if FIRST <= code < FIRST + MAX_PLACEHOLDERS]
-        missing = [code for code in wanted if code not in best.codes]
-        if missing and layout_of(self.recipe) == "length":
-            symbols = [Keep(self.vocabulary.piece(code)) for code in wanted]
-            best = self.decoder.decode([source], how, ways=self._keeping([*keeps, *symbols], how))[0][0]
-        elif missing:
-            best = replace(best, codes=(*best.codes, *missing))
-        seen = set[int]()
-        codes: list[int] = []
-        for code in best.codes:
-            if FIRST <= code < FIRST + MAX_PLACEHOLDERS:
-                if code in seen:
-                    continue
-                seen.add(code)
-            codes.append(code)
-        return replace(best, codes=tuple(codes))
-
     def alternatives(
         self, text: str, n: int = 5, *, passes: int | None = None, seed: int | None = None
     ) -> list[Translation]:
@@ -246,7 +204,7 @@ class Translator:
         for draw in draws:
             how = replace(asked, lengths=min(max(n, 5), self.decoder.length), beam=beam, seed=draw)
             for one in self.decoder.decode([source], how)[0]:
-                one = self._with_symbols(source, one, how, ()) if kept else one
+                one = with_placeholders(self.decoder, source, one, how, ()) if kept else one
                 written = self.vocabulary.decode(one.codes)
                 written = restored(opened(written) if stop else written, kept)
                 if written not in found or found[written].score < one.score:

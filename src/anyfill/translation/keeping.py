@@ -1,0 +1,64 @@
+"""What must stand in a translation: phrases that are kept, and placeholders, each of them once.
+
+The model sees symbols in the place of placeholders, and each comes out once, as it went in; one that the model forgot
+is kept by force, at the place it likes best (models from left to right: at the end).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from torch import Tensor
+
+from anyfill.checks import refuse
+from anyfill.translation.constraints import Fixed, Keep, placements
+from anyfill.translation.decode import Decoder, likeliest_lengths
+from anyfill.translation.hypotheses import MOST, Decoding, Hypothesis, Ways
+from anyfill.translation.recipes import layout_of
+from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS
+
+
+def keeping(decoder: Decoder, keeps: Sequence[Keep], how: Decoding) -> Ways:
+    """The ways to keep phrases: the likeliest lengths that have room for them, and in those all places."""
+    if layout_of(decoder.recipe) != "length":
+        raise refuse(
+            "--keep", expected="a model with a length (padir, cmlm, disco, sundae)", got=f"a {decoder.recipe} model"
+        )
+
+    def ways(log_lengths: Tensor) -> list[Fixed]:
+        found: list[Fixed] = []
+        tried = 0
+        for one in likeliest_lengths(log_lengths, len(log_lengths)):
+            room = placements(keeps, one.length, decoder.vocabulary)
+            found += room
+            tried += bool(room)
+            if tried == how.lengths or len(found) >= MOST:
+                break
+        return found
+
+    return ways
+
+
+def with_placeholders(
+    decoder: Decoder, source: Sequence[int], best: Hypothesis, how: Decoding, keeps: Sequence[Keep]
+) -> Hypothesis:
+    """The hypothesis with every placeholder of the source in it, once."""
+    wanted = [code for code in dict.fromkeys(source) if _is_placeholder(code)]
+    missing = [code for code in wanted if code not in best.codes]
+    if missing and layout_of(decoder.recipe) == "length":
+        symbols = [Keep(decoder.vocabulary.piece(code)) for code in wanted]
+        best = decoder.decode([source], how, ways=keeping(decoder, [*keeps, *symbols], how))[0][0]
+    elif missing:
+        best = replace(best, codes=(*best.codes, *missing))
+    seen = set[int]()
+    codes: list[int] = []
+    for code in best.codes:
+        if _is_placeholder(code):
+            if code in seen:
+                continue
+            seen.add(code)
+        codes.append(code)
+    return replace(best, codes=tuple(codes))
+
+
+def _is_placeholder(code: int) -> bool:
+    return FIRST <= code < FIRST + MAX_PLACEHOLDERS
