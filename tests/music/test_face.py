@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from anyfill import music
-from anyfill.music.cli import Drawing
+from anyfill.music.cli_writing import Drawing
 from anyfill.music.files import read_chorale, read_music
 from anyfill.music.model import one_pass_chorale_model
 from anyfill.music.sample import Options, SamplingOptions
