@@ -88,8 +88,8 @@ def test_nothing_given_is_ever_changed_whatever_the_size(size, channels, black_a
     pixels = RNG.integers(0, 256, (*size, channels)).astype(np.uint8)
     hole = RNG.random(size) < 0.4
     hole[0, 0] = True
-    for model in (black_and_white, colour):
-        fills = model.fill(pixels, hole, n=2, seed=3)
+    for model, resize in itertools.product((black_and_white, colour), (None, False)):
+        fills = model.fill(pixels, hole, n=2, seed=3, resize=resize)
         for one in fills:
             assert one.pixels.shape[:2] == size
             kept = Picture(pixels).with_channels(one.channels).pixels if one.channels >= channels else pixels
@@ -100,8 +100,8 @@ def test_nothing_given_is_ever_changed_whatever_the_size(size, channels, black_a
 
 def test_a_trace_ends_with_the_fills_and_only_adds(black_and_white) -> None:
     pixels = RNG.integers(0, 2, (12, 20, 1)).astype(np.uint8) * 255
-    frames = list(black_and_white.trace(pixels, "2,2,14,8", n=3, seed=4))
-    fills = black_and_white.fill(pixels, "2,2,14,8", n=3, seed=4)
+    frames = list(black_and_white.trace(pixels, "2,2,14,8", n=3, seed=4, resize=False))
+    fills = black_and_white.fill(pixels, "2,2,14,8", n=3, seed=4, resize=False)
     assert all(np.array_equal(a, b.pixels) for a, b in zip(frames[-1].pixels, fills))
     assert (frames[0].share, frames[-1].share) == (0.0, 1.0)
     for one, after in itertools.pairwise(frames):

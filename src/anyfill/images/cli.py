@@ -90,16 +90,21 @@ def fill(
     erase: Erase = None,
     n: Annotated[int, typer.Option("-n", "--n", min=1, max=1000, help="How many alternatives.")] = 4,
     resize: Annotated[
-        bool, typer.Option("--resize", help="Crop and shrink the picture to the model's size first.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--resize/--windows",
+            help="A larger picture: crop and shrink it to the model's size, or fill it in overlapping windows "
+            "[default: in one window, or else shrunk, what is drawn enlarged].",
+            show_default=False,
+        ),
+    ] = None,
     invert: Invert = None,
     how: Drawing,
 ) -> None:
     """Fill what is erased of a picture, in several ways: OUTPUT/NAME-filled-SEED-1.png and so on.
 
     Erased is what is transparent, what --mask says and what --erase says, together. What is given is never changed.
-    NAME-filled-SEED-sheet.png has what was given, what was drawn, and how uncertain each pixel is, in bits. A picture
-    larger than the model's is filled in overlapping windows around the hole.
+    NAME-filled-SEED-sheet.png has what was given, what was drawn, and how uncertain each pixel is, in bits.
     """
     from anyfill.images.erasing import erased_in
     from anyfill.images.model import load

@@ -18,6 +18,7 @@ from anyfill.images.about import NOTES, About
 from anyfill.images.erasing import Erasing, erased_in
 from anyfill.images.filling import Bits, Filling, Fills, Frame
 from anyfill.images.picture import Picture, PictureLike, as_picture
+from anyfill.images.scales import enlarged
 from anyfill.images.scoring import Score, scored
 from anyfill.images.seeing import Eye
 from anyfill.interface.options import chosen_seed
@@ -66,14 +67,14 @@ class ImageModel:
         temperature: float = 1.0,
         sampler: str | Sampler = "exact",
         steps: int | None = None,
-        resize: bool = False,
+        resize: bool | None = None,
         invert: bool | None = None,
         progress: bool = False,
     ) -> Fills:
         """Fill what is erased of a picture, in several ways; what is given is never changed.
 
         Args:
-            picture: what to fill. Larger than the model's pictures it is filled in windows around the hole.
+            picture: what to fill, of any size; see ``resize``.
             erased: what to fill; None = what is transparent or NaN.
             n: how many alternatives.
             seed: of everything random; None = a new one, which the result has.
@@ -82,13 +83,16 @@ class ImageModel:
                 ``anyfill.samplers``.
             steps: so many groups of pixels, those of a group drawn each by itself (ARDM's S'): a trade of quality
                 for passes, not the model's law; None = as ``sampler`` says.
-            resize: crop and shrink the picture to the model's size first.
+            resize: how a picture that is larger than the model's is filled. True: cropped and shrunk to that size, and
+                returned so. False: at its own scale, in as many overlapping windows as it takes. None: in one window
+                around the hole, or, where that does not hold it, shrunk, what is drawn enlarged and laid in.
             invert: read light as dark, and turn what is drawn back; None = if the border says so.
             progress: show on stderr how far it is.
         """
         require_count("n", n, maximum=1000)
         seed = chosen_seed(seed)
-        ready, inverted = self.prepared(picture, erased, seed=seed, resize=resize, invert=invert)
+        whole = self._asked(picture, erased, seed)
+        ready, inverted = Eye(self.about, self.name).prepared(whole, resize=resize, invert=invert)
         uncertainty = np.zeros(ready.pixels.shape[:2])
         parts: list[Fills] = []
         draw = Draw(temperature=temperature)
@@ -111,7 +115,9 @@ class ImageModel:
                 watched = metered(((frame, frame.share) for frame in frames), "filling") if progress else frames
                 parts.append(work.fills(watched, uncertainty))
         pictures = tuple(one for part in parts for one in part)
-        return replace(parts[0], pictures=pictures, seed=seed)
+        fills = replace(parts[0], pictures=pictures, seed=seed)
+        is_shrunk = resize is None and ready.size != whole.size
+        return enlarged(fills, whole, levels=self.about.levels) if is_shrunk else fills
 
     def trace(
         self,
@@ -123,10 +129,13 @@ class ImageModel:
         temperature: float = 1.0,
         sampler: str | Sampler = "exact",
         steps: int | None = None,
-        resize: bool = False,
+        resize: bool | None = None,
         invert: bool | None = None,
     ) -> Iterator[Frame]:
-        """The steps of ``fill``, of at most 32 alternatives: each has the pictures so far, and what is known."""
+        """The steps of ``fill``, of at most 32 alternatives: each has the pictures so far, and what is known.
+
+        A picture that is shrunk to be filled is seen as small as the model sees it.
+        """
         require_count("n", n, maximum=AT_ONCE)
         ready, inverted = self.prepared(picture, erased, seed=seed, resize=resize, invert=invert)
         draw, how = Draw(temperature=temperature), self._sampler(sampler, steps)
@@ -178,13 +187,16 @@ class ImageModel:
         erased: Erasing | None = None,
         *,
         seed: int = 0,
-        resize: bool = False,
+        resize: bool | None = None,
         invert: bool | None = None,
     ) -> tuple[Picture, bool]:
         """The picture as it will be filled, with what is changed about it in its remarks, and whether light is dark."""
-        source = torch.Generator().manual_seed(seed)
-        whole = erased_in(as_picture(picture), erased, generator=source)
+        whole = self._asked(picture, erased, seed)
         return Eye(self.about, self.name).prepared(whole, resize=resize, invert=invert)
+
+    def _asked(self, picture: PictureLike, erased: Erasing | None, seed: int) -> Picture:
+        """The picture as it came, with what is erased of it."""
+        return erased_in(as_picture(picture), erased, generator=torch.Generator().manual_seed(seed))
 
     def _sampler(self, sampler: str | Sampler, steps: int | None) -> Sampler | None:
         if steps is not None:

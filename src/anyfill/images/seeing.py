@@ -1,5 +1,8 @@
 """How a model sees the user's picture: resized, in windows, inverted, in its own colours and levels; and says so.
 
+A picture larger than the model's is seen through one window around the hole where that holds it, else shrunk as a whole
+(``anyfill.images.scales``).
+
 Whatever is changed about a picture on the way stands in its remarks.
 """
 
@@ -11,6 +14,7 @@ from anyfill.checks import refuse
 from anyfill.images.about import About
 from anyfill.images.picture import Picture
 from anyfill.images.reading import resized
+from anyfill.images.scales import shrunk
 from anyfill.images.windows import windows
 
 _BY_FAR = 64
@@ -34,8 +38,15 @@ class Eye:
         """Width and height of the model's pictures, in words."""
         return f"{self.about.width}x{self.about.height}"
 
-    def prepared(self, whole: Picture, *, resize: bool, invert: bool | None) -> tuple[Picture, bool]:
-        """The picture as it will be filled, and whether light is dark; something of it must be erased."""
+    def prepared(self, whole: Picture, *, resize: bool | None, invert: bool | None) -> tuple[Picture, bool]:
+        """The picture as it will be filled, and whether light is dark; something of it must be erased.
+
+        Args:
+            whole: the picture.
+            resize: True = cropped and shrunk to the model's size; False = never, as many windows as it takes; None =
+                one window around the hole, or the whole picture shrunk.
+            invert: read light as dark; None = if the border says so.
+        """
         if whole.erased is None or not whole.erased.any():
             expected = "something erased (a mask, transparent pixels, or --erase)"
             raise refuse(f"{whole.name}", expected=expected, got="nothing erased")
@@ -44,13 +55,18 @@ class Eye:
         remarks = list(whole.remarks)
         if whole.erased is not None and whole.erased.all() and whole.pixels.any():
             remarks.append(f"{whole.name} is erased as a whole: drawn from nothing")
-        if whole.height < self.about.height or whole.width < self.about.width:
-            remarks.append(f"{whole.name} is {whole.size}: in the middle of {self.size}, what is around it left open")
         if whole.height > self.about.height or whole.width > self.about.width:
             count = len(windows(~whole.known, self.about.height, self.about.width))
-            many = "one window" if count == 1 else f"{count} overlapping windows"
-            how = f"filled in {many} of {self.size} (--resize shrinks it instead)"
-            remarks.append(f"{whole.name} is {whole.size}: {how}")
+            if count > 1 and resize is None:
+                small = shrunk(whole, self.about.height, self.about.width)
+                how = f"filled at {small.size}, what is drawn enlarged (--windows keeps its scale)"
+                remarks.append(f"{whole.name} is {whole.size}, its hole larger than {self.size}: {how}")
+                whole = small
+            else:
+                many = "one window" if count == 1 else f"{count} overlapping windows"
+                remarks.append(f"{whole.name} is {whole.size}: filled in {many} of {self.size} (--resize shrinks it)")
+        elif whole.height < self.about.height or whole.width < self.about.width:
+            remarks.append(f"{whole.name} is {whole.size}: in the middle of {self.size}, what is around it left open")
         return self.seen(replace(whole, remarks=tuple(remarks)), invert)
 
     def seen(self, whole: Picture, invert: bool | None) -> tuple[Picture, bool]:

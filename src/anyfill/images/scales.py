@@ -1,0 +1,68 @@
+"""Holes that no window holds, filled at the scale of the model's pictures.
+
+A model of pictures knows whole pictures, shrunk to its size. Through a window on a corner of a photograph it sees what
+it never saw. That is well where a hole is small and its surroundings decide, not where half of a picture is missing.
+Such a picture is shrunk until it lies within the model's size, filled there, and what is drawn is enlarged and laid
+into the holes of the picture as it came: given pixels stay as they are.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+from PIL import Image
+
+from anyfill.images.filling import Fills
+from anyfill.images.picture import Picture, Pixels, Places
+
+
+def shrunk(picture: Picture, height: int, width: int) -> Picture:
+    """The whole picture, in its proportions, as large as fits in (height, width).
+
+    Whatever an erased pixel has a part in is erased: nothing of what stood there is seen.
+    """
+    share = min(height / picture.height, width / picture.width)
+    size = (max(1, round(picture.width * share)), max(1, round(picture.height * share)))
+    erased = None if picture.erased is None else _any_within(picture.erased, size)
+    return replace(picture, pixels=_resized(picture.pixels, size, Image.Resampling.BOX), erased=erased)
+
+
+def enlarged(fills: Fills, whole: Picture, *, levels: int) -> Fills:
+    """Fills of the shrunk picture as fills of the whole one.
+
+    Args:
+        fills: of ``shrunk(whole, ...)``.
+        whole: the picture as it came.
+        levels: of the model; what only knows black and white draws sharp edges.
+    """
+    size = (whole.width, whole.height)
+
+    def laid_in(small: Picture) -> Picture:
+        drawn = _resized(small.pixels, size, Image.Resampling.BICUBIC)
+        drawn = np.where(drawn >= 128, np.uint8(255), np.uint8(0)) if levels == 2 else drawn
+        given = whole.with_channels(max(whole.channels, drawn.shape[2])).pixels
+        return replace(small, pixels=np.where(whole.known[..., None], given, drawn))
+
+    rows, columns = (_nearest(*sides) for sides in zip(whole.known.shape, fills.uncertainty.shape))
+    uncertainty = np.where(whole.known, 0.0, fills.uncertainty[np.ix_(rows, columns)])
+    given = replace(whole, remarks=fills.remarks)
+    return replace(fills, given=given, pictures=tuple(map(laid_in, fills.pictures)), uncertainty=uncertainty)
+
+
+def _any_within(places: Places, size: tuple[int, int]) -> Places:
+    """bool (h, w): where any of the places (H, W) has a part in a pixel of the (width, height) smaller picture."""
+    parts = np.asarray(Image.fromarray(places.astype(np.float32)).resize(size, Image.Resampling.BOX)) > 0
+    row, column = np.nonzero(places)  # and the pixel that it lies in, however small its part
+    parts[_nearest(places.shape[0], size[1])[row], _nearest(places.shape[1], size[0])[column]] = True
+    return parts
+
+
+def _nearest(many: int, few: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """int (many,): the pixel out of few in which the middle of each lies."""
+    return ((2 * np.arange(many) + 1) * few) // (2 * many)
+
+
+def _resized(pixels: Pixels, size: tuple[int, int], resample: Image.Resampling) -> Pixels:
+    """uint8 (h, w, C) of this (width, height)."""
+    squeezed = pixels[..., 0] if pixels.shape[2] == 1 else pixels
+    found = np.asarray(Image.fromarray(squeezed).resize(size, resample))
+    return found.reshape(size[1], size[0], -1)
