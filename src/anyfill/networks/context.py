@@ -1,18 +1,17 @@
 """A network with the first part of its context settled: SFARM's network in one of its modes."""
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from anyfill.checks import refuse
-from anyfill.networks.embed import Kind
-from anyfill.networks.network import Capabilities, Network, OnePass
+from anyfill.networks.network import Around, Network, OnePass
 
 
 @dataclass(init=False, eq=False, repr=False)
-class FixedContext(nn.Module, Capabilities):
+class FixedContext(Around):
     """A masked network that is always told the same first.
 
     Attributes:
@@ -32,21 +31,6 @@ class FixedContext(nn.Module, Capabilities):
             raise refuse("context", expected=expected, got=len(context))
         self.network, self.context = network, tuple(float(one) for one in context)
         self.register_buffer("told", torch.tensor(self.context), persistent=False)
-
-    @property
-    def kind(self) -> Kind:
-        """What a value is."""
-        return cast(Network, self.network).kind
-
-    @property
-    def variables(self) -> int:
-        """N."""
-        return cast(Network, self.network).variables
-
-    @property
-    def outputs(self) -> Any:
-        """P."""
-        return self.network.outputs
 
     @property
     def context_width(self) -> int:

@@ -26,8 +26,7 @@ import torch
 from torch import Tensor, nn
 
 from anyfill.checks import refuse, require_count
-from anyfill.networks.embed import Kind
-from anyfill.networks.network import Capabilities, Network
+from anyfill.networks.network import Around, Network
 
 
 class _Components(Protocol):
@@ -50,7 +49,7 @@ class Logistics(Protocol):
 
 
 @dataclass(init=False, eq=False, repr=False)
-class CoupledChannels(nn.Module, Capabilities):
+class CoupledChannels(Around):
     """(B, N, 3K): a masked network whose channels are coupled inside each pixel.
 
     Attributes:
@@ -71,16 +70,6 @@ class CoupledChannels(nn.Module, Capabilities):
             got = f"{getattr(network, 'outputs', None)} outputs, {getattr(network, 'variables', None)} variables"
             raise refuse("network", expected=f"{wanted} outputs, a multiple of {channels} variables", got=got)
         self.network, self.likelihood, self.channels = network, likelihood, channels
-
-    @property
-    def kind(self) -> Kind:
-        """What a value is."""
-        return cast(Network, self.network).kind
-
-    @property
-    def variables(self) -> int:
-        """N."""
-        return cast(Network, self.network).variables
 
     @property
     def outputs(self) -> int:

@@ -32,7 +32,7 @@ from torch.nn import functional
 
 from anyfill.checks import refuse, require_count, require_counts, require_probability
 from anyfill.networks.embed import Kind, told_features, value_features
-from anyfill.networks.network import Capabilities, Network, OnePass
+from anyfill.networks.network import Around, Capabilities, Network, OnePass
 
 
 class MLPSizes(TypedDict, total=False):
@@ -139,7 +139,7 @@ def count_features(regions: int = 0, frequencies: int = 8) -> int:
 
 
 @dataclass(init=False, eq=False, repr=False)
-class WithCounts(nn.Module, Capabilities):
+class WithCounts(Around):
     """A masked network that is told, through its context, how many variables are known and how much of each region.
 
     Attributes:
@@ -170,21 +170,6 @@ class WithCounts(nn.Module, Capabilities):
         self.register_buffer("members", members / members.sum(0).clamp(min=1), persistent=False)
         rate = torch.arange(self.frequencies) / self.frequencies
         self.register_buffer("frequency", 10_000.0**-rate, persistent=False)
-
-    @property
-    def kind(self) -> Kind:
-        """What a value is."""
-        return cast(Network, self.network).kind
-
-    @property
-    def variables(self) -> int:
-        """N."""
-        return cast(Network, self.network).variables
-
-    @property
-    def outputs(self) -> int:
-        """P."""
-        return cast(int, self.network.outputs)
 
     @property
     def context_width(self) -> int:

@@ -1,12 +1,12 @@
 """What a network is: (values, known) in, parameters of every variable out."""
 
 from collections.abc import Iterable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-from anyfill.networks.embed import Real
+from anyfill.networks.embed import Kind, Real
 
 
 @runtime_checkable
@@ -177,6 +177,27 @@ class AnswersCells(Protocol):
         Values x (B, N) are read where known (B, N) only, whatever stands elsewhere.
         """
         ...
+
+
+class Around(nn.Module, Capabilities):
+    """A network around another, ``network``: of the same variables, which it reads alike."""
+
+    network: nn.Module
+
+    @property
+    def kind(self) -> Kind:
+        """What a value is."""
+        return cast(Network, self.network).kind
+
+    @property
+    def variables(self) -> int:
+        """N."""
+        return cast(Network, self.network).variables
+
+    @property
+    def outputs(self) -> Any:
+        """P."""
+        return self.network.outputs
 
 
 def compile_each(parts: Iterable[nn.Module]) -> bool:
