@@ -9,6 +9,11 @@ pass is Python's. ``trace_layers`` records the layers once (``torch.jit.trace``)
 
 Where a row is padded, or rows are not equally far, layers run one by one as ever. Answers are the same to the last bit:
 the same operations run in the same order. What was recorded keeps its weights: only frozen networks are traced.
+
+``torch.jit`` is deprecated, but as of torch 2.13 nothing takes its place here. ``torch.export`` refuses the int8
+matrices of ``translation.latency``, and what it makes of fp32 ones (as of ``make_fx``) is called from Python, operation
+by operation: no quicker than the layers themselves. ``torch.compile`` needs a C++ compiler where it runs, and
+time to start with.
 """
 
 import warnings
@@ -121,7 +126,8 @@ def trace_layers(network: SequenceToSequence) -> None:
 
 
 def _graph(module: nn.Module, arguments: tuple[Any, ...]) -> Any:
+    jit: Any = torch.jit
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it says that shapes may be kept: they are not, as tests see
-        jit: Any = torch.jit
+        warnings.simplefilter("ignore", jit.TracerWarning)  # that shapes may be kept: they are not, as tests see
+        warnings.simplefilter("ignore", DeprecationWarning)  # see above
         return jit.freeze(jit.trace(module.eval(), arguments, check_trace=False))
