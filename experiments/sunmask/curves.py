@@ -5,7 +5,10 @@ Models of another batch size were asked other questions of these windows: the fa
 is ``losses`` of the same result, window by window under the same questions. The rate of each training falls to nothing
 at its own last second, so that a longer training is behind a shorter one at the shorter one's end, if nothing differs.
 
+SMc with given values kept is validated by its own, easier loss.
+
     python -m experiments.sunmask.curves
+    python -m experiments.sunmask.curves --equal         # of the sitting with equal seconds
 """
 
 import argparse
@@ -17,7 +20,8 @@ from benchmarks.common import RESULTS
 from experiments.sunmask.table2 import ROWS
 
 SHOWN = ("smc", "smc_short", "smc_keep", "smc_time", "smt", "smt_long")
-SECONDS = (10, 20, 30, 50, 80, 130)
+"""SUNDAE's loss counts other cells."""
+SECONDS = (10, 20, 30, 50, 65, 80, 130)
 
 
 def at(curve: list[list[float]], seconds: float) -> float | None:
@@ -30,14 +34,17 @@ def main() -> None:
     """Print and draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--result", type=Path, default=RESULTS / "sunmask" / "table2.json")
-    parser.add_argument("--picture", type=Path, default=RESULTS / "sunmask" / "curves.png")
+    parser.add_argument("--equal", action="store_true")
+    parser.add_argument("--picture", type=Path, help="by default curves.png, or curves_equal.png, beside the result")
     arguments = parser.parse_args()
-    runs: dict[str, Any] = json.loads(arguments.result.read_text())["runs"]
+    result = json.loads(arguments.result.read_text())
+    runs: dict[str, Any] = (result["equal"] if arguments.equal else result)["runs"]
+    picture = arguments.picture or arguments.result.with_name("curves_equal.png" if arguments.equal else "curves.png")
     curves = {ROWS[name].rstrip(","): runs[name]["curve"] for name in SHOWN if runs.get(name, {}).get("curve")}
     for name, curve in curves.items():
         cells = ["     –" if (value := at(curve, seconds)) is None else f"{value:6.3f}" for seconds in SECONDS]
         print(f"{name:26} {' '.join(cells)}  {curve[-1][0]} steps in {curve[-1][1]:.0f} s")
-    draw(curves, arguments.picture)
+    draw(curves, picture)
 
 
 def draw(curves: dict[str, list[list[float]]], path: Path) -> None:

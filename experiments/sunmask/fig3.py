@@ -225,7 +225,8 @@ def main() -> None:
     """Count, print, write JSON and pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figures", type=Path, required=True, help="what ``chains`` drew")
-    parser.add_argument("--free", type=Path, help="samples without a tune (its T)")
+    parser.add_argument("--free", type=Path, help="samples without a tune")
+    parser.add_argument("--free-key", default="T", help="which of them")
     parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--name", default="sunmask/fig3")
     arguments = parser.parse_args()
@@ -234,7 +235,7 @@ def main() -> None:
     free = None
     if arguments.free is not None:
         with np.load(arguments.free, allow_pickle=False) as file:
-            free = file["T"]
+            free = file[arguments.free_key]
     path = arguments.data / "jsb_chorales" / "jsb16_train_valid.json"
     fit = Fit([piece.pitch for piece in read_jsb(path, "train")])
     bach = np.array([fit(piece.pitch, slice(None)) for piece in read_jsb(path, "valid")])

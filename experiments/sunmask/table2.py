@@ -18,18 +18,20 @@ same 20 published files have 11.46 (paper) and 12.40 (key-aware) by an independe
 stands beside them (``runs``): minutes, where the paper's had hours.
 
 The paper makes four claims with this table: SMc beats SMt; T helps SMc; A and N trade quality (A alone makes SMc
-worse, N on top of AT worse still); the best 20 are near Bach. Each is a difference of medians (for the last one: of the
-best tenth less real Bach's median), with a 95 % percentile bootstrap that resamples pieces of both sides; "confirmed"
-means an interval on the paper's side of 0, "refuted" one on the other side. Both sides of a claim have the same number
-of rounds. "SMc short" is SMc trained for the seconds that SMt, SD, Coconet and the ablations had. Rows that were not
-drawn leave a claim out. Validation losses are compared window by window, the same questions for all (``losses``).
+worse, N on top of AT worse still); the best 20 are near Bach. ``claims`` tests them.
+
+Two sittings. Of the first, with trainings of unequal length, are all rows without a mark. Those of the second begin
+with "equal seconds:": SMc, SMc whose given values are kept in both steps of its loss, SMc with pitch in the channels,
+SD and SMt, trained one after another for the same seconds (``equal`` of the result says how many); numbers behind a
+variant are rounds. What is claimed of them, and their losses under the same questions, is in ``equal``, too.
 
     python -m experiments.sunmask.table2
+    python -m experiments.sunmask.table2 --graded results/sunmask/table2.json   # only rows that it does not have
 """
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,7 @@ from anyfill.music.files import read_jsb
 from anyfill.music.grades import Grade, grade_all
 from anyfill.music.transposition import shift_home
 from benchmarks.common import RESULTS, write_result
+from experiments.sunmask.claims import BEST_EQUAL, EQUAL, best_tenth, claims, losses
 from experiments.where import data_folder
 
 PAPER = {
@@ -78,91 +81,8 @@ ROWS = {
     "one_pass_ship": "shipped, 32 bits",
     "shipped": "shipped",
 }
-
-
-CLAIMS = {
-    "SMc-T beats SMt-T": ("SMc T", "SMt T", -1),
-    "SMc-T beats SMt-T, fewer rounds": ("SMc T-half", "SMt T-half", -1),
-    "SMc beats SMt, both plain": ("SMc plain-half", "SMt plain-half", -1),
-    "SMc-T beats SMt-T, trained as long": ("SMc T-half", "SMt long T", -1),
-    "T helps SMc": ("SMc T-half", "SMc plain-half", -1),
-    "T makes SMt worse": ("SMt T-half", "SMt plain-half", +1),
-    "A makes SMc worse": ("SMc A-half", "SMc plain-half", +1),
-    "A makes SMc-T worse": ("SMc AT-half", "SMc T-half", +1),
-    "N makes SMc-AT worse": ("SMc ATN-half", "SMc AT-half", +1),
-    "SMc-T beats SD-T": ("SMc T-half", "SD T", -1),
-    "SMc-T beats SD-T, trained as long": ("SMc short T", "SD T", -1),
-    "T helps SD": ("SD T", "SD plain", -1),
-    "SMc-T beats Coconet": ("SMc T", "Coconet own", -1),
-    "more rounds help SMc-T": ("SMc T", "SMc T-half", -1),
-    "more rounds help SMt-T": ("SMt T", "SMt T-half", -1),
-    "redrawing trusted cells helps": ("SMc short T", "SMc, given kept, T", -1),
-    "the pitch axis helps": ("SMc short T", "SMc, pitch in channels, T", -1),
-}
-"""A claim of the paper: (row, other row, the sign of row less other)."""
-
-
-def best_tenth(overall: NDArray[np.float64]) -> float:
-    """The median of the best tenth of grades, at least one."""
-    return float(np.median(np.sort(overall)[: max(1, round(len(overall) / 10))]))
-
-
-def interval(
-    one: NDArray[np.float64],
-    other: NDArray[np.float64],
-    statistic: Callable[[NDArray[np.float64]], float],
-    *,
-    resamples: int = 2000,
-    seed: int = 0,
-) -> dict[str, float]:
-    """statistic(one) - median(other), and its 95 % percentile bootstrap over pieces of both."""
-    random = np.random.default_rng(seed)
-
-    def again(grades: NDArray[np.float64]) -> NDArray[np.float64]:
-        return grades[random.integers(len(grades), size=len(grades))]
-
-    drawn = [statistic(again(one)) - float(np.median(again(other))) for _ in range(resamples)]
-    low, high = np.quantile(drawn, [0.025, 0.975])
-    return {"difference": statistic(one) - float(np.median(other)), "low": float(low), "high": float(high)}
-
-
-def claims(grades: Mapping[str, NDArray[np.float64]]) -> dict[str, dict[str, Any]]:
-    """The paper's claims by the grades of each row, as far as rows are there."""
-
-    def median(values: NDArray[np.float64]) -> float:
-        return float(np.median(values))
-
-    found: dict[str, dict[str, Any]] = {}
-    for claim, (row, other, sign) in CLAIMS.items():
-        if row in grades and other in grades:
-            found[claim] = _judged(interval(grades[row], grades[other], median), sign)
-    for row in ("SMc T", "SMt T", "SMt T-half"):
-        if row in grades and "real Bach" in grades:
-            near = interval(grades[row], grades["real Bach"], best_tenth)
-            found[f"the best tenth of {row} is no worse than real Bach's median"] = _judged(near, -1)
-    return found
-
-
-def _judged(found: dict[str, float], sign: int) -> dict[str, Any]:
-    low, high = sorted((sign * found["low"], sign * found["high"]))
-    verdict = "confirmed" if low > 0 else "refuted" if high < 0 else "not decided"
-    return {**found, "verdict": verdict}
-
-
-def losses(runs: Mapping[str, Any], *, seed: int = 0) -> dict[str, dict[str, float]]:
-    """Validation loss of SMc less that of each other model, trained as long or not, paired by windows."""
-    random = np.random.default_rng(seed)
-    nats = {name: np.array(run["nats"]) for name, run in runs.items() if run.get("nats")}
-    found: dict[str, dict[str, float]] = {}
-    for name in ("smc", "smc_short"):
-        for other in [other for other in nats if name in nats and other not in ("smc", name)]:
-            gap = nats[name] - nats[other]
-            means = gap[random.integers(len(gap), size=(4000, len(gap)))].mean(1)
-            low, high = np.quantile(means, [0.025, 0.975])
-            found[f"{ROWS[name]} {nats[name].mean():.4f} less {ROWS[other]} {nats[other].mean():.4f}"] = {
-                "difference": float(gap.mean()), "low": float(low), "high": float(high), "windows": len(gap),
-            }  # fmt: skip
-    return found
+MARK = "equal seconds: "
+"""How rows of the second sitting begin."""
 
 
 def chorale_of(cells: NDArray[np.int16]) -> Chorale:
@@ -224,64 +144,121 @@ def windows(data: Path) -> list[NDArray[np.int16]]:
     return [window.pitch for window in whole_windows(pieces)]
 
 
-def copied_bars(samples: Path, data: Path) -> dict[str, dict[str, float]]:
+def read_run(path: Path) -> dict[str, Any]:
+    """What is kept of a run's record, with its validations: steps, seconds, nats."""
+    run = json.loads(path.read_text())
+    kept = {name: run[name] for name in ("arguments", "valid", "environment", "nats", "nats_kept") if name in run}
+    kept["curve"] = [
+        [line["step"], round(line["seconds"], 1), round(line["validation"], 4)]
+        for line in run.get("log", ())
+        if "validation" in line
+    ]
+    return kept
+
+
+def samples_of(folder: Path, mark: str = "") -> dict[str, NDArray[np.int16]]:
+    """All samples of a sitting, by row."""
+    found: dict[str, NDArray[np.int16]] = {}
+    for stem in [stem for stem in ROWS if (folder / f"{stem}.npz").exists()]:
+        with np.load(folder / f"{stem}.npz", allow_pickle=False) as file:
+            found |= {f"{mark}{ROWS[stem]} {variant}": file[variant] for variant in file.files}
+    return found
+
+
+def runs_of(folder: Path) -> dict[str, Any]:
+    """All runs of a sitting, by model."""
+    return {stem: read_run(folder / f"{stem}.json") for stem in ROWS if (folder / f"{stem}.json").exists()}
+
+
+def copied_bars(samples: Mapping[str, NDArray[np.int16]], data: Path) -> dict[str, dict[str, float]]:
     """Share of runs of 1, 2 and 4 bars that stand in training pieces, in any key: SUNMASK's, and the valid part's."""
     from experiments.sunmask.bach_shipped import copied, in_four
 
     path = data / "jsb_chorales" / "jsb16_train_valid.json"
     train, valid = ([one.pitch for one in in_four(read_jsb(path, part))] for part in ("train", "valid"))
-    sets = {"valid part": valid}
-    for stem in [stem for stem in ("smc", "smt") if (samples / f"{stem}.npz").exists()]:
-        with np.load(samples / f"{stem}.npz", allow_pickle=False) as found:
-            sets |= {f"{ROWS[stem]} {variant}": list(found[variant]) for variant in found.files}
+    ours = tuple(f"{mark}{ROWS[stem]} " for stem in ("smc", "smt") for mark in ("", MARK))
+    shown = {name: list(pieces) for name, pieces in samples.items() if name.startswith(ours)}
+    sets = {"valid part": valid, **shown}
     return {name: {f"{n} bars": copied(pieces, train, n) for n in (1, 2, 4)} for name, pieces in sets.items()}
+
+
+def told_claims(found: Mapping[str, Mapping[str, Any]], mark: str = "") -> None:
+    """Print claims of both protocols."""
+    for protocol, each in found.items():
+        for claim, told in each.items():
+            width = f"[{told['low']:+.2f}, {told['high']:+.2f}]"
+            print(f"{protocol:10} {mark}{claim:62} {told['difference']:+.2f} {width} {told['verdict']}")
+
+
+def equal_seconds(grades: Mapping[str, Mapping[str, NDArray[np.float64]]], runs: Mapping[str, Any]) -> dict[str, Any]:
+    """The second sitting: how long and how far each was trained, claims under both protocols, losses.
+
+    Args:
+        grades: of all rows, by protocol.
+        runs: of the second sitting.
+    """
+    seconds = {
+        ROWS[stem].rstrip(","): {
+            "asked": run["arguments"]["options"]["seconds"],
+            "seconds": run["valid"]["training_seconds"],
+            "steps": run["curve"][-1][0] if run["curve"] else None,
+            "rows a step": run["arguments"]["options"]["batch_size"],
+            "parameters": run["valid"]["parameters"],
+        }
+        for stem, run in runs.items()
+    }
+    tested = {
+        protocol: claims(
+            {name.removeprefix(MARK): each for name, each in rows.items() if name.startswith((MARK, "real Bach"))},
+            *(EQUAL, BEST_EQUAL),
+        )
+        for protocol, rows in grades.items()
+    }
+    told_claims(tested, MARK)
+    compared = {measure: losses(runs, ROWS, measure) for measure in ("nats", "nats_kept")}
+    return {"trained": seconds, "claims": tested, "losses": compared["nats"], "losses_kept": compared["nats_kept"]}
 
 
 def main() -> None:
     """Grade everything, print the table, write JSON and PNG."""
+    logs = RESULTS / "sunmask" / "logs"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=data_folder())
-    parser.add_argument("--samples", type=Path, default=RESULTS / "sunmask" / "logs" / "table2")
+    parser.add_argument("--samples", type=Path, default=logs / "table2", help="of the first sitting")
+    parser.add_argument("--equal", type=Path, default=logs / "table2_equal", help="of the second, if it is there")
     parser.add_argument("--most", type=int, help="grade only so many of each: a smoke run")
-    parser.add_argument("--graded", type=Path, help="a result of this script: only its claims are tested again")
+    parser.add_argument("--graded", type=Path, help="a result of this script: rows that it has are not graded again")
     parser.add_argument("--name", default="sunmask/table2")
     arguments = parser.parse_args()
-    rows, runs = dict[str, Any](), dict[str, Any]()
+    rows: dict[str, Any] = {}
     if arguments.graded is not None:
-        before = json.loads(arguments.graded.read_text())
-        rows, runs = before["rows"], before["runs"]
+        rows = json.loads(arguments.graded.read_text())["rows"]
     else:
         rows["real Bach"] = graded(windows(arguments.data)[: arguments.most])
-    every = [arguments.samples / f"{stem}.npz" for stem in ROWS] if arguments.graded is None else []
-    for path in [path for path in every if path.exists()]:
-        run = json.loads(path.with_suffix(".json").read_text())
-        runs[path.stem] = {name: run[name] for name in ("arguments", "valid", "environment", "nats") if name in run}
-        runs[path.stem]["curve"] = [
-            [line["step"], round(line["seconds"], 1), round(line["validation"], 4)]
-            for line in run.get("log", ())
-            if "validation" in line
-        ]
-        with np.load(path, allow_pickle=False) as samples:
-            for variant in samples.files:
-                rows[f"{ROWS[path.stem]} {variant}"] = graded(samples[variant][: arguments.most])
-                print(f"graded {ROWS[path.stem]} {variant}", flush=True)
+    samples = samples_of(arguments.samples) | samples_of(arguments.equal, MARK)
+    for name in [name for name in samples if name not in rows]:
+        rows[name] = graded(list(samples[name][: arguments.most]))
+        print(f"graded {name}", flush=True)
+    runs, equal_runs = runs_of(arguments.samples), runs_of(arguments.equal)
     print(tabulate(rows))
-    for stem, run in runs.items():
-        print(f"{ROWS[stem]:10} valid part, nats: {json.dumps(run['valid'])}")
-    tested = {protocol: claims(grades_of(rows, protocol)) for protocol in ("key-aware", "paper")}
-    for protocol, found in tested.items():
-        for claim, told in found.items():
-            width = f"[{told['low']:+.2f}, {told['high']:+.2f}]"
-            print(f"{protocol:10} {claim:62} {told['difference']:+.2f} {width} {told['verdict']}")
-    copies = copied_bars(arguments.samples, arguments.data)
+    for mark, one in (("", runs), (MARK, equal_runs)):
+        for stem, run in one.items():
+            print(f"{mark}{ROWS[stem]:10} valid part, nats: {json.dumps(run['valid'])}")
+    grades = {protocol: grades_of(rows, protocol) for protocol in ("key-aware", "paper")}
+    tested = {protocol: claims(each) for protocol, each in grades.items()}
+    told_claims(tested)
+    copies = copied_bars(samples, arguments.data)
     print(json.dumps(copies))
-    compared = losses(runs)
-    for pair, told in compared.items():
-        print(f"{pair:52} {told['difference']:+.4f} [{told['low']:+.4f}, {told['high']:+.4f}] nats a cell")
-    payload = {
-        "rows": rows, "runs": runs, "paper": PAPER, "claims": tested, "losses": compared, "copied": copies,
+    payload: dict[str, Any] = {
+        "rows": rows, "runs": runs, "paper": PAPER, "claims": tested, "losses": losses(runs, ROWS), "copied": copies,
         "protocol": __doc__,
     }  # fmt: skip
+    if equal_runs:
+        payload["equal"] = {"runs": equal_runs, **equal_seconds(grades, equal_runs)}
+    for mark, compared in [("", payload["losses"]), *payload.get("equal", {}).items()]:
+        for pair, told in compared.items() if not mark or mark.startswith("losses") else ():
+            width = f"[{told['low']:+.4f}, {told['high']:+.4f}]"
+            print(f"{mark:12} {pair:60} {told['difference']:+.4f} {width} nats a cell")
     path = write_result(arguments.name, payload)
     draw(rows, path.with_suffix(".png"))
 

@@ -6,11 +6,17 @@ A line of JSON on stdin is a task, a line on stdout that begins with "answer" it
     {"do": "sample",  "model": NAME, "variant": "T", "rounds": 1024}
     {"do": "figures", "model": NAME, "rounds": 512}              Figures 3 to 5 (``fig3.chains``)
     {"do": "nats",    "model": NAME}                             Coconet's nats per note
-    {"do": "save",    "model": NAME}                             the model with 8-bit weights
+    {"do": "save",    "model": NAME, "eight_bit": false}         the model, in NAME/
+    {"do": "load",    "model": NAME}                             what was saved there, and how fast it draws
 
-What comes of it lies in the output folder at once: NAME.json (options, losses, seconds), NAME.npz (samples of every
-variant, int16 (n, 4, T), unselected), figures_NAME.npz, NAME/ (the model). What cannot be replayed as CUDA graphs, or
-not be compiled, is done without; that is said in the records.
+What is not trained by this process is looked for among what was saved. What comes of it lies in the output folder at
+once: NAME.json (options, losses, seconds), NAME.npz (samples of every variant, int16 (n, 4, T), unselected),
+figures_NAME.npz, NAME/ (the model). What cannot be replayed as CUDA graphs, or not be compiled, is done without; that
+is said in the records. Where others leave too little memory, it waits.
+
+Of every model but Coconet ``nats`` is SUNMASK's loss (equation 2, all cells redrawn between its two steps) of each
+window of the valid part, the same questions for all, and ``nats_kept`` the same with given values kept in both steps.
+SUNDAE is asked too: it answers the same cells, and is not told which of the others to trust.
 """
 
 import argparse
@@ -20,16 +26,18 @@ import time
 import traceback
 from contextlib import nullcontext
 from dataclasses import asdict
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from anyfill.disk import write_bytes
 from anyfill.model import Model
 from anyfill.music.crops import Crops
 from anyfill.rows import Rows
-from anyfill.training import save_model
+from anyfill.training import load_model, save_model
 from benchmarks.common import environment
 from experiments.sunmask.fig3 import chains
 from experiments.sunmask.models import (
@@ -46,6 +54,10 @@ from experiments.sunmask.replay import replayed
 from experiments.where import data_folder
 
 WARM_STEPS = 12
+PATIENCE = 6
+"""How often a process that finds too little memory tries again, ten seconds later."""
+MEASURED = 8
+"""Rounds by which a loaded model's speed is measured."""
 KINDS = ("train", "validate", "sample")
 """Calls of a network, each compiled for itself."""
 ANSWER = "answer "
@@ -77,11 +89,8 @@ class Worker:
         """Compile what training, validation and sampling (or one of ``KINDS``) of a model like this need."""
         for safe in self._ways() if kind in ("train", "all") else ():
             self.safe = safe
-            try:
-                self._fit(name, self.fresh(name), steps=WARM_STEPS, validate_every=WARM_STEPS, valid=kind == "all")
+            if self._warmed(name, valid=kind == "all"):
                 break
-            except Exception:
-                traceback.print_exc()
         model = self.fresh(name).to(self.device)
         self._as_trained(model)
         if kind in ("validate", "all"):
@@ -93,6 +102,21 @@ class Worker:
         del model
         if self.device == "cuda":
             torch.cuda.empty_cache()
+
+    def _warmed(self, name: str, *, valid: bool) -> bool:
+        """A few steps, to see whether it can be trained this way; again after a while if memory was short."""
+        for _ in range(PATIENCE):
+            try:
+                self._fit(name, self.fresh(name), steps=WARM_STEPS, validate_every=WARM_STEPS, valid=valid)
+                return True
+            except torch.OutOfMemoryError:
+                traceback.print_exc()
+                torch.cuda.empty_cache()
+                time.sleep(10.0)
+            except Exception:
+                traceback.print_exc()
+                break
+        return False
 
     def _ways(self) -> list[dict[str, Any]]:
         """Ways to train, the fastest first."""
@@ -134,6 +158,7 @@ class Worker:
                 "windows": windows,
             },
             "nats": self._nats_of_windows(name, model, options["batch_size"]),
+            "nats_kept": self._nats_of_windows(name, model, options["batch_size"], repeats=4, judge="smc_keep"),
             "sampling_seconds": {},
             "log": log,
             "environment": environment(self.device),
@@ -142,12 +167,14 @@ class Worker:
         return {"steps": log[-1]["step"], **self.records[label]["valid"]}
 
     @torch.no_grad()
-    def _nats_of_windows(self, name: str, model: Model, batch: int, repeats: int = 8) -> list[float] | None:
-        """SUNMASK's loss (equation 2, all redrawn) of each validation window: the same questions for every model."""
-        if name in ("sd", "coconet"):
+    def _nats_of_windows(
+        self, name: str, model: Model, batch: int, *, repeats: int = 8, judge: str = "smc"
+    ) -> list[float] | None:
+        """The loss of a SUNMASK (see above) of each validation window: the same questions for every model."""
+        if name == "coconet":
             return None
         _, valid = self._rows(batch)
-        objective = objective_of("smc", model.variables)
+        objective = objective_of(judge, model.variables)
         generator = torch.Generator(self.device)
         total = torch.zeros(len(valid), dtype=torch.float64, device=self.device)
         half = torch.autocast("cuda", torch.bfloat16) if self.device == "cuda" else nullcontext()
@@ -160,21 +187,44 @@ class Worker:
                     total[index] += objective.loss(model, rows, rank[index], generator=generator).double() / repeats
         return [round(value, 4) for value in total.tolist()]
 
+    def _model(self, name: str) -> Model:
+        """Trained here, or saved by another process, with its record and its samples."""
+        if name not in self.models:
+            model = load_model(self.out / name).to(self.device)
+            self._as_trained(model)
+            self.records[name] = json.loads((self.out / f"{name}.json").read_text())
+            drawn_before = self.out / f"{name}.npz"
+            if drawn_before.exists():
+                with np.load(drawn_before, allow_pickle=False) as file:
+                    self.samples[name] = {key: file[key] for key in file.files}
+            self.models[name] = model
+        return self.models[name]
+
+    def _load(self, name: str) -> dict[str, Any]:
+        model = self._model(name)
+        policy, draw = samplers_of(self.records[name]["model"], MEASURED)["T"]
+        start = time.perf_counter()
+        drawn(model, self.arguments.samples, policy, draw, device=self.device, seed=0)
+        return {"seconds_a_round": (time.perf_counter() - start) / MEASURED}
+
     def _sample(self, name: str, *, variant: str, rounds: int, key: str = "", seed: int = 0) -> dict[str, Any]:
+        model = self._model(name)
         policy, draw = samplers_of(self.records[name]["model"], rounds)[variant]
         start = time.perf_counter()
-        found = drawn(self.models[name], self.arguments.samples, policy, draw, device=self.device, seed=seed)
+        found = drawn(model, self.arguments.samples, policy, draw, device=self.device, seed=seed)
         seconds = time.perf_counter() - start
         key = key or variant
         self.samples.setdefault(name, {})[key] = found
-        np.savez_compressed(self.out / f"{name}.npz", **self.samples[name])
+        self._write_samples(name)
         self.records[name]["sampling_seconds"][key] = {"seconds": seconds, "rounds": rounds, "seed": seed}
         self._write(name)
         return {"seconds_a_round": seconds / rounds}
 
     def _figures(self, name: str, *, rounds: int) -> dict[str, Any]:
         start = time.perf_counter()
-        found = chains(self.models[name], self.arguments.samples, rounds=rounds, device=self.device)
+        found: dict[str, Any] = dict(
+            chains(self._model(name), self.arguments.samples, rounds=rounds, device=self.device)
+        )
         np.savez_compressed(self.out / f"figures_{name}.npz", **found)
         return {"seconds_a_round": (time.perf_counter() - start) / rounds}
 
@@ -187,8 +237,9 @@ class Worker:
         self._write(name)
         return nats
 
-    def _save(self, name: str) -> dict[str, Any]:
-        save_model(self.models[name], self.out / name, notes={"made_by": "experiments/sunmask"}, eight_bit=True)
+    def _save(self, name: str, *, eight_bit: bool = False) -> dict[str, Any]:
+        notes = {"made_by": "experiments/sunmask"}
+        save_model(self.models[name], self.out / name, notes=notes, eight_bit=eight_bit)
         return {}
 
     def _rows(self, batch: int) -> tuple[Crops, Rows]:
@@ -198,8 +249,14 @@ class Worker:
         return self._read[batch]
 
     def _write(self, name: str) -> None:
-        record = json.loads(json.dumps(self.records[name], default=lambda value: Path(value).name))
-        (self.out / f"{name}.json").write_text(json.dumps(record, indent=1) + "\n")
+        text = json.dumps(self.records[name], default=lambda value: Path(value).name, indent=1)
+        write_bytes(f"{text}\n".encode(), self.out / f"{name}.json")
+
+    def _write_samples(self, name: str) -> None:
+        held = BytesIO()
+        arrays: dict[str, Any] = self.samples[name]
+        np.savez_compressed(held, **arrays)
+        write_bytes(held.getvalue(), self.out / f"{name}.npz")
 
 
 def parser_of(text: str | None) -> argparse.ArgumentParser:

@@ -1,23 +1,28 @@
 """A sitting: tasks in an order that can be done, by whoever is ready, and everything packed."""
 
 import argparse
+import json
 import sys
 import tarfile
 import time
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from anyfill.recipes import sunmask
-from experiments.sunmask import sitting
+from experiments.sunmask import plans, processes, sitting, worker
 from experiments.sunmask.replay import replayed
 
-SIZES = {"seconds": 130.0, "transformer": 50.0, "coconet": 45.0, "others": 30.0, "rounds": 512, "half": 128, "own": 256}
+SIZES = argparse.Namespace(
+    seconds=130.0, transformer=50.0, coconet=45.0, others=30.0, least=45.0, seed=1,
+    rounds=512, short=128, long=1024, own=256,
+)  # fmt: skip
 
 
-def tasks() -> list[sitting.Task]:
-    return sitting.tasks_of(argparse.Namespace(**SIZES))
+def tasks() -> list[plans.Task]:
+    return plans.table2(SIZES, 1000.0)
 
 
 class Stub:
@@ -25,7 +30,7 @@ class Stub:
 
     def __init__(self, *answers: dict[str, Any]) -> None:
         self.answers, self.asked, self.ended = list(answers), list[dict[str, Any]](), False
-        self.has_answered = bool(answers)
+        self.has_answered, self.is_alive = bool(answers), True
 
     def ask(self, task: dict[str, Any]) -> None:
         self.asked.append(task)
@@ -37,10 +42,11 @@ class Stub:
         self.ended = True
 
 
-def begun(processes: dict[str, Any], seconds: float, chosen: list[sitting.Task] | None = None):
+def begun(processes: dict[str, Any], seconds: float, chosen: list[plans.Task] | None = None):
     told: list[dict[str, Any]] = []
-    every = tasks() if chosen is None else chosen
-    found = sitting.Sitting(every, processes, time.time() + seconds, lambda **line: told.append(line))
+    found = sitting.Sitting(processes.__getitem__, list(processes), lambda **line: told.append(line))
+    found.until = time.time() + seconds
+    found.tasks = tasks() if chosen is None else chosen
     found.look()
     return found, told
 
@@ -48,8 +54,8 @@ def begun(processes: dict[str, Any], seconds: float, chosen: list[sitting.Task] 
 def test_nothing_is_drawn_before_it_is_trained() -> None:
     trained: set[str] = set()
     for _, task in tasks():
-        name = sitting.name_of(task)
-        assert sitting.expected(task, {}) > 0
+        name = plans.name_of(task)
+        assert plans.expected(task, {}) > 0
         if task["do"] in ("sample", "figures"):
             assert name in trained
         elif task["do"] == "train":
@@ -78,8 +84,8 @@ def test_what_does_not_fit_is_left_out_with_what_needs_it_and_the_rest_goes_on()
     found.run()
     asked = [task["model"] for task in process.asked]
     assert asked[0] == "sd"
-    assert "smc" not in [sitting.name_of(task) for task in process.asked]
-    assert {"smc"} <= {sitting.name_of(line["left_out"]) for line in told if "left_out" in line}
+    assert "smc" not in [plans.name_of(task) for task in process.asked]
+    assert {"smc"} <= {plans.name_of(line["left_out"]) for line in told if "left_out" in line}
 
 
 def test_a_training_that_diverges_is_made_once_more_in_a_safer_way() -> None:
@@ -102,10 +108,101 @@ def test_the_last_training_takes_the_seconds_that_are_left() -> None:
     assert "least" not in process.asked[0]
 
 
-@pytest.mark.parametrize("group", sitting.GROUPS)
+@pytest.mark.parametrize("group", plans.GROUPS)
 def test_everything_a_sitting_needs_is_compiled_before(group: str) -> None:
     kinds = {kind for lane in sitting.LANES for one, kind in lane if one == group}
     assert kinds in ({"all"}, {"train", "validate", "sample"})
+
+
+@pytest.mark.parametrize("left", [150.0, 300.0, 412.0, 2000.0])
+def test_equal_trainings_share_what_is_left_and_all_of_it_fits(left: float) -> None:
+    listed = plans.equal(SIZES, left)
+    seconds = {task["model"]: task["seconds"] for _, task in listed if task["do"] == "train"}
+    assert len(set(seconds.values())) == 1
+    assert SIZES.least <= seconds["smc"] <= SIZES.seconds
+    assert list(seconds) == list(plans.EQUAL)[: len(seconds)]
+    drawn = {task["model"] for _, task in listed if task["do"] == "sample" and task["key"] == "T-128"}
+    saved = {task["model"] for _, task in listed if task["do"] == "save"}
+    assert drawn == saved == set(seconds)
+    needed = sum(plans.expected(task, {}) for _, task in listed if task.get("key") != "plain-128")
+    assert needed <= left + 0.5
+    assert len(seconds) == 5 or needed > left - SIZES.least - 20.0  # one more would not have fitted
+
+
+def test_long_chains_are_of_models_that_were_saved_and_the_paper_s_come_first() -> None:
+    listed = [task for _, task in plans.late(SIZES, 400.0)]
+    loaded = {task["model"] for task in listed if task["do"] == "load"}
+    chains = [(task["model"], task["key"]) for task in listed if task["do"] == "sample"]
+    assert {model for model, _ in chains} == loaded <= set(plans.EQUAL)
+    assert chains[:3] == [("smc", "T-1024"), ("smt", "T-1024"), ("smc", "plain-1024")]
+    assert len(set(chains)) == len(chains)
+
+
+def test_a_process_that_ends_is_begun_once_more_and_its_task_done() -> None:
+    gone = Stub({"ready": 1.0}, {"error": processes.GONE[1]})
+    fresh = Stub({"ready": 1.0}, {"steps": 5}, {})
+    both = [gone, fresh]
+    found = sitting.Sitting(lambda group: both.pop(0), ["pitch"], lambda **line: None)
+    found.until = time.time() + 1000.0
+    found.tasks = tasks()[:2]
+    found.run()
+    assert gone.ended
+    assert [task["do"] for task in fresh.asked] == ["train", "sample"]
+    assert not found.lost
+
+
+def test_a_process_that_ends_while_it_waits_is_begun_once_more() -> None:
+    first, second = Stub({"ready": 1.0}), Stub({"ready": 1.0})
+    both = [first, second]
+    found = sitting.Sitting(lambda group: both.pop(0), ["pitch"], lambda **line: None)
+    found.look()
+    first.is_alive = False
+    found.look()
+    assert found.coming == {"pitch"}
+    found.look()
+    assert found.ready["pitch"] is second
+    second.is_alive = False
+    found.look()
+    assert not found.ready
+    assert not found.coming
+
+
+def test_it_begins_when_it_is_told_to_and_processes_compile_one_by_one(tmp_path) -> None:
+    stubs = {"pitch": Stub({"ready": 1.0}), "time": Stub({"ready": 1.0})}
+    found = sitting.Sitting(lambda group: stubs[group], list(stubs), lambda **line: None, beside=1)
+    assert found.coming == {"pitch", "time"}
+    assert list(found.starting) == ["pitch"]
+    assert not found.wait(tmp_path / "go", tmp_path / "ready", 0.7)
+    assert (tmp_path / "ready").exists()
+    assert set(found.ready) == {"pitch", "time"}
+    (tmp_path / "go").write_text("1234567890\n")
+    assert found.wait(tmp_path / "go", tmp_path / "ready", 0.5)
+    assert found.until == 1234567890.0
+
+
+def test_what_was_saved_is_drawn_from_by_another_process_and_earlier_samples_stay(tmp_path) -> None:
+    pieces = np.random.default_rng(0).integers(50, 70, (6, 40, 4)).tolist()
+    (tmp_path / "jsb_chorales").mkdir()
+    path = tmp_path / "jsb_chorales" / "jsb16_train_valid.json"
+    path.write_text(json.dumps({"train": pieces, "valid": pieces}))
+    arguments = argparse.Namespace(
+        out=tmp_path, data=tmp_path, crop=32, width=4, transformer_width=32, coconet_width=8, dropout=0.0, samples=3,
+        no_compile=False, shrink=True,
+    )  # fmt: skip
+    first = worker.Worker(arguments)
+    first.do({"do": "train", "model": "smt", "seconds": 0.5})
+    first.do({"do": "save", "model": "smt"})
+    first.do({"do": "sample", "model": "smt", "variant": "T", "rounds": 2, "key": "T-2"})
+    other = worker.Worker(arguments)
+    assert other.do({"do": "load", "model": "smt"})["seconds_a_round"] > 0
+    other.do({"do": "sample", "model": "smt", "variant": "T", "rounds": 2, "key": "again"})
+    with np.load(tmp_path / "smt.npz") as file:
+        assert set(file.files) == {"T-2", "again"}
+        assert np.array_equal(file["T-2"], file["again"])
+    record = json.loads((tmp_path / "smt.json").read_text())
+    assert set(record["sampling_seconds"]) == {"T-2", "again"}
+    assert len(record["nats"]) == len(record["nats_kept"]) == record["valid"]["windows"]
+    assert record["nats"] != record["nats_kept"]
 
 
 def test_all_is_packed_and_weights_come_in_parts(tmp_path, monkeypatch) -> None:
@@ -126,9 +223,22 @@ def test_all_is_packed_and_weights_come_in_parts(tmp_path, monkeypatch) -> None:
         assert weights.read() == bytes(range(256)) * 40
 
 
+def test_a_small_pack_is_whole_and_leaves_weights_where_they_are(tmp_path) -> None:
+    out = tmp_path / "out"
+    (out / "smc").mkdir(parents=True)
+    (out / "smc" / "weights").write_text("w")
+    (out / "smc.json").write_text("{}")
+    for _ in range(2):
+        sitting.packed_small(out, tmp_path / "all.tar.gz")
+    with tarfile.open(tmp_path / "all.tar.gz") as tar:
+        assert tar.getnames() == ["smc.json"]
+    assert (out / "smc" / "weights").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["all.tar.gz", "out"]
+
+
 def test_a_process_that_has_ended_answers_with_an_error(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    process = sitting.Process("pitch", [], tmp_path / "log", 1)
+    process = processes.Process("pitch", [], tmp_path / "log", 1)
     process.ask({"do": "train"})
     assert process.answer(20.0) == {"error": "the process has ended"}
     process.end()
