@@ -1,6 +1,8 @@
-"""Latency of one sentence in int8 on one thread, systems in turn, so that a busy machine disturbs all of them alike.
+"""Latency of one sentence on one thread, systems in turn, so that a busy machine disturbs all of them alike.
 
     python -m experiments.gmlm.interleaved --rounds 4
+
+In int8, and in fp32 where it says so; CTranslate2, which has the teacher's weights, greedily and with a beam of 4.
 
 d 512, 6 + 6 layers, 8,000 pieces, untrained; sentences of 12 to 50 pieces, 28 at the median, into two pieces more; of
 each the median over rounds of the CPU time of the process, in milliseconds, then p50 and p99 over sentences. "One by
@@ -43,6 +45,10 @@ def main(argv: list[str] | None = None) -> None:
         "PaDIR 4 passes int8, layers one by one": latency.parallel(apart, "padir", 4),
         "PaDIR 1 pass int8": latency.parallel(small, "padir", 1),
         "CTranslate2 int8 beam 1": latency.peer(teacher, kind="int8", beam=1),
+        "CTranslate2 int8 beam 4": latency.peer(teacher, kind="int8", beam=4),
+        "CTranslate2 fp32 beam 1": latency.peer(teacher, kind="float32", beam=1),
+        "CTranslate2 fp32 beam 4": latency.peer(teacher, kind="float32", beam=4),
+        "PaDIR 4 passes fp32": latency.parallel(padir, "padir", 4),
         "torch AR int8": latency.one_by_one(latency.int8(teacher)),
         "torch AR int8, layers one by one": latency.one_by_one(latency.int8(teacher, traced=False)),
         "torch AR fp32": latency.one_by_one(teacher),

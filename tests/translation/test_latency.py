@@ -61,6 +61,15 @@ def test_layers_as_one_graph_say_what_they_say_one_by_one(recipe, monkeypatch):
         assert torch.equal(*both)
 
 
+@pytest.mark.parametrize("model", [lively("padir"), make_model("padir", 60, 16, "toy", dropout=0.0).eval()])
+def test_every_sentence_takes_all_its_passes_also_where_they_change_nothing(model):
+    """The second one says the same whatever it reads: it has nothing to do after the first pass, and does it."""
+    rows = []
+    model.network.decoder[0].register_forward_hook(lambda _, given, out: rows.append(len(out)))
+    parallel(model, "padir", 4)(SOURCES, LENGTHS)
+    assert rows == [2] * 4
+
+
 def test_every_sentence_takes_all_its_passes_and_has_the_length_it_should():
     calls = []
     model = lively("padir")

@@ -99,13 +99,16 @@ def parallel(model: Model, recipe: str, passes: int, *, lengths: int = 1) -> Sys
 
 
 def _without_stopping(policy: Any) -> Any:
-    """The policy without its early stop: every sentence takes all passes."""
+    """The policy without its early stop, of all rows or of one by itself: every sentence takes all passes."""
     name = type(policy).__name__
 
     def never(self: object, state: State, question: Question) -> bool:
         return False
 
-    return type(f"All{name}", (type(policy),), {"__slots__": (), "done": never})(
+    def everyone(self: object, state: State, question: Question) -> None:
+        return None
+
+    return type(f"All{name}", (type(policy),), {"__slots__": (), "done": never, "going": everyone})(
         **{field: getattr(policy, field) for field in policy.__dataclass_fields__}
     )
 
