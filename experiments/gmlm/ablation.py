@@ -51,7 +51,7 @@ PIECES, LENGTH = 10_000, 40
 BLOCK = 2048
 """Sources distilled side by side: some 10 GB of an accelerator."""
 WAY = "en-de"
-WHOLE = "whole T4 L5"
+WHOLE, TEACHER = "whole T4 L5", "published beam 5"
 
 
 def prepare(work: Path, data: Path) -> None:
@@ -171,8 +171,10 @@ def name_of(note: dict[str, Any], one: dict[str, Any]) -> str:
     return note["step"] if note["recipe"] == "one_pass" else f"{note['step']} T{one['passes']} L{one['lengths']}"
 
 
-def scored(notes: dict[str, dict[str, Any]], references: list[str]) -> dict[str, Any]:
-    """Rows with intervals, and differences from the whole and from the teacher on the same sentences."""
+def scored(
+    notes: dict[str, dict[str, Any]], references: list[str], against: tuple[str, ...] = (WHOLE, TEACHER)
+) -> dict[str, Any]:
+    """Rows with intervals, and differences on the same sentences from some systems: the whole and the teacher."""
     outputs: dict[str, list[str]] = {}
     rows: list[dict[str, Any]] = []
     training: dict[str, Any] = {}
@@ -187,7 +189,7 @@ def scored(notes: dict[str, dict[str, Any]], references: list[str]) -> dict[str,
     gaps = [
         {"system": name, "against": other, **compared(made, outputs[other], references, tokenize="none")}
         for name, made in outputs.items()
-        for other in (WHOLE, "published beam 5")
+        for other in against
         if other in outputs and other != name
     ]
     return {"systems": rows, "gaps": gaps, "training": training}

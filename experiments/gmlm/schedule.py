@@ -8,11 +8,12 @@
     fourth   the same, the tiny teacher going on from the third's
     published, ablations   the teacher by the published settings in the published tokens; PaDIR without one thing at a
              time (``experiments.gmlm.ablation``)
+    methods  the same teacher, then every method on raw and on distilled pairs (``experiments.gmlm.methods``)
 
 Seconds of 0 mean: what is left, shared with the steps of 0 seconds behind it.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from anyfill.translation.recipes import Options, Recipe, Size
@@ -170,8 +171,7 @@ def ablations(way: str, each: float) -> list[Step]:
     One stage makes about twice the updates of two in the same seconds, so it is asked twice: with as many seconds, and
     with as many updates. The student is autoregressive, with a deep encoder and a decoder of one layer.
     """
-    how: dict[str, Any] = {"begin": "published", "lengths": (1, 5), **_SMALL}
-    how |= {"rate": 3e-3, "dropout": 0.1, "batch": 512, "warmup": 100}
+    how = _from_the_teacher()
 
     def step(name: str, recipe: Recipe = "padir", data: str = "distilled", **change: Any) -> Step:
         return Step(name, recipe, "multi30k", data, way, each, **(how | change))
@@ -187,3 +187,29 @@ def ablations(way: str, each: float) -> list[Step]:
         step("cmlm", "cmlm"),
         step("kept-uniform", options=smooth(kept=-1.0)),
     ]
+
+
+def methods(way: str, teacher: float, each: float, later: float = 0.0) -> list[Step]:
+    """The published teacher, its distilled pairs, then each method on these and on raw ones; most valuable first.
+
+    Equal seconds from the teacher's weights, of its size, as in ``ablations``. Autoregression on raw pairs is the
+    teacher itself. The one-pass model, which takes over no weights, gets what is left; with ``later`` it goes on for so
+    many seconds more, which are not compared with anybody's.
+    """
+    parallel: tuple[Recipe, ...] = ("padir", "cmlm", "disco", "sundae")
+    chosen: list[tuple[Recipe, str]] = [
+        *((recipe, "distilled") for recipe in (*parallel, "autoregressive")),
+        *((recipe, "raw") for recipe in parallel),
+    ]
+    steps = [
+        Step(f"{recipe}-{data}", recipe, "multi30k", data, way, each, **_from_the_teacher()) for recipe, data in chosen
+    ]
+    first, one_pass = published(way, teacher)
+    one_pass = replace(one_pass, keep=True)
+    going_on = replace(one_pass, name="one-pass-on", begin="one-pass", seconds=later, rate=1.5e-3, warmup=100)
+    return [first, *steps, one_pass, *([going_on] if later else [])]
+
+
+def _from_the_teacher() -> dict[str, Any]:
+    how: dict[str, Any] = {"begin": "published", "lengths": (1, 5), **_SMALL}
+    return how | {"rate": 3e-3, "dropout": 0.1, "batch": 512, "warmup": 100}

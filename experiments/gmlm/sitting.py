@@ -36,7 +36,7 @@ import numpy as np
 import torch
 
 from anyfill.model import Model
-from anyfill.training import FitOptions, load_model, save_model
+from anyfill.training import FitOptions, JsonLines, load_model, save_model
 from anyfill.training.checkpoint import load_notes
 from anyfill.translation.cleaning import Counts, Rules, cleaned
 from anyfill.translation.corpus import Corpus, Sentences, encode_pairs, store_codes
@@ -87,7 +87,7 @@ def prepare(work: Path, data: Path, vocabulary: Path | None) -> None:
 
 @dataclass
 class Sitting:
-    """A run: its folders, when it must be over, whether steps are replayed as graphs."""
+    """A run: its folders, when it must be over, how long a model is asked, whether steps are replayed as graphs."""
 
     work: Path
     out: Path
@@ -96,6 +96,7 @@ class Sitting:
     device: Any
     try_graphs: bool = True
     length: int = LENGTH
+    asking: float = ASK_SECONDS
     graphs: dict[str, bool] = field(default_factory=dict[str, bool])
 
     @property
@@ -191,7 +192,8 @@ class Sitting:
         settings, how = self.settings(step, seconds)
         folder = self.work / "models" / f"{step.name}-{step.direction}"
         begun = time.perf_counter()
-        model, found = fit_pairs(corpus, self.vocabulary, settings, how=how, folder=folder, **common)
+        told = [JsonLines(self.work / "results" / f"{step.name}.{step.direction}.jsonl")]
+        model, found = fit_pairs(corpus, self.vocabulary, settings, how=how, folder=folder, metrics=told, **common)
         weights = sum(one.numel() for one in model.parameters())
         rate = found["steps"] / max(found["seconds"], 1e-9)
         pairs = corpus.about["pairs"]["train"]
@@ -279,7 +281,7 @@ class Sitting:
             ways = [Decoding(beam=b, length_penalty=penalty) for b in step.beams] if ends else [Decoding()]
         for test in step.tests:
             pairs = tests[test][: 8 if self.trial else None]
-            for how in ways[-1:] if self.trial else ways:
+            for how in ways:
                 if self.left < 1 and not self.trial:
                     return found
                 begun = time.perf_counter()
@@ -348,7 +350,7 @@ class Sitting:
         if step.seconds or self.trial:
             return step.seconds or 2.0
         shares = 1 + sum(not one.seconds for one in behind)
-        return max((self.left - shares * ASK_SECONDS - sum(one.seconds for one in behind)) / shares, 5.0)
+        return max((self.left - shares * self.asking - sum(one.seconds for one in behind)) / shares, 5.0)
 
     def run(self, steps: list[Step]) -> None:
         """All steps that were never begun, while there is time."""
@@ -364,17 +366,13 @@ class Sitting:
                 continue
             mark.touch()
             print(f"{step.name} {step.direction}: begun, {self.left:.0f} s are left, {seconds:.0f} for it", flush=True)
-            note = {key: getattr(step, key) for key in ("recipe", "data", "corpus", "direction")} | {"step": step.name}
-            penalty, failed = 1.0, ""
+            note = note_of(step)
+            failed = ""
             try:
                 model, found = self.train(step, seconds)
                 note |= {"training": found, "data": found["data"]}
                 self.done(step, note)
-                note["validation"] = self.validated(model, step.direction)
-                penalty = note["validation"]["penalty"]
-                self.done(step, note)
-                note["translations"] = self.ask(step, model, penalty)
-                self.done(step, note)
+                self.answered(step, model, note)
             except Exception:
                 failed = traceback.format_exc()
                 print(failed, flush=True)
@@ -384,6 +382,13 @@ class Sitting:
                 sys.exit(3)  # this process is lost; the next one goes on behind this step
             if self.device == "cuda":
                 torch.cuda.empty_cache()
+
+    def answered(self, step: Step, model: Translator, note: dict[str, Any]) -> None:
+        """Validate a model and ask it; into its note, which is kept as it grows."""
+        note["validation"] = self.validated(model, step.direction)
+        self.done(step, note)
+        note["translations"] = self.ask(step, model, note["validation"]["penalty"])
+        self.done(step, note)
 
     def distil_safely(self, step: Step, note: dict[str, Any]) -> None:
         """Distil by what the results of this direction's teachers say."""
@@ -395,6 +400,11 @@ class Sitting:
             self.done(step, note | {"distillation": self.distil(step.direction, valid)})
         except Exception:
             traceback.print_exc()
+
+
+def note_of(step: Step) -> dict[str, Any]:
+    """What a note says of a step before anything is found."""
+    return {key: getattr(step, key) for key in ("recipe", "data", "corpus", "direction")} | {"step": step.name}
 
 
 def best_of_many(decoder: Decoder, sources: list[tuple[int, ...]], how: Decoding) -> list[tuple[int, ...]]:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from anyfill.checks import refuse
 from anyfill.evaluation import log_prob
 from anyfill.networks.encoder_decoder import END
 from anyfill.questions.question import Question
@@ -75,6 +76,9 @@ class LeftToRight(Coded):
 
     def joined(self, sources: Sequence[Sequence[int]], how: Decoding, ways: Ways | None) -> list[list[Hypothesis]]:
         half, found = self.length + 1, list[list[Hypothesis]]()
+        longest = max((len(one) for one in sources), default=0)
+        if longest > self.length:  # it would run into the target's half of the row
+            raise refuse("source", expected=f"at most {self.length} pieces", got=longest)
         share = 1 if ways is not None else max(1, self.rows_at_once // 8)  # both sides are in a row, uncut
         for start in range(0, len(sources), share):
             some = sources[start : start + share]

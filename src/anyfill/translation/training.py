@@ -22,7 +22,7 @@ from anyfill.interface.runs import watched_to_the_end
 from anyfill.interface.threads import compute_device
 from anyfill.model import Model
 from anyfill.rows import Rows
-from anyfill.training import FitOptions, fit_steps, load_notes
+from anyfill.training import FitOptions, MetricSink, fit_steps, load_notes
 from anyfill.training.checkpoint import CONFIG
 from anyfill.translation.cleaning import Counts, Rules, cleaned
 from anyfill.translation.corpus import Corpus, encode_pairs
@@ -190,11 +190,12 @@ def fit_pairs(
     how: FitOptions | None = None,
     begin: Model | None = None,
     console: Console | None = None,
+    metrics: Sequence[MetricSink] = (),
 ) -> tuple[Model, dict[str, Any]]:
     """Train on an encoded corpus; the model, and steps, seconds and losses of the run.
 
     ``how``, if it is said, stands for the settings' own options of training. With ``begin`` weights of that model are
-    the first ones, see ``take_weights``.
+    the first ones, see ``take_weights``. Reports are also written to ``metrics``.
     """
     layout = layout_of(settings.recipe)
     rows = corpus.rows("train", layout, settings.length)
@@ -213,9 +214,9 @@ def fit_pairs(
         take_weights(model, begin)
     objective = make_objective(settings.recipe, settings.length, options)
     how = settings.options(device) if how is None else how
-    keep: dict[str, Any] = {}
+    keep: dict[str, Any] = {"metrics": metrics}
     if folder is not None:
-        keep = {"folder": folder, "resume": resume, "notes": notes_of(corpus, vocabulary, settings, languages)}
+        keep |= {"folder": folder, "resume": resume, "notes": notes_of(corpus, vocabulary, settings, languages)}
     reports = fit_steps(model, rows, objective, how, validation=valid, **keep)
     total = None if settings.seconds is not None and settings.steps is None else how.steps
     last = watched_to_the_end(reports, total, f"training {settings.recipe}", console=console)
