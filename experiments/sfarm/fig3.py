@@ -4,22 +4,69 @@
 
 The picture, and for every rate: mean squared error of missing pixels (levels 0 to 1), the spread of the draws,
 whether a classifier still gives the right label (28 x 28 with labels), seconds a draw. Bits of the missing pixels,
-for those who have them, stand in Figure 4's numbers.
+for those who have them, stand in Figure 4's numbers. What a method drew is kept beside its model, in
+RUN/METHOD/fig3_ROWS_DRAWS.npz: where that is there, no model is needed.
 """
+
+import argparse
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
+from anyfill.model import Model
 from experiments.sfarm.picture_fills import as_pixels, features_for, filled, grid_picture, masked_pixels
 from experiments.sfarm.picture_scores import RATES, structured
-from experiments.sfarm.pictures import load, parser_of, timed, trained, write
+from experiments.sfarm.pictures import Data, load, parser_of, timed, trained, write
+
+Drawn = dict[str, tuple[torch.Tensor, float]]
+
+
+def kept_at(method: str, data: Data, arguments: argparse.Namespace) -> Path:
+    """Where the draws of a method are kept."""
+    return arguments.out / method / f"fig3_{len(data.test)}_{arguments.draws}.npz"
+
+
+def completed(method: str, model: Model | None, data: Data, arguments: argparse.Namespace) -> Drawn:
+    """By rate: codes (draws, B, N) of the test rows with the missing pixels drawn, and seconds; kept, or made now."""
+    path = kept_at(method, data, arguments)
+    if path.exists():
+        with np.load(path, allow_pickle=False) as held:
+            names = [name for name in held.files if not name.startswith("seconds")]
+            return {
+                name: (torch.from_numpy(held[name]).long(), float(held[f"seconds, {name}"])) for name in names
+            }  # fmt: skip
+    if model is None:
+        raise ValueError(f"{path}: what {method} drew is not there, and no model to draw it")
+    masks = structured(data.shape, len(data.test), seed=arguments.seed)
+    source = torch.Generator(next(model.parameters()).device).manual_seed(arguments.seed)
+    found: Drawn = {}
+    for rate in RATES:
+        asked, _ = masks[f"random {rate} %"]
+
+        def work(asked: torch.Tensor = asked) -> torch.Tensor:
+            return filled(
+                method, model, data, data.test, asked,
+                draws=arguments.draws, steps=arguments.fill_steps, generator=source,
+            )  # fmt: skip
+
+        found[f"{rate} %"] = timed(work)
+    arrays: dict[str, Any] = {name: drawn.to(torch.uint8).numpy() for name, (drawn, _) in found.items()}
+    np.savez_compressed(path, **arrays, **{f"seconds, {name}": np.array(one[1]) for name, one in found.items()})
+    return found
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """How completions are drawn."""
+    parser.add_argument("--draws", type=int, default=8)
+    parser.add_argument("--fill-steps", type=int, default=64)
 
 
 def main() -> None:
     methods = ("vae", "miwae", "ddpm", "sfarm", "one-pass")
     parser = parser_of(__doc__, sets=("mnist", "fashion", "static"), methods=methods)
-    parser.add_argument("--draws", type=int, default=8)
-    parser.add_argument("--fill-steps", type=int, default=64)
+    add_options(parser)
     arguments = parser.parse_args()
     from anyfill.images.metrics import completion
 
@@ -34,30 +81,22 @@ def main() -> None:
     every = torch.stack([masks[f"random {rate} %"][0][0] for rate in RATES])
     lines = [("input", masked_pixels(data.test[first], every, data))]
     for method in arguments.methods:
-        model = trained(method, data, arguments)
-        source = torch.Generator(next(model.parameters()).device).manual_seed(arguments.seed)
-        shown = []
-        for rate in RATES:
-            asked, _ = masks[f"random {rate} %"]
-
-            def work(method=method, model=model, asked=asked, source=source):  # type: ignore[no-untyped-def]
-                return filled(
-                    method, model, data, data.test, asked,
-                    draws=arguments.draws, steps=arguments.fill_steps, generator=source,
-                )  # fmt: skip
-
-            drawn, seconds = timed(work)
+        kept = kept_at(method, data, arguments).exists()
+        drawn_at = completed(method, None if kept else trained(method, data, arguments), data, arguments)
+        for rate, (drawn, seconds) in drawn_at.items():
+            asked, _ = masks[f"random {rate}"]
             erased = asked.view(-1, *data.shape[:2]).numpy()
             judge = classify if labels is not None else None
             score = completion(as_pixels(drawn, data), truth, erased, labels=labels, classify=judge)
-            found.setdefault(method, {})[f"{rate} %"] = {
+            found.setdefault(method, {})[rate] = {
                 "label_kept": score.label_kept, "mse": score.error, "spread": score.spread,
                 "seconds_a_draw": seconds / arguments.draws / len(data.test),
             }  # fmt: skip
-            shown.append(as_pixels(drawn[0, :1], data))
+        shown = [as_pixels(drawn[0, :1], data) for drawn, _ in drawn_at.values()]
         lines.append((method, np.concatenate(shown)))
         print(f"{method}: {found[method]['50 %']}", flush=True)
-        write(arguments, f"fig3_{arguments.set}", {"classifier": name, "right_on_originals": right, "methods": found})
+        about = {"classifier": name, "right_on_originals": right, "pictures": len(data.test), "methods": found}
+        write(arguments, f"fig3_{arguments.set}", about)
     grid_picture(lines, arguments.out / f"fig3_{arguments.set}.png", columns=[f"{rate} %" for rate in RATES])
 
 

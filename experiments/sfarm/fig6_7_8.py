@@ -4,22 +4,31 @@
 
 Groupings: equal groups of a random order (the paper's), groups cut by ARDM's dynamic programme over measured step
 losses, the most confident first, and as many at once as are nearly independent (entropy-bounded; its steps are what
-it takes). The feature distance is that of Gaussians of features, against as many test pictures, with its limit in
+it takes; confidence, which is far behind in few steps already, in up to 32). One-pass draws one by one, exactly, from
+its cache. The feature distance is that of Gaussians of features, against as many test pictures, with its limit in
 1/n; it is not FID. The cost of groups in nats, by ARDM's formula, is given beside it.
 """
 
+import argparse
 import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import torch
 
 from anyfill.evaluation import nats_by_step, step_nats
+from anyfill.model import Model
 from anyfill.questions import Question
 from anyfill.samplers import Confidence, EntropyBounded, Follow, Sampler, best_cuts, grouped_cost
 from experiments.sfarm.picture_fills import as_pixels, drawn_by, features_for, grid_picture, order_of
-from experiments.sfarm.picture_scores import asked_model
-from experiments.sfarm.pictures import load, parser_of, timed, trained, write
+from experiments.sfarm.picture_scores import asked_model, in_halves
+from experiments.sfarm.pictures import ONE_PASS, Data, load, parser_of, spread, timed, trained, write
 
 STEPS = (2, 8, 32, 128, 512)
+CONFIDENT, LOSS_ROWS = 32, 2000
+"""The most steps of confidence; test rows by which step losses are measured."""
+ONE_BY_ONE = "one by one"
 
 
 def main() -> None:
@@ -33,56 +42,64 @@ def main() -> None:
 
     data = load(arguments)
     name, features, _ = features_for(data, arguments)
-    variables, channels = math.prod(data.shape), data.shape[2]
+    variables = math.prod(data.shape)
     real = as_pixels(data.test[:: max(1, len(data.test) // arguments.samples)][: arguments.samples], data)
-    found: dict[str, object] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for method in arguments.methods:
         model = asked_model(method, trained(method, data, arguments))
         device = next(model.parameters()).device
         source = torch.Generator(device).manual_seed(arguments.seed)
-        by_pixel = channels if method.startswith("sfarm") else 1
-        size = variables // by_pixel
-        x = data.test.to(device)
+        lines: list[dict[str, Any]] = []
+        pictures = []
+        for steps, way, policy, cost in _ways(method, model, data, arguments, source):
+            pixels, seconds, passes = _sampled(model, data, policy, arguments, source)
+            distance = feature_distance(pixels, real, features)
+            limit = None
+            if len(pixels) >= 64:
+                chance = torch.Generator().manual_seed(0)
+                limit = feature_distance_limit(pixels, real, features, generator=chance)
+            bits = None if cost is None else cost / variables / math.log(2)
+            passes = steps if policy is None else passes
+            lines.append({
+                "steps": passes, "grouping": way, "distance": distance, "limit": limit, "samples": len(pixels),
+                "seconds": seconds, "nats": cost, "bits_per_dim": bits,
+            })  # fmt: skip
+            print(f"{method}, {way}, {passes} steps: {distance:.2f}", flush=True)
+            found[method] = lines
+            write(arguments, f"fig6_7_8_{arguments.set}", {"features": name, "methods": found})
+            if way in ("equal groups", ONE_BY_ONE):
+                pictures.append((f"{passes} steps", pixels[:12]))
+        grid_picture(pictures, arguments.out / f"fig7_{arguments.set}_{method}.png")
+        _plot(found, arguments.out / f"fig8_{arguments.set}.png", name)
+
+
+def _ways(
+    method: str, model: Model, data: Data, arguments: argparse.Namespace, source: torch.Generator
+) -> Iterator[tuple[int, str, Sampler | None, float | None]]:
+    """Steps, the name of the grouping, its sampler (None = one by one, from the cache), and its cost in nats."""
+    variables, channels = math.prod(data.shape), data.shape[2]
+    if method in ONE_PASS:
+        yield variables, ONE_BY_ONE, None, None
+        return
+    by_pixel = channels if method.startswith("sfarm") else 1
+    size, order = variables // by_pixel, order_of(method, channels)
+    x = data.test[spread(len(data.test), LOSS_ROWS)].to(source.device)
+    with in_halves(model):
         measured = step_nats(
             *(model, x), passes=arguments.passes, channels=by_pixel, allow_untrained=by_pixel > 1, generator=source
         )
-        losses = nats_by_step(measured, size)
-        order = order_of(method, channels)
-        lines, pictures = [], []
-        for steps in [
-            *(s for s in STEPS if s < size and s <= arguments.most_steps),
-            *([size] if arguments.whole else []),
-        ]:
-            cuts = tuple(cut * by_pixel for cut in best_cuts(losses, steps))
-            equal = tuple(round(i * size / steps) for i in range(steps))
-            ways: dict[str, Sampler] = {
-                "equal groups": Follow(order, groups=steps),
-                "best cuts": Follow(order, cuts=cuts),
-                "confidence": Confidence(steps),
-            }
-            best = [cut // by_pixel for cut in cuts]
-            costs = {"equal groups": grouped_cost(losses, equal), "best cuts": grouped_cost(losses, best)}
-            if steps == 8:
-                ways["entropy-bounded"] = EntropyBounded(0.5)
-            for way, policy in ways.items():
-                pixels, seconds, passes = _sampled(model, data, policy, arguments, source)
-                distance = feature_distance(pixels, real, features)
-                limit = None
-                if len(pixels) >= 64:
-                    chance = torch.Generator().manual_seed(0)
-                    limit = feature_distance_limit(pixels, real, features, generator=chance)
-                bits = costs[way] / variables / math.log(2) if way in costs else None
-                lines.append({
-                    "steps": passes, "grouping": way, "distance": distance, "limit": limit, "samples": len(pixels),
-                    "seconds": seconds, "nats": costs.get(way), "bits_per_dim": bits,
-                })  # fmt: skip
-                print(f"{method}, {way}, {passes} steps: {distance:.2f}", flush=True)
-                found[method] = lines
-                write(arguments, f"fig6_7_8_{arguments.set}", {"features": name, "methods": found})
-                if way == "equal groups":
-                    pictures.append((f"{passes} steps", pixels[:12]))
-        grid_picture(pictures, arguments.out / f"fig7_{arguments.set}_{method}.png")
-        _plot(lines, arguments.out / f"fig8_{arguments.set}_{method}.png", name)
+    losses = nats_by_step(measured, size)
+    several = [steps for steps in STEPS if steps < size and steps <= arguments.most_steps]
+    for steps in [*several, *([size] if arguments.whole else [])]:
+        best = best_cuts(losses, steps)
+        equal = tuple(round(i * size / steps) for i in range(steps))
+        yield steps, "equal groups", Follow(order, groups=steps), grouped_cost(losses, equal)
+        cuts = tuple(cut * by_pixel for cut in best)
+        yield steps, "best cuts", Follow(order, cuts=cuts), grouped_cost(losses, list(best))
+        if steps <= CONFIDENT:
+            yield steps, "confidence", Confidence(steps), None
+        if steps == 8:
+            yield steps, "entropy-bounded", EntropyBounded(0.5), None
 
 
 def _sampled(model, data, policy, arguments, source):  # type: ignore[no-untyped-def]
@@ -94,17 +111,28 @@ def _sampled(model, data, policy, arguments, source):  # type: ignore[no-untyped
     return as_pixels(rows, data), seconds, passes
 
 
-def _plot(lines, path, name) -> None:  # type: ignore[no-untyped-def]
+def _plot(found: dict[str, list[dict[str, Any]]], path: Path, name: str) -> None:
+    """Distance against steps, a panel for each method that draws in groups; one-pass as a level in all of them."""
     import matplotlib.pyplot as plt
 
-    figure, axis = plt.subplots(figsize=(5, 3.5))
-    for way in sorted({line["grouping"] for line in lines}):
-        points = [(line["steps"], line["distance"]) for line in lines if line["grouping"] == way]
-        axis.plot(*zip(*points), marker="o", label=way)
-    axis.set_xscale("log", base=2)
-    axis.set_xlabel("steps")
-    axis.set_ylabel(f"feature distance ({name})")
-    axis.legend(frameon=False)
+    grouped = [method for method in found if method not in ONE_PASS]
+    level = [(method, found[method][0]["distance"]) for method in found if method in ONE_PASS]
+    if not grouped:
+        return
+    size = (4.2 * len(grouped), 3.5)
+    figure, axes = plt.subplots(1, len(grouped), figsize=size, squeeze=False, sharey=True)
+    for axis, method in zip(axes[0], grouped):
+        for way in sorted({line["grouping"] for line in found[method]}):
+            points = [(line["steps"], line["distance"]) for line in found[method] if line["grouping"] == way]
+            axis.plot(*zip(*points), marker="o", label=way)
+        for other, distance in level:
+            axis.axhline(distance, color="grey", linestyle=":", label=f"{other}, one by one")
+        axis.set_xscale("log", base=2)
+        axis.set_yscale("log")
+        axis.set_xlabel("steps")
+        axis.set_title(method, fontsize=10)
+    axes[0][0].set_ylabel(f"feature distance ({name})")
+    axes[0][0].legend(frameon=False, fontsize=8)
     figure.tight_layout()
     figure.savefig(path, dpi=120)
     plt.close(figure)

@@ -44,8 +44,7 @@ from anyfill.recipes.sfarm import UNetSizes
 from anyfill.rows import Rows, RowSource
 from anyfill.training import FitOptions, JsonLines, fit, fit_steps, load_model
 from benchmarks.common import environment
-from experiments.common import data_folder
-from experiments.where import turn
+from experiments.where import data_folder, turn
 
 WARM_STEPS = 12
 """Of the trial run that compiles before the clock starts."""
@@ -112,6 +111,12 @@ def load(arguments: argparse.Namespace) -> Data:
     if binary is None:
         source = PictureRows(learnt, codes).rows()
     return Data((int(shape[0]), int(shape[1]), int(shape[2])), codes, source, valid, shown.x, labels)
+
+
+def fewer(data: Data, rows: int) -> Data:
+    """The same with so many of its test rows, evenly spread."""
+    keep = spread(len(data.test), rows)
+    return replace(data, test=data.test[keep], labels=None if data.labels is None else data.labels[keep])
 
 
 def spread(count: int, rows: int | None) -> Tensor:

@@ -11,6 +11,9 @@ in time is left out. Then the scripts of the figures run, side by side, on the m
 ended, all results so far are packed, without weights, into FOLDER/sitting.tar.gz, and FOLDER/sitting.json says what ran
 and when.
 
+--only takes names of jobs, sets and figures, and jobs begin in its order. With --fills N static jobs complete N test
+pictures in their turn, too (Figure 3); --no-masks SET leaves structured masks of a set (Figure 4) out.
+
 With --compile-only nothing is trained: methods make a trial run each, as many side by side as --memory GiB of the GPU
 hold. A sitting that comes after it on the same machine, with the same TORCHINDUCTOR_CACHE_DIR and
 TRITON_CACHE_DIR, finds what they compiled.
@@ -29,10 +32,13 @@ from typing import Any
 import torch
 
 from benchmarks.common import environment
-from experiments.sfarm import fig4, table3
+from experiments.sfarm import fig3, fig4, table3
 from experiments.sfarm.picture_scores import joint_scores, structured
-from experiments.sfarm.pictures import load, parser_of, trained
+from experiments.sfarm.pictures import fewer, load, parser_of, trained
 from experiments.sfarm.sitting_jobs import FIGURES, JOBS, LONGEST, MARGINAL_ROWS, TINY, Job
+
+BUDGETS = {"static": 36.0, "cifar": 34.0, "fashion": 14.0, "latent": 10.0, "dynamic": 14.0, "paper": 12.0}
+"""Seconds of training, by the name of the option."""
 
 
 def options_of(job: Job, arguments: argparse.Namespace) -> list[str]:
@@ -50,7 +56,8 @@ def runs(arguments: argparse.Namespace) -> Path:
 
 def work(job: Job, arguments: argparse.Namespace) -> None:
     """One method in this process: compile, wait for the word, train, score."""
-    parser = parser_of(None, sets=("static", "fashion", "cifar10"), methods=(job.method,))
+    parser = parser_of(None, sets=("static", "dynamic", "fashion", "cifar10"), methods=(job.method,))
+    fig3.add_options(parser)
     mine = parser.parse_args(options_of(job, arguments))
     flag = runs(arguments) / f"{job.name}.ready"
 
@@ -70,20 +77,21 @@ def work(job: Job, arguments: argparse.Namespace) -> None:
             torch.cuda.set_per_process_memory_fraction(min(share, 1.0))
     data = load(mine)
     model = trained(job.method, data, mine, ready=ready)
-    if job.method == "ddpm":
-        return
-    scores = joint_scores(job.method, model, data, mine)
-    print(
-        f"{job.name}: {scores['nats']:.3f} +- {scores['stderr']:.3f} nats, {scores['bits_per_dim']:.4f} bits",
-        flush=True,
-    )
+    if job.method != "ddpm":
+        scores = joint_scores(job.method, model, data, mine)
+        print(
+            f"{job.name}: {scores['nats']:.3f} +- {scores['stderr']:.3f} nats, {scores['bits_per_dim']:.4f} bits",
+            flush=True,
+        )
     if job.set == "cifar10" and job.method != "sfarm":
         table3.marginals(job.method, model, data, mine, MARGINAL_ROWS, LONGEST)
-    if job.set != "cifar10" and job.method not in ("vae", "miwae"):
-        mine.test_rows, mine.passes = (1000 if job.set == "static" else 500), 8
-        data = load(mine)
-        masks = structured(data.shape, len(data.test), seed=mine.seed)
-        fig4.bits_of(job.method, model, data, masks, mine)
+    if arguments.fills and job.set == "static" and job.method != "sfarm-paper":
+        mine.draws = 2
+        fig3.completed(job.method, model, fewer(data, arguments.fills), mine)
+    if job.masks and job.set not in arguments.no_masks:
+        mine.passes = 8
+        some = fewer(data, job.masks)
+        fig4.bits_of(job.method, model, some, structured(data.shape, len(some.test), seed=mine.seed), mine)
 
 
 def main() -> None:
@@ -96,9 +104,11 @@ def main() -> None:
     parser.add_argument("--total", type=float, help="seconds from the start, compiling included, to the end")
     parser.add_argument("--drawing", type=float, default=60.0, help="seconds of them that are kept for the figures")
     parser.add_argument("--ready", type=float, default=200.0, help="seconds after which those that are ready begin")
-    for name, seconds in (("static", 36.0), ("cifar", 34.0), ("fashion", 14.0), ("latent", 10.0)):
+    for name, seconds in BUDGETS.items():
         parser.add_argument(f"--{name}", type=float, default=seconds, help="seconds of training, each method")
     parser.add_argument("--only", nargs="+", help="jobs by name, SET.METHOD, or by their set, and figures by name")
+    parser.add_argument("--fills", type=int, default=0, help="pictures that static jobs complete, two draws each")
+    parser.add_argument("--no-masks", nargs="+", default=[], help="sets without structured masks")
     parser.add_argument("--warm", action="store_true", help="all begin at once: what they compile is in the caches")
     parser.add_argument("--compile-only", action="store_true", help="compile, side by side, and end")
     parser.add_argument("--memory", type=float, default=24.0, help="of --compile-only: GiB of the GPU, for all of them")
@@ -130,7 +140,9 @@ class Sitting:
         self.lines: list[dict[str, Any]] = []
         self.about = environment("cuda" if torch.cuda.is_available() else "cpu")
         wanted = arguments.only
-        self.jobs = [job for job in JOBS if wanted is None or job.name in wanted or job.set in wanted]
+        names = [job.name for job in JOBS] if wanted is None else wanted
+        chosen = [job for name in names for job in JOBS if name in (job.name, job.set)]
+        self.jobs = list(dict.fromkeys(chosen))
         self.figures = [name for name, one in FIGURES.items() if wanted is None or name in wanted or one.set in wanted]
         self.children: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -183,9 +195,7 @@ class Sitting:
         """Start all, those that compile the same as another when that is ready; wait until all are, or time is up."""
         while time.perf_counter() - self.begun < self.arguments.ready:
             self._start_more()
-            # The last ones take longest to compile and are the first to be left out: nobody waits for them.
-            first = [job for job in self.jobs if job.seconds != "latent"] or self.jobs
-            if all(job.name in self.children and self._is_ready(job.name) for job in first):
+            if all(job.name in self.children and self._is_ready(job.name) for job in self.jobs):
                 break
             time.sleep(0.1)
         self.started = time.perf_counter()
@@ -217,8 +227,9 @@ class Sitting:
         command += ["--data", str(mine.data), "--runs", str(self.folder)] + ["--tiny"] * mine.tiny
         if mine.compile_only:
             command += ["--compile-only"]
-        for name in ("static", "cifar", "fashion", "latent"):
+        for name in BUDGETS:
             command += [f"--{name}", str(getattr(mine, name))]
+        command += ["--fills", str(mine.fills)] + (["--no-masks", *mine.no_masks] if mine.no_masks else [])
         settings = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": str(mine.threads)}
         settings["TORCH_LOGS"] = "recompiles"
         return self._launched(command, job.name, settings)

@@ -1,7 +1,12 @@
 """SFARM's Table 2, the long run: exact nats of static binarised MNIST by one one-pass model, in eight scans at once.
 
+    python -m experiments.sfarm.static_mnist compile --out RUN                  a trial run that fills the caches
     python -m experiments.sfarm.static_mnist train --out RUN --seconds 400      one GPU; log and weights under RUN
     python -m experiments.sfarm.static_mnist score --out RUN                    all 10,000 test rows; RUN/score.json
+
+``--until T`` (seconds since 1970) in place of ``--seconds``: training ends then, however long compiling took; scoring
+leaves out what it does not begin before T. Scores are written as they come: the raster scan, the other scans, their
+mixture, the questions.
 
 Tokens are pixels, patches of 2 x 2 pixels, or (the first long run, of 1,260 s) pixels with blanks for what is ignored.
 
@@ -100,7 +105,7 @@ def objective(arguments: argparse.Namespace) -> OnePassLoss:
 
 
 def train(arguments: argparse.Namespace) -> None:
-    """Train against the clock, save the best by validation."""
+    """Train against the clock, save the best by validation; ``compile``: make the trial run alone."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     cuda = device.type == "cuda"
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -108,7 +113,7 @@ def train(arguments: argparse.Namespace) -> None:
     valid = rows["valid"].take(torch.arange(min(2048, len(rows["valid"])), device=device))
     options = FitOptions(
         steps=arguments.steps,
-        seconds=arguments.seconds,
+        seconds=None if arguments.until is not None else arguments.seconds,
         batch_size=arguments.batch,
         learning_rate=arguments.rate,
         warmup_steps=200,
@@ -120,26 +125,42 @@ def train(arguments: argparse.Namespace) -> None:
         compile=cuda,
         graphs=cuda and arguments.tokens != "blanks",
         report_every=100,
-        save_every=10**9,
-        validate_every=1000 if cuda else 5,
+        save_every=arguments.save_every,
+        validate_every=arguments.validate_every,
         seed=arguments.seed,
     )
     blocks = True
-    if cuda:  # compiling does not count
+    if cuda or arguments.command == "compile":  # compiling does not count
         warm = FitOptions(**{**asdict(options), "steps": 3 if arguments.tokens == "pixels" else 40, "seconds": None})
-        try:
-            fit(prepared(arguments, blocks), rows["train"], objective(arguments), warm, validation=valid)
-        except Exception as error:  # attention in blocks cannot be compiled here: then by a mask
-            print(f"no blocks: {type(error).__name__}: {str(error)[-800:]}", flush=True)
-            blocks = False
-            fit(prepared(arguments, blocks), rows["train"], objective(arguments), warm, validation=valid)
+        for attempt in range(8):
+            try:
+                fit(prepared(arguments, blocks), rows["train"], objective(arguments), warm, validation=valid)
+                break
+            except torch.OutOfMemoryError:  # others compile beside it: wait
+                print(f"attempt {attempt}: out of memory", flush=True)
+                gc.collect()
+                torch.cuda.empty_cache()
+                time.sleep(5.0)
+            except Exception as error:  # attention in blocks cannot be compiled here: then by a mask
+                print(f"no blocks: {type(error).__name__}: {str(error)[-800:]}", flush=True)
+                if not blocks:
+                    raise
+                blocks = False
         gc.collect()
         torch.cuda.empty_cache()
+    if arguments.command == "compile":
+        print(f"compiled, {'blocks' if blocks else 'mask'}", flush=True)
+        return
+    if arguments.until is not None:
+        options = replace(options, seconds=max(1.0, arguments.until - time.time()))
     model, start = prepared(arguments, blocks), time.perf_counter()
     log = arguments.out / "train.jsonl"
     log.unlink(missing_ok=True)
-    done = fit(model, rows["train"], objective(arguments), options, validation=valid, metrics=[JsonLines(log)])
-    save_model(model.cpu(), arguments.out / "model")
+    done = fit(
+        *(model, rows["train"], objective(arguments), options),
+        validation=valid, folder=arguments.out / "model", resume=True, metrics=[JsonLines(log)],
+    )  # fmt: skip
+    model.cpu()
     halved = fresh(arguments)
     halved.load_state_dict(model.state_dict())
     halved.factorizations = model.factorizations
@@ -195,21 +216,44 @@ def score(arguments: argparse.Namespace) -> None:
     everything, source = Question(~asked, asked), torch.Generator(device)  # nothing is drawn: it says the device
     start = time.perf_counter()
     each: list[Tensor] = []
-    for number, scan in enumerate(scans(SIDE, SIDE, patch=patch_of(arguments))):
+    orders = scans(SIDE, SIDE, patch=patch_of(arguments))
+    for number, scan in enumerate(orders):
+        if _late(arguments):
+            break
         rank = chain_rank(scan, everything, generator=source).expand(len(x), -1)
         each.append(terms(model, x, rank))
         found["scans"][str(number)] = {"scan": repr(scan), **nats(each[-1])}
         if number == 0:
             found["seconds_of_one_scan"] = time.perf_counter() - start
-    found["mixture_of_8_scans"] = nats(torch.stack(each).logsumexp(0) - math.log(len(each)))
+        _note(arguments, found)
+    if len(each) == len(orders):
+        found["mixture_of_8_scans"] = nats(torch.stack(each).logsumexp(0) - math.log(len(each)))
+        _note(arguments, found)
+    keep = torch.linspace(0, len(x) - 1, min(arguments.question_rows or len(x), len(x))).round().long()
+    x = x[keep.to(device)]
+    found["rows_of_questions"] = len(x)
     for name, asked in structured(0).items():
+        if _late(arguments):
+            break
         asked = asked.to(device)
         question = Question(~asked.unsqueeze(0), asked.unsqueeze(0))
         rank = chain_rank(model.order, question, generator=source).expand(len(x), -1)
         bits = -terms(model, x, rank) / int(asked.sum()) / math.log(2)
         found["questions"][name] = {"bits_per_asked_pixel": float(bits.mean()), "stderr": _error(bits)}
-    (arguments.out / "score.json").write_text(json.dumps(found, indent=1) + "\n")
-    print(f"raster {found['scans']['0']['nats']:.3f}, mixture {found['mixture_of_8_scans']['nats']:.3f}", flush=True)
+        _note(arguments, found)
+    mixture = found.get("mixture_of_8_scans", {"nats": math.nan})["nats"]
+    print(f"raster {found['scans'].get('0', {'nats': math.nan})['nats']:.3f}, mixture {mixture:.3f}", flush=True)
+
+
+def _late(arguments: argparse.Namespace) -> bool:
+    return arguments.until is not None and time.time() >= arguments.until
+
+
+def _note(arguments: argparse.Namespace, found: dict[str, Any]) -> None:
+    """What was found so far: whatever ends it, that is there."""
+    part = arguments.out / "score.part"
+    part.write_text(json.dumps(found, indent=1) + "\n")
+    part.replace(arguments.out / "score.json")
 
 
 def nats(log_prob: Tensor) -> dict[str, float]:
@@ -223,9 +267,13 @@ def _error(values: Tensor) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("train", "score"))
+    parser.add_argument("command", choices=("compile", "train", "score"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float)
+    parser.add_argument("--until", type=float, help="seconds since 1970: when training, or scoring, is to end")
+    parser.add_argument("--validate-every", type=int, default=1000)
+    parser.add_argument("--save-every", type=int, default=10**9, help="steps between checkpoints to go on from")
+    parser.add_argument("--question-rows", type=int, help="of scoring: so many rows for questions, evenly spread")
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--tokens", choices=("pixels", "patches", "blanks"), default="pixels")
     parser.add_argument("--batch", type=int, default=128)
@@ -238,7 +286,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, help="so many rows only, for a trial")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    {"train": train, "score": score}[arguments.command](arguments)
+    {"compile": train, "train": train, "score": score}[arguments.command](arguments)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ import torch
 
 from experiments.mac import images as mac_images
 from experiments.sfarm import fig3, fig4, fig6_7_8, table2, table3
-from experiments.sfarm.picture_scores import question_of, scored, structured
-from experiments.sfarm.pictures import COMPLETES, METHODS, load, made, parser_of, trained
+from experiments.sfarm.picture_scores import RATES, question_of, scored, structured
+from experiments.sfarm.pictures import COMPLETES, METHODS, fewer, load, made, parser_of, trained
 
 TINY = (
     *("--set", "digits", "--steps", "2", "--rows", "4", "--passes", "2", "--width", "64", "--depth", "1"),
@@ -72,6 +72,25 @@ def test_regions_are_those_whose_mode_begins_with_the_rest() -> None:
     assert 0.8 < float(masks["random 90 %"][0].float().mean()) < 1.0
 
 
+@pytest.mark.parametrize("method", ["sfarm", "vae", "ddpm", "one-pass"])
+def test_what_was_drawn_for_figure_3_is_kept_and_needs_no_model_again(method, tmp_path) -> None:
+    options = arguments(tmp_path)
+    options.draws, options.fill_steps = 2, 2
+    data = fewer(load(options), 2)
+    assert len(data.test) == len(data.labels) == 2
+    with pytest.raises(ValueError, match="no model to draw it"):
+        fig3.completed(method, None, data, options)
+    drawn = fig3.completed(method, trained(method, data, options), data, options)
+    again = fig3.completed(method, None, data, options)
+    masks = structured(data.shape, 2)
+    assert list(drawn) == list(again) == [f"{rate} %" for rate in RATES]
+    for rate, (codes, seconds) in drawn.items():
+        assert torch.equal(codes, again[rate][0])
+        assert seconds == again[rate][1] > 0
+        given = ~masks[f"random {rate}"][0]
+        assert torch.equal(codes[:, given], data.test[given].expand(2, -1))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "more", "name"),
@@ -83,7 +102,7 @@ def test_regions_are_those_whose_mode_begins_with_the_rest() -> None:
         ),
         (fig4, ("--fill-steps", "2"), "fig4_digits"),
         (fig3, ("--draws", "2", "--fill-steps", "2", "--methods", "vae", "sfarm", "one-pass"), "fig3_digits"),
-        (fig6_7_8, ("--samples", "8", "--methods", "sfarm"), "fig6_7_8_digits"),
+        (fig6_7_8, ("--samples", "8", "--methods", "one-pass", "sfarm"), "fig6_7_8_digits"),
         (table3, ("--marginal-rows", "2", "--longest", "10", "--methods", "one-pass", "mac"), "table3_digits"),
         (mac_images, ("--fill-steps", "2"), "mac_images_digits"),
     ],

@@ -2,13 +2,14 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from anyfill.images.reading import read_pictures
-from experiments.sfarm import sitting
+from experiments.sfarm import sitting, sitting_report
 from experiments.sfarm.picture_scores import asked_model, in_halves, scored
 from experiments.sfarm.picture_sheets import write_sheet
 from experiments.sfarm.pictures import load, made, parser_of
@@ -64,6 +65,37 @@ def test_what_does_not_end_in_time_is_said_not_to_be_compiled(tmp_path, monkeypa
     monkeypatch.setattr(plan, "_start", lambda job: Child(10**9))
     plan.compile_only()
     assert [line["what"] for line in plan.lines] == ["cifar10.ardm: not compiled"]
+
+
+def test_jobs_begin_in_the_order_they_are_named_in(tmp_path) -> None:
+    plan = sitting.Sitting(arguments(tmp_path, "static.vae", "dynamic", "static.ardm", "dynamic.sfarm"))
+    names = [job.name for job in plan.jobs]
+    assert names[0] == "static.vae"
+    assert names[-1] == "static.ardm"
+    assert len(names) == len(set(names)) == 6
+    assert not plan.figures
+
+
+def test_a_table_keeps_the_methods_of_a_sitting_before() -> None:
+    def line(nats: float) -> dict[str, Any]:
+        return {"joint": {"nats": nats, "rows": 10}}
+
+    before = {"environment": {"commit": "a"}, "set": "fashion", "methods": {"ardm": line(5.0), "sfarm": line(9.0)}}
+    now = {"environment": {"commit": "b"}, "set": "fashion", "methods": {"sfarm": line(7.0)}}
+    both = sitting_report.merged(now, before)
+    assert both["methods"]["ardm"]["environment"] == {"commit": "a"}
+    assert both["methods"]["sfarm"]["joint"]["nats"] == 7.0
+    assert both["methods"]["sfarm"]["nats more than ardm"] == {"mean": 2.0, "rows": 10}
+
+
+def test_masks_of_other_rows_do_not_stand_beside_one_another() -> None:
+    def masks(rows: int, label: str, bits: float) -> dict[str, Any]:
+        return {"environment": {}, "rows": rows, "questions": {"right": {label: {"bits_per_missing": bits}}}}
+
+    both = sitting_report.merged_masks(masks(5, "sfarm", 3.0), masks(5, "ardm", 2.5))
+    assert both["questions"]["right"]["sfarm"]["less ardm"] == 0.5
+    with pytest.raises(ValueError, match="masks of 4 rows"):
+        sitting_report.merged_masks(masks(4, "sfarm", 3.0), masks(5, "ardm", 2.5))
 
 
 @pytest.mark.parametrize("channels", [1, 3])

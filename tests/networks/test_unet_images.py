@@ -11,6 +11,7 @@ from anyfill.likelihoods import Bernoulli, Categorical, Likelihood, LogisticMixt
 from anyfill.model import Model
 from anyfill.networks import CoupledChannels, Discrete, FixedContext, LatentUNet, Real, UNet, WithCounts
 from anyfill.networks.coupled import coupled_width
+from anyfill.networks.unet_parts import Layer
 from anyfill.questions import Factorization, Increasing, PixelOrder, Question, Spaced
 from anyfill.recipes import mac, sfarm
 
@@ -203,6 +204,14 @@ def test_a_settled_context_and_shares_of_regions_reach_the_network(generator) ->
     model = sfarm.image_model((4, 4), 2, Bernoulli(), told="shares", width=8, blocks=1)
     assert isinstance(model.network, WithCounts)
     assert model.network(x, x > 0).shape == (3, 16, 1)
+
+
+def test_a_latent_unet_compiles_its_layers_not_the_whole_loss() -> None:
+    net = LatentUNet(Discrete(2), (4, 4), Bernoulli(), 2, 4, width=8, blocks=1)
+    assert net.compile_parts()
+    layers = [part for part in net.modules() if isinstance(part, Layer)]
+    assert len(layers) == 3  # one on the way down, two on the way up
+    assert all(part._compiled_call_impl is not None for part in layers)
 
 
 @pytest.mark.parametrize("levels", [1, 2])

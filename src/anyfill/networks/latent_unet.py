@@ -18,7 +18,7 @@ from anyfill.checks import require_counts, require_member, require_probability
 from anyfill.networks.embed import Kind
 from anyfill.networks.latent import Latent, Readable
 from anyfill.networks.unet import require_image
-from anyfill.networks.unet_parts import DownHalf, ImageStem, Middle, Plan, UpHalf
+from anyfill.networks.unet_parts import DownHalf, ImageStem, Middle, Plan, UpHalf, compile_layers
 
 _NARROW = 8
 """Channels between a grid of places and the latent vector."""
@@ -82,6 +82,10 @@ class LatentUNet(Latent):
     def variables(self) -> int:
         """N = H W C."""
         return math.prod(self.shape)
+
+    def compile_parts(self) -> bool:
+        """Compile the repeated layers: the whole loss at once takes minutes."""
+        return compile_layers(self)
 
     def encode(self, x: Tensor, known: Tensor) -> Tensor:
         height, width = self.shape[:2]
