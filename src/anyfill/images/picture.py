@@ -155,11 +155,6 @@ def _too_large(path: Path, got: str) -> _RefusedError:
     return _RefusedError(str(refuse(f"{path}", expected=f"at most {MAX_PIXELS:,} pixels", got=got)))
 
 
-def picture_of(image: Image.Image, name: str = "picture") -> Picture:
-    """The picture that Pillow holds."""
-    return _read(image, name)
-
-
 def _read(image: Image.Image, name: str) -> Picture:
     remarks: list[str] = []
     frames = getattr(image, "n_frames", 1)

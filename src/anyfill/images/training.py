@@ -31,6 +31,7 @@ from anyfill.interface.output import require_place
 from anyfill.interface.progress import clock, in_bits
 from anyfill.interface.runs import resumed_settings, run_in_words, watched_to_the_end
 from anyfill.interface.threads import best_threads, compute_device, threads
+from anyfill.model import Model
 from anyfill.questions.question import Question
 from anyfill.training import FitOptions, fit_steps
 
@@ -66,7 +67,7 @@ class ImageRun:
 
         return of(train), of(valid) if len(valid) else None
 
-    def model(self):
+    def model(self) -> Model:
         """Untrained."""
         s = self.settings
         heads = max(1, (s.width or 96) // 32)

@@ -103,6 +103,7 @@ def _habits(found: "Sequence[Habits]", own: str) -> list[Table]:
 
 
 def print_tables(tables: Sequence[Table]) -> None:
+    """Tables on stdout, as wide as the terminal."""
     from rich import box
     from rich.console import Console
     from rich.table import Table as Shown

@@ -147,7 +147,7 @@ class _Editor:
                 self._measure(number, place, writer)
         if later:
             shift, _ = _shift(part, len(self.starts))
-            text = "".join(self._later_measure(part, number, n, divisions, shift, rewrites, voices, later)
+            text = "".join(self._later_measure(part, n, divisions, shift, rewrites, voices, later)
                            for n in range(len(later)))  # fmt: skip
             at = self.places.insides[number][1]
             self._replace((at, at), text)
@@ -168,7 +168,7 @@ class _Editor:
             self.edits.append((*span, re.sub(rb"<chord\s*/>|<chord\s*>\s*</chord\s*>", b"", own, count=1)))
 
     def _later_measure(
-        self, part: Element, number: int, n: int, divisions: int, shift: int, rewrites: Sequence[Rewrite],
+        self, part: Element, n: int, divisions: int, shift: int, rewrites: Sequence[Rewrite],
         voices: dict[int, str], later: Sequence[Stretch],
     ) -> str:  # fmt: skip
         start, end = later[n]
@@ -203,16 +203,16 @@ class _Editor:
         listed = self.places.listed.get(like.get("id", ""))
         ids = {part.get("id", "") for part in self.parts}
         total = len(self.change.above) + len(self.change.below) + (beside is not None)
-        for parts, place, first in ((self.change.above, 0, 0), (self.change.below, 1, total - len(self.change.below))):
+        for parts, place in ((self.change.above, 0), (self.change.below, 1)):
             heads, bodies = list[str](), list[str]()
-            for n, (name, notes) in enumerate(parts):
+            for name, notes in parts:
                 key = next(one for one in _names(name) if one not in ids)
                 ids.add(key)
                 head = Element("score-part", id=key)
                 add(head, part_name=name)
                 heads.append(tostring(head, encoding="unicode") + "\n")
                 lead = gone if not self.led else set[int]()
-                bodies.append(self._new_part(key, name, notes, like, first + n, total, later, lead))
+                bodies.append(self._new_part(key, name, notes, like, total, later, lead))
                 self.led = True
             if bodies:
                 place = 0 if beside is None else place
@@ -224,7 +224,7 @@ class _Editor:
         self._replace((at, at), f"\n{text.rstrip()}" if behind else text)
 
     def _new_part(
-        self, key: str, name: str, notes: Sequence[Note], like: Element, place: int, total: int,
+        self, key: str, name: str, notes: Sequence[Note], like: Element, total: int,
         later: Sequence[Stretch], lead: set[int],
     ) -> str:  # fmt: skip
         """A part with the measures of another one; it takes over the tempos of the parts ``lead``, which go."""
@@ -252,7 +252,7 @@ class _Editor:
             for time in source.findall("attributes/time")[:1]:
                 attributes.append(deepcopy(time))
             if n == 0:
-                sign, line, octaves = _clef_of(name, notes, place, total)
+                sign, line, octaves = _clef_of(name, notes, total)
                 add(SubElement(attributes, "clef"), sign=sign, line=line, clef_octave_change=octaves or None)
             if not len(attributes):
                 measure.remove(attributes)
@@ -321,7 +321,7 @@ def _names(name: str) -> Iterator[str]:
     yield from (f"P-{word}-{n}" for n in range(2, 1000))
 
 
-def _clef_of(name: str, notes: Sequence[Note], place: int, total: int) -> tuple[str, int, int]:
+def _clef_of(name: str, notes: Sequence[Note], total: int) -> tuple[str, int, int]:
     """That of a choir for soprano, alto, tenor and bass, else after the part's mean pitch."""
     voice = voice_called(name)
     if voice is not None and total == len(VOICES):

@@ -245,6 +245,7 @@ def as_text(body: Element, divisions: int, fine: int) -> str:
 
 
 def bare(element: Element) -> Element:
+    """A copy, without what stands behind it."""
     copied = deepcopy(element)
     copied.tail = None
     return copied

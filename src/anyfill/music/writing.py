@@ -188,6 +188,7 @@ def _plain(text: str) -> str:
 
 
 def zip_of(content: bytes) -> bytes:
+    """A compressed score (.mxl): the container of one MusicXML document."""
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in (("META-INF/container.xml", _CONTAINER), ("score.musicxml", content)):

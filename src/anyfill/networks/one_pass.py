@@ -302,6 +302,7 @@ def _require_no_blanks(cache: Cache) -> None:
 
 
 def join(first: Turn | None, second: Turn | None) -> Turn | None:
+    """The rotations of tokens and of those behind them; None = there are none."""
     if first is None or second is None:
         return None
     return torch.cat([first[0], second[0]], 2), torch.cat([first[1], second[1]], 2)

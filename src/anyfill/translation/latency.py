@@ -256,13 +256,9 @@ def timed(
         some, wanted = sources[start : start + batch], lengths[start : start + batch]
         begun, spent = time.perf_counter(), time.process_time()
         system(some, wanted)
-        if _on_cuda(system):
+        if torch.cuda.is_available() and torch.cuda.is_initialized():
             torch.cuda.synchronize()
         if number >= warmup:
             wall.append(1e3 * (time.perf_counter() - begun) / len(some))
             cpu.append(1e3 * (time.process_time() - spent) / len(some))
     return Timing(tuple(wall), tuple(cpu))
-
-
-def _on_cuda(system: System) -> bool:
-    return torch.cuda.is_available() and torch.cuda.is_initialized()
