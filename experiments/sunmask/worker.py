@@ -91,6 +91,9 @@ class Worker:
             self.safe = safe
             if self._warmed(name, valid=kind == "all"):
                 break
+        else:
+            if kind in ("train", "all"):
+                raise RuntimeError(f"{name} cannot be trained in any way: see above")
         model = self.fresh(name).to(self.device)
         self._as_trained(model)
         if kind in ("validate", "all"):
