@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from anyfill.policy.layout import Blocks
-from anyfill.policy.questions import NAMES, NamedQuestions
+from anyfill.policy.questions import NAMES, NamedQuestions, question
 from anyfill.policy.recipes import policy_objective
 from anyfill.policy.subsets import ActionQuestions, AlongPath
 from anyfill.questions import Edges, Factorization
@@ -100,3 +100,10 @@ def test_a_specialists_path_is_walked_in_order_from_every_step_equally_often():
     assert bool(question.given[:, OBSERVED].all())
     # three steps, 2,000 each: beyond 5 deviations (183) once in a million
     assert ((torch.bincount(known.sum(1), minlength=3) - 2000).abs() < 183).all()
+
+
+def test_points_are_given_to_the_question_that_takes_them_alone():
+    layout = Layout.of(made([4, 5]), points=3)
+    assert question(layout, "complete", shown=range(1)).given.sum() == 2
+    with pytest.raises(ValueError, match="--show: expected none with the question 'task', got 1 points"):
+        question(layout, "task", shown=range(1))

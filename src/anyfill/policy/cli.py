@@ -102,7 +102,7 @@ def ask(
     from anyfill.policy.reading import read_demonstrations
 
     if score:
-        drawn = {"--n": n, "--temperature": temperature, "--mode": mode}
+        drawn = {"--n": n, "--temperature": temperature, "--mode": mode, "--seed": seed}
         places = {"--trajectory": trajectory, "--step": step, "--goal": goal}
         refuse_given("with --score, which asks about the whole file", {**places, **drawn})
     heat = _heat(temperature, mode=mode)

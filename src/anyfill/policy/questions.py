@@ -150,6 +150,8 @@ def question(
     require_member("question", name, askable(layout))
     blocks, here = layout.blocks, _members(layout.blocks, torch.device("cpu"))
     gone, fixed = (find(layout, names, group) for names, group in ((missing, "observation"), (held, "action")))
+    if shown and name != "complete":
+        raise refuse("--show", expected=f"none with the question {name!r}", got=f"{len(shown)} points")
     if name == "complete":
         inside = torch.zeros(blocks.variables, dtype=torch.bool)
         width = len(layout.columns.observation)

@@ -5,11 +5,22 @@ from typing import Annotated, Any
 
 import typer
 
-from anyfill.checks import require_member, require_positive, require_probability
+from anyfill.checks import refuse_given, require_member, require_positive, require_probability
 from anyfill.interface.options import option_name
 
 METHODS = ("joint", "one-pass", "mac", "bc", "bc-dropout", "bc-mixture", "neighbour")
 _HELP = "joint (any question), one-pass (the same), mac (the paper's), bc, bc-dropout, bc-mixture or neighbour."
+
+_IDLE = {
+    "one-pass": ("network",),
+    "bc": ("components", "min_scale"),
+    "bc-dropout": ("components", "min_scale"),
+    "neighbour": (
+        *("network", "width", "depth", "components", "min_scale", "dropout"),
+        *("steps", "epochs", "batch", "learning_rate", "seconds"),
+    ),
+}
+"""What means nothing to a method."""
 
 
 def _said(help: str, default: str | bool = False, **limits: Any) -> Any:
@@ -51,3 +62,14 @@ class Settings:
             require_member("--network", self.network, ("plain", "residual"))
         if self.valid_share is not None:
             require_probability("--valid-share", self.valid_share)
+
+    def refuse_idle(self) -> None:
+        """ValueError if something was said that would do nothing beside the rest."""
+        self._refuse(f"with --method {self.method}", *_IDLE.get(self.method or "", ()))
+        if self.points is not None:
+            self._refuse("with --points, as rows are whole trajectories", "history", "chunk")
+        if self.epochs is not None:
+            self._refuse("with --epochs, which is in its place", "steps")
+
+    def _refuse(self, why: str, *names: str) -> None:
+        refuse_given(why, {option_name(name): getattr(self, name) for name in names})

@@ -183,6 +183,7 @@ def train_in_words(
     say: Callable[[str], None] | None = None,
 ) -> list[str]:
     """Train, with progress on stderr; lines about what came of it. ``say`` is called with what was chosen."""
+    wanted.refuse_idle()
     require_place(folder)
     saved = resumed_settings(folder, resume, MADE_BY, NOTES, Settings)
     run = prepared(found, wanted if saved is None else resumed(wanted, saved), compute_device(device))
