@@ -1,9 +1,14 @@
 """How far a model of text disagrees with itself: total variation between its two readings of a blank.
 
     python -m benchmarks.text_consistency --sentences deu-eng.tsv.gz [--model FOLDER] [--blanks 200] [--fit-on 100]
+                                           [--fill FOLDER]
 
 Blanks of one and of two codes, as many of each, at places drawn with the seed in held-out sentences (those of
 ``benchmarks.cloze``); what is compared stands in ``anyfill.text.consistency``. Writes results/text_consistency.json.
+
+That is the network. With ``--fill FOLDER`` the library is asked instead, as users ask it: how far the shares of all
+fills that ``fill`` compares are from the posterior of p(text) (``benchmarks.text_reference``, kept in the folder), what
+is not compared counted as missing. Writes results/text_fill_consistency.json.
 
 With ``--fit-on`` as many blanks of each number of codes are asked in sentences of the fitting part that are not among
 the others, to tell what the gap is made of. There powers of greatest mean log share of the right answer are fitted: of
@@ -28,6 +33,7 @@ from anyfill.text.consistency import BlankReadings, blank_readings
 from anyfill.text.encoding import boundary, encode_text
 from benchmarks.cloze import fitted_weights, is_for_fitting, is_held_out, read_sentences
 from benchmarks.common import spread, write_result
+from benchmarks.text_fill_law import FillLaw, fill_law, summary
 
 POWERS = (0.25, 0.35, 0.5, 0.7, 1.0)
 
@@ -94,6 +100,10 @@ def _right(some: list[Answered], direct: float, joint: float) -> float:
     return statistics.mean(float(law.log_softmax(0)[right]) for right, law in laws if right is not None)
 
 
+def _asked_of_fill(loaded: text.TextModel, folder: Path, one: tuple[int, Asked]) -> FillLaw:
+    return fill_law(loaded, folder, one[0], *one[1])
+
+
 def main() -> None:
     """All blanks of one code, then all of two."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -103,8 +113,12 @@ def main() -> None:
     parser.add_argument("--fit-on", type=int, default=0, help="blanks of each number of codes")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--name", default="text_consistency")
+    parser.add_argument("--fill", type=Path, metavar="FOLDER", help="ask fill; references are kept in the folder")
+    parser.add_argument("--name")
     arguments = parser.parse_args()
+    if arguments.fill is not None and arguments.fit_on:
+        parser.error("--fit-on is for the network's two readings, --fill asks fill")
+    arguments.name = arguments.name or ("text_consistency" if arguments.fill is None else "text_fill_consistency")
     torch.set_num_threads(1)
     loaded = text.load(arguments.model)
     chosen = sorted(one for one in read_sentences(arguments.sentences) if is_held_out(one) and len(one.split()) >= 5)
@@ -125,7 +139,16 @@ def main() -> None:
             parts[part] += blanks
     results: dict[str, Any] = {}
     seconds = 0.0
-    for size in (1, 2):
+    folder: Path | None = arguments.fill
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for size in (1, 2):
+            own = [*enumerate(one for one in parts["asked"] if one.size == size)]
+            laws, each = spread(partial(_asked_of_fill, loaded, folder), own, arguments.processes)
+            seconds += each * len(own)
+            results[f"{size}"] = summary(laws)
+            print(f"{size} codes:", results[f"{size}"], flush=True)
+    for size in (1, 2) if folder is None else ():
         found: dict[str, list[Answered]] = {}
         for part, blanks in parts.items():
             own = [one for one in blanks if one.size == size]

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Generator
 
-from anyfill.text.candidates import MAX_READ, _few, combinations
+from anyfill.text.candidates import combinations
+from anyfill.text.listing import MAX_READ, listed_sizes
 from anyfill.text.template import Lengths
 
 ranges = st.tuples(st.integers(1, 5), st.integers(0, 4)).map(lambda pair: Lengths(pair[0], sum(pair)))
@@ -35,6 +36,6 @@ def test_as_many_sizes_are_listed_as_have_few_fills_together(sizes, codes: int, 
     sizes = sorted(sizes)
     fills = [codes ** sum(one) for one in sizes]
     found = max(k for k in range(len(sizes) + 1) if sum(fills[:k]) <= most)
-    assert _few(sizes, [1] * len(sizes), codes, most) == found
+    assert listed_sizes(sizes, [1] * len(sizes), codes, most) == found
     long = [MAX_READ // 2 + 1] * len(sizes)  # what stands behind is read anew for every fill
-    assert _few(sizes, long, codes, most) == (1 if found and fills[0] == 1 else 0)
+    assert listed_sizes(sizes, long, codes, most) == (1 if found and fills[0] == 1 else 0)

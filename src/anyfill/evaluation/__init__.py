@@ -22,6 +22,7 @@ from anyfill.evaluation.mixing import (
     pairwise_dependency,
     stationary_law,
 )
+from anyfill.evaluation.posterior import Posterior, can_enumerate, posterior
 from anyfill.evaluation.shared_prefix import Beginning, read_beginning, shared_prefix_log_prob
 
 __all__ = [
@@ -31,9 +32,11 @@ __all__ = [
     "LearnedGibbs",
     "LogProb",
     "Mean",
+    "Posterior",
     "StepNats",
     "autocorrelation_time",
     "bits_per_dim",
+    "can_enumerate",
     "consistency",
     "effective_sample_size",
     "information",
@@ -44,6 +47,7 @@ __all__ = [
     "mixture_log_prob",
     "nats_by_step",
     "pairwise_dependency",
+    "posterior",
     "read_beginning",
     "shared_prefix_log_prob",
     "stationary_law",

@@ -42,22 +42,22 @@ class Beginning(NamedTuple):
     cache: Any
 
 
-def read_beginning(model: Model, values: Tensor, room: int) -> Beginning:
+def read_beginning(model: Model, values: Tensor, room: int | Tensor) -> Beginning:
     """Read what rows begin with, values (s,), to go on up to place ``room`` in several ways.
 
+    Rows that have some variables only say which: bool (N,) instead of that place; the values are of the first s.
     ValueError if the network has no cache, or the model was not trained to read rows from their first place on.
     """
     network, order, variables = model.network, model.order, model.variables
-    asked = (torch.arange(variables) < room).unsqueeze(0)
+    asked = (torch.arange(variables) < room if isinstance(room, int) else room).unsqueeze(0)
     if not isinstance(network, Windowed) or not _reads_in_turn(model, asked):
         raise refuse("model", expected="a one-pass model that reads from the first place on", got=repr(order))
-    x = torch.zeros(1, variables, dtype=values.dtype)
-    x[0, : len(values)] = values
+    nothing = torch.zeros(1, variables, dtype=values.dtype)
     with model.evaluating():
-        first, cache = network.open(x, chain_rank(order, Question(torch.zeros_like(asked), asked)))
+        first, cache = network.open(nothing, chain_rank(order, Question(torch.zeros_like(asked), asked)))
         params = first.unsqueeze(1)
         if len(values):
-            more, cache = network.advance(x[:, : len(values)], cache)
+            more, cache = network.advance(values.unsqueeze(0), cache)
             params = torch.cat([params, more], 1)
     return Beginning(values.unsqueeze(0), params, cache)
 

@@ -1,7 +1,7 @@
 """/api/text: fill blanks, colour by surprise, write; the verbs of ``anyfill.text``."""
 
 from shlex import quote
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
@@ -12,6 +12,9 @@ from anyfill.interface.progress import metered
 from anyfill.studio.context import AStudio, Started, Studio, Tab, start
 from anyfill.studio.how import arguments, options, spending
 from anyfill.studio.jobs import Job
+
+if TYPE_CHECKING:
+    from anyfill.text.fill import Fills
 
 routes = APIRouter(prefix="/api/text", tags=["text"])
 MAX_TEXT = 5_000
@@ -89,14 +92,23 @@ def _fill(studio: Studio, asked: FillText) -> dict[str, Any]:
             given="every character outside the blanks",
             asked=f"{len(found.template.blanks)} blank{'s' * (len(found.template.blanks) != 1)}, jointly",
             kind="exact" if found.complete else "estimate",
-            why=f"all {found.candidates:,} fills there are were compared: shares are probabilities"
-            if found.complete
-            else f"{found.candidates:,} candidates were drawn and searched for, each scored exactly; "
-            "shares are of these",
+            why=_why(found),
             python=f"text.load({entry.argument}).fill({asked.text!r}, n={asked.n}, seed={asked.seed}{arguments(more)})",
             cli=f"anyfill text fill {quote(asked.text)} -n {asked.n} --seed {asked.seed}{options(more)}{entry.option}",
         )
     return jsonable({**found.to_json(), "heading": found.heading, "stretches": found.template.stretches, "how": how})
+
+
+def _why(found: "Fills") -> str:
+    """What kind of numbers the shares of these fills are."""
+    if found.complete:
+        return f"all {found.candidates:,} fills there are were compared: shares are probabilities"
+    if found.covered is not None:
+        return (
+            f"p(text) of {found.candidates:,} likely fills was read exactly, and shares are of these, by Bayes' rule; "
+            f"they have about {found.covered:.0%} of the probability of all fills, estimated from draws of the others"
+        )
+    return f"{found.candidates:,} candidates were drawn and searched for, each scored exactly; shares are of these"
 
 
 def _score(studio: Studio, asked: ScoreText) -> dict[str, Any]:

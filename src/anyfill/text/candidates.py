@@ -17,7 +17,8 @@ one added.
 Where codes^l is small every b is listed, the shortest lengths first, up to ``MAX_LISTED`` rows in all: then nothing is
 missed, and if all lengths are listed the shares are p(l, b | s, t) itself. Of other lengths b is drawn from
 p(b | s, t, l), all blanks jointly, by whichever sampler, and looked for by ``beam_search`` (how often
-that finds more is in docs/text.md). Each distinct b gets the *exact* log p(s b t). Draws and p(s b t) need not agree,
+that finds more is in docs/text.md); if it has few codes it is looked for in another way, which also says how much was
+missed (``anyfill.text.short_blanks``). Each distinct b has the *exact* log p(s b t). Draws and p(s b t) need not agree,
 if the network's conditionals do not fit together: draws only propose, the ranking is by p(s b t). Codes that cannot be
 written are dropped; cuts of the same text into pieces are summed.
 """
@@ -38,18 +39,16 @@ from anyfill.networks.network import Cached
 from anyfill.questions.question import Question
 from anyfill.samplers import CachedChain, beam_search, can_search, watch
 from anyfill.text.blanks import BlankRow, BlankWindow, Sheet
+from anyfill.text.listing import MAX_LISTED, MAX_LISTED_STEPWISE, every_fill, listed_sizes, read_behind
 from anyfill.text.model import ROWS, TextModel
 from anyfill.text.sampling import SamplingOptions
+from anyfill.text.short_blanks import is_short, short_posterior
 from anyfill.text.template import Lengths
 
 MAX_COMBINATIONS = 64
 """Combinations of lengths that are tried; of more, so many are drawn."""
 ALL_DRAWS, MIN_DRAWS = 256, 8
 """Draws for all combinations together, and at least for each, where nobody says how many."""
-MAX_LISTED, MAX_LISTED_STEPWISE = 1000, 256
-"""Fills that are listed where they are so few, all lengths together; of a network that scores them place by place."""
-MAX_READ = 40_000
-"""Codes that are read for them."""
 BEAMS, ALL_KEPT, MIN_KEPT = 32, 96, 4
 """Beginnings of a beam that go on; answers that are kept, all combinations of lengths together, and of each."""
 _DRAWING = 0.5
@@ -84,12 +83,14 @@ class Tried:
         tried: how many of them were tried.
         draws: how many draws for each that was drawn.
         listed: of how many all fills were compared instead.
+        covered: which part of the probability of all fills those that were compared have, estimated; None = not known.
     """
 
     combinations: int
     tried: int
     draws: int
     listed: int = 0
+    covered: float | None = None
 
     @property
     def is_complete(self) -> bool:
@@ -144,30 +145,50 @@ def candidates(
     sampling.require_supported(model, asked.question, "filling", expected)
     is_free = draws is None and sampling.is_usual  # whoever says how to draw wants draws
     max_listed = (MAX_LISTED if model.is_one_pass else MAX_LISTED_STEPWISE) if is_free else 0
-    listed = _few(sizes, [_behind(row) for row in asked.rows], codes, max_listed)
+    listed = listed_sizes(sizes, [read_behind(row) for row in asked.rows], codes, max_listed)
+    few = is_free and is_short(model, asked.rows[listed:])
     if draws is None:
-        draws = max(MIN_DRAWS, ALL_DRAWS // (len(sizes) - listed)) if listed < len(sizes) else 0
+        draws = max(MIN_DRAWS, ALL_DRAWS // (len(sizes) - listed)) if listed < len(sizes) and not few else 0
     found, others = _Found(sheet, group), torch.arange(listed, len(sizes))
     for row in asked.rows[:listed]:
-        for way in _every(row, codes):
+        for way in every_fill(row, codes):
             found.add(way, row)
+    rest = list[float]()
+    for number, row in enumerate(asked.rows[listed:] if few else []):
+        said = short_posterior(model, sheet, group, row, rows=len(others), generator=generator)
+        x = row.x.repeat(len(said.answers), 1)
+        x[:, row.asked] = said.answers
+        for way, value in zip(x, said.log_prob.tolist()):
+            found.add(way, row, value)
+        rest.append(said.log_rest + _length_log_share(loaded, window, row.given | row.asked))
+        yield None, _DRAWING * (number + 1) / len(others)
     for done in _draw(model, asked, others.repeat_interleave(draws), found, sampling, generator):
         yield None, 0.8 * _DRAWING * done
-    if is_free and len(others) and can_search(model):
+    if is_free and len(others) and not few and can_search(model):
         for _ in _search(model, asked, others, found):
             yield None, _DRAWING
     if not found.ways:
         expected = "a draw that can be written as text (more --draws may find one)"
         raise refuse("answers", expected=expected, got=f"none of {draws * len(others)}")
-    distinct, values, begun = found.rows(), list[Tensor](), _DRAWING if len(others) else 0.0
-    present = torch.stack([one.present for one in distinct]).sum(1)
-    for part in shared_prefix_log_prob(model, torch.stack([one.x for one in distinct]), present):
-        values.append(part)
-        yield None, begun + (1 - begun) * sum(map(len, values)) / len(distinct)
-    if window.whole and loaded.lengths:
-        shares = [loaded.length_log_share(size) for size in present.tolist()]
-        values = [torch.cat(values) + torch.tensor(shares, dtype=torch.float64)]
-    yield (found.ranked(torch.cat(values)), Tried(total, len(sizes), draws, listed)), 1.0
+    distinct, begun = found.rows(), _DRAWING if len(others) else 0.0
+    values = torch.tensor([one.value for one in distinct], dtype=torch.float64)
+    unread = values.isnan().nonzero().flatten()
+    if len(unread):
+        rows = [distinct[number] for number in unread.tolist()]
+        present, done = torch.stack([one.present for one in rows]).sum(1), 0
+        for part in shared_prefix_log_prob(model, torch.stack([one.x for one in rows]), present):
+            values[unread[done : done + len(part)]] = part
+            done += len(part)
+            yield None, begun + (1 - begun) * done / len(rows)
+    shares = [_length_log_share(loaded, window, one.present) for one in distinct]
+    values = values + torch.tensor(shares, dtype=torch.float64)
+    covered = float(torch.cat([values, torch.tensor(rest).double()]).softmax(0)[: len(values)].sum()) if few else None
+    yield (found.ranked(values), Tried(total, len(sizes), draws, listed, covered)), 1.0
+
+
+def _length_log_share(loaded: TextModel, window: BlankWindow, present: Tensor) -> float:
+    """What the length of a line of codes ``present`` bool (N,) adds to log p, if lengths have a say."""
+    return loaded.length_log_share(int(present.sum())) if window.whole and loaded.lengths else 0.0
 
 
 class _Asked(NamedTuple):
@@ -217,39 +238,13 @@ def _search(model: Model, asked: _Asked, which: Tensor, found: "_Found") -> Iter
             yield
 
 
-def _few(sizes: Sequence[tuple[int, ...]], behind: Sequence[int], codes: int, max_fills: int) -> int:
-    """How many of the sizes, from the first one on, have at most so many fills together, and not too much to read.
-
-    What stands before the first blank is read once, what is ``behind`` in every fill.
-    """
-    total = read = 0
-    for number, (one, length) in enumerate(zip(sizes, behind)):
-        total += codes ** sum(one)
-        read += length * codes ** sum(one)
-        if total > max_fills or read > MAX_READ:
-            return number
-    return len(sizes)
-
-
-def _behind(row: BlankRow) -> int:
-    """How many codes of a row are given or asked from its first blank on."""
-    return int((row.given | row.asked)[row.places[0].start :].sum())
-
-
-def _every(row: BlankRow, codes: int) -> Tensor:
-    """int64 (codes^asked, N): the row with every answer there is."""
-    count = int(row.asked.sum())
-    rows = row.x.repeat(codes**count, 1)
-    rows[:, row.asked] = torch.cartesian_prod(*[torch.arange(codes)] * count).view(-1, count)
-    return rows
-
-
 class _Way(NamedTuple):
-    """A row that was drawn: x int64 (N,), present bool (N,), and the codes of each blank."""
+    """A row that was found: x int64 (N,), present bool (N,), the codes of each blank; log p of it, nan = not read."""
 
     x: Tensor
     present: Tensor
     codes: tuple[Tensor, ...]
+    value: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,8 +255,8 @@ class _Found:
     group: range
     ways: dict[str, tuple[tuple[str, ...], dict[tuple[int, ...], _Way]]] = field(default_factory=dict)
 
-    def add(self, x: Tensor, row: BlankRow) -> None:
-        """Take in a way (N,) to fill this row, if it can be written."""
+    def add(self, x: Tensor, row: BlankRow, value: float = math.nan) -> None:
+        """Take in a way (N,) to fill this row, and its log p, if that has been read; if it can be written."""
         codes = tuple(x[place] for place in row.places)
         written = [self.sheet.answer(blank, one) for blank, one in zip(self.group, codes)]
         answers = [answer for answer in written if answer is not None]
@@ -271,7 +266,7 @@ class _Found:
         text = "".join(itertools.chain.from_iterable(itertools.zip_longest(answers, between, fillvalue="")))
         present = row.given | row.asked
         _, rows = self.ways.setdefault(text, (tuple(answers), {}))
-        rows.setdefault(tuple(x[present].tolist()), _Way(x, present, codes))
+        rows.setdefault(tuple(x[present].tolist()), _Way(x, present, codes, value))
 
     def rows(self) -> list[_Way]:
         """All rows, text by text."""

@@ -16,12 +16,11 @@ from torch import Tensor
 
 from anyfill.checks import refuse
 from anyfill.evaluation import shared_prefix_log_prob
-from anyfill.likelihoods.discrete import FiniteMarginals
-from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
 from anyfill.networks.network import Windowed
 from anyfill.questions.order import Increasing
 from anyfill.questions.question import Question, chain_rank
+from anyfill.text.word_proposals import code_log_probs
 
 LISTED, FIRST = 100, 32
 """Answers that are listed of each reading; first codes of two that are gone on with, of each."""
@@ -83,8 +82,8 @@ def blank_readings(model: Model, codes: Tensor, start: int, size: int) -> BlankR
     x[0, : len(codes)] = codes
     place = torch.arange(model.variables).unsqueeze(0)
     asked = (place >= start) & (place < start + size)
-    direct = _listed(model, x, Question((place < len(codes)) & ~asked, asked), start)
-    left = _listed(model, x, Question(place < start, asked), start)
+    direct = opened_blank(model, x, Question((place < len(codes)) & ~asked, asked), start)
+    left = opened_blank(model, x, Question(place < start, asked), start)
     firsts = torch.cat([each.topk(min(FIRST, len(each))).indices for each in (direct[0], left[0])]).unique()
     answers, values = _answers(direct[0], left[0], direct[1], left[1], firsts, size)
     rows = x.repeat(len(answers), 1)
@@ -93,40 +92,37 @@ def blank_readings(model: Model, codes: Tensor, start: int, size: int) -> BlankR
     return BlankReadings(answers, values, torch.cat([*shared_prefix_log_prob(model, rows, sizes)]))
 
 
-def _listed(model: Model, x: Tensor, question: Question, start: int) -> tuple[Tensor, "_Second"]:
+def opened_blank(model: Model, x: Tensor, question: Question, start: int) -> tuple[Tensor, "SecondCode"]:
     """log p (V,) of the first code of the blank, and what gives that of the second behind it."""
     with model.evaluating():
         params, cache = model.cached.open(x, chain_rank(model.order, question))
-    return _log_probs(model, params, start)[0], _Second(model, cache, start + 1)
+    return code_log_probs(model, params, start)[0].double(), SecondCode(model, cache, start + 1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Second:
+class SecondCode:
     """log p (F, V) of the second code behind each of F first ones."""
 
     model: Model
     cache: object
     place: int
 
+    @property
+    def network(self) -> Windowed:
+        """The network; ValueError if it has no cache to go on from in several ways."""
+        if not isinstance(self.model.network, Windowed):
+            raise refuse("network", expected="one with a cache", got=type(self.model.network).__name__)
+        return self.model.network
+
     def __call__(self, firsts: Tensor) -> Tensor:
-        network = self.model.network
-        if not isinstance(network, Windowed):
-            raise refuse("network", expected="one with a cache", got=type(network).__name__)
+        network = self.network
         with self.model.evaluating():
             params, _ = network.extend(firsts, network.select(self.cache, torch.zeros_like(firsts)))
-        return _log_probs(self.model, params, self.place)
-
-
-def _log_probs(model: Model, params: Tensor, place: int) -> Tensor:
-    """float64 (B, V) from parameters (B, P) of the variable at ``place``."""
-    found = marginals_at(model.likelihood, params.unsqueeze(1), torch.full((len(params), 1), place))
-    if not isinstance(found, FiniteMarginals):
-        raise refuse("model", expected="one of codes", got=type(found).__name__)
-    return found.log_probs[:, 0].double()
+        return code_log_probs(self.model, params, self.place).double()
 
 
 def _answers(
-    direct: Tensor, left: Tensor, second: _Second, second_left: _Second, firsts: Tensor, size: int
+    direct: Tensor, left: Tensor, second: SecondCode, second_left: SecondCode, firsts: Tensor, size: int
 ) -> tuple[Tensor, Tensor]:
     """int64 (A, size): the answers to compare, and their direct log p (A,)."""
     if size == 2:

@@ -6,6 +6,7 @@ shown. Any other vocabulary takes the text as it is, and what it has no code for
 """
 
 import unicodedata
+from functools import lru_cache
 from itertools import pairwise
 
 import torch
@@ -90,3 +91,11 @@ def written(vocabulary: Vocabulary, codes: Tensor) -> str:
         return vocabulary.decode(codes)
     ends = (codes == vocabulary.end).nonzero() if vocabulary.end is not None else codes[:0].unsqueeze(1)
     return plain.written(codes[: int(ends[0])] if len(ends) else codes)
+
+
+@lru_cache(maxsize=4)
+def texts_of(vocabulary: Vocabulary) -> tuple[str, ...]:
+    """(V,): what each code stands for by itself, U+FFFD where that is no text, nothing for an end."""
+    plain = vocabulary.plain
+    texts = (plain.decode(code) for code in torch.arange(plain.size).unsqueeze(1))
+    return (*texts, *[""] * (vocabulary.size - plain.size))

@@ -83,6 +83,8 @@ class Fills(Sequence[Fill]):
         whole: one window held all of the text, so that the ranking is by ``log2_probability``.
         complete: all fills there are were compared, so that shares are probabilities given the text around.
         tried: what was tried for the group with the most combinations of lengths.
+        covered: which part of the probability of all fills there are those that were compared have, estimated; None =
+            not known, as where words are searched for and where fills are drawn.
         notes: what the model made of the given text: how it was folded, which words of it are unknown.
     """
 
@@ -96,6 +98,7 @@ class Fills(Sequence[Fill]):
     whole: bool
     complete: bool
     tried: Tried
+    covered: float | None = None
     notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
@@ -132,7 +135,9 @@ class Fills(Sequence[Fill]):
 
     @property
     def heading(self) -> str:
-        """What the fills are the best of: all there are, or what this seed found."""
+        """What the fills are the best of: all there are, nearly all, or what this seed found."""
+        if self.covered is not None and not self.complete:
+            return f"{self.candidates:,} fills compared, with about {self.covered:.0%} of the probability of all"
         if not self.complete:
             return f"seed {self.sampling.seed}"
         return f"all {self.candidates:,} fills compared" if self.candidates > 1 else "the only fill there is"
@@ -170,6 +175,7 @@ class Fills(Sequence[Fill]):
             "groups": self.groups,
             "whole": self.whole,
             "all_compared": self.complete,
+            "covered": 1.0 if self.complete else self.covered,
             "combinations": {
                 "all": tried.combinations,
                 "tried": tried.tried,
@@ -274,7 +280,8 @@ def fill_blanks(
         notes = (*notes, f"words are ranked by {ranked}; log2 p is that of the text")
     if words and not is_free:
         notes = (*notes, "words of which letters are known are searched for, not drawn, however one draws")
-    effort = (len(found), len(groups), size <= length, complete, most, notes)
+    covered = most.covered if len(groups) == 1 and not words else None
+    effort = (len(found), len(groups), size <= length, complete, most, covered, notes)
     yield Fills(fills, template, n, sampling, loaded.name, *effort), 1.0
 
 

@@ -28,7 +28,8 @@ from anyfill.networks.network import Windowed
 from anyfill.questions.supported import step_factorization
 from anyfill.samplers import beam_search
 from anyfill.text.blanks import is_one_word
-from anyfill.text.candidates import MAX_LISTED
+from anyfill.text.encoding import texts_of
+from anyfill.text.listing import MAX_LISTED
 from anyfill.text.patterns import Letters
 from anyfill.text.vocabulary import Vocabulary
 from anyfill.text.word_window import ReadWindow
@@ -61,14 +62,6 @@ class WordCodes(NamedTuple):
     first: Tensor
     inside: Tensor
     behind: Tensor
-
-
-@lru_cache(maxsize=4)
-def texts_of(vocabulary: Vocabulary) -> tuple[str, ...]:
-    """(V,): what each code stands for by itself, U+FFFD where that is no text, nothing for an end."""
-    plain = vocabulary.plain
-    texts = (plain.decode(code) for code in torch.arange(plain.size).unsqueeze(1))
-    return (*texts, *[""] * (vocabulary.size - plain.size))
 
 
 @lru_cache(maxsize=16)

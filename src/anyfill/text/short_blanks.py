@@ -1,0 +1,65 @@
+"""Blanks of few codes: what the posterior of p(text) is made of, and how much of it was not compared.
+
+For a few codes Bayes' rule over p(text) can be followed nearly to its end (``anyfill.evaluation.posterior``): the
+network's direct answer and what stands before the blank propose answers, p(text) of each is read exactly, and what all
+others have is estimated. How near that is to the posterior over all answers there are: docs/results/cloze.md.
+"""
+
+import torch
+from torch import Generator, Tensor
+
+from anyfill.evaluation import Posterior, can_enumerate, posterior
+from anyfill.model import Model
+from anyfill.questions.question import Question
+from anyfill.text.blanks import BlankRow, Sheet
+from anyfill.text.encoding import texts_of
+
+MAX_CODES, MAX_ROWS = 3, 3
+"""Codes of all blanks together that are few, and combinations of their lengths."""
+WIDTH, KEPT, DRAWS = 192, 1024, 32
+"""Beginnings that go on; answers that are read, all combinations together; draws for what others have."""
+_PLACES = 2**14
+"""Beginnings times places, at most, lest their caches fill the memory; of answers four times as many."""
+
+
+def is_short(model: Model, rows: list[BlankRow]) -> bool:
+    """Whether blanks in these combinations of lengths have few codes, and the model can be asked like this."""
+    if not rows or len(rows) > MAX_ROWS or max(int(row.asked.sum()) for row in rows) > MAX_CODES:
+        return False
+    return all(can_enumerate(model, _question(row)) for row in rows)
+
+
+def short_posterior(
+    model: Model, sheet: Sheet, group: range, row: BlankRow, *, rows: int, generator: Generator
+) -> Posterior:
+    """The likely answers to the blanks of one row, of ``rows`` that are compared, and what all others have."""
+    room = int((row.given | row.asked).sum()) + 1
+    width, keep = min(WIDTH, max(32, _PLACES // room)), min(KEPT // rows, max(128, 4 * _PLACES // room))
+    return posterior(
+        model,
+        row.x.unsqueeze(0),
+        _question(row),
+        width=width,
+        keep=keep,
+        draws=DRAWS,
+        allowed=_writable(sheet, group, row),
+        generator=generator,
+    )
+
+
+def _question(row: BlankRow) -> Question:
+    return Question(row.given.unsqueeze(0), row.asked.unsqueeze(0))
+
+
+def _writable(sheet: Sheet, group: range, row: BlankRow) -> Tensor:
+    """bool (N, codes): what may stand at each place: no end, no unknown code, where a space leads what begins so."""
+    vocabulary = sheet.vocabulary
+    texts, never = texts_of(vocabulary), {vocabulary.end, vocabulary.plain.unknown_code}
+    plain = torch.tensor([code not in never for code in range(len(texts))])
+    allowed = plain.repeat(len(row.x), 1)
+    for blank, places in zip(group, row.places):
+        if lead := sheet.leads[blank]:
+            allowed[places.start] &= torch.tensor([text.startswith(lead) for text in texts])
+            if places.stop - places.start == 1:  # nothing but a space is no answer
+                allowed[places.start] &= torch.tensor([text != lead for text in texts])
+    return allowed
