@@ -4,6 +4,7 @@
     answer.sample(5)                   # five joint draws of everything unknown
     answer.mean(), answer.interval(0.9), answer.mode()      # of each unknown variable's own conditional, one pass
     answer.log_prob(other)             # log p(other's values of the unknown | given)
+    answer.posterior()                 # likely answers by Bayes' rule from log p of whole rows, and what others have
     answer.information(target=3)       # nats that each other unknown variable is expected to tell about variable 3
 
 Summaries are of p(x_j | given) for each unknown j by itself; joint questions need ``sample`` or ``log_prob``. For
@@ -14,7 +15,7 @@ likeliest value and ``interval`` is made of codes. All of it is answered only as
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Literal, TypedDict, Unpack
+from typing import Any, Literal, TypedDict, Unpack
 
 import torch
 from torch import Generator, Tensor
@@ -22,6 +23,7 @@ from torch import Generator, Tensor
 from anyfill.checks import refuse, refuse_cells, require_bool, require_count, require_keywords, require_shape
 from anyfill.evaluation.acquire import Information, information
 from anyfill.evaluation.chain import LogProb, log_prob, rows_in_a_pass
+from anyfill.evaluation.posterior import Posterior, posterior
 from anyfill.likelihoods.marginals import Marginals
 from anyfill.likelihoods.mixed import code_sizes
 from anyfill.model import Model
@@ -214,6 +216,36 @@ class Conditional:
         marginals = self.marginals()
         low, high = (marginals.quantile(q).to(self.x.dtype) for q in ((1 - level) / 2, (1 + level) / 2))
         return torch.where(self.known, self.x, low), torch.where(self.known, self.x, high)
+
+    def posterior(
+        self,
+        asked: Tensor | None = None,
+        *,
+        width: int = 128,
+        keep: int = 512,
+        draws: int = 16,
+        allowed: Tensor | None = None,
+        **options: Unpack[DrawOptions],
+    ) -> list[Posterior]:
+        """p(asked | given) of each row by Bayes' rule: p(given, answer) of likely answers, and what all others have.
+
+        A network answers directly, in ``sample`` and ``log_prob``, and may contradict its own log p of whole rows; this
+        agrees with it. For one-pass models in increasing order, with codes.
+
+        Args:
+            asked: bool (N,) or (B, N); by default everything unknown.
+            width, keep, draws, allowed: how widely to look, see ``anyfill.evaluation.posterior``.
+            options: seed or generator, see ``DrawOptions``.
+        """
+        require_keywords(options, DrawOptions)
+        if self.context is not None or options.get("rows_per_pass") is not None:
+            got = "context" if self.context is not None else "rows_per_pass"
+            raise refuse("posterior", expected="rows without context, read one after another", got=got)
+        source, wanted = _generator(options), self._asked(asked)
+        how: dict[str, Any] = {"width": width, "keep": keep, "draws": draws, "allowed": allowed, "generator": source}
+        rows = range(len(self.x))
+        parts = ((self.x[n : n + 1], Question(self.known[n : n + 1], wanted[n : n + 1])) for n in rows)
+        return [posterior(self.model, x, question, **how) for x, question in parts]
 
     def information(
         self, target: int | Sequence[int], *, samples: int = 100, **options: Unpack[DrawOptions]

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Generator
 
+from anyfill.conditional import Conditional
 from anyfill.evaluation import log_prob, posterior
 from anyfill.questions import Factorization, Question
 
@@ -107,3 +108,19 @@ def test_what_cannot_be_asked_is_refused(tiny_model) -> None:
                 posterior(model, x, question, generator=Generator())
     with pytest.raises(ValueError, match="keep: expected a whole number from 1 up"):
         posterior(tiny_model(4, 8), x, question, keep=0, generator=Generator())
+
+
+def test_a_conditional_answers_by_bayes_rule_row_by_row(tiny_model) -> None:
+    model = tiny_model(4, 8)
+    x = torch.tensor([[0, 2, 1, 3, 0, 2, 1, 1], [3, 3, 0, 1, 2, 2, 0, 1]])
+    known = torch.ones_like(x, dtype=torch.bool)
+    known[:, 2:4] = False
+    condition = Conditional.on(model, x, known)
+    for row, found in enumerate(condition.posterior(seed=0)):
+        answers, joint = all_answers(model, x[row : row + 1], Question(known[row : row + 1], ~known[row : row + 1]), 4)
+        assert found.kind == "exact"
+        assert torch.allclose(found.shares, joint.softmax(0).sort(descending=True).values, atol=1e-5)
+        direct = condition.log_prob(torch.where(known, x, answers[joint.argmax()].repeat(4))).value[row]
+        assert abs(float(direct.exp() - found.shares[0])) > 1e-3, "the direct answer is another law"
+    with pytest.raises(ValueError, match="posterior: expected rows without context"):
+        condition.posterior(rows_per_pass=3)

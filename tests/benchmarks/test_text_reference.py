@@ -10,8 +10,10 @@ from benchmarks import text_reference
 
 @pytest.mark.parametrize(("size", "start"), [(1, 0), (1, 3), (2, 1), (2, 2)])
 @pytest.mark.parametrize("pairs", [2, 2048])
-def test_the_reference_is_the_posterior_of_all_answers(tiny, monkeypatch, size: int, start: int, pairs: int) -> None:
-    model = tiny(length=8).model
+def test_the_reference_is_the_posterior_of_all_answers(
+    tiny_model, monkeypatch, size: int, start: int, pairs: int
+) -> None:
+    model = tiny_model(3, 8)
     codes = torch.tensor([0, 2, 1, 1, 0, 2])
     every = torch.cartesian_prod(*[torch.arange(3)] * size).view(-1, size)
     x = torch.zeros(len(every), 8, dtype=torch.int64)
