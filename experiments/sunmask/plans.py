@@ -6,6 +6,9 @@
     late     the models that ``equal`` saved, loaded: T and plain in --long rounds, A, AT and ATN in --rounds, and what
              they compare with; nothing here is a matter of seconds, so other jobs may compute meanwhile
 
+A training with ``least`` may be shortened to that, if less is left than it should have; with ``last`` it waits until
+all processes are ready.
+
 Keys of samples: in ``table2`` "T", "T-half" and so on, in the others the variant and its rounds, "T-1024".
 """
 
@@ -77,7 +80,7 @@ def table2(arguments: Namespace, left: float) -> list[Task]:
         draw("time", "smc_time", "T", half),
         draw(pitch, "sd", "plain", half),
         (transformer, {"do": "figures", "model": "smt", "rounds": half}),
-        train(transformer, "smt", arguments.seconds, label="smt_long", least=arguments.transformer),
+        train(transformer, "smt", arguments.seconds, label="smt_long", least=arguments.transformer, last=True),
         draw(transformer, "smt_long", "T", half),
         draw(pitch, "smc", "T", 2 * most, "T-long"),
         draw(pitch, "smc", "plain", most),

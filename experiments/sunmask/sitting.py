@@ -50,6 +50,8 @@ LANES = [*([("pitch", kind)] for kind in KINDS), [(group, "all") for group in GR
 """What compiles beside what, each lane in its order."""
 NEEDS = {"table2": list(GROUPS), "equal": ["pitch", "transformer", "time"], "late": ["pitch", "transformer"]}
 """Processes of a plan."""
+MAKING = ("train", "load")
+"""Tasks after which there is a model."""
 SAFER = {"optimizer": "adamw", "learning_rate": 3e-4}
 """How what diverged is trained again, once."""
 HASTE = 4.0
@@ -140,14 +142,18 @@ class Sitting:
     def next(self) -> Task | None:
         """The next task that can be done now; what can no longer be done is left out on the way."""
         coming = self.coming
+        unmade = {name_of(what) for _, what in self.tasks if what["do"] in MAKING}
         for task in sorted(self.tasks, key=lambda one: one[0] != "coconet" or "pitch" not in coming):
             group, what = task
             if group in coming and self.left > 0:
                 if "pitch" in coming and group == "coconet":
                     return None  # it will be ready in a moment
                 continue
-            if "least" in what and coming and self.left > 0:
-                continue  # a training that may be shorter takes what is left at the end
+            if what.get("last") and coming and self.left > 0:
+                continue  # a training that takes what is left at the end
+            if what["do"] not in MAKING and name_of(what) in unmade:
+                continue
+            what.pop("last", None)
             least = what.pop("least", None)
             if least is not None:
                 what["seconds"] = max(least, min(what["seconds"], self.left - 2 * HASTE))
@@ -158,10 +164,11 @@ class Sitting:
             self.tasks.remove(task)
             self.told(left_out=what, expected=round(needed, 1), left=round(self.left, 1))
             self._lose(what)
+            unmade -= self.lost
         return None
 
     def _lose(self, what: dict[str, Any]) -> None:
-        if what["do"] in ("train", "load"):
+        if what["do"] in MAKING:
             self.lost.add(name_of(what))
 
     def do(self, task: Task) -> None:

@@ -105,7 +105,25 @@ def test_the_last_training_takes_the_seconds_that_are_left() -> None:
     found.starting.clear()
     found.run()
     assert 80.0 < process.asked[0]["seconds"] < 90.0
-    assert "least" not in process.asked[0]
+    assert not {"least", "last"} & set(process.asked[0])
+
+
+def test_nothing_is_asked_of_a_model_whose_training_still_waits() -> None:
+    process = Stub({"ready": 1.0})
+    last = [task for task in tasks() if task[1].get("label") == "smt_long" or task[1]["model"] == "smt_long"]
+    assert [task["do"] for _, task in last] == ["train", "sample"]
+    found, told = begun({"transformer": process, "pitch": Stub()}, 500.0, last)
+    assert found.next() is None
+    assert not process.asked
+    assert not [line for line in told if "left_out" in line]
+
+
+def test_equal_trainings_wait_for_nobody_who_still_compiles() -> None:
+    found, _ = begun({"transformer": Stub({"ready": 1.0}), "pitch": Stub()}, 412.0, plans.equal(SIZES, 412.0))
+    first = found.next()
+    assert first is not None
+    assert (first[1]["model"], first[1]["do"]) == ("smt", "train")
+    assert first[1]["seconds"] == plans.equal(SIZES, 412.0)[0][1]["seconds"]
 
 
 @pytest.mark.parametrize("group", plans.GROUPS)
