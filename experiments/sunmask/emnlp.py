@@ -11,18 +11,26 @@ the whole training set) are drawn for orientation and cannot be compared with ou
     draw     DIR/LABEL.T.txt.gz for each temperature T, coarse ones first; a line each in DIR/LABEL.draws.jsonl;
              for left_to_right and one_pass first the exact bits per word of the test file, in DIR/LABEL.bits.json.
              Recipes chain1, chain2, chain3 are Markov chains, which need no training
-    grade    BLEU-2 … 5 against the test file, Self-BLEU-2 … 5, and how much was copied: DIR/grades.json
+    grade    BLEU-2 … 5 against the test file, Self-BLEU-2 … 5, their errors, and how much was copied: DIR/grades.json
     report   results/sunmask/emnlp.json and .png; Self-BLEU depends on the number of sentences, so only files of
              one number are shown together
 
 BLEU and Self-BLEU are those of GansFallingShort (``anyfill.text.metrics``). With temperature t a word's
-probability is p^(1/t). SUNMASK and SUNDAE sample in 2 · 52 passes (their authors: 20 · 52, up to 1,000).
+probability is p^(1/t). SUNMASK and SUNDAE sample in 2 · 52 passes (their authors: 20 · 52, up to 1,000); draw --rounds
+with several numbers draws with each, as DIR/LABEL_ROUNDS.T.txt.gz. Errors are those of ``emnlp_errors``.
 
 Tiny data are learned in a few epochs, and a learning rate that falls to nothing at the right moment is worth more than
 the best weights of a run that goes too far. So a model may be trained several times, for longer and longer (--steps);
-the weights with the best validation loss are kept. --seconds is the time for all of it, compiling not counted.
+the weights with the best validation loss are kept. --seconds is the time for all of it, compiling not counted. Beside
+it stand the epochs that it was, and the products per second: those of one row's loss and gradient, counted, times the
+rows; validation is not among them.
 
-    # captions of pictures instead of news (--set captions for train, draw and grade): 59,000 sentences to learn from
+Captions of pictures instead of news (--set captions for all commands): 59,000 sentences to learn from. There the size
+that was released for news (16 layers of 512, ends and padding written by the model) is trained:
+
+    python -m experiments.sunmask.emnlp train --set captions --recipe sunmask --size 25M --depth 16 --written --graphs \
+        --batch 256 --dropout 0.1 --seconds 55 --validate-every 250 --out runs/captions
+
     python -m experiments.sunmask.emnlp train --recipe sunmask --seconds 180 --out runs/emnlp
     python -m experiments.sunmask.emnlp draw --recipe sunmask --sentences 10000 --out runs/emnlp
     python -m experiments.sunmask.emnlp grade --out runs/emnlp
@@ -30,40 +38,29 @@ the weights with the best validation loss are kept. --seconds is the time for al
 """
 
 import argparse
-import gzip
-import json
-import math
 import time
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from anyfill.model import Model
-from anyfill.samplers import Draw
+from anyfill.objectives.objective import Objective
+from anyfill.rows import Rows
 from anyfill.text.recipes import TEXT_SIZES, text_objective
-from anyfill.text.vocabularies import vocabulary_notes, vocabulary_of
-from anyfill.training import DivergedError, FitOptions, JsonLines, fit, load_model, load_notes, save_model
+from anyfill.text.vocabularies import vocabulary_notes
+from anyfill.training import DivergedError, FitOptions, JsonLines, fit, save_model
 from benchmarks.common import environment
 from experiments.common import data_folder
 from experiments.sunmask import emnlp_common as news
-from experiments.sunmask import emnlp_plot
+from experiments.sunmask.emnlp_draw import draw
 from experiments.sunmask.emnlp_grade import grade, report
 
 STEPS: dict[str, tuple[int, ...]] = {"left_to_right": (600, 1200, 2400), "one_pass": (2000, 6000)}
 """Runs of a training; the others are trained once, as long as the time allows: their questions never repeat."""
 TEMPERATURES = (0.4, 0.55, 0.7, 0.8, 0.9, 1.0)
-
-
-def wait_for(lock: Path | None) -> None:
-    """Until no one holds this lock exclusively; it is not kept."""
-    if lock is not None:
-        import fcntl
-
-        with lock.open("a") as file:
-            fcntl.flock(file, fcntl.LOCK_SH)
 
 
 def told(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -103,7 +100,7 @@ def train(arguments: argparse.Namespace) -> None:
         validate_every=arguments.validate_every,
         save_every=10**9,
         seed=arguments.seed,
-        device=device.type,
+        device="cuda" if device.type == "cuda" else "cpu",
     )
 
     def fresh() -> Model:
@@ -112,7 +109,9 @@ def train(arguments: argparse.Namespace) -> None:
 
     if options.compile:  # a throw-away model first, so that the clock measures training alone
         fit(fresh(), rows, objective, replace(options, steps=3), validation=valid)
-    wait_for(arguments.after)
+    print(f"{recipe}: ready", flush=True)
+    if said := news.wait_for(arguments.after):
+        arguments.seconds = float(said)
     runs: list[dict[str, Any]] = []
     spent = 0.0
     for number, steps in enumerate(arguments.steps or STEPS.get(recipe, (10**9,))):
@@ -140,11 +139,17 @@ def train(arguments: argparse.Namespace) -> None:
             f"{recipe}: {done.steps} steps in {done.seconds:.0f} s, best {done.best_validation_loss:.2f} nats a row",
             flush=True,
         )
+    print(f"{recipe}: trained, {spent:.1f} s in all", flush=True)
+    once = operations(fresh(), rows, objective)
+    seen, taken = options.batch_size * sum(run["steps"] for run in runs), sum(run["seconds"] for run in runs)
+    pace = {"epochs": seen / len(rows), "operations_a_row": once, "tflops": once * seen / taken / 1e12}
+    print(f"{recipe}: {pace['epochs']:.1f} epochs, {pace['tflops']:.1f} TFLOP/s", flush=True)
     news.write_json(
         record,
         {
             "arguments": told(arguments),
             "options": asdict(options),
+            **pace,
             "parameters": sum(weights.numel() for weights in fresh().parameters()),
             "sentences": {"train": len(rows), "validation": len(valid)},
             "codes": vocabulary.size,
@@ -154,107 +159,14 @@ def train(arguments: argparse.Namespace) -> None:
     )
 
 
-def coarse_first(temperatures: Sequence[float]) -> list[float]:
-    """The ends, the middle, then the middles of what is left: whoever is cut off has a curve all the same."""
-    rising = sorted(set(temperatures))
-    order, gaps = [rising[-1], rising[0]], [(0, len(rising) - 1)]
-    while gaps:
-        low, high = gaps.pop(0)
-        if high - low > 1:
-            middle = (low + high) // 2
-            order.append(rising[middle])
-            gaps += [(low, middle), (middle, high)]
-    return list(dict.fromkeys(order))
-
-
-def draw(arguments: argparse.Namespace) -> None:
-    """Sentences at each temperature."""
-    label, out = arguments.label or arguments.recipe, arguments.out
-    out.mkdir(parents=True, exist_ok=True)
-    corpus = news.load_news(arguments.data, arguments.set)
-    wanted = {name: getattr(arguments, name) for name in ("recipe", "sentences", "typical", "top_k", "seed")}
-    wanted["rounds"] = arguments.rounds if arguments.recipe in news.DENOISERS else None
-    sampler = None if arguments.recipe in news.MARKOV else Sampler(arguments, corpus)
-    wait_for(arguments.after)
-    if sampler is not None and arguments.recipe in news.CHAINS:
-        write_bits(out, label, sampler, corpus, arguments.bits)
-    lines = out / f"{label}.draws.jsonl"
-    for temperature in coarse_first(arguments.temperatures):
-        name = f"{label}.{temperature:g}.txt.gz"
-        settings = {**wanted, "temperature": temperature}
-        if any(settings.items() <= one.items() for one in news.recorded(lines)) and (out / name).exists():
-            continue
-        started = time.perf_counter()
-        if sampler is None:
-            words = (None, *corpus.words.words)
-            coded = [corpus.words.encode(" ".join(sentence)).tolist() for sentence in corpus.train]
-            chain = emnlp_plot.Chain(coded, int(arguments.recipe[-1]))
-            found = chain.draw(arguments.sentences, temperature, arguments.seed, longest=corpus.length - 1)
-            texts, passes = [" ".join(str(words[code]) for code in codes) for codes in found], 0
-        else:
-            texts, passes = sampler.draw(temperature)
-        text = "".join(line + "\n" for line in texts)
-        news.write_whole(out / name, gzip.compress(text.encode(), mtime=0))
-        line = {
-            "label": label,
-            **settings,
-            "file": name,
-            "passes": passes,
-            "rows_together": 0 if sampler is None else sampler.together,
-            "seconds": time.perf_counter() - started,
-            "environment": environment(arguments.device),
-        }
-        with lines.open("a") as file:
-            file.write(json.dumps(line) + "\n")
-        print(f"{label} at {temperature:g}: {len(texts)} sentences in {line['seconds']:.1f} s", flush=True)
-
-
-class Sampler:
-    """Draws texts from the model of a recipe, in batches of one size."""
-
-    def __init__(self, arguments: argparse.Namespace, corpus: news.News) -> None:
-        self.recipe, self.count, self.seed = arguments.recipe, arguments.sentences, arguments.seed
-        self.device = torch.device(arguments.device)
-        folder = (arguments.models or arguments.out) / self.recipe
-        self.model = load_model(folder).float().to(self.device)
-        self.vocabulary = vocabulary_of(load_notes(folder), folder.name)
-        most = arguments.batch or (2500 if self.device.type == "cuda" else 250)
-        self.together = math.ceil(self.count / math.ceil(self.count / most))
-        self.lengths = torch.tensor([len(sentence) for sentence in corpus.train], device=self.device)
-        self.draw_as = Draw(typical=arguments.typical, top_k=arguments.top_k)
-        self.rounds = arguments.rounds
-        if self.recipe in news.DENOISERS and self.device.type == "cuda" and not arguments.no_compile:
-            self.model.network.compile_parts()
-            self._batch(1.0, 2, torch.Generator(self.device).manual_seed(0))
-
-    def draw(self, temperature: float) -> tuple[list[str], int]:
-        """The texts, and the passes made for all of them."""
-        generator = torch.Generator(self.device).manual_seed(self.seed)
-        texts: list[str] = []
-        total = 0
-        while len(texts) < self.count:
-            codes, passes = self._batch(temperature, self.rounds, generator)
-            texts += [self.vocabulary.decode(row) for row in codes]
-            total += passes
-        return texts[: self.count], total
-
-    def _batch(self, temperature: float, rounds: int, generator: torch.Generator) -> tuple[list[torch.Tensor], int]:
-        lengths = news.drawn_lengths(self.lengths, self.together, generator=generator)
-        setting = news.Setting(replace(self.draw_as, temperature=temperature), rounds)
-        return news.draw_codes(self.model, self.recipe, setting, lengths, generator=generator)
-
-
-def write_bits(out: Path, label: str, sampler: Sampler, corpus: news.News, most: int) -> None:
-    """Exact bits per word of the test sentences without unknown words, the first ``most`` of them, in 32 bits."""
-    path = out / f"{label}.bits.json"
-    if path.exists() or most < 1:
-        return
-    known = news.without_unknown(corpus.test, corpus.words)
-    rows = news.rows_of(known[:most], sampler.vocabulary, corpus.length).to(sampler.device)
-    found = news.bits_per_word(sampler.model, rows)
-    left = {"without_unknown": len(known), "of": len(corpus.test)}
-    news.write_json(path, {**found, **left, "environment": environment(sampler.device)})
-    print(f"{label}: {found['bits_per_word']:.3f} bits per word of the test file ({found['kind']})", flush=True)
+def operations(model: Model, rows: Rows, objective: Objective) -> float:
+    """Floating-point operations of a row's loss and gradient: products of matrices, two for each of their numbers."""
+    generator, counter = torch.Generator().manual_seed(0), FlopCounterMode(display=False)
+    few = rows.take(torch.arange(2))
+    rank = objective.sample_rank(2, generator=generator)
+    with counter:
+        objective.loss(model.train(), few, rank, generator=generator).sum().backward()
+    return counter.get_total_flops() / 2
 
 
 def main() -> None:
@@ -273,7 +185,8 @@ def main() -> None:
             one.add_argument("--recipe", required=True, choices=[*news.RECIPES, *(news.MARKOV if run is draw else ())])
             one.add_argument("--seed", type=int, default=0)
             one.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-            one.add_argument("--after", type=Path, help="a lock file: begin when nobody holds it (compiled before)")
+            held = "a lock file: begin when nobody holds it (compiled before); a number in it is the seconds to train"
+            one.add_argument("--after", type=Path, help=held)
     one = made["train"]
     one.add_argument("--seconds", type=float, default=180.0, help="for all runs together")
     one.add_argument("--steps", type=int, nargs="+", help="one run of at most so many steps each")
@@ -293,7 +206,7 @@ def main() -> None:
     one.add_argument("--label", help="name of the curve and its files; the recipe if not said")
     one.add_argument("--temperatures", type=float, nargs="+", default=list(TEMPERATURES))
     one.add_argument("--sentences", type=int, default=10_000)
-    one.add_argument("--rounds", type=int, default=2 * news.LENGTH, help="passes of SUNMASK and SUNDAE")
+    one.add_argument("--rounds", type=int, nargs="+", default=[2 * news.LENGTH], help="passes of SUNMASK and SUNDAE")
     one.add_argument("--typical", type=float, help="SUNMASK, SUNDAE: mass of typical words (a sort each pass: slow)")
     one.add_argument("--top-k", type=int, help="likewise, the most probable words")
     one.add_argument("--batch", type=int, help="rows at once; 2,500 on a GPU")

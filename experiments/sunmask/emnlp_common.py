@@ -242,23 +242,45 @@ def drawn_lengths(lengths: Tensor, count: int, *, generator: Generator) -> Tenso
 
 
 def bits_per_word(model: Model, rows: Rows, *, rows_per_pass: int = 256) -> dict[str, Any]:
-    """Exact bits of whole rows, their ends included; per word, and per token (words and ends)."""
+    """Exact bits of whole rows, their ends included; per word, and per token (words and ends).
+
+    The error of the bits per word is that of a ratio, over sentences.
+    """
     asked = rows.present
-    nats = 0.0
+    found: list[Tensor] = []
     kinds: set[str] = set()
     for part in torch.arange(len(rows)).split(rows_per_pass):
         answer = log_prob(model, rows.x[part], Question(torch.zeros_like(asked[part]), asked[part]))
-        nats -= float(answer.value.sum())
+        found.append(-answer.value.double().cpu() / math.log(2))
         kinds.add(answer.kind)
-    tokens = int(asked.sum())
-    bits = nats / math.log(2)
+    each, tokens = torch.cat(found), int(asked.sum())
+    words, bits = tokens - len(rows), float(each.sum())
+    apart = each - bits / words * (asked.sum(1).cpu() - 1)
     return {
-        "bits_per_word": bits / (tokens - len(rows)),
+        "bits_per_word": bits / words,
+        "bits_per_word_stderr": float(apart.square().sum().sqrt()) / words,
         "bits_per_token": bits / tokens,
         "sentences": len(rows),
-        "words": tokens - len(rows),
+        "words": words,
         "kind": " and ".join(sorted(kinds)),
     }
+
+
+def label_of(label: str, rounds: int) -> str:
+    """The name of sentences drawn in so many rounds, where there are several such."""
+    return f"{label}_{rounds}"
+
+
+def wait_for(lock: Path | None) -> str:
+    """Until no one holds this lock exclusively; it is not kept. What the file says then."""
+    if lock is None:
+        return ""
+    import fcntl
+
+    with lock.open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        file.seek(0)
+        return file.read().strip()
 
 
 def write_whole(path: Path, content: bytes) -> None:

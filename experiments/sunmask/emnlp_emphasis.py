@@ -7,7 +7,8 @@
 The network sees a held word and is not told to follow it, so it counts for less; that is the paper's emphasis
 ("unmasked" is trusted, "masked" is held). First the paper's pairs of words: two words at fixed places, each pair in
 four manners, and sentences without either. Then real sentences of the test file, of which the three words that are
-rarest in training are kept.
+rarest in training are kept. For captions (--set captions) the pairs are chosen by a rule (``emnlp_pairs``) and stand at
+a third and two thirds of a caption.
 
 What the paper shows by chosen examples is also counted here. For a pair (a, b) a sentence *leans* towards a by
 
@@ -16,15 +17,17 @@ What the paper shows by chosen examples is also counted here. For a pair (a, b) 
 the two estimated from the training sentences with 50 words' worth of the words' overall shares added. If emphasis does
 what it should, sentences lean more towards a where a is trusted and b held than the other way round: ``emphasis`` is
 that difference with its standard error (none of fewer than 8 samples). For real sentences the share of the other words
-that come out as they were is counted. Nothing is selected: examples are the first ones drawn.
+that come out as they were is counted. Nothing is selected: examples are the first ones drawn. A model that writes its
+ends itself is told no length; a sentence may then end before a kept word, and how many do is counted, too.
 
     python -m experiments.sunmask.emnlp_emphasis --out runs/emnlp [--samples 200 --rounds 208]  # reads DIR/sunmask
+    python -m experiments.sunmask.emnlp_emphasis --out runs/captions --set captions --name sunmask/captions_emphasis
 """
 
 import argparse
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
@@ -43,12 +46,14 @@ from anyfill.training import load_model, load_notes
 from benchmarks.common import write_result
 from experiments.common import data_folder
 from experiments.sunmask import emnlp_common as news
+from experiments.sunmask.emnlp_pairs import frequent_pairs, leaning
 
 PAIRS = (("success", "disaster"), ("celebration", "crime"), ("war", "play"), ("police", "season"))
 """The paper's three, and one whose words are common in the training sentences."""
-PLACES, WORDS = (6, 11), 26
-"""Where the words of a pair stand, about as in the paper, and how many words a sentence has."""
-PRIOR, FEW = 50.0, 8
+PLACES, CAPTION_PLACES, WORDS = (6, 11), (3, 7), 26
+"""Where the words of a pair stand, about as in the paper, and how many words a sentence of news has."""
+FEW, TOGETHER = 8, 1600
+"""Fewer samples have no error; so many rows are drawn at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +72,9 @@ class Manner:
     held: dict[int, str]
 
 
-def pair_manners(first: str, second: str) -> list[Manner]:
+def pair_manners(first: str, second: str, places: tuple[int, int] = PLACES) -> list[Manner]:
     """The four ways to keep both."""
-    a, b = {PLACES[0]: first}, {PLACES[1]: second}
+    a, b = {places[0]: first}, {places[1]: second}
     return [
         Manner(f"{first} trusted, {second} held", WORDS, a, b),
         Manner(f"{first} held, {second} trusted", WORDS, b, a),
@@ -86,13 +91,18 @@ def sentence_manners(sentence: Sequence[str], times: Counter[str], kept: int = 3
     return [Manner("trusted", count, words, {}), Manner("held", count, {}, words), Manner("free", count, {}, {})]
 
 
-def sample_rank(manners: Sequence[Manner], samples: int, vocabulary: Vocabulary) -> tuple[Tensor, Question, Tensor]:
-    """Values (B, 52), questions and held (B, 52), ``samples`` rows of each manner one after another."""
-    shape = (len(manners), news.LENGTH)
+def sample_rank(
+    manners: Sequence[Manner], samples: int, vocabulary: Vocabulary, variables: int = news.LENGTH
+) -> tuple[Tensor, Question, Tensor]:
+    """Values (B, N), questions and held (B, N), ``samples`` rows of each manner one after another.
+
+    All places are asked where the vocabulary has an end, which the model writes then.
+    """
+    shape = (len(manners), variables)
     x = torch.zeros(shape, dtype=torch.int64)
     given, held, asked = (torch.zeros(shape, dtype=torch.bool) for _ in range(3))
     for row, manner in enumerate(manners):
-        asked[row, : manner.length] = True
+        asked[row, : manner.length if vocabulary.end is None else variables] = True
         for kept, words in ((given, manner.trusted), (held, manner.held)):
             for place, word in words.items():
                 code = vocabulary.encode(word).tolist()
@@ -114,51 +124,44 @@ def draw(
     temperature: float,
     seed: int,
 ) -> list[list[list[str]]]:
-    """For each manner its sentences, by SUNMASK's chain."""
+    """For each manner its sentences, by SUNMASK's chain, so many rows at once."""
     device = next(model.parameters()).device
-    x, question, held = sample_rank(manners, samples, vocabulary)
-    question = Question(question.given.to(device), question.asked.to(device))
-    lengths = torch.tensor([manner.length for manner in manners])
-    cells: Any = news.Cells(Draw(temperature=temperature), question.asked)
-    with news.in_bf16(device):
-        found = sample(
-            model,
-            x.to(device),
-            question,
-            policy=Rewrite(rounds, trust=Anneal()),
-            draw=cells,
-            held=held.to(device),
-            context=news.length_context(lengths.repeat_interleave(samples)).to(device),
-            generator=torch.Generator(device).manual_seed(seed),
-        ).x.cpu()
-    return [
-        [vocabulary.decode(row[: manner.length]).split() for row in rows]
-        for manner, rows in zip(manners, found.split(samples))
-    ]
-
-
-def leaning(training: Sequence[Sequence[str]], first: str, second: str) -> Callable[[Sequence[str]], float]:
-    """How far a sentence leans towards ``first``, away from ``second``; in nats per word."""
-    overall = Counter(word for sentence in training for word in sentence)
-    total = overall.total()
-    near = {
-        keyword: Counter(word for sentence in training if keyword in sentence for word in sentence)
-        for keyword in (first, second)
-    }
-
-    def log_share(word: str, keyword: str) -> float:
-        return math.log((near[keyword][word] + PRIOR * overall[word] / total) / (near[keyword].total() + PRIOR))
-
-    def lean(sentence: Sequence[str]) -> float:
-        others = [word for word in sentence if word not in (first, second) and word in overall]
-        return mean(log_share(word, first) - log_share(word, second) for word in others) if others else 0.0
-
-    return lean
+    generator = torch.Generator(device).manual_seed(seed)
+    most = max(1, TOGETHER // samples)
+    found: list[list[list[str]]] = []
+    for some in (manners[first : first + most] for first in range(0, len(manners), most)):
+        x, question, held = sample_rank(some, samples, vocabulary, model.variables)
+        question = Question(question.given.to(device), question.asked.to(device))
+        lengths = torch.tensor([manner.length for manner in some]).repeat_interleave(samples)
+        context = news.length_context(lengths, model.variables).to(device) if vocabulary.end is None else None
+        cells: Any = news.Cells(Draw(temperature=temperature), question.asked)
+        with news.in_bf16(device):
+            drawn = sample(
+                model,
+                x.to(device),
+                question,
+                policy=Rewrite(rounds, trust=Anneal()),
+                draw=cells,
+                held=held.to(device),
+                context=context,
+                generator=generator,
+            ).x.cpu()
+        ends = [manner.length if vocabulary.end is None else model.variables for manner in some]
+        found += [
+            [vocabulary.decode(row[:end]).split() for row in rows] for end, rows in zip(ends, drawn.split(samples))
+        ]
+    return found
 
 
 def with_error(values: Sequence[float]) -> dict[str, float | None]:
     """Mean and its standard error, which a few values do not tell."""
     return {"mean": mean(values), "stderr": stdev(values) / math.sqrt(len(values)) if len(values) >= FEW else None}
+
+
+def agreement(text: Sequence[str], sentence: Sequence[str], kept: Container[int]) -> float:
+    """The share of the words of ``sentence`` outside the places ``kept`` that stand in ``text``, each in its place."""
+    others = [place for place in range(len(sentence)) if place not in kept]
+    return mean(float(text[place : place + 1] == [sentence[place]]) for place in others) if others else 1.0
 
 
 def marked(sentence: Sequence[str], manner: Manner) -> str:
@@ -169,13 +172,14 @@ def marked(sentence: Sequence[str], manner: Manner) -> str:
 
 def study(arguments: argparse.Namespace) -> dict[str, Any]:
     """All samples and what was counted."""
-    corpus = news.load_news(arguments.data)
+    corpus, of_news = news.load_news(arguments.data, arguments.set), arguments.set == "news"
     folder = arguments.out / "sunmask"
     model, vocabulary = load_model(folder).float().to(arguments.device), vocabulary_of(load_notes(folder), folder.name)
     times = Counter(word for sentence in corpus.train for word in sentence)
     usable = [one for one in news.without_unknown(corpus.test, corpus.words) if len(one) <= WORDS + 4]
     chosen = usable[: arguments.real]
-    groups = [*((pair, pair_manners(*pair)) for pair in PAIRS), (None, [Manner("free", WORDS, {}, {})])]
+    words, places = (PAIRS, PLACES) if of_news else (frequent_pairs(corpus.train), CAPTION_PLACES)
+    groups = [*((pair, pair_manners(*pair, places)) for pair in words), (None, [Manner("free", WORDS, {}, {})])]
     manners = [manner for _, some in groups for manner in some]
     of_real = [sentence_manners(sentence, times) for sentence in chosen]
     settings = {name: getattr(arguments, name) for name in ("samples", "rounds", "temperature", "seed")}
@@ -184,7 +188,10 @@ def study(arguments: argparse.Namespace) -> dict[str, Any]:
 
     def shown(manner: Manner) -> dict[str, Any]:
         texts = drawn[id(manner)]
-        return {"manner": manner.name, "samples": [marked(text, manner) for text in texts[: arguments.shown]]}
+        last = max([*manner.trusted, *manner.held], default=-1)
+        cut = mean(float(len(text) <= last) for text in texts)
+        samples = [marked(text, manner) for text in texts[: arguments.shown]]
+        return {"manner": manner.name, "samples": samples, "ended_before_a_kept_word": cut}
 
     pairs: list[dict[str, Any]] = []
     for pair, some in groups:
@@ -193,12 +200,10 @@ def study(arguments: argparse.Namespace) -> dict[str, Any]:
         lean = leaning(corpus.train, *pair)
         each = [{**shown(manner), "lean": with_error([*map(lean, drawn[id(manner)])])} for manner in some]
         free = with_error([*map(lean, drawn[id(manners[-1])])])
-        one, other = each[0]["lean"], each[1]["lean"]
-        errors = (one["stderr"], other["stderr"])
-        emphasis = {
-            "mean": one["mean"] - other["mean"],
-            "stderr": None if None in errors else math.hypot(*errors),
-        }
+        one, other = (with_error([*map(lean, drawn[id(manner)])]) for manner in some[:2])
+        errors = [value for value in (one["stderr"], other["stderr"]) if value is not None]
+        difference = (one["mean"] or 0.0) - (other["mean"] or 0.0)
+        emphasis = {"mean": difference, "stderr": math.hypot(*errors) if len(errors) == 2 else None}
         counts = {word: sum(word in sentence for sentence in corpus.train) for word in pair}
         pairs.append({"words": pair, "sentences_with": counts, "manners": each, "free": free, "emphasis": emphasis})
     real: list[dict[str, Any]] = []
@@ -207,16 +212,12 @@ def study(arguments: argparse.Namespace) -> dict[str, Any]:
         found = [
             {
                 **shown(manner),
-                "as_it_was": with_error(
-                    [
-                        mean(float(w == v) for p, (w, v) in enumerate(zip(text, sentence)) if p not in kept)
-                        for text in drawn[id(manner)]
-                    ]
-                ),
+                "as_it_was": with_error([agreement(text, sentence, kept) for text in drawn[id(manner)]]),
             }
             for manner in some
         ]
         real.append({"sentence": marked(sentence, some[0]), "manners": found})
+    settings["set"] = arguments.set
     return {"arguments": settings, "pairs": pairs, "free": shown(manners[-1]), "real": real}
 
 
@@ -254,6 +255,7 @@ def main() -> None:
     is_cuda = torch.cuda.is_available()
     parser.add_argument("--out", type=Path, required=True, help="the folder in which the model sunmask is")
     parser.add_argument("--data", type=Path, default=data_folder())
+    parser.add_argument("--set", choices=["news", "captions"], default="news")
     parser.add_argument("--samples", type=int, default=200 if is_cuda else 2, help="of each manner")
     parser.add_argument("--shown", type=int, default=2, help="of these, written down")
     parser.add_argument("--real", type=int, default=2, help="sentences of the test file")

@@ -7,7 +7,8 @@ import argparse
 import hashlib
 import json
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +17,27 @@ from anyfill.text.ngram_tables import NgramTable
 from benchmarks.common import write_result
 from experiments.sunmask import emnlp_common as news
 from experiments.sunmask import emnlp_plot
+from experiments.sunmask.emnlp_errors import left_out
 
-LEVELS = (0.10, 0.15, 0.20, 0.25, 0.30)
-"""BLEU-5 at which curves are compared."""
+LEVELS = tuple(n / 20 for n in range(2, 14))
+"""BLEU-5 at which curves are compared, 0.1 to 0.65."""
 TEXTS = {"news": "EMNLP2017 News, 9,000 sentences", "captions": "Image COCO captions, 59,000 sentences"}
 
 
-def grade_sentences(sentences: list[list[str]], table: NgramTable, training: set[tuple[str, ...]]) -> dict[str, Any]:
-    """The sheet of ``grade_text``, mean length, and which share of the sentences stands in the training part."""
+def grade_sentences(
+    sentences: list[list[str]], table: NgramTable, training: set[tuple[str, ...]], length: int = news.LENGTH
+) -> dict[str, Any]:
+    """The sheet of ``grade_text``, mean length, and which share of the sentences stands in the training part.
+
+    ``without`` are BLEU-5 and Self-BLEU-5 without each of 20 groups of the sentences, for errors; None of a few.
+    """
     lengths = Counter(map(len, sentences))
     return {
         **asdict(grade_text(sentences, table)),
+        "without": left_out(sentences, table),
         "copied": sum(tuple(sentence) in training for sentence in sentences) / len(sentences),
         "words": sum(length * times for length, times in lengths.items()) / len(sentences),
-        "without_end": lengths[news.LENGTH] / len(sentences),
+        "without_end": lengths[length] / len(sentences),
     }
 
 
@@ -45,11 +53,11 @@ def grade(arguments: argparse.Namespace) -> None:
         count = min(arguments.first or one["sentences"], one["sentences"])
         mark = hashlib.sha256((out / one["file"]).read_bytes()).hexdigest()[:16]
         key = f"{one['file']}@{count}"
-        if grades.get(key, {}).get("sha256") == mark:
+        if grades.get(key, {}).get("sha256") == mark and "without" in grades[key]:
             continue
         sentences = news.read_sentences(out / one["file"])[:count]
         kept = {name: one[name] for name in ("label", "recipe", "temperature", "passes", "seconds", "rounds")}
-        found = grade_sentences(sentences, table, training)
+        found = grade_sentences(sentences, table, training, corpus.length)
         grades[key] = {**kept, "sha256": mark, **found, "examples": list(map(" ".join, sentences[:3]))}
         news.write_json(path, grades)
         bleu, own = found["bleu"][-1], found["self_bleu"][-1]
@@ -57,7 +65,7 @@ def grade(arguments: argparse.Namespace) -> None:
     for count in {one["sentences"] for one in grades.values()}:
         if f"real@{count}" not in grades:
             real = [*corpus.train, *corpus.valid][:count]
-            grades[f"real@{count}"] = {"label": "real text", **grade_sentences(real, table, set())}
+            grades[f"real@{count}"] = {"label": "real text", **grade_sentences(real, table, set(), corpus.length)}
             news.write_json(path, grades)
 
 
@@ -68,13 +76,8 @@ def report(arguments: argparse.Namespace) -> None:
     drawn = [one for one in grades.values() if one["label"] != "real text"]
     times = Counter(one["sentences"] for one in drawn)
     count = arguments.sentences or max(times, key=lambda number: (times[number], number))
-    curves: dict[str, list[emnlp_plot.Point]] = {}
-    for one in sorted(drawn, key=lambda one: (one["recipe"] in news.MARKOV, one["label"], -one["temperature"])):
-        if one["sentences"] == count:
-            point = emnlp_plot.Point(one["bleu"][-1], one["self_bleu"][-1], count, one["temperature"])
-            curves.setdefault(one["label"], []).append(point)
-    real = grades[f"real@{count}"]
-    marks = {"real text": (emnlp_plot.Point(real["bleu"][-1], real["self_bleu"][-1], count),)}
+    curves = curves_of([one for one in drawn if one["sentences"] == count])
+    marks = {"real text": (point_of(grades[f"real@{count}"]),)}
     if (
         arguments.set == "news" and count == emnlp_plot.PUBLISHED["MLE"][0].sentences
     ):  # beside another number their Self-BLEU would say nothing
@@ -85,21 +88,63 @@ def report(arguments: argparse.Namespace) -> None:
         "bits_per_word": _by_label(out, "bits"),
         "training": _by_label(out, "train"),
         "draws": all_draws(out),
-        "self_bleu_5_at_bleu_5": {
-            name: {f"{level:g}": emnlp_plot.self_bleu_at(points, level) for level in LEVELS}
-            for name, points in curves.items()
-        },
+        "self_bleu_5_at_bleu_5": read_off(curves, emnlp_plot.self_bleu_at),
+        "its_standard_error": read_off(curves, emnlp_plot.self_bleu_error),
         "curves": {name: [asdict(point) for point in points] for name, points in curves.items()},
         "marks": {name: [asdict(point) for point in points] for name, points in marks.items()},
-        "grades": {key: one for key, one in grades.items() if one["sentences"] == count},
+        "grades": {  # what errors are computed from stands with the curves
+            key: {name: value for name, value in one.items() if name != "without"}
+            for key, one in grades.items()
+            if one["sentences"] == count
+        },
     }
     path = write_result(arguments.name, found)
     title = f"{TEXTS[arguments.set]} to learn from: quality against variety"
     emnlp_plot.draw_sweep(curves, path.with_suffix(".png"), marks=marks, title=title)
     for name, points in curves.items():
         for point in points:
-            print(f"{name:>16} t {point.temperature:<5g} BLEU-5 {point.bleu:.4f}  Self-BLEU-5 {point.self_bleu:.4f}")
+            bleu, own = (f"{getattr(point, one):.4f} ± {point.bar(one):.4f}" for one in ("bleu", "self_bleu"))
+            at = f"t {point.temperature:g}" if point.rounds is None else f"{point.rounds} rounds"
+            print(f"{name:>16} {at:<10} BLEU-5 {bleu}  Self-BLEU-5 {own}")
     print(f"wrote {path.name} and {path.with_suffix('.png').name} to {path.parent}/")
+
+
+def point_of(one: dict[str, Any]) -> emnlp_plot.Point:
+    """A grade as a point of a curve."""
+    return emnlp_plot.Point(
+        one["bleu"][-1], one["self_bleu"][-1], one["sentences"], one.get("temperature"), None, one.get("without")
+    )
+
+
+def curves_of(grades: Sequence[dict[str, Any]]) -> dict[str, list[emnlp_plot.Point]]:
+    """A curve through the temperatures of each label; one through the rounds of a temperature, if there are many.
+
+    The label's own number of rounds is among the latter.
+    """
+    curves: dict[str, list[emnlp_plot.Point]] = {}
+    several: dict[str, list[emnlp_plot.Point]] = {}
+    own = {(one["label"], one["temperature"]): one for one in grades}
+    for one in sorted(grades, key=lambda one: (one["recipe"] in news.MARKOV, one["label"], -one["temperature"])):
+        rounds, label = one["rounds"], one["label"].rpartition("_")[0]
+        if rounds is None or one["label"] != news.label_of(label, rounds):
+            curves.setdefault(one["label"], []).append(point_of(one))
+            continue
+        name, usual = f"{label}, t = {one['temperature']:g}", own.get((label, one["temperature"]))
+        first = [] if usual is None else [replace(point_of(usual), rounds=usual["rounds"])]
+        several.setdefault(name, first).append(replace(point_of(one), rounds=rounds))
+    rising = {name: sorted(points, key=lambda point: point.rounds or 0) for name, points in several.items()}
+    return curves | rising
+
+
+def read_off(
+    curves: dict[str, list[emnlp_plot.Point]], reading: Callable[[Sequence[emnlp_plot.Point], float], float | None]
+) -> dict[str, dict[str, float | None]]:
+    """What is read off every curve through temperatures at every level."""
+    return {
+        name: {f"{level:g}": reading(points, level) for level in LEVELS}
+        for name, points in curves.items()
+        if all(point.rounds is None for point in points)
+    }
 
 
 def all_draws(out: Path) -> list[dict[str, Any]]:

@@ -1,9 +1,9 @@
 """SUNMASK's Figure 2: negative BLEU against Self-BLEU, one curve for each model, one point for each temperature.
 
 Low temperatures give good sentences that are all alike, high ones varied nonsense; a model is better if its curve runs
-further to the left and below. ``sweep`` makes the points of a curve from anything that draws sentences at a
-temperature, ``draw_sweep`` draws curves, ``self_bleu_at`` reads a curve off at a given BLEU, so that models can be
-compared in one number. BLEU and Self-BLEU are those of ``anyfill.text.metrics``.
+further to the left and below. Bars are 95 % intervals (``emnlp_errors``). ``sweep`` makes the points of a curve from
+anything that draws sentences at a temperature, ``draw_sweep`` draws curves, ``self_bleu_at`` reads a curve off at a
+given BLEU, so that models can be compared in one number. BLEU and Self-BLEU are those of ``anyfill.text.metrics``.
 
 Self-BLEU grows with the number of sentences, so the figure says how many there are, and curves of unequal numbers say
 it each for itself. The published points are GansFallingShort's, of 10,000 sentences and models trained on 200,000.
@@ -17,27 +17,44 @@ import json
 from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 
 from anyfill.text.metrics import grade_text
 from anyfill.text.ngram_tables import NgramTable, Sentences
+from experiments.sunmask.emnlp_errors import half_interval, standard_error
 
-COLORS = ("#1b6ca8", "#c0392b", "#3a8f5c", "#d1843a", "#7d5ba6", "#4d4d4d")
+COLORS = ("#1b6ca8", "#c0392b", "#3a8f5c", "#d1843a", "#7d5ba6", "#4d4d4d", "#17a2b8", "#b0588a")
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Scores of the sentences of one model at one temperature, both for n-grams of up to n words."""
+    """Scores of the sentences of one model at one temperature, both for n-grams of up to n words.
+
+    Attributes:
+        bleu, self_bleu: the scores.
+        sentences: how many.
+        temperature: at which they were drawn, if one was.
+        rounds: of the chain that drew them, where a curve goes through several.
+        without: both scores without each group of the sentences, for errors (``emnlp_errors``).
+    """
 
     bleu: float
     self_bleu: float
     sentences: int
     temperature: float | None = None
+    rounds: int | None = None
+    without: dict[str, list[float]] | None = None
+
+    def bar(self, score: str) -> float:
+        """Half of the 95 % interval of "bleu" or "self_bleu"; 0 if it is not known."""
+        left = None if self.without is None else self.without[score]
+        return 0.0 if left is None else half_interval(standard_error(left), len(left))
 
 
 PUBLISHED: dict[str, tuple[Point, ...]] = {
@@ -73,6 +90,24 @@ def self_bleu_at(points: Sequence[Point], bleu: float) -> float | None:
     return min(found, default=None)
 
 
+def self_bleu_error(points: Sequence[Point], bleu: float) -> float | None:
+    """The standard error of ``self_bleu_at``: the curve is read again without each group of sentences.
+
+    None where that is not known of some point, or a curve without a group never has this BLEU.
+    """
+    known = [point for point in points if point.without is not None]
+    if len(known) < len(points) or not points:
+        return None
+    found: list[float] = []
+    for pairs in zip(*(zip(*(point.without or {}).values()) for point in points), strict=True):
+        curve = [replace(point, bleu=b, self_bleu=own) for point, (b, own) in zip(points, pairs)]
+        at = self_bleu_at(curve, bleu)
+        if at is None:
+            return None
+        found.append(at)
+    return standard_error(found)
+
+
 def draw_sweep(
     curves: Mapping[str, Sequence[Point]],
     path: Path,
@@ -81,7 +116,10 @@ def draw_sweep(
     marks: Mapping[str, Sequence[Point]] | None = None,
     title: str = "EMNLP2017 News: quality against variety",
 ) -> None:
-    """Draw curves, and ``marks`` (points of others, real text) in grey; temperatures stand at the ends and at 1."""
+    """Draw curves, and ``marks`` (points of others, real text) in grey; temperatures stand at the ends and at 1.
+
+    A curve through several numbers of rounds is dotted, and says each of them.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -97,17 +135,20 @@ def draw_sweep(
     figure, axis = plt.subplots(figsize=(7.5, 5.6), layout="constrained")
     for (name, points), shape in zip(marks.items(), "sDv^P*X" * (len(marks) // 7 + 1)):
         x, y = [-point.bleu for point in points], [point.self_bleu for point in points]
-        style = {"color": "#9a9a9a", "marker": shape, "markersize": 6, "linewidth": 1, "zorder": 1}
+        style: dict[str, Any] = {"color": "#9a9a9a", "marker": shape, "markersize": 6, "linewidth": 1, "zorder": 1}
         axis.plot(x, y, linestyle=":" if len(points) > 1 else "none", label=named(name, points), **style)
     for (name, points), color in zip(curves.items(), COLORS * (len(curves) // len(COLORS) + 1)):
         x, y = [-point.bleu for point in points], [point.self_bleu for point in points]
-        axis.plot(x, y, color=color, marker="o", markersize=5, linewidth=1.6, label=named(name, points))
+        style = {"color": color, "marker": "o", "markersize": 4, "linewidth": 1.4, "elinewidth": 1, "capsize": 2}
+        by_rounds = any(point.rounds is not None for point in points)
+        bars = {"xerr": [point.bar("bleu") for point in points], "yerr": [point.bar("self_bleu") for point in points]}
+        axis.errorbar(x, y, linestyle=":" if by_rounds else "-", label=named(name, points), **bars, **style)
         temperatures = [point.temperature for point in points if point.temperature is not None]
         told = {1.0, *([min(temperatures), max(temperatures)] if temperatures else [])}
         for point in points:
-            if point.temperature in told:
+            if by_rounds or point.temperature in told:
                 spot, shift = (-point.bleu, point.self_bleu), (6, 5)
-                text = f"t = {point.temperature:g}"
+                text = f"{point.rounds} rounds" if by_rounds else f"t = {point.temperature:g}"
                 axis.annotate(text, spot, shift, textcoords="offset points", color=color, fontsize=8)
     counted = f", {next(iter(sizes)):,} sentences" if len(sizes) == 1 else ""
     axis.set(xlabel=f"negative BLEU-{n}{counted}     (left: better)", ylabel=f"Self-BLEU-{n}     (below: more varied)")

@@ -21,6 +21,7 @@ from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
 from anyfill.training import FitOptions, fit
 from experiments.sunmask import emnlp
 from experiments.sunmask import emnlp_common as news
+from experiments.sunmask import emnlp_draw as drawing
 from experiments.sunmask import emnlp_emphasis as emphasis
 from experiments.sunmask import emnlp_grade as grading
 
@@ -197,6 +198,21 @@ def test_drawing_asked_places_only_draws_from_the_same_law(draw):
     assert torch.equal(some[asked], draw(part, generator=seeded(5))[0])
 
 
+def test_typical_sampling_leaves_words_out():
+    """The entropy is 1.31 nats: 0.3 (1.20) is the most typical, then 0.5 (0.69), then the others (3.00)."""
+    law = torch.tensor([0.5, 0.3, 0.05, 0.05, 0.05, 0.05]).log().expand(50, 40, 6)
+    everywhere = torch.ones(50, 40, dtype=torch.bool)
+    seen = {
+        mass: set(
+            news.Cells(Draw(typical=mass), everywhere)(FiniteMarginals(law.clone()), generator=seeded())
+            .unique()
+            .tolist()
+        )
+        for mass in (None, 0.2, 0.7, 0.81)
+    }
+    assert seen == {None: {0, 1, 2, 3, 4, 5}, 0.2: {1}, 0.7: {0, 1}, 0.81: {0, 1, 2}}
+
+
 def test_a_temperature_that_would_underflow_is_refused():
     with pytest.raises(ValueError, match="temperature"):
         news.Cells(Draw(temperature=0.01), torch.ones(1, 1, dtype=torch.bool))
@@ -264,10 +280,10 @@ def test_the_rarest_words_of_a_sentence_are_kept_in_three_manners():
 
 
 def test_temperatures_come_coarse_first_and_each_once():
-    order = emnlp.coarse_first([0.4, 1.0, 0.7, 0.8, 0.9, 0.55, 0.7])
+    order = drawing.coarse_first([0.4, 1.0, 0.7, 0.8, 0.9, 0.55, 0.7])
     assert sorted(order) == [0.4, 0.55, 0.7, 0.8, 0.9, 1.0]
     assert order[:3] == [1.0, 0.4, 0.7]
-    assert emnlp.coarse_first([0.5]) == [0.5]
+    assert drawing.coarse_first([0.5]) == [0.5]
 
 
 def test_a_line_cut_short_is_no_record_and_the_last_one_counts(tmp_path):
@@ -279,7 +295,7 @@ def test_a_line_cut_short_is_no_record_and_the_last_one_counts(tmp_path):
 
 def test_a_held_lock_is_waited_for(tmp_path):
     lock = tmp_path / "lock"
-    waiting = threading.Thread(target=emnlp.wait_for, args=(lock,))
+    waiting = threading.Thread(target=news.wait_for, args=(lock,))
     with lock.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         waiting.start()
@@ -287,8 +303,8 @@ def test_a_held_lock_is_waited_for(tmp_path):
         assert waiting.is_alive()
     waiting.join(5)
     assert not waiting.is_alive()
-    emnlp.wait_for(lock)  # several may go at once
-    emnlp.wait_for(None)
+    news.wait_for(lock)  # several may go at once
+    news.wait_for(None)
 
 
 def put(folder, label, temperature, sentences):
@@ -379,3 +395,11 @@ def test_the_commands_leave_what_they_say_and_do_nothing_twice(recipe, tmp_path,
     assert (out / f"{recipe}.draws.jsonl").read_text() == before
     run("draw", "--recipe", recipe, *few, "--sentences", "8")
     assert len(news.read_sentences(out / f"{recipe}.1.txt.gz")) == 8
+    if recipe == "sunmask":  # several numbers of rounds, each with its name; the script that draws all words is refused
+        run("draw", "--recipe", recipe, *few, "--rounds", "2", "4", "--temperatures", "1")
+        passes = [json.loads((out / f"sunmask_{n}.draws.jsonl").read_text())["passes"] for n in (2, 4)]
+        assert passes == [2 * 2, 2 * 4]  # of two batches
+        with pytest.raises(ValueError, match="typical"):
+            run("draw", "--recipe", recipe, *few, "--typical", "1", "--label", "all")
+        assert record["epochs"] == pytest.approx((2 + 4) * 4 / 4)
+        assert record["operations_a_row"] > 0
