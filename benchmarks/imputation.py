@@ -10,7 +10,8 @@ goes on where it was, there or on another machine. Then the means over seeds, ra
 that belong to the run (``--work-only``: not; ``--report-only``: of the lines there are). A line says where it was made.
 
 ``--minutes`` ends the work at a time by the clock: jobs are then begun in the order in which methods, holes and modes
-are named, and those still under way at the end leave no line. Where a process has been given a prepared folder of
+are named, or turn after turn of a file (``--turns``, ``tables/turns.py``; ranks are then of the first seed, which every
+method has), and those still under way at the end leave no line. Where a process has been given a prepared folder of
 packages on PYTHONPATH, the peers' processes find it too.
 
 ``--name`` says what results are called: several runs of some tables each need not overwrite one another.
@@ -25,34 +26,23 @@ Writes results/imputation.json and results/imputation.png.
 
 import argparse
 import importlib
-import itertools
 import json
 import multiprocessing
 import os
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common import RESULTS, ROOT, commit, write_result
-from benchmarks.tables import jobs, report, sets
+from benchmarks.tables import beside, jobs, report, sets, turns
 from benchmarks.tables.holes import WAYS
 
-DEFAULT_METHODS = ("mean", "knn", "ridge", "trees", "lightgbm", "em", "gaussian", "ours")
+_POOLS = 4
+"""So often work is begun anew after a process was killed."""
 QUICK = {"tables": "wine,penguins", "methods": "mean,knn,ridge,em,ours", "holes": "mcar", "modes": "in", "seeds": "0"}
-_COST = {
-    "forestdiffusion": 60,
-    "utrees": 40,
-    "miceforest": 40,
-    "posterior": 20,
-    "missforest": 15,
-    "trees": 10,
-    "ours": 8,
-}
-"""About how a job's time grows with its cells: the longest first, so that no worker is left with one at the end."""
-_SLOW = 40
-"""Of methods that cost so much the smallest tables come first where the minutes are counted."""
 
 
 def main() -> None:
@@ -79,9 +69,11 @@ def main() -> None:
     for method, error in sorted({(line["method"], line["error"]) for line in failed}):
         count = sum((line["method"], line["error"]) == (method, error) for line in failed)
         print(f"failed, {count} jobs: {method}: {error}")
-    found = report.means(own)
-    result = report.summary(found)
+    first = min((line["seed"] for line in own), default=0)
+    found = report.means(own if not arguments.turns else [line for line in own if line["seed"] == first])
+    result = {**report.summary(found), **beside.summary(own)}
     print(report.show(found, result))
+    print(beside.show(result))
     commits = sorted({line["commit"] for line in own})
     if len(commits) > 1:
         print(f"note: the lines are of {len(commits)} commits: {', '.join(commits)}")
@@ -113,6 +105,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--holes", help=f"of {', '.join(WAYS)}")
     parser.add_argument("--modes", help=f"of {', '.join(jobs.MODES)}")
     parser.add_argument("--seeds", help="comma-separated (default 0,1,2)")
+    parser.add_argument("--turns", help="a file of turns (tables/turns.py) in place of the five options above")
     parser.add_argument("--steps", type=int, help="the most optimizer steps of ours")
     parser.add_argument("--draws", type=int, help="behind CRPS and energy score of ours and em (default 100)")
     parser.add_argument("--any-draws", action="store_true", help="report lines with another number of draws, too")
@@ -133,38 +126,16 @@ def _arguments() -> argparse.Namespace:
 
 
 def _jobs(arguments: argparse.Namespace, folder: Path, notes: list[str]) -> list[jobs.Job]:
-    groups = {"numeric": sets.NUMERIC, "mixed": sets.MIXED}
-    cells: dict[str, int] = {}
-    tables = list(itertools.chain(*(groups.get(one, (one,)) for one in _list(arguments.tables, sets.NAMES))))
-    for table in list(tables):
-        if table not in sets.NAMES:
-            raise SystemExit(f"--tables: expected {', '.join(sets.NAMES)}, got {table}")
-        try:
-            cells[table] = sets.load(table, folder).frame.size
-        except FileNotFoundError as error:
-            notes.append(f"{table} is left out: {error.filename} is not there")
-            tables.remove(table)
-    methods = _list(arguments.methods, DEFAULT_METHODS)
-    seeds = [int(seed) for seed in _list(arguments.seeds, ("0", "1", "2"))]
-    found: list[jobs.Job] = []
-    for table, method in itertools.product(tables, methods):
-        if (method, table) in jobs.COSTLY and not arguments.costly:
-            notes.append(f"{method} on {table} takes many minutes a job: only with --costly")
-            continue
-        settings = itertools.product(_list(arguments.holes, WAYS), _list(arguments.modes, jobs.MODES), seeds)
-        found += [
-            jobs.Job(table, way, mode, seed, method, arguments.draws, arguments.steps)  # pyright: ignore[reportArgumentType]
-            for way, mode, seed in settings
-        ]
-    if arguments.minutes is None:
-        return sorted(found, key=lambda job: (job.seed, -_COST.get(job.method, 1) * cells[job.table]))
-    ways, modes = _list(arguments.holes, WAYS), _list(arguments.modes, jobs.MODES)
-
-    def turn(job: jobs.Job) -> tuple[int, ...]:
-        size = cells[job.table] if _COST.get(job.method, 1) >= _SLOW else -cells[job.table]
-        return job.seed, methods.index(job.method), ways.index(job.holes), modes.index(job.mode), size
-
-    return sorted(found, key=turn)
+    stated: turns.Turn = {key: getattr(arguments, key) for key in ("methods", "tables", "holes", "modes")}
+    own = [{**stated, "seeds": arguments.seeds or "0,1,2"}]
+    return turns.jobs_of(
+        turns.read_turns(Path(arguments.turns)) if arguments.turns else own,
+        turns.Tables(folder, notes),
+        draws=arguments.draws,
+        steps=arguments.steps,
+        costly=arguments.costly,
+        by_clock=arguments.minutes is not None,
+    )
 
 
 def _work(wanted: list[jobs.Job], lines: Path, workers: int, folder: Path, minutes: float | None = None) -> None:
@@ -173,25 +144,42 @@ def _work(wanted: list[jobs.Job], lines: Path, workers: int, folder: Path, minut
         return
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"  # fresh processes read it when they import numpy and torch
-    start, now = time.time(), commit()
-    context = multiprocessing.get_context("spawn")
+    start, now, left = time.time(), commit(), list(wanted)
+    for _ in range(_POOLS):
+        until = None if minutes is None else start + 60 * minutes - time.time()
+        left = _pooled(left, lines, workers, folder, now, until) if until is None or until > 0 else []
+        if not left:
+            return
+
+
+def _pooled(
+    wanted: list[jobs.Job], lines: Path, workers: int, folder: Path, now: str, seconds: float | None
+) -> list[jobs.Job]:
+    """Do the jobs in fresh processes; those that are left if one of these was killed, after the others."""
+    start, context = time.time(), multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=jobs.one_thread) as pool:
-        futures = [pool.submit(jobs.run, job, str(folder), now) for job in wanted]
+        futures = {pool.submit(jobs.run, job, str(folder), now): job for job in wanted}
+        over = set[str]()
         try:
-            done = as_completed(futures, None if minutes is None else 60 * minutes)
-            for count, future in enumerate(done, 1):
+            for count, future in enumerate(as_completed(futures, seconds), 1):
                 line = future.result()
                 jobs.append(lines, line)
+                over.add(line["key"])
                 spent = time.time() - start
                 left = spent / count * (len(wanted) - count)
                 said = line.get("error") or f"{line['cpu_seconds']:.1f} CPU s"
                 when = f"({spent:.0f} s, about {left:.0f} s left)"
                 print(f"{count}/{len(wanted)} {line['key']}: {said} {when}", flush=True)
         except TimeoutError:
-            print(f"the {minutes:g} minutes are over", flush=True)
+            print(f"the time is over after {time.time() - start:.0f} s", flush=True)
             pool.shutdown(wait=False, cancel_futures=True)
             for process in multiprocessing.active_children():
                 process.terminate()
+        except BrokenProcessPool as error:
+            open_jobs = [job for job in wanted if job.key not in over]
+            print(f"a process was killed ({error}): {len(open_jobs)} jobs are left for others", flush=True)
+            return [*open_jobs[workers:], *open_jobs[:workers]]  # what killed it may be one of the first
+    return []
 
 
 def _machines(lines: list[dict[str, Any]]) -> list[Any]:
@@ -208,10 +196,6 @@ def _versions() -> dict[str, str]:
             module = importlib.import_module(name) if name == "narwhals" else None
             found[name] = getattr(module, "__version__", "none")
     return found
-
-
-def _list(text: str | None, default: Any) -> list[str]:
-    return [one.strip() for one in text.split(",") if one.strip()] if text else list(default)
 
 
 if __name__ == "__main__":

@@ -7,20 +7,33 @@ missing), which columns are codes, the seed and the number of draws; the answer 
 
     utrees           UnmaskingTrees, its defaults (continuous columns quantised, codes as they are), m imputations
     forestdiffusion  VP-diffusion of XGBoost trees, n_t 20 and duplicate_K 20 (its defaults of 50 and 100 take hours
-                     here), m imputations; it can fill its training table only
+                     here), m imputations
     miceforest       m data sets, 5 iterations
+
+Two packages import more than they use here, and run without it where it is absent: utrees compiles a sum over kernels
+with numba (as plain Python it gives the same sum, slower), ForestDiffusion offers CatBoost beside XGBoost.
 """
 
+import importlib.util
 import json
 import sys
 import time
+import types
 import warnings
 from importlib.metadata import version
 
 import numpy as np
 
 
+def absent(name, **what):
+    """Stand in for a package that is imported and not needed, if it is not installed."""
+    if name not in sys.modules and importlib.util.find_spec(name) is None:
+        sys.modules[name] = module = types.ModuleType(name)
+        module.__dict__.update(what)
+
+
 def utrees(train, test, codes, seed, draws):
+    absent("numba", njit=lambda *options, **more: options[0] if options and callable(options[0]) else lambda run: run)
     from sklearn.base import BaseEstimator
     from sklearn.utils.validation import validate_data
     from utrees import UnmaskingTrees
@@ -33,16 +46,33 @@ def utrees(train, test, codes, seed, draws):
 
 
 def forestdiffusion(train, test, codes, seed, draws):
+    absent("catboost", CatBoostRegressor=None)
     from ForestDiffusion import ForestDiffusionModel
 
-    if test is not None:
-        raise ValueError("fills its training table only")
-    two = [j for j in codes if np.nanmax(train[:, j]) <= 1]
-    many = [j for j in codes if j not in two]
-    sizes = {"n_t": 20, "duplicate_K": 20, "n_jobs": 1, "diffusion_type": "vp"}
-    model = ForestDiffusionModel(train, bin_indexes=two, cat_indexes=many, seed=seed, **sizes)
-    filled = model.impute(k=draws)
-    return np.asarray(filled).reshape(draws, *train.shape)
+    # Its own dummies make the first level of a missing code, and fail with pandas 3: the same dummies, missing kept.
+    count = {j: int(np.nanmax(train[:, j])) + 1 for j in codes if np.isfinite(train[:, j]).any()}
+    many = {j: size for j, size in count.items() if size > 2}
+
+    def dummies(rows):
+        parts = []
+        for j in range(rows.shape[1]):
+            own = rows[:, j : j + 1]
+            hot = (own == np.arange(1, many.get(j, 1))).astype(np.float64)
+            parts.append(np.where(np.isnan(own), np.nan, hot) if j in many else own)
+        return np.concatenate(parts, 1)
+
+    width = [many.get(j, 2) - 1 for j in range(train.shape[1])]
+    start = np.concatenate([[0], np.cumsum(width)[:-1]])
+    two = [int(start[j]) for j, size in count.items() if size == 2]
+    sizes = {"n_t": 20, "duplicate_K": 20, "n_jobs": 1, "diffusion_type": "vp", "nthread": 1}
+    model = ForestDiffusionModel(dummies(train), bin_indexes=two, seed=seed, **sizes)
+    rows = model.scaler.transform(dummies(train if test is None else test))
+    filled = np.asarray(model.impute(k=draws, X=rows)).reshape(draws, len(rows), -1)
+    # A level by the largest dummy, the first where none is above a half: as the package reads its own.
+    first = np.full((*filled.shape[:2], 1), 0.5)
+    parts = [filled[:, :, start[j] : start[j] + width[j]] for j in range(train.shape[1])]
+    read = [np.concatenate([first, one], 2).argmax(2)[:, :, None] if j in many else one for j, one in enumerate(parts)]
+    return np.concatenate(read, 2)
 
 
 def miceforest(train, test, codes, seed, draws):

@@ -121,6 +121,9 @@ def score(data: Dataset, rows: NDArray[np.int64], hidden: NDArray[np.bool_], ans
         rows: which of its rows the test table has.
         hidden: bool (B, N), the cells that were hidden from it.
         answers: for these rows.
+
+    ``coded`` is how many hidden cells are categories, and ``right`` says which of them were filled rightly (bits, one
+    column after the other, as hexadecimal digits): methods that filled the same holes can be compared cell by cell.
     """
     truth = data.frame.iloc[rows].reset_index(drop=True)
     lists: dict[str, list[Floats]] = {}
@@ -149,7 +152,9 @@ def score(data: Dataset, rows: NDArray[np.int64], hidden: NDArray[np.bool_], ans
         if key in result:
             result[key] = result[key] ** 0.5
     result["energy"] = energy.mean()
-    return {**result, "impossible": impossible, "cells": int(hidden.sum())}
+    right = np.concatenate(lists["accuracy"]) > 0 if "accuracy" in lists else np.zeros(0, dtype=bool)
+    kept = {"coded": len(right), "right": np.packbits(right).tobytes().hex()}
+    return {**result, **kept, "impossible": impossible, "cells": int(hidden.sum())}
 
 
 def _numbers(

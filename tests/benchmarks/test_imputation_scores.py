@@ -1,7 +1,9 @@
 """The scores of the imputation benchmark against independent formulas."""
 
+import json
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ from scipy import integrate, stats
 from anyfill.likelihoods import SpikedMixture
 from anyfill.tables.numbers import Number
 from benchmarks import imputation
-from benchmarks.tables import encoding, holes, ours, scores, sets
+from benchmarks.tables import beside, encoding, holes, ours, scores, sets, turns
 
 
 @pytest.fixture
@@ -219,3 +221,81 @@ def test_where_minutes_count_jobs_come_as_methods_and_holes_are_named_and_slow_m
         ("utrees", "mcar", "wine"),
         ("utrees", "mcar", "diabetes"),
     ]
+
+
+def test_turns_are_taken_one_after_the_other_with_methods_side_by_side_and_no_job_twice(tmp_path: Path) -> None:
+    path = tmp_path / "turns.json"
+    path.write_text(
+        json.dumps(
+            [
+                {"methods": "ours,em", "tables": "wine,diabetes", "holes": "mcar", "modes": "in"},
+                {"methods": "ours", "tables": "wine", "modes": "in", "seeds": "0,1"},
+            ]
+        )
+    )
+    options = {"draws": 5, "steps": None, "costly": False, "by_clock": True}
+    found = turns.jobs_of(turns.read_turns(path), turns.Tables(tmp_path, []), **options)
+    assert [(job.seed, job.holes, job.table, job.method) for job in found] == [
+        (0, "mcar", "diabetes", "ours"),
+        (0, "mcar", "diabetes", "em"),
+        (0, "mcar", "wine", "ours"),
+        (0, "mcar", "wine", "em"),
+        (0, "mar", "wine", "ours"),
+        (0, "mnar", "wine", "ours"),
+        (1, "mcar", "wine", "ours"),
+        (1, "mar", "wine", "ours"),
+        (1, "mnar", "wine", "ours"),
+    ]
+    path.write_text('[{"method": "ours"}]')
+    with pytest.raises(SystemExit, match=r"expected methods, .* got method"):
+        turns.read_turns(path)
+
+
+def _line(method: str, right: list[int] | None, table: str = "vote", seed: int = 0, **more: Any) -> dict[str, Any]:
+    bits = np.array(right or [], dtype=bool)
+    kept = {
+        "accuracy": float(bits.sum()) / max(len(bits), 1),
+        "coded": len(bits),
+        "right": np.packbits(bits).tobytes().hex(),
+    }
+    place = {"table": table, "holes": "mnar", "mode": "in", "seed": seed, "method": method}
+    return {**place, **(kept if right else {}), "cpu_seconds": 1.0, **more}
+
+
+def test_accuracy_less_lightgbms_is_of_the_same_cells_and_has_their_standard_error() -> None:
+    lines = [
+        _line("ours", [1, 1, 0, 1, 1]),
+        _line("lightgbm", [1, 0, 1, 0, 1]),
+        _line("ours", [0, 1, 1], seed=1),
+        _line("lightgbm", [0, 0, 1], seed=1),
+        _line("ours", [1, 1], seed=2),  # nobody beside it
+    ]
+    found = beside.accuracy_less(lines)["vote"]
+    apart = np.array([0, 1, -1, 1, 0, 0, 1, 0])
+    assert found["all"] == found["in mnar"]
+    assert found["all"]["difference"] == pytest.approx(apart.mean())
+    assert found["all"]["error"] == pytest.approx(apart.std(ddof=1) / math.sqrt(8))
+    assert (found["all"]["cells"], found["all"]["jobs"]) == (8, 2)
+
+
+def test_cpu_of_0_1s_engine_is_compared_table_by_table_and_slow_methods_are_ranked_where_they_have_lines() -> None:
+    names = ("wine", "yacht", "diabetes", "energy")
+    lines = [
+        _line("ours", None, name, cpu_seconds=seconds, rmse=0.5)
+        for name, seconds in zip(names, (1.0, 4.0, 3.0, 9.0), strict=True)
+    ]
+    lines += [_line(beside.ENGINE, None, name, cpu_seconds=10.0, rmse=0.1) for name in names[:3]]
+    lines += [_line("em", None, name, rmse=0.7 if name == "energy" else 0.4) for name in names]
+    lines += [_line("utrees", None, name, rmse=0.3) for name in names[:3]]
+    found = beside.summary(lines)
+    assert {name: row["ratio"] for name, row in found["cpu_of_engine"]["tables"].items()} == {
+        "wine": 0.1,
+        "yacht": 0.4,
+        "diabetes": 0.3,
+    }
+    assert found["cpu_of_engine"]["median"] == 0.3
+    ranked = found["pooled_ranks"]["0"]
+    assert ranked["all"]["rmse"] == {"em": 1.25, "ours": 1.75}
+    assert ranked["where utrees is"]["rmse"] == {"utrees": 1.0, "em": 2.0, "ours": 3.0}
+    assert found["wins"]["em"]["rmse"] == {"jobs": 4, "better": 1.0}
+    assert "median" in beside.show(found)
