@@ -97,6 +97,15 @@ def policy_model(method: str, layout: Layout, sizes: Sizes, *, seed: int = 0) ->
         return Model(network, likelihood)
 
 
+def optimizer_of(method: str) -> Literal["adam", "muon"]:
+    """Adam, as the paper's; Muon for the causal decoder.
+
+    What a value tells must come through attention there, in whatever order values are read. By Adam that is learnt
+    late for orders that are seldom drawn (tests/policy/test_linear_gaussian.py).
+    """
+    return "muon" if method == "one-pass" else "adam"
+
+
 def training_questions(layout: Layout) -> Mixture:
     """M: half of uniform size, half named."""
     width = len(layout.columns.observation)

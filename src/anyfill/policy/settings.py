@@ -47,7 +47,7 @@ class Settings:
     steps: Annotated[int | None, _said("Optimizer steps.", "2,000, CUDA 10,000", min=1)] = None
     epochs: Annotated[float | None, _said("Times through the rows, in the place of --steps.")] = None
     batch: Annotated[int | None, _said("Rows in each step.", "256, CUDA 4,096", min=1)] = None
-    learning_rate: Annotated[float | None, _said("Peak learning rate (Adam).", "0.0005")] = None
+    learning_rate: Annotated[float | None, _said("Peak learning rate (Adam; Muon for one-pass).", "0.0005")] = None
     seconds: Annotated[float | None, _said("Stop when so much time is over.")] = None
     valid_share: Annotated[float | None, _said("Share of the trajectories to hold out.", "0.1")] = None
     seed: Annotated[int | None, _said("Seed of everything random.", "0", min=0)] = None

@@ -26,7 +26,7 @@ from anyfill.policy.model import NOTES, PolicyModel, load, notes_of
 from anyfill.policy.neighbour import NearestRow
 from anyfill.policy.questions import question
 from anyfill.policy.reading import read_demonstrations
-from anyfill.policy.recipes import AT_ONCE, Sizes, policy_model, policy_objective
+from anyfill.policy.recipes import AT_ONCE, Sizes, optimizer_of, policy_model, policy_objective
 from anyfill.policy.settings import Settings
 from anyfill.questions import Factorization
 from anyfill.rows import Rows
@@ -72,7 +72,7 @@ class PolicyRun:
             seconds=s.seconds,
             batch_size=batch,
             learning_rate=s.learning_rate or 5e-4,
-            optimizer="adam",
+            optimizer=optimizer_of(self.method),
             weight_decay=0.0,
             clip_norm=10.0,
             precision="bf16-mixed" if cuda else "32-true",
