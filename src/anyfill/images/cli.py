@@ -109,6 +109,7 @@ def fill(
     from anyfill.images.erasing import erased_in
     from anyfill.images.model import load
     from anyfill.images.picture import read_picture
+    from anyfill.interface.output import say_remarks
 
     seed = chosen_seed(how.seed)
     read = read_picture(picture)
@@ -121,7 +122,7 @@ def fill(
     options: dict[str, Any] = {**how.drawn, "resize": resize}
     model = load(how.model)
     ready, _ = model.prepared(read, seed=seed, resize=resize, invert=invert)
-    _remark(ready.remarks)
+    say_remarks(ready.remarks)
     typer.echo(f"seed {seed}")
     fills = model.fill(read, n=n, seed=seed, invert=invert, progress=True, **options)
     for path in fills.save(how.output, stem):
@@ -148,12 +149,10 @@ def score(
     cropped and shrunk first, which is said. A pixel's surprise is minus the logarithm of its probability, given all
     that came before.
     """
-    import json
-
     from anyfill.checks import refuse
     from anyfill.images.model import load
     from anyfill.images.picture import read_picture, require_png
-    from anyfill.interface.output import require_new
+    from anyfill.interface.output import json_text, require_new, say_remarks
 
     if mask is not None and erase:
         raise refuse("--mask", expected="none with --erase", got=f"{mask}")
@@ -166,7 +165,7 @@ def score(
     loaded, found = load(model), list[dict[str, object]]()
     for path, picture in zip(pictures, read):
         scored = loaded.score(picture, mask if erase is None else erase, invert=invert)
-        _remark(scored.remarks)
+        say_remarks(scored.remarks)
         values = {"nats": scored.nats, "bits_per_dimension": scored.bits_per_dimension, "dimensions": scored.asked}
         found.append({"file": str(path), **values, "kind": scored.kind})
         if not as_json:
@@ -175,7 +174,7 @@ def score(
             scored.save(heat)
             typer.echo(f"wrote {heat}", err=as_json)
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json_text(found))
 
 
 @command("Draw new pictures.")
@@ -252,7 +251,7 @@ def show(
     from anyfill.images.picture import SUFFIXES, read_picture, require_png
     from anyfill.images.reading import read_pictures
     from anyfill.images.sheets import gallery
-    from anyfill.interface.output import require_new
+    from anyfill.interface.output import require_new, say_remarks
 
     if output is not None:
         require_png(output)
@@ -272,7 +271,7 @@ def show(
         count = min(n or 40, len(many))
         numbers = [place * len(many) // count for place in range(count)]
         pictures, said, remarks = [many[number] for number in numbers], repr(many), many.remarks
-    _remark(remarks)
+    say_remarks(remarks)
     typer.echo(said)
     if output is not None:
         gallery(pictures).save(output)
@@ -283,12 +282,6 @@ def _generator(seed: int) -> Any:
     import torch
 
     return torch.Generator().manual_seed(seed)
-
-
-def _remark(remarks: Sequence[str]) -> None:
-    """Say on stderr what was changed on the way."""
-    for remark in remarks:
-        typer.echo(f"note: {remark}", err=True)
 
 
 def register(app: typer.Typer) -> None:

@@ -8,10 +8,12 @@ in it came from an earlier run of the same command, a file only by ``--force``.
 import json
 import math
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
+
+import typer
 
 from anyfill.checks import refuse
 from anyfill.disk import whole_folder
@@ -77,6 +79,17 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [jsonable(one) for one in cast("list[Any]", value)]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def json_text(value: Any, *, ascii: bool = True) -> str:
+    """The value as a JSON document, null for every number that JSON cannot write."""
+    return json.dumps(jsonable(value), indent=2, allow_nan=False, ensure_ascii=ascii)
+
+
+def say_remarks(remarks: Iterable[str]) -> None:
+    """Say on stderr what a reader should know, line by line."""
+    for remark in remarks:
+        typer.echo(f"note: {remark}", err=True)
 
 
 def require_new(path: Path, *, force: bool, way: str = "another name leaves it alone") -> None:

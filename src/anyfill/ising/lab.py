@@ -22,7 +22,7 @@ from torch import Tensor
 
 from anyfill.checks import refuse, require_count
 from anyfill.disk import write_bytes
-from anyfill.interface.output import jsonable
+from anyfill.interface.output import json_text
 from anyfill.ising.model import Ising, Kind
 
 BlockSizes = int | str | Iterable[int] | None
@@ -222,7 +222,7 @@ class Result:
 
     def json(self) -> str:
         """The document."""
-        return json.dumps(jsonable(self.document), indent=2, allow_nan=False)
+        return json_text(self.document)
 
     def print(self, console: Console) -> None:
         """Tables and notes."""

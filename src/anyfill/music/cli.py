@@ -20,7 +20,6 @@ from anyfill.music.cli_writing import (
     fill,
     generate,
     harmonise,
-    remark,
     vary,
 )
 
@@ -45,6 +44,7 @@ def score(
     --parallels --ending open, not what the commands draw by default. A piece out of the model's range is moved into it.
     """
     from anyfill.checks import refuse
+    from anyfill.interface.output import json_text, say_remarks
     from anyfill.music.files import read
     from anyfill.music.model import load
 
@@ -58,13 +58,13 @@ def score(
         scored = loaded.score(piece)
         found.append({"file": str(file), **scored.summary(most), "remarks": list(piece.remarks)})
         if not as_json:
-            remark(piece.remarks)
+            say_remarks(piece.remarks)
             typer.echo(f"{file}\n{scored.describe(most)}")
         if png is not None:
             scored.save(png, title=piece.chorale.title or file.name)
             typer.echo(f"wrote {png}", err=as_json)
     if as_json:
-        _print_json(found)
+        typer.echo(json_text(found))
 
 
 @command("How near pieces are to Bach, by nine features.")
@@ -75,11 +75,12 @@ def grade(files: MusicFiles, as_json: AsJson = False) -> None:
     which depends on the key a piece is in; protocol key-aware does not. Names of notes in MusicXML count only in the
     line that says so: a piece has the same grade in every format. Several files: median ± standard deviation.
     """
+    from anyfill.interface.output import json_text
     from anyfill.music import grade_tables, grades
 
     graded = [grades.grade(file) for file in files]
     if as_json:
-        _print_json(grade_tables.grade_document(graded))
+        typer.echo(json_text(grade_tables.grade_document(graded)))
     else:
         grade_tables.print_tables(grade_tables.grade_tables(graded))
 
@@ -91,11 +92,12 @@ def show(
     force: Force = False,
 ) -> None:
     """Draw a piece as a piano roll."""
+    from anyfill.interface.output import say_remarks
     from anyfill.music.files import read_piece
 
     _require_picture(output, force)
     read = read_piece(piece)
-    remark(read.remarks)
+    say_remarks(read.remarks)
     replace(read, title=read.chorale.title or piece.name).save(output)
     typer.echo(f"wrote {output}")
 
@@ -149,14 +151,6 @@ def _require_picture(path: Path, force: bool) -> None:
 
     require_png(path)
     require_new(path, force=force)
-
-
-def _print_json(value: object) -> None:
-    import json
-
-    from anyfill.interface.output import jsonable
-
-    typer.echo(json.dumps(jsonable(value), indent=2, allow_nan=False))
 
 
 def register(app: typer.Typer) -> None:

@@ -4,7 +4,6 @@ Pieces are written as OUTPUT/NAME-SEED-1.mid, .musicxml and .png, and so on, and
 names are free is asked before anything is drawn, and again when a file is written.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -212,7 +211,7 @@ def _write(request: "Request", name: str, how: Drawing, *, as_drawn: bool = Fals
     """Say the seed, write each piece when it is done and say where, and at the end what was drawn again."""
     from anyfill.checks import refuse
     from anyfill.disk import write_bytes
-    from anyfill.interface.output import require_new
+    from anyfill.interface.output import require_new, say_remarks
     from anyfill.interface.progress import metered
     from anyfill.music.model import load
     from anyfill.music.piece import Piece
@@ -242,7 +241,7 @@ def _write(request: "Request", name: str, how: Drawing, *, as_drawn: bool = Fals
     if page is not None:
         require_new(page, force=how.force, way="another --seed or -o leaves it alone")
     loaded = load(how.model)
-    remark([one for one in request.piece.remarks if not (loaded.onsets and one.endswith(ONLY_COMMON))])
+    say_remarks([one for one in request.piece.remarks if not (loaded.onsets and one.endswith(ONLY_COMMON))])
     search = loaded.search(request, options, progress=metered)
     typer.echo(f"seed {seed}")
     made: list[Piece] = []
@@ -263,9 +262,3 @@ def _stem(path: Path) -> str:
     from anyfill.music.files import jsb_name
 
     return path.stem if path.exists() else jsb_name(path) or path.name
-
-
-def remark(remarks: Sequence[str]) -> None:
-    """Say on stderr what was changed on the way."""
-    for remark in remarks:
-        typer.echo(f"note: {remark}", err=True)

@@ -95,8 +95,7 @@ def ask(
     as_json: AsJson = False,
 ) -> None:
     """Ask a model about a step of a trajectory: what is asked, what the file has there, and n answers."""
-    import json
-
+    from anyfill.interface.output import json_text
     from anyfill.policy.asking import held_values, points_shown
     from anyfill.policy.model import load
     from anyfill.policy.reading import read_demonstrations
@@ -112,7 +111,7 @@ def ask(
     if score:
         nats, count = loaded.nats(found, question, missing=missing or (), held=held, shown=shown)
         result: dict[str, object] = {"question": question, "nats_per_variable": nats, "values": count}
-        typer.echo(json.dumps(result) if as_json else f"{question}: {nats:.4f} nats for each of {count:,} values")
+        typer.echo(json_text(result) if as_json else f"{question}: {nats:.4f} nats for each of {count:,} values")
         return
     seed = chosen_seed(seed)
     answer = loaded.ask(
@@ -131,7 +130,7 @@ def ask(
     if as_json:
         answers = [dict(zip(answer.names, values)) for values in answer.values]
         recorded = dict(zip(answer.names, answer.recorded))
-        typer.echo(json.dumps({"question": question, "seed": seed, "recorded": recorded, "answers": answers}, indent=2))
+        typer.echo(json_text({"question": question, "seed": seed, "recorded": recorded, "answers": answers}))
         return
     typer.echo(f"{question}, seed {seed}")
     for place, name in enumerate(answer.names):

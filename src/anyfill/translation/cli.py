@@ -58,7 +58,7 @@ def text(
     --keep "Berlin@4" makes a word the fourth one of the translation, --keep Berlin keeps it anywhere. Models that
     decode in parallel take it, and so does anyfill translate fill for templates.
     """
-    from anyfill.interface.output import require_new
+    from anyfill.interface.output import require_new, say_remarks
     from anyfill.interface.threads import compute_device
     from anyfill.translation.model import load
     from anyfill.translation.recipes import layout_of
@@ -89,8 +89,7 @@ def text(
         found = translator.alternatives(wanted, alternatives, passes=decoding.passes, seed=decoding.seed or 0)
     else:
         found = [translator.translate(wanted, **asdict(decoding), keep=keep or [], history=show_passes)]
-    for remark in found[0].remarks if found else ():
-        typer.echo(f"note: {remark}", err=True)
+    say_remarks(found[0].remarks if found else ())
     if show_passes:
         _print_passes(found[0])
     content = as_text([asdict(one) for one in found]) if as_json else "".join(f"{one.text}\n" for one in found)

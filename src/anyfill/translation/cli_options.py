@@ -1,6 +1,5 @@
 """What the commands of ``anyfill translate`` share: options, and how results are written."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -66,7 +65,7 @@ def put(content: str, output: Path | None, force: bool) -> None:
 
 
 def as_text(content: object) -> str:
-    """JSON."""
-    from anyfill.interface.output import jsonable
+    """JSON, a line at the end."""
+    from anyfill.interface.output import json_text
 
-    return json.dumps(jsonable(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    return json_text(content, ascii=False) + "\n"
