@@ -37,6 +37,7 @@ import tarfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +175,12 @@ class Sitting:
     def do(self, task: Task) -> None:
         """Do it; a training that diverged, and whatever its process ended in, once more."""
         group, what = task
-        self.tasks.remove(task)
+        at = self.tasks.index(task)
+        follow = list(takewhile(lambda one: name_of(one[1]) == name_of(what), self.tasks[at + 1 :]))
+        if not any(one["do"] == "save" for _, one in follow):
+            follow = []
+        # What is to be saved is saved and drawn from at once, even if its turn came early.
+        self.tasks = [*follow, *self.tasks[:at], *self.tasks[at + 1 + len(follow) :]]
         begun = time.time()
         self.ready[group].ask(what)
         answer = self.ready[group].answer(self.left)

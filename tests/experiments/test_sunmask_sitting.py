@@ -119,11 +119,20 @@ def test_nothing_is_asked_of_a_model_whose_training_still_waits() -> None:
 
 
 def test_equal_trainings_wait_for_nobody_who_still_compiles() -> None:
-    found, _ = begun({"transformer": Stub({"ready": 1.0}), "pitch": Stub()}, 412.0, plans.equal(SIZES, 412.0))
+    processes = {"transformer": Stub({"ready": 1.0}), "pitch": Stub(), "time": Stub()}
+    found, _ = begun(processes, 412.0, plans.equal(SIZES, 412.0))
     first = found.next()
     assert first is not None
     assert (first[1]["model"], first[1]["do"]) == ("smt", "train")
     assert first[1]["seconds"] == plans.equal(SIZES, 412.0)[0][1]["seconds"]
+    found.do(first)
+    assert [(one["model"], one["do"]) for _, one in found.tasks[:3]] == [
+        ("smt", "save"),
+        ("smt", "sample"),
+        ("smt", "sample"),
+    ]
+    assert found.tasks[3][1]["model"] == "smc"
+    assert len(found.tasks) == len(plans.equal(SIZES, 412.0)) - 1
 
 
 @pytest.mark.parametrize("group", plans.GROUPS)
