@@ -5,10 +5,12 @@
 The picture, and for every rate: mean squared error of missing pixels (levels 0 to 1), the spread of the draws,
 whether a classifier still gives the right label (28 x 28 with labels), seconds a draw. Bits of the missing pixels,
 for those who have them, stand in Figure 4's numbers. What a method drew is kept beside its model, in
-RUN/METHOD/fig3_ROWS_DRAWS.npz: where that is there, no model is needed.
+RUN/METHOD/fig3_ROWS_DRAWS.npz: where that is there, no model is needed. Seconds are what that took, whatever ran beside
+it; "alone" are those of a completion that was timed by itself.
 """
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,28 @@ def completed(method: str, model: Model | None, data: Data, arguments: argparse.
     return found
 
 
+def time_alone(method: str, model: Model, data: Data, arguments: argparse.Namespace) -> None:
+    """Seconds of one completion of all test rows with half of the pixels missing, while nothing else is running."""
+    asked, _ = structured(data.shape, len(data.test), seed=arguments.seed)["random 50 %"]
+    source = torch.Generator(next(model.parameters()).device).manual_seed(arguments.seed)
+    steps = arguments.fill_steps
+    _, seconds = timed(
+        lambda: filled(method, model, data, data.test, asked, draws=arguments.draws, steps=steps, generator=source)
+    )
+    about = {"missing": "50 %", "pictures": len(data.test), "draws": arguments.draws, "seconds": seconds}
+    _alone(arguments, method).write_text(json.dumps(about) + "\n")
+
+
+def _alone(arguments: argparse.Namespace, method: str) -> Path:
+    return arguments.out / method / "fig3_seconds.json"
+
+
+def _trained(record: Path) -> dict[str, Any]:
+    """Where and how long a method was trained."""
+    about = json.loads(record.read_text()) if record.exists() else {}
+    return {name: about.get(name) for name in ("seconds", "steps", "parameters", "device", "commit")}
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """How completions are drawn."""
     parser.add_argument("--draws", type=int, default=8)
@@ -96,6 +120,9 @@ def main() -> None:
         lines.append((method, np.concatenate(shown)))
         print(f"{method}: {found[method]['50 %']}", flush=True)
         about = {"classifier": name, "right_on_originals": right, "pictures": len(data.test), "methods": found}
+        alone = {each: _alone(arguments, each) for each in found}
+        about |= {"alone": {each: json.loads(path.read_text()) for each, path in alone.items() if path.exists()}}
+        about |= {"trained": {each: _trained(arguments.out / each / "run.json") for each in found}}
         write(arguments, f"fig3_{arguments.set}", about)
     grid_picture(lines, arguments.out / f"fig3_{arguments.set}.png", columns=[f"{rate} %" for rate in RATES])
 

@@ -14,6 +14,9 @@ and when.
 --only takes names of jobs, sets and figures, and jobs begin in its order. With --fills N static jobs complete N test
 pictures in their turn, too (Figure 3); --no-masks SET leaves structured masks of a set (Figure 4) out.
 
+Scores need no clock: with --train-only they are left for a second call with the same --runs and --score-only, which has
+all models scored side by side, as far as --memory allows.
+
 With --compile-only nothing is trained: methods make a trial run each, as many side by side as --memory GiB of the GPU
 hold. A sitting that comes after it on the same machine, with the same TORCHINDUCTOR_CACHE_DIR and
 TRITON_CACHE_DIR, finds what they compiled.
@@ -32,66 +35,13 @@ from typing import Any
 import torch
 
 from benchmarks.common import environment
-from experiments.sfarm import fig3, fig4, table3
-from experiments.sfarm.picture_scores import joint_scores, structured
-from experiments.sfarm.pictures import fewer, load, parser_of, trained
-from experiments.sfarm.sitting_jobs import FIGURES, JOBS, LONGEST, MARGINAL_ROWS, TINY, Job
+from experiments.sfarm.sitting_jobs import FIGURES, JOBS, TINY, Job
+from experiments.sfarm.sitting_work import options_of, runs, work
 
 BUDGETS = {"static": 36.0, "cifar": 34.0, "fashion": 14.0, "latent": 10.0, "dynamic": 14.0, "paper": 12.0}
 """Seconds of training, by the name of the option."""
-
-
-def options_of(job: Job, arguments: argparse.Namespace) -> list[str]:
-    """The command line that all scripts share, for a job."""
-    common = ["--out", str(runs(arguments) / job.set), "--set", job.set, "--data", str(arguments.data)]
-    common += ["--seconds", str(getattr(arguments, job.seconds)), *job.options]
-    if arguments.tiny:
-        common += [*TINY, "--steps", "3"] + (["--side", "16"] if job.set == "cifar10" else [])
-    return common
-
-
-def runs(arguments: argparse.Namespace) -> Path:
-    return arguments.runs or arguments.out / "runs"
-
-
-def work(job: Job, arguments: argparse.Namespace) -> None:
-    """One method in this process: compile, wait for the word, train, score."""
-    parser = parser_of(None, sets=("static", "dynamic", "fashion", "cifar10"), methods=(job.method,))
-    fig3.add_options(parser)
-    mine = parser.parse_args(options_of(job, arguments))
-    flag = runs(arguments) / f"{job.name}.ready"
-
-    def ready() -> None:
-        flag.touch()
-        if torch.cuda.is_available():
-            print(f"ready, with up to {torch.cuda.max_memory_reserved() / 2**30:.1f} GiB", flush=True)
-        if arguments.compile_only:
-            raise SystemExit(0)
-        while not flag.with_suffix(".go").exists():
-            time.sleep(0.02)
-
-    if arguments.compile_only:
-        mine.graphs = False  # they take memory, and compile nothing
-        if torch.cuda.is_available():
-            share = job.memory * 2**30 / torch.cuda.get_device_properties(0).total_memory
-            torch.cuda.set_per_process_memory_fraction(min(share, 1.0))
-    data = load(mine)
-    model = trained(job.method, data, mine, ready=ready)
-    if job.method != "ddpm":
-        scores = joint_scores(job.method, model, data, mine)
-        print(
-            f"{job.name}: {scores['nats']:.3f} +- {scores['stderr']:.3f} nats, {scores['bits_per_dim']:.4f} bits",
-            flush=True,
-        )
-    if job.set == "cifar10" and job.method != "sfarm":
-        table3.marginals(job.method, model, data, mine, MARGINAL_ROWS, LONGEST)
-    if arguments.fills and job.set == "static" and job.method != "sfarm-paper":
-        mine.draws = 2
-        fig3.completed(job.method, model, fewer(data, arguments.fills), mine)
-    if job.masks and job.set not in arguments.no_masks:
-        mine.passes = 8
-        some = fewer(data, job.masks)
-        fig4.bits_of(job.method, model, some, structured(data.shape, len(some.test), seed=mine.seed), mine)
+ENDING = 4.0
+"""Seconds from the end of training to that of the process where nothing is scored; a guess."""
 
 
 def main() -> None:
@@ -111,7 +61,9 @@ def main() -> None:
     parser.add_argument("--no-masks", nargs="+", default=[], help="sets without structured masks")
     parser.add_argument("--warm", action="store_true", help="all begin at once: what they compile is in the caches")
     parser.add_argument("--compile-only", action="store_true", help="compile, side by side, and end")
-    parser.add_argument("--memory", type=float, default=24.0, help="of --compile-only: GiB of the GPU, for all of them")
+    parser.add_argument("--train-only", action="store_true", help="leave the scores for --score-only")
+    parser.add_argument("--score-only", action="store_true", help="score what was trained, side by side, and end")
+    parser.add_argument("--memory", type=float, default=24.0, help="side by side: GiB of the GPU, for all of them")
     parser.add_argument("--threads", type=int, default=3, help="of each that compiles")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--work", help="the job of this process")
@@ -120,8 +72,8 @@ def main() -> None:
         work(next(job for job in JOBS if job.name == arguments.work), arguments)
         return
     sitting = Sitting(arguments)
-    if arguments.compile_only:
-        sitting.compile_only()
+    if arguments.compile_only or arguments.score_only:
+        sitting.side_by_side()
     else:
         sitting.run()
 
@@ -160,14 +112,14 @@ class Sitting:
             self._turn(job)
         self._draw()
 
-    def compile_only(self) -> None:
-        """A trial run of each, side by side as far as memory allows, until all have ended or time is up."""
+    def side_by_side(self) -> None:
+        """A trial run of each, or the scores, as many at once as memory allows, until all have ended or time is up."""
         waiting, running = list(self.jobs), list[Job]()
         begun: dict[str, float] = {}
         while time.perf_counter() - self.begun < self.arguments.limit:
             for job in [job for job in running if self.children[job.name].poll() is not None]:
                 running.remove(job)
-                self._note_compiled(job, begun[job.name])
+                self._note_end(job, begun[job.name])
             if not waiting and not running:
                 break
             left = self.arguments.memory - sum(job.memory for job in running)
@@ -185,11 +137,18 @@ class Sitting:
             if child is not None:
                 child.kill()
                 child.wait()
-            self._note_compiled(job, begun.get(job.name, self.begun))
+            self._note_end(job, begun.get(job.name, self.begun))
 
-    def _note_compiled(self, job: Job, begun: float) -> None:
+    def _note_end(self, job: Job, begun: float) -> None:
+        child, what = self.children.get(job.name), "compiled"
         done = self._flag(job.name).exists()
-        self._note(f"{job.name}: {'compiled' if done else 'not compiled'}", begun, self._tail(job.name))
+        if self.arguments.score_only:
+            what, done = "scored", child is not None and child.returncode == 0
+        self._note(f"{job.name}: {what if done else f'not {what}'}", begun, self._tail(self._log_of(job)))
+
+    def _log_of(self, job: Job) -> str:
+        """Scores that come later have a log of their own."""
+        return f"{job.name}.scores" if self.arguments.score_only else job.name
 
     def _compile(self) -> None:
         """Start all, those that compile the same as another when that is ready; wait until all are, or time is up."""
@@ -212,7 +171,8 @@ class Sitting:
     def _may_start(self, job: Job) -> bool:
         """Whether whoever compiles the same is ready."""
         there = {one.name for one in self.jobs}
-        return self.arguments.warm or job.after is None or job.after not in there or self._is_ready(job.after)
+        alone = self.arguments.warm or self.arguments.score_only or job.after is None
+        return alone or job.after not in there or self._is_ready(job.after)
 
     def _is_ready(self, name: str) -> bool:
         child = self.children.get(name)
@@ -225,14 +185,14 @@ class Sitting:
         mine = self.arguments
         command = [sys.executable, "-m", "experiments.sfarm.sitting", "--work", job.name, "--out", str(mine.out)]
         command += ["--data", str(mine.data), "--runs", str(self.folder)] + ["--tiny"] * mine.tiny
-        if mine.compile_only:
-            command += ["--compile-only"]
+        for name in ("compile_only", "train_only", "score_only"):
+            command += [f"--{name.replace('_', '-')}"] * getattr(mine, name)
         for name in BUDGETS:
             command += [f"--{name}", str(getattr(mine, name))]
         command += ["--fills", str(mine.fills)] + (["--no-masks", *mine.no_masks] if mine.no_masks else [])
         settings = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": str(mine.threads)}
         settings["TORCH_LOGS"] = "recompiles"
-        return self._launched(command, job.name, settings)
+        return self._launched(command, self._log_of(job), settings)
 
     def _launched(self, command: list[str], name: str, settings: dict[str, str]) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("w") as log:
@@ -244,7 +204,7 @@ class Sitting:
     def _turn(self, job: Job) -> None:
         """Let one train and score, alone; leave it out if it cannot end in time."""
         begun, child = time.perf_counter(), self.children.get(job.name)
-        needs = getattr(self.arguments, job.seconds) + job.scoring
+        needs = getattr(self.arguments, job.seconds) + (ENDING if self.arguments.train_only else job.scoring)
         there = child is not None and child.poll() is None and self._flag(job.name).exists()
         if child is None or not there or self._left() < needs + (self.arguments.drawing if self.figures else 0):
             if child is not None and child.poll() is None:

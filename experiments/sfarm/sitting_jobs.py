@@ -58,9 +58,9 @@ JOBS = (
     # Of single steps of MAC's chain nothing can be told about masks: the whole chain of some rows is asked instead.
     Job("fashion", "mac-inpainting", "fashion", FASHION + CHAIN, 12, "fashion.ardm"),
     Job("fashion", "sfarm", "fashion", FASHION, 18, "fashion.ardm", masks=500),
-    Job("static", "vae", "latent", STATIC, 8),
+    Job("static", "vae", "latent", STATIC, 8, memory=7.0),
     Job("static", "ddpm", "latent", STATIC, 28, ARDM),
-    Job("static", "miwae", "latent", STATIC, 8, "static.vae", 14.0),
+    Job("static", "miwae", "latent", STATIC, 8, "static.vae", 12.0),
     Job("dynamic", "one-pass", "dynamic", (*DYNAMIC, "--batch", "64"), 5, "static.one-pass", 15.0),
     Job("dynamic", "ardm", "dynamic", DYNAMIC, 4, ARDM),
     Job("dynamic", "mac-inpainting", "dynamic", DYNAMIC + CHAIN, 9, ARDM),

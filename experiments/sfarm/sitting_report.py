@@ -1,7 +1,7 @@
 """What a sitting found, as small JSON files and as tables to read: Tables 2 and 3, Fashion, Figure 4's numbers.
 
     python -m experiments.sfarm.sitting_report FOLDER [FOLDER ...]       unpacked sitting.tar.gz
-    python -m experiments.sfarm.sitting_report FOLDER --name static=table2_static_16s --merge fashion
+    python -m experiments.sfarm.sitting_report FOLDER --name static=table2_static_14s --merge fashion
 
 Writes results/sfarm/table2_static.json, table2_dynamic.json, table2_fashion.json, table3.json (or what --name says)
 and, from the rows that ``fig4`` has kept, fig4_SET.json: steps, seconds, weights and scores of every method, and
@@ -103,8 +103,8 @@ def found_in(folder: Path, kind: str) -> dict[str, Any]:
                 gap = first[spread(len(first), len(rows["exact chain"]))] - rows["exact chain"]
             line[f"nats more than {FIRST[kind]}"] = {"mean": float(gap.mean()), "95 %": interval(gap), "rows": len(gap)}
         second = rows_of(folder / "ardm").get("joint")
-        if second is not None and method not in (FIRST[kind], "ardm") and rows and len(rows["joint"]) == len(second):
-            gap = second - rows["joint"]
+        if second is not None and method not in (FIRST[kind], "ardm") and rows and len(rows["joint"]) <= len(second):
+            gap = second[spread(len(second), len(rows["joint"]))] - rows["joint"]
             line["nats more than ardm"] = {"mean": float(gap.mean()), "95 %": interval(gap), "rows": len(gap)}
         apart = rows_of(folder / FIRST[kind], "marginals")
         for share, bits in rows_of(path.parent, "marginals").items() if method != FIRST[kind] else ():

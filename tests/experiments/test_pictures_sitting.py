@@ -35,7 +35,7 @@ class Child:
 def arguments(out: Path, *only: str, memory: float = 24.0, limit: float = 20.0) -> argparse.Namespace:
     return argparse.Namespace(
         out=out, runs=None, limit=limit, total=None, drawing=0.0, ready=1.0, only=list(only), warm=False, memory=memory,
-        compile_only=True, lenet=None, tiny=True,
+        compile_only=True, train_only=False, score_only=False, lenet=None, tiny=True,
     )  # fmt: skip
 
 
@@ -54,7 +54,7 @@ def test_compiling_beforehand_stays_within_the_memory_and_starts_everyone_once(t
 
     monkeypatch.setattr(plan, "_start", start)
     monkeypatch.setattr(sitting.time, "sleep", lambda _: None)
-    plan.compile_only()
+    plan.side_by_side()
     assert sorted(started) == sorted(jobs)
     assert len(plan.lines) == len(jobs)
     assert all(line["what"].endswith(": compiled") for line in plan.lines)
@@ -63,7 +63,7 @@ def test_compiling_beforehand_stays_within_the_memory_and_starts_everyone_once(t
 def test_what_does_not_end_in_time_is_said_not_to_be_compiled(tmp_path, monkeypatch) -> None:
     plan = sitting.Sitting(arguments(tmp_path, "cifar10.ardm", limit=0.2))
     monkeypatch.setattr(plan, "_start", lambda job: Child(10**9))
-    plan.compile_only()
+    plan.side_by_side()
     assert [line["what"] for line in plan.lines] == ["cifar10.ardm: not compiled"]
 
 
