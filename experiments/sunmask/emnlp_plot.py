@@ -132,17 +132,21 @@ def draw_sweep(
         counts = sorted({f"{point.sentences:,}" for point in points})
         return name if len(sizes) == 1 else f"{name} ({', '.join(counts)} sentences)"
 
+    def bars(points: Sequence[Point]) -> dict[str, Any]:
+        return {"xerr": [point.bar("bleu") for point in points], "yerr": [point.bar("self_bleu") for point in points]}
+
     figure, axis = plt.subplots(figsize=(7.5, 5.6), layout="constrained")
     for (name, points), shape in zip(marks.items(), "sDv^P*X" * (len(marks) // 7 + 1)):
         x, y = [-point.bleu for point in points], [point.self_bleu for point in points]
         style: dict[str, Any] = {"color": "#9a9a9a", "marker": shape, "markersize": 6, "linewidth": 1, "zorder": 1}
-        axis.plot(x, y, linestyle=":" if len(points) > 1 else "none", label=named(name, points), **style)
+        line = ":" if len(points) > 1 else "none"
+        axis.errorbar(x, y, linestyle=line, label=named(name, points), **bars(points), **style)
     for (name, points), color in zip(curves.items(), COLORS * (len(curves) // len(COLORS) + 1)):
         x, y = [-point.bleu for point in points], [point.self_bleu for point in points]
         style = {"color": color, "marker": "o", "markersize": 4, "linewidth": 1.4, "elinewidth": 1, "capsize": 2}
         by_rounds = any(point.rounds is not None for point in points)
-        bars = {"xerr": [point.bar("bleu") for point in points], "yerr": [point.bar("self_bleu") for point in points]}
-        axis.errorbar(x, y, linestyle=":" if by_rounds else "-", label=named(name, points), **bars, **style)
+        line = ":" if by_rounds else "-"
+        axis.errorbar(x, y, linestyle=line, label=named(name, points), **bars(points), **style)
         temperatures = [point.temperature for point in points if point.temperature is not None]
         told = {1.0, *([min(temperatures), max(temperatures)] if temperatures else [])}
         for point in points:
