@@ -1,12 +1,14 @@
-"""A misspelt option is refused wherever options are passed on as keywords."""
+"""Misspelt options are refused where they are passed on as keywords; so is what would do nothing, or is missing."""
 
+import math
+import sys
 from typing import Required, TypedDict
 
 import pytest
 import torch
 
 from anyfill import FitOptions, Model, Question, Rows, fit, log_prob, recipes, sample
-from anyfill.checks import refuse_given, require_keywords
+from anyfill.checks import refuse_given, require_keywords, require_package
 from anyfill.evaluation import consistency, terms
 from anyfill.likelihoods import Categorical
 from anyfill.networks import EnumeratedJoint
@@ -63,3 +65,10 @@ def test_an_option_that_was_said_is_refused_by_its_name_and_one_that_was_not_is_
     for value, got in ((0, "0"), (0.0, "0.0"), (True, "it"), ("x", "x")):
         with pytest.raises(ValueError, match=f"--b: expected none here, got {got}"):
             refuse_given("here", {"--a": None, "--b": value})
+
+
+def test_a_package_that_is_missing_is_named_with_what_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert require_package("math", "sums", extra="sums") is math
+    monkeypatch.setitem(sys.modules, "adder", None)
+    with pytest.raises(ValueError, match=r'^sums: expected adder to be installed \(pip install "anyfill\[more\]"\)'):
+        require_package("adder.fast", "sums", extra="more")

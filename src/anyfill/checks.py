@@ -3,8 +3,9 @@
 Command lines import it before they know what they will need: nothing here loads torch.
 """
 
+import importlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -20,6 +21,15 @@ def refuse_given(why: str, options: Mapping[str, object]) -> None:
     for option, value in options.items():
         if value is not None and value is not False:
             raise refuse(option, expected=f"none {why}", got="it" if value is True else value)
+
+
+def require_package(module: str, needed_by: str, *, extra: str) -> Any:
+    """A module of an extra, imported; ValueError with what to install if it is not there."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        expected = f'{module.partition(".")[0]} to be installed (pip install "anyfill[{extra}]")'
+        raise refuse(needed_by, expected=expected, got="an installation without it") from None
 
 
 def require_count(name: str, value: object, *, minimum: int = 1, maximum: int | None = None) -> None:

@@ -4,23 +4,18 @@ It is an extra, imported only when it is needed. A vocabulary is the content of 
 one thread and without normalisation; what differs between applications is passed through.
 """
 
-import importlib
 import io
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import chain
 from typing import Any
 
-from anyfill.checks import refuse, require_count, require_member
+from anyfill.checks import refuse, require_count, require_member, require_package
 
 
 def sentencepiece(extra: str = "text") -> Any:
     """The package; ValueError with what to install if it is not there."""
-    try:
-        return importlib.import_module("sentencepiece")
-    except ModuleNotFoundError:
-        expected = f'sentencepiece to be installed (pip install "anyfill[{extra}]")'
-        raise refuse("vocabulary of pieces", expected=expected, got="an installation without it") from None
+    return require_package("sentencepiece", "vocabulary of pieces", extra=extra)
 
 
 @lru_cache(maxsize=4)

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from anyfill.checks import refuse
+from anyfill.checks import refuse, require_package
 from anyfill.model import Model
 from anyfill.networks.decoders import CausalDecoder
 from anyfill.networks.encoder_decoder import END, SequenceToSequence
@@ -144,11 +144,7 @@ def _device(model: Model) -> torch.device:
 
 def ctranslate2() -> Any:
     """The package; ValueError with what to install if it is not there."""
-    try:
-        return importlib.import_module("ctranslate2")
-    except ModuleNotFoundError:
-        expected = 'ctranslate2 to be installed (pip install "anyfill[translation]")'
-        raise refuse("the latency peer", expected=expected, got="an installation without it") from None
+    return require_package("ctranslate2", "the latency peer", extra="translation")
 
 
 def export_ctranslate2(model: Model, folder: Path, *, quantization: Literal["float32", "int8"] = "float32") -> None:

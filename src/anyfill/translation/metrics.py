@@ -10,7 +10,6 @@
 Intervals are bootstrap over sentences; two systems are compared on the same resamples.
 """
 
-import importlib
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -19,16 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from anyfill.checks import refuse
+from anyfill.checks import refuse, require_package
 
 
 def sacrebleu_metrics() -> Any:
     """sacrebleu's metrics; ValueError with what to install if they are not there."""
-    try:
-        return importlib.import_module("sacrebleu.metrics")
-    except ModuleNotFoundError:
-        expected = 'sacrebleu to be installed (pip install "anyfill[translation]")'
-        raise refuse("BLEU", expected=expected, got="an installation without it") from None
+    return require_package("sacrebleu.metrics", "BLEU", extra="translation")
 
 
 def _require_alike(outputs: Sequence[str], references: Sequence[str]) -> None:
