@@ -41,10 +41,10 @@ from anyfill.translation.model import load
 from anyfill.translation.reading import Pair
 from anyfill.translation.vocabulary import learn
 from benchmarks.common import RESULTS, environment
-from experiments.common import data_folder
 from experiments.gmlm.schedule import Step, ablations, published
 from experiments.gmlm.sitting import Sitting, best_of_many, packed, unique
 from experiments.gmlm.translation import Plan, test_pairs, training_pairs, validation_pairs
+from experiments.where import data_folder
 
 PIECES, LENGTH = 10_000, 40
 """All of the test and all but some thirty of the training pairs are shorter."""

@@ -22,8 +22,8 @@ from anyfill.translation.metrics import sacrebleu_metrics
 from anyfill.translation.model import Translator, load
 from anyfill.translation.vocabulary import plain
 from benchmarks.common import RESULTS, environment
-from experiments.common import data_folder
 from experiments.gmlm.translation import one_thread
+from experiments.where import data_folder
 
 COUNT = 40
 NAMES = ("Tom", "Mary", "Maria", "Boston", "John")

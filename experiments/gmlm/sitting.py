@@ -47,10 +47,10 @@ from anyfill.translation.model import Translator, load
 from anyfill.translation.recipes import layout_of
 from anyfill.translation.training import Settings, fit_pairs
 from anyfill.translation.vocabulary import Joint, learn
-from experiments.common import data_folder
 from experiments.gmlm.device_speed import measure
 from experiments.gmlm.schedule import Step, first, second
 from experiments.gmlm.translation import Plan, test_pairs, training_pairs, validation_pairs
+from experiments.where import data_folder
 
 VOCABULARY, LENGTH = 8000, 64
 TIMES = 3

@@ -39,8 +39,8 @@ from anyfill.translation.hypotheses import Decoding, padded
 from anyfill.translation.metrics import evaluated, sacrebleu_metrics
 from anyfill.translation.model import load
 from benchmarks.common import RESULTS, environment
-from experiments.common import data_folder
 from experiments.gmlm.translation import Plan, one_thread, test_pairs
+from experiments.where import data_folder
 
 PASSES = (1, 2, 3, 4, 6, 10)
 Numbers = NDArray[np.float64]

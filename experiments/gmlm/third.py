@@ -42,12 +42,12 @@ from anyfill.translation.hypotheses import ROWS, Decoding
 from anyfill.translation.model import load
 from anyfill.translation.reading import Pair
 from anyfill.translation.vocabulary import FIRST, Joint
-from experiments.common import data_folder
 from experiments.gmlm.schedule import fourth, third
 from experiments.gmlm.ship import HOME
 from experiments.gmlm.sitting import LENGTH, TIMES, Sitting, best_of_many, packed, sentences, unique
 from experiments.gmlm.sitting import prepare as prepare_all
 from experiments.gmlm.translation import Plan, training_pairs
+from experiments.where import data_folder
 
 SHARE = 0.6
 """Of Tatoeba's sources, those that PaDIR goes on with."""

@@ -34,7 +34,7 @@ from anyfill.translation.recipes import Options, Recipe, Size
 from anyfill.translation.training import Settings, fit_pairs
 from anyfill.translation.vocabulary import Joint, learn, plain
 from benchmarks.common import environment
-from experiments.common import data_folder, shown
+from experiments.where import data_folder, shown
 
 RATES = {"toy": 3e-3, "tiny": 3e-3, "small": 2e-3, "compact": 1.5e-3, "medium": 1e-3, "base": 7e-4}
 """Peak learning rates by size."""

@@ -21,8 +21,8 @@ from anyfill.translation.metrics import evaluated
 from anyfill.translation.model import NOTES, load
 from anyfill.translation.sentences import is_open
 from benchmarks.common import RESULTS, environment
-from experiments.common import data_folder
 from experiments.gmlm.ship import HOME
+from experiments.where import data_folder
 
 WAYS = ("en-de", "de-en")
 TIMES = 3

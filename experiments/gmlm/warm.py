@@ -26,8 +26,8 @@ from anyfill.networks.traced import trace_layers
 from anyfill.samplers import RewriteAll
 from anyfill.translation.model import Translator, load
 from benchmarks.common import RESULTS, environment
-from experiments.common import data_folder
 from experiments.gmlm.translation import Plan, one_thread, validation_pairs
+from experiments.where import data_folder
 
 
 def network_of(model: Translator) -> SequenceToSequence:

@@ -40,7 +40,7 @@ from anyfill.policy.settings import Settings
 from anyfill.policy.training import prepared
 from anyfill.questions import Question
 from benchmarks.common import RESULTS, write_result
-from experiments.common import data_folder
+from experiments.where import data_folder
 
 POINTS = 50
 SHARES = (0.1, 0.3, 0.5)

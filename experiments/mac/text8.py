@@ -39,7 +39,6 @@ from anyfill.text.vocabularies import vocabulary_notes
 from anyfill.text.vocabulary import TEXT8
 from anyfill.training import load_model, save_model
 from benchmarks.common import RESULTS, environment
-from experiments.common import data_folder
 from experiments.mac.text8_ask import ask, draws, judged, rounding, score
 from experiments.mac.text8_common import (
     LENGTH,
@@ -54,6 +53,7 @@ from experiments.mac.text8_common import (
     write_json,
 )
 from experiments.mac.text8_plot import document_of, draw, published, table
+from experiments.where import data_folder
 
 COMPARED = ("ardm", "mac_next", "mac_rest", "one_pass", "left_to_right")
 OBJECTIVE: dict[str, str] = {"one_pass": "one_pass_filler"}

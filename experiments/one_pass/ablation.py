@@ -39,9 +39,9 @@ from anyfill.text.tokens import Windows
 from anyfill.text.vocabulary import TEXT8
 from anyfill.training import fit
 from benchmarks.common import RESULTS, environment
-from experiments.common import data_folder
 from experiments.mac.text8_ask import ask
 from experiments.mac.text8_common import Parts, options_of, read_parts, shown, spread, write_json
+from experiments.where import data_folder
 
 NAME = "ablation"
 ASKED = ("joint", "marginal", "conditional", "difference")

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.cloze import is_held_out, letters
-from experiments.common import data_folder
+from experiments.where import data_folder
 
 MAX_LINE = 2000
 """Characters of a line; longer texts are cut behind a sentence."""

@@ -35,7 +35,6 @@ from anyfill.text.vocabularies import vocabulary_notes
 from anyfill.text.vocabulary import TEXT8
 from anyfill.training import load_model, save_model
 from benchmarks.common import environment
-from experiments.common import data_folder
 from experiments.mac.text8_ask import ask
 from experiments.mac.text8_common import (
     LENGTH,
@@ -49,6 +48,7 @@ from experiments.mac.text8_common import (
     train_in_turn,
     write_json,
 )
+from experiments.where import data_folder
 
 RECIPE = "one_pass_spans"
 SHORTEST, LONGEST = 3, 12

@@ -53,10 +53,10 @@ from anyfill.text.recipes import TEXT_SIZES, text_objective
 from anyfill.text.vocabularies import vocabulary_notes
 from anyfill.training import DivergedError, FitOptions, JsonLines, fit, save_model
 from benchmarks.common import environment
-from experiments.common import data_folder
 from experiments.sunmask import emnlp_common as news
 from experiments.sunmask.emnlp_draw import draw
 from experiments.sunmask.emnlp_grade import grade, report
+from experiments.where import data_folder
 
 STEPS: dict[str, tuple[int, ...]] = {"left_to_right": (600, 1200, 2400), "one_pass": (2000, 6000)}
 """Runs of a training; the others are trained once, as long as the time allows: their questions never repeat."""

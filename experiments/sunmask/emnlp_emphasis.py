@@ -44,9 +44,9 @@ from anyfill.text.vocabularies import vocabulary_of
 from anyfill.text.vocabulary import Vocabulary
 from anyfill.training import load_model, load_notes
 from benchmarks.common import write_result
-from experiments.common import data_folder
 from experiments.sunmask import emnlp_common as news
 from experiments.sunmask.emnlp_pairs import frequent_pairs, leaning
+from experiments.where import data_folder
 
 PAIRS = (("success", "disaster"), ("celebration", "crime"), ("war", "play"), ("police", "season"))
 """The paper's three, and one whose words are common in the training sentences."""
