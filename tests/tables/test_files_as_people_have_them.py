@@ -39,7 +39,7 @@ def test_packed_text_is_read_and_written_packed(tmp_path: Path, suffix: str) -> 
 
 
 def test_an_archive_of_one_table_is_read_and_written(tmp_path: Path) -> None:
-    for name, inner in (("t.csv.zip", "any.csv"), ("t.zip", "folder/t.csv")):
+    for name, inner in (("t.csv.zip", "any.csv"), ("t.zip", "folder/t.csv"), ("t.zip", "t")):
         path = zipped(tmp_path / name, PLAIN.encode(), "folder/", inner, "__MACOSX/x")
         frame = read_table(path)
         assert frame["größe"].tolist() == ["1", ""]

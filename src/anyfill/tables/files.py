@@ -61,7 +61,8 @@ def format_of(path: str | Path) -> Format:
     if suffix is None and name.lower().endswith(".zip") and Path(path).is_file():
         try:
             with zipfile.ZipFile(path) as archive:
-                return format_of(packed.inside(Path(path), archive))
+                inner = packed.inside(Path(path), archive)
+                return format_of(inner) if Path(inner).suffix else "delimited"  # pandas puts table into table.zip
         except zipfile.BadZipFile as error:
             raise packed.broken(Path(path), error) from None
     if suffix is None:
