@@ -253,11 +253,8 @@ def test_turns_are_taken_one_after_the_other_with_methods_side_by_side_and_no_jo
 
 def _line(method: str, right: list[int] | None, table: str = "vote", seed: int = 0, **more: Any) -> dict[str, Any]:
     bits = np.array(right or [], dtype=bool)
-    kept = {
-        "accuracy": float(bits.sum()) / max(len(bits), 1),
-        "coded": len(bits),
-        "right": np.packbits(bits).tobytes().hex(),
-    }
+    share = float(bits.sum()) / max(len(bits), 1)
+    kept = {"accuracy": share, "coded": len(bits), "right": np.packbits(bits).tobytes().hex()}
     place = {"table": table, "holes": "mnar", "mode": "in", "seed": seed, "method": method}
     return {**place, **(kept if right else {}), "cpu_seconds": 1.0, **more}
 
