@@ -59,22 +59,22 @@ def test_two_blanks_and_several_lengths_are_compared_together(tiny) -> None:
     two = loaded.fill("a[1]b[2]c", n=10, seed=0)
     assert two.covered is not None
     assert two.tried.draws == 0
-    several = loaded.fill("ab[2-3]c", n=10**6, seed=0)
+    several = loaded.fill("ab[2-3]c", n=200, seed=0)
     assert several.covered is not None
     assert {len(one.answers[0]) for one in several.fills} == {2, 3}
-    assert sum(one.share for one in several.fills) == pytest.approx(1.0)
+    assert several.tried.listed == 1, "256 fills of two letters are listed, those of three are searched for"
     assert loaded.fill("ab[4]c", n=1, seed=0).covered is None, "too many codes: drawn and searched for"
     assert loaded.fill("ab[3]c", n=1, seed=0, draws=9).covered is None, "whoever says how to draw gets draws"
 
 
 def test_lines_are_compared_with_the_share_of_their_length(tiny) -> None:
     loaded = tiny(LETTERS, 8, lines=True, lengths=(0, 0, 0, 0, 9, 1, 0, 0))
-    found = loaded.fill("a[2-3]", n=10**6, seed=0)
-    plain = tiny(LETTERS, 8, lines=False).fill("a[3]", n=1, seed=0)
+    found = loaded.fill("a[2-3]", n=300, seed=0)
     assert found.covered is not None
-    assert plain.covered is not None
-    log2 = torch.tensor(log_probs_of(loaded, [one.text for one in found.fills])).double()
-    assert [one.share for one in found.fills] == pytest.approx(log2.softmax(0).tolist(), abs=1e-5)
+    nats = torch.tensor(log_probs_of(loaded, [one.text for one in found.fills])).double()
+    shares = torch.tensor([one.share for one in found.fills]).double()
+    assert (shares / shares[0]).tolist() == pytest.approx((nats - nats[0]).exp().tolist(), rel=1e-3)
+    assert {len(one.text) for one in found.fills} == {3, 4}
 
 
 def test_an_end_is_no_answer(tiny) -> None:

@@ -6,19 +6,20 @@ For values b of some variables of a row, the others of which are given,
 
 A network that was also trained to answer b directly gives another law, unless its conditionals fit together; this one
 agrees with log p of whole rows, whatever the network. It costs a reading for each b, so likely ones are looked for.
-Variables are read in increasing order, values of those asked are chosen one after another by the geometric mean of
+Variables are read in increasing order, values of those asked are chosen one after another by a geometric mean of
 
     left      p(chosen values, given ones between them | given ones before), a factor of p(given, b) as it is
     direct    p(chosen values | all that is given), the network's own answer, if it was trained for it
 
 of which the first knows nothing of what stands behind and the second need not fit the joint. ``width`` beginnings go
-on, and of whole answers ``keep``. Their joint is then read to its end with a cache. No value has a probability above 1,
-so what is read bounds the whole: an answer stops, and is none of those that are given, once it is at most e^-``REACH``
-of what has been found (``evaluation.joint_search``); unless all there are are kept.
+on, and of whole answers ``keep``, half of them by what was learnt from the others (``evaluation.joint_search``). Their
+joint is then read to its end with a cache. No value has a probability above 1, so what is read bounds the whole: an
+answer stops, and is none of those that are given, once it is at most e^-``REACH`` of what has been found; unless it is
+one of the ``whole`` that seem likeliest, or all there are are kept.
 
 **What was not read.** Each b that is not among the answers was dropped at exactly one choice. From those dropped at a
-choice ``draws`` are drawn, by the geometric mean, their other values by that of each choice; with q(b) the probability
-of drawing b, the mean of p(given, b) / q(b) is an unbiased estimate of the sum of p(given, b) over all b dropped there.
+choice ``draws`` are drawn, by what they were dropped by, their other values by that mean; with q(b) the probability of
+drawing b, the mean of p(given, b) / q(b) is an unbiased estimate of the sum of p(given, b) over all b dropped there.
 """
 
 import math
@@ -91,6 +92,7 @@ def posterior(
     width: int = 128,
     keep: int = 512,
     draws: int = 16,
+    whole: int = 8,
     allowed: Tensor | None = None,
     generator: Generator,
 ) -> Posterior:
@@ -103,13 +105,14 @@ def posterior(
         width: beginnings of answers that go on.
         keep: answers that are read.
         draws: for each choice, to estimate what all others have.
+        whole: answers that are read to their end, however unlikely they are.
         allowed: bool (N, codes), which codes each variable may take: others are no answers.
         generator: of these draws.
 
     Raises:
         ValueError: the model has no such joint, or nothing is asked.
     """
-    for name, count in (("width", width), ("keep", keep), ("draws", draws)):
+    for name, count in (("width", width), ("keep", keep), ("draws", draws), ("whole", whole)):
         require_count(name, count)
     if len(x) != 1 or not bool(question.asked.any()) or not can_enumerate(model, question):
         expected = "something asked of one row, by a one-pass model in increasing order that was trained for p(row)"
@@ -118,7 +121,7 @@ def posterior(
         raise refuse("allowed", expected="a code at least for each asked variable", got="none for some")
     search = JointSearch.of(model, x[0], question, allowed, generator)
     with model.evaluating():
-        found = search.answered(width=width, keep=keep, draws=draws)
+        found = search.answered(width=width, keep=keep, draws=draws, whole=min(whole, keep))
     kept = (~found.is_drawn & found.value.isfinite()).nonzero().flatten()
     kept = kept[found.value[kept].argsort(descending=True, stable=True)]
     rest = (found.value - found.log_q - math.log(draws))[found.is_drawn]

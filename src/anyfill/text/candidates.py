@@ -120,6 +120,7 @@ def candidates(
     window: BlankWindow,
     *,
     draws: int | None = None,
+    n: int = 1,
     sampling: SamplingOptions,
     generator: torch.Generator,
 ) -> Iterator[tuple[tuple[list[Candidate], Tried] | None, float]]:
@@ -132,6 +133,7 @@ def candidates(
         window: what is given around them.
         draws: for each combination of lengths; None = ``ALL_DRAWS`` together, but at least ``MIN_DRAWS`` each, and
             none where all fills can be listed. If it is stated, draws are all that is compared.
+        n: so many are compared at least, if they are found.
         sampling: how to draw.
         generator: the source of all randomness.
     """
@@ -155,7 +157,7 @@ def candidates(
             found.add(way, row)
     rest = list[float]()
     for number, row in enumerate(asked.rows[listed:] if few else []):
-        said = short_posterior(model, sheet, group, row, rows=len(others), generator=generator)
+        said = short_posterior(model, sheet, group, row, rows=len(others), whole=max(16, n), generator=generator)
         x = row.x.repeat(len(said.answers), 1)
         x[:, row.asked] = said.answers
         for way, value in zip(x, said.log_prob.tolist()):

@@ -258,7 +258,9 @@ def fill_blanks(
                 else:
                     work = word_candidates(loaded, sheet, group.start, window, **how)
             else:
-                work = candidates(loaded, sheet, group, window, draws=draws, sampling=sampling, generator=generator)
+                work = candidates(
+                    loaded, sheet, group, window, draws=draws, n=n, sampling=sampling, generator=generator
+                )
             for result, done in work:
                 if result is None:
                     yield None, 0.999 * (number + (turn + done) / len(best)) / len(groups)

@@ -16,10 +16,10 @@ from anyfill.text.encoding import texts_of
 
 MAX_CODES, MAX_ROWS = 3, 3
 """Codes of all blanks together that are few, and combinations of their lengths."""
-WIDTH, KEPT, DRAWS = 192, 1024, 32
+WIDTH, KEPT, DRAWS = 384, 1024, 32
 """Beginnings that go on; answers that are read, all combinations together; draws for what others have."""
-_PLACES = 2**14
-"""Beginnings times places, at most, lest their caches fill the memory; of answers four times as many."""
+_PLACES = 2**13
+"""Beginnings times places, at most, lest their caches fill the memory; of answers eight times as many."""
 
 
 def is_short(model: Model, rows: list[BlankRow]) -> bool:
@@ -30,11 +30,14 @@ def is_short(model: Model, rows: list[BlankRow]) -> bool:
 
 
 def short_posterior(
-    model: Model, sheet: Sheet, group: range, row: BlankRow, *, rows: int, generator: Generator
+    model: Model, sheet: Sheet, group: range, row: BlankRow, *, rows: int, whole: int, generator: Generator
 ) -> Posterior:
-    """The likely answers to the blanks of one row, of ``rows`` that are compared, and what all others have."""
+    """The likely answers to the blanks of one row, of ``rows`` that are compared, and what all others have.
+
+    So many as ``whole`` are read to their end, however unlikely they are.
+    """
     room = int((row.given | row.asked).sum()) + 1
-    width, keep = min(WIDTH, max(32, _PLACES // room)), min(KEPT // rows, max(128, 4 * _PLACES // room))
+    width, keep = min(WIDTH, max(32, _PLACES // room)), min(KEPT // rows, max(128, 8 * _PLACES // room))
     return posterior(
         model,
         row.x.unsqueeze(0),
@@ -42,6 +45,7 @@ def short_posterior(
         width=width,
         keep=keep,
         draws=DRAWS,
+        whole=whole,
         allowed=_writable(sheet, group, row),
         generator=generator,
     )
