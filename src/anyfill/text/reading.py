@@ -35,6 +35,7 @@ BLOCK = 2**22
 _SPOOL = 2**20
 MAX_LINE = 2**24
 """Characters of the longest line that is taken for one."""
+_LONGEST_NAME = 256
 _BLOCK = 2**16
 """Bytes of text that is scored, read at a time."""
 
@@ -178,6 +179,9 @@ def read_text(text: str | None, file: Path | None) -> str:
     if (text is None) == (file is None):
         raise refuse("text", expected="TEXT or --file, one of them", got="none" if text is None else "both")
     if file is None and text != "-":
+        if text and len(text) < _LONGEST_NAME and Path(text).is_file():
+            expected = "text, or --file and the name of a file to read it from"
+            raise refuse("text", expected=expected, got=f"the name of a file, {text!r}")
         return require_text(text or "", "text")
     with opened("-") if file is None else nullcontext(Source(str(file), file)) as source:
         content = "".join(block.text for block in source.blocks(BLOCK))

@@ -17,7 +17,8 @@ from anyfill.text.encoding import texts_of
 MAX_CODES, MAX_ROWS = 3, 3
 """Codes of all blanks together that are few, and combinations of their lengths."""
 WIDTH, KEPT, DRAWS = 384, 1024, 32
-"""Beginnings that go on; answers that are read, all combinations together; draws for what others have."""
+"""Beginnings that go on; answers that are read, all combinations together, half as many of one code; draws for what
+others have."""
 _PLACES = 2**13
 """Beginnings times places, at most, lest their caches fill the memory; of answers eight times as many."""
 
@@ -37,7 +38,8 @@ def short_posterior(
     So many as ``whole`` are read to their end, however unlikely they are.
     """
     room = int((row.given | row.asked).sum()) + 1
-    width, keep = min(WIDTH, max(32, _PLACES // room)), min(KEPT // rows, max(128, 8 * _PLACES // room))
+    kept = KEPT // rows if int(row.asked.sum()) > 1 else KEPT // rows // 2
+    width, keep = min(WIDTH, max(32, _PLACES // room)), min(kept, max(128, 8 * _PLACES // room))
     return posterior(
         model,
         row.x.unsqueeze(0),
