@@ -195,7 +195,7 @@ PLAIN = {
         "Anneal",
     ),
     *("ConsistencyReport", "Information", "LogProb", "CheckpointError", "DivergedError", "FitOptions", "FitResult"),
-    *("StepReport", "MetricsError", "Mean", "StepNats", "Beginning"),
+    *("StepReport", "MetricsError", "Mean", "StepNats", "Beginning", "Posterior"),
     *("Acquired", "Choice", "Curves", "Difference", "Standing", "LearnedGibbs"),
 }
 
@@ -251,6 +251,11 @@ def test_the_conformance_check_can_fail() -> None:
 
     assert "generator" in (complaint(Backwards(), questions.Order) or "")
     assert "has no" in (complaint(Nothing(), questions.Order) or "")
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: type(network).__name__)
+def test_a_network_says_what_context_it_takes_so_that_none_is_passed_over(network: Any) -> None:
+    assert isinstance(network, ReadsContext) or network.context_width is not None
 
 
 @pytest.mark.parametrize(

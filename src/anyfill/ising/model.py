@@ -51,6 +51,7 @@ class Ising(nn.Module, Unspecified):
     edges: Edges
     pairs: Pairs = "once"
     free_fields: bool = True
+    context_width = 0
 
     def __post_init__(self) -> None:
         require_count("variables", self.variables)

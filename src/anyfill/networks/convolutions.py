@@ -55,6 +55,7 @@ class VoiceGrid(nn.Module, Capabilities):
     kind: Kind
     shape: tuple[int, ...]
     outputs: int
+    context_width = 0
 
     def _begin(self) -> None:
         """Begin the module; ValueError unless its options are legal."""

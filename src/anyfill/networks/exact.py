@@ -86,6 +86,7 @@ class EnumeratedJoint(nn.Module, Unspecified):
 
     variables: int
     values: int
+    context_width = 0
 
     def __post_init__(self) -> None:
         require_positive("variables", self.variables)
@@ -188,6 +189,7 @@ class RandomConditionals(nn.Module, Unspecified):
     values: int
     seed: int = 0
     scale: float = 1.5
+    context_width = 0
 
     def __post_init__(self) -> None:
         require_positive("variables", self.variables)
