@@ -18,13 +18,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import torch
+from numpy.typing import NDArray
 
 from benchmarks.common import machine
 
 from . import ours, peers
 from .answers import Answers, Task, score
 from .holes import Way, hide
-from .sets import load
+from .sets import Dataset, load
 
 MODES = ("in", "unseen")
 OURS = {"ours": "auto"}
@@ -93,24 +94,31 @@ def run(job: Job, folder: str, commit: str) -> dict[str, Any]:
 
 def _scores(job: Job, folder: Path) -> dict[str, Any]:
     data = load(job.table, folder)
-    hidden = hide(data, job.holes, job.seed)
-    holed = data.frame.mask(hidden)
-    rows = np.arange(len(holed))
-    train = test = holed
-    if job.mode == "unseen":
-        order = np.random.default_rng(job.seed).permutation(len(holed))
-        cut = round(0.8 * len(holed))
-        train, rows = _take(holed, np.sort(order[:cut])), np.sort(order[cut:])
-        test = _take(holed, rows)
+    train, test, rows, hidden = holed(data, job.holes, job.mode, job.seed)
     task = Task(train, test, data.numbers, data.categories, job.seed, job.draws, job.steps)
     answers = _answer(job.method, task)
     left = _complete(task, answers)
-    found = score(data, rows, hidden[rows], answers)
+    found = score(data, rows, hidden, answers)
     if not all(math.isfinite(value) for value in found.values() if isinstance(value, float)):
         raise ValueError(f"a score is not finite: {found}")
     seconds = answers.seconds
     found["cpu_seconds"] = sum(seconds.get(part, 0.0) for part in ("fit", "fill"))
     return {**found, "seconds": seconds, "left_empty": left, "notes": answers.notes, "rows": len(train)}
+
+
+def holed(
+    data: Dataset, way: Way, mode: str, seed: int
+) -> tuple[pd.DataFrame, pd.DataFrame, NDArray[np.int64], NDArray[np.bool_]]:
+    """The table to learn from and the one to fill (in-sample the same object), which rows the latter has (B,), and
+    bool (B, N), which of its cells were hidden."""
+    hidden = hide(data, way, seed)
+    frame = data.frame.mask(hidden)
+    if mode != "unseen":
+        return frame, frame, np.arange(len(frame)), hidden
+    order = np.random.default_rng(seed).permutation(len(frame))
+    cut = round(0.8 * len(frame))
+    rows = np.sort(order[cut:])
+    return _take(frame, np.sort(order[:cut])), _take(frame, rows), rows, hidden[rows]
 
 
 def _take(frame: pd.DataFrame, rows: Any) -> pd.DataFrame:

@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 from anyfill.likelihoods import SpikedMixture
 from anyfill.tables.numbers import Number
-from benchmarks import imputation
+from benchmarks import imputation, imputation_rare
 from benchmarks.tables import beside, encoding, holes, ours, scores, sets, turns
 
 
@@ -296,3 +296,19 @@ def test_cpu_of_0_1s_engine_is_compared_table_by_table_and_slow_methods_are_rank
     assert ranked["where utrees is"]["rmse"] == {"utrees": 1.0, "em": 2.0, "ours": 3.0}
     assert found["wins"]["em"]["rmse"] == {"jobs": 4, "better": 1.0}
     assert "median" in beside.show(found)
+
+
+def test_where_two_fill_differently_it_is_counted_who_names_the_rarer_level_and_what_a_tilt_would_change() -> None:
+    words = [np.array(cells.split(), dtype=object) for cells in ("a b b a c", "a a b a b", "a b a b b")]
+    chances = np.array([[0.9, 0.1, 0], [0.52, 0.48, 0], [0.2, 0.8, 0], [0.9, 0.1, 0], [0.0, 0.6, 0.4]])
+    found = imputation_rare.compared(words[0], ["a", "b", "c"], np.array([80.0, 19.0, 1.0]), chances, *words[1:])
+    assert (found["cells"], found["right"], found["peer_right"]) == (5, 3, 2)
+    assert (found["peer_rarer"], found["peer_rarer_ours_right"], found["peer_rarer_peer_right"]) == (2, 1, 1)
+    assert (found["ours_rarer"], found["ours_rarer_ours_right"], found["ours_rarer_peer_right"]) == (1, 1, 0)
+    # at 0.1 the second becomes b (0.52 / 0.8^0.1 < 0.48 / 0.19^0.1), at 0.2 the fifth c as well
+    assert [found[f"tilt {tilt}"] for tilt in ("0.05", "0.1", "0.2")] == [0, 1, 2]
+    line = {"holes": "mnar", "table": "vote", "counts": found}
+    said = imputation_rare.summary([line, line])["mnar"]
+    assert said["accuracy_less_lightgbm"] == pytest.approx(0.2)
+    assert said["tilts"]["0.1"]["gain"] == pytest.approx(0.2)
+    assert said["tilts"]["0.1"]["error"] == pytest.approx(math.sqrt(0.16 / 10))
