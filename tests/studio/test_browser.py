@@ -288,7 +288,8 @@ def test_what_is_being_written_or_painted_is_in_view_again_after_a_reload(page, 
     expect(page.get_by_role("button", name="Fill what is erased")).to_be_enabled(timeout=SOON)
     page.get_by_role("button", name="Left").click()
     page.get_by_role("button", name="Fill what is erased").click()
-    expect(page.get_by_role("progressbar")).to_be_visible(timeout=SOON)
+    # A bar is there at once. One that says how far the job is: the studio has begun it, and the page knows which it is.
+    expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuenow", re.compile(r"\d"), timeout=SOON)
     look = "JSON.parse(sessionStorage.getItem('picture page'))"
     before = page.evaluate(look)
     page.reload()
