@@ -117,8 +117,8 @@ def fill(
     [] is a blank of unstated length, [5] and [3-8] say a length or a range, and \_ and \[ stand for themselves. Several
     lengths are tried and compared by how likely the whole text is. The share is a fill's part of the probability of all
     that were found; where all fills there are could be compared, as for one or two letters, that is said, and it is the
-    probability. Of one to three pieces it is said which part of the probability of all fills was compared, about. What is
-    given is never changed.
+    probability. Of one to three pieces it is said which part of the probability of all fills was compared, about.
+    What is given is never changed.
     """
     from anyfill.text.model import load
     from anyfill.text.reading import read_text
