@@ -105,7 +105,7 @@ def looks(recipe: str) -> dict[str, float]:
         opened = OpenTable(path, path.name)
         with reported_to(look, check=look):
             look()
-            fill(Job("tab", lambda job: {}), opened, {"recipe": recipe, "seed": 0}, 0.9)
+            fill(Job(lambda job: {}), opened, {"recipe": recipe, "seed": 0}, 0.9)
             look()
     found: dict[str, float] = {"looks": len(own)}
     for name, times in (("thread", own), ("clock", clock)):

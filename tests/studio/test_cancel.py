@@ -15,7 +15,7 @@ class Watched:
     """A job that is cancelled when it has looked so many times; counts how much is done after that."""
 
     def __init__(self, cancel_at):
-        self.job, self.looks, self.cancel_at, self.after = Job("tab", lambda job: {}), 0, cancel_at, []
+        self.job, self.looks, self.cancel_at, self.after = Job(lambda job: {}), 0, cancel_at, []
 
     def look(self):
         self.looks += 1

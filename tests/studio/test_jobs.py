@@ -134,7 +134,7 @@ def test_a_job_that_nobody_watches_is_cancelled_and_its_result_forgotten(pool):
 
 
 def test_what_was_cancelled_sends_nothing_more():
-    job = Job("a", lambda job: {})
+    job = Job(lambda job: {})
     job.send("piece", 1)
     job.cancel()
     with pytest.raises(jobs.CancelledError):

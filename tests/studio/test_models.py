@@ -108,7 +108,7 @@ def test_a_job_that_waits_for_a_model_is_cancelled_and_the_next_one_gets_that_mo
         return f"the model {entry.key}"
 
     monkeypatch.setattr(studio_models, "load", slow)
-    models, job = Models(), Job("tab", lambda job: {})
+    models, job = Models(), Job(lambda job: {})
     with ThreadPoolExecutor(1) as threads, reported_to(job.tell, check=job.check):
         waiting = threads.submit(contextvars.copy_context().run, models.get, "text", "text8")
         begun.wait()

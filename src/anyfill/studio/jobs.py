@@ -54,7 +54,6 @@ class Job:
     """A piece of work and everything that has happened with it.
 
     Attributes:
-        tab: who wants it.
         work: what is done; its result is JSON.
         key: by which it is asked for; nobody can guess it.
         state: how it stands.
@@ -63,7 +62,6 @@ class Job:
         touched: when somebody last listened or asked (``time.monotonic``).
     """
 
-    tab: str
     work: "Callable[[Job], dict[str, Any]]"
     key: str = field(default_factory=lambda: secrets.token_urlsafe(12))
     state: State = "waiting"
@@ -200,7 +198,7 @@ class Pool:
 
     def submit(self, tab: str, work: Callable[[Job], dict[str, Any]]) -> Job:
         """A new job; ``NoRoomError`` if too many are waiting."""
-        job = Job(tab, work)
+        job = Job(work)
         with self._lock:
             self._long.put(tab, job, idle=self.workers - self._busy)
             self.jobs[job.key] = job
