@@ -26,6 +26,7 @@ class About:
 
     @property
     def shape(self) -> tuple[int, int, int]:
+        """Height, width and channels."""
         return self.height, self.width, self.channels
 
     @property

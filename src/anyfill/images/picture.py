@@ -57,14 +57,17 @@ class Picture:
 
     @property
     def height(self) -> int:
+        """Rows of pixels."""
         return self.pixels.shape[0]
 
     @property
     def width(self) -> int:
+        """Pixels of a row."""
         return self.pixels.shape[1]
 
     @property
     def channels(self) -> int:
+        """1 = grey, 3 = red, green and blue."""
         return self.pixels.shape[2]
 
     @property

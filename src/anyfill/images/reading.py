@@ -308,6 +308,7 @@ class PictureRows:
 
     @property
     def variables(self) -> int:
+        """N, all channels of all pixels."""
         return self._bytes.shape[1]
 
     def take(self, index: Tensor) -> Rows:

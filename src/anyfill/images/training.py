@@ -75,6 +75,7 @@ class ImageRun:
         return picture_model(self.about, heads=heads, dropout=s.dropout or 0.0, seed=s.seed or 0, **sizes)
 
     def options(self) -> FitOptions:
+        """Of the training."""
         s, cuda = self.settings, self.device == "cuda"
         steps = s.steps or 1
         often = max(1, min(500 if cuda else 100, steps // 5))

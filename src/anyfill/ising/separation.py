@@ -56,6 +56,7 @@ class Ferromagnet:
 
     @property
     def holds(self) -> bool:
+        """Whether assumption 5 holds."""
         return self.clique_field > self.other_fields and self.clique_field > 0 and self.margin > 0
 
 

@@ -118,6 +118,7 @@ class Reference:
 
     @property
     def parallels_per_note(self) -> float:
+        """Parallels of every kind, for each note."""
         return sum(self.parallel_error.values()) / self.notes
 
 

@@ -79,6 +79,7 @@ class SamplingOptions:
 
     @property
     def draw(self) -> Draw:
+        """How a value is drawn from its law."""
         return Draw(temperature=self.temperature, nucleus=None if self.nucleus == 1 else self.nucleus)
 
     def policy(self, onsets: bool = False) -> CachedChain:

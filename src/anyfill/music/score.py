@@ -47,6 +47,7 @@ class Note:
 
     @property
     def end(self) -> Fraction:
+        """When it ends."""
         return self.start + self.length
 
 

@@ -82,6 +82,7 @@ class Scored:
 
     @property
     def cells(self) -> int:
+        """How many cells were scored."""
         return int(self.present.sum())
 
     def notes(self) -> list[NoteSurprise]:

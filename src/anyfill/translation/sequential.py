@@ -26,6 +26,7 @@ class LeftToRight(Coded):
     """A model that is read from left to right, target behind source."""
 
     def one_by_one(self, sources: Sequence[Sequence[int]], how: Decoding) -> list[list[Hypothesis]]:
+        """For each source its beams, best first."""
         return [one for context, beams in self.beams(sources, how) for one in self._scored(beams, context)]
 
     def best_beams(self, sources: Sequence[Sequence[int]], how: Decoding) -> list[tuple[int, ...]]:
@@ -75,6 +76,7 @@ class LeftToRight(Coded):
         return found
 
     def joined(self, sources: Sequence[Sequence[int]], how: Decoding, ways: Ways | None) -> list[list[Hypothesis]]:
+        """The same where source and target are one row; ``ways`` = what must stand in the target."""
         half, found = self.length + 1, list[list[Hypothesis]]()
         longest = max((len(one) for one in sources), default=0)
         if longest > self.length:  # it would run into the target's half of the row
