@@ -9,7 +9,7 @@ begins at the joint of all cells.
 of the rows by the other half while they are judged, and the shape of what is left, w and v, is by EM.
 
 **Choices** by the cells of the first fold: one model of codes or two (``trees``), where a second adds
-``MIN_GAIN_OF_CODES`` nats to a pool with the joint (one of a column that is a function of others); leaves that are
+``MIN_GAIN_OF_CODES`` nats to a pool with the joint (a function of others has the second alone); leaves that are
 constants or straight lines, whichever errs less (constants in large tables); and the answer by cells, which costs most,
 only where a pool with it is better by ``MIN_GAIN`` nats.
 """
@@ -147,8 +147,8 @@ class Grower:
         """Which models of codes pay: one that begins at the joint, one that knows nothing of it, or both."""
         if self._is_large(train):
             return ["nothing"]
-        if self.answered:
-            return ["begins"]
+        if self.answered:  # where the joint knows a source it is right, and there is nothing to learn from its answers
+            return ["nothing"]
         code = kept.target.astype(np.int64)[:, None]
         said = {way: grown(0, way).log_chances(kept.given, kept.table) for way in get_args(UseOfJoint)}
         start, *logs = (np.take_along_axis(one, code, 1)[:, 0] for one in (kept.given.log_chances, *said.values()))
