@@ -45,7 +45,8 @@ import torch
 
 from anyfill.model import Model
 from anyfill.rows import Rows
-from anyfill.tables.acquisition import Curves, acquire_rows, global_order
+from anyfill.tables.acquisition import acquire_rows, global_order
+from anyfill.tables.acquisition_curves import Curves
 from anyfill.tables.calibrated import Observed
 from anyfill.tables.choosers import AtRandom, Chooser, Informed, InOrder, Latent, Oracle, Rewarding
 from anyfill.tables.measure import ROWS, calibrated_chooser, kept_rows

@@ -12,7 +12,8 @@ from anyfill.model import Model
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
 from anyfill.questions import Factorization, Question
 from anyfill.rows import Rows
-from anyfill.tables.acquisition import acquire_rows, acquire_steps, compare, global_order, global_order_steps
+from anyfill.tables.acquisition import acquire_rows, acquire_steps, global_order, global_order_steps
+from anyfill.tables.acquisition_curves import compare
 from anyfill.tables.choosers import AtRandom, Choice, Informed, InOrder, Oracle
 
 TARGET = 3

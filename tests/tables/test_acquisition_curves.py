@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Generator
 
-from anyfill.tables.acquisition import Curves, compare
+from anyfill.tables.acquisition_curves import Curves, compare
 
 
 def curves(squared_error, cost=None, chosen=None):

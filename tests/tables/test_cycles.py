@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anyfill import TableModel
+from anyfill.tables.dates import Datetime, infer_datetime
 from anyfill.tables.numbers import Number
-from anyfill.tables.quantities import Datetime, infer_cyclic, infer_datetime
+from anyfill.tables.quantities import infer_cyclic
 from anyfill.tables.table import Table
 
 DAY = 86400.0

@@ -14,8 +14,8 @@ from anyfill.tables import report as figures
 from anyfill.tables.estimator import TableModel
 from anyfill.tables.file_model import FileModel
 from anyfill.tables.frames import Frame
+from anyfill.tables.hidden_cells import check_hidden, coverage, crps
 from anyfill.tables.report import curve_rows, write_report
-from anyfill.tables.scoring import check_hidden, coverage, crps
 
 
 def make_table(rows: int, seed: int) -> pd.DataFrame:

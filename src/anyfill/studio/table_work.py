@@ -19,11 +19,12 @@ from anyfill.studio.how import Spent, spending
 from anyfill.studio.jobs import Job
 from anyfill.studio.passes import count_passes
 from anyfill.studio.table_store import Filled, OpenTable
+from anyfill.tables.engines import in_order
 from anyfill.tables.file_model import FileModel
 from anyfill.tables.files import open_writer, read_parts
-from anyfill.tables.filling import CHUNK, PartFiller, fill_file, in_order, numbers_with_holes
+from anyfill.tables.filling import CHUNK, PartFiller, fill_file, numbers_with_holes
 from anyfill.tables.report import write_report
-from anyfill.tables.scoring import score_file
+from anyfill.tables.surprises import score_file
 from anyfill.tables.typed_files import joined
 
 TRAINING = threading.Lock()

@@ -102,8 +102,9 @@ def fill(
     --recipe, --column, --effort, --steps and --rows are for training, when no MODEL is given.
     """
     from anyfill.checks import refuse
+    from anyfill.tables.engines import require_engine
     from anyfill.tables.files import encoding_said
-    from anyfill.tables.filling import PartFiller, fill_file, numbers_with_holes, require_engine, rounded
+    from anyfill.tables.filling import PartFiller, fill_file, numbers_with_holes, rounded
     from anyfill.tables.streams import STANDARD, standard_input, standard_output
 
     *folder, data = sources
@@ -224,8 +225,8 @@ def score(
     Surprise is in nats above what is usual for a row, or a cell, of this table: 0 is usual.
     """
     from anyfill.tables.file_model import FileModel
-    from anyfill.tables.scoring import score_file
     from anyfill.tables.streams import standard_input
+    from anyfill.tables.surprises import score_file
 
     if output is not None:
         _require_target(output)

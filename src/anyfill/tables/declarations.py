@@ -21,9 +21,7 @@ from typing import Any, Literal
 import numpy as np
 
 from anyfill.checks import refuse
-from anyfill.tables.quantities import (
-    parse_times,
-)
+from anyfill.tables.dates import parse_times
 
 DECLARATIONS = (
     "number, number[low,high], int, int[low,high], cyclic[period], bool, category, ordinal:low<mid<high, "

@@ -23,13 +23,13 @@ from anyfill.disk import whole_folder
 from anyfill.interface.output import READING, require_place
 from anyfill.interface.progress import metered
 from anyfill.tables.columns import Array
+from anyfill.tables.dates import format_of as format_of_dates
 from anyfill.tables.discovery import with_functions
 from anyfill.tables.estimator import TableModel
 from anyfill.tables.files import encoding_said, open_writer, sample_file
 from anyfill.tables.frames import MISSING_TOKENS, Frame, rows_of
 from anyfill.tables.number_styles import style_of
 from anyfill.tables.numbers import read_numbers
-from anyfill.tables.quantities import format_of as format_of_dates
 from anyfill.tables.table import Number, Table
 
 ROWS = 200_000

@@ -24,6 +24,7 @@ from anyfill.tables.estimator import TableModel
 from anyfill.tables.file_model import FileModel
 from anyfill.tables.files import sample_file
 from anyfill.tables.frames import Frame, rows_of
+from anyfill.tables.hidden_cells import HIDDEN_SHARE, Check, check_hidden, coverage, present_cells
 from anyfill.tables.measure import curve_chooser
 from anyfill.tables.pictures import (
     STYLE,
@@ -36,7 +37,6 @@ from anyfill.tables.pictures import (
     pit_histogram,
     shares,
 )
-from anyfill.tables.scoring import HIDDEN_SHARE, Check, check_hidden, coverage, present_cells
 from anyfill.tables.table import Category, Datetime, Ignored
 
 MAX_COLUMNS = 60

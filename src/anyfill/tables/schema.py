@@ -31,20 +31,12 @@ from anyfill.checks import refuse
 from anyfill.tables.categories import Category, infer_category, spelling, truth
 from anyfill.tables.coded import is_coded
 from anyfill.tables.columns import Array, Column, Value, listed, tidy
+from anyfill.tables.dates import Datetime, format_of, infer_datetime, parse_times, read_seconds
 from anyfill.tables.declarations import Declaration
 from anyfill.tables.kinds import Ignored, Variable
 from anyfill.tables.number_styles import NumberStyle, style_of
 from anyfill.tables.numbers import Number, parse_numbers, read_numbers
-from anyfill.tables.quantities import (
-    Datetime,
-    circle_of,
-    format_of,
-    infer_cyclic,
-    infer_datetime,
-    infer_number,
-    parse_times,
-    read_seconds,
-)
+from anyfill.tables.quantities import circle_of, infer_cyclic, infer_number
 
 _MIN_CELLS, _MIN_LEVELS = 30, 20
 _CODED = re.compile(r"^\s*[+-]?0\d|_", re.MULTILINE)

@@ -26,11 +26,11 @@ from anyfill.rows import Rows
 from anyfill.tables.categories import Category
 from anyfill.tables.coded import judge_codes
 from anyfill.tables.columns import Unknown, Value, require_once
+from anyfill.tables.dates import Datetime
 from anyfill.tables.frames import Frame
 from anyfill.tables.functions import Function, function_from_json, function_to_json
 from anyfill.tables.kinds import Ignored, Variable
 from anyfill.tables.numbers import Number
-from anyfill.tables.quantities import Datetime
 from anyfill.tables.schema import declared, from_json, infer, to_json
 
 __all__ = ["Category", "Datetime", "Ignored", "Names", "Number", "Table", "Value", "Variable", "names_of"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyfill.tables.quantities import FORMATS, format_of, infer_datetime, parse_times
+from anyfill.tables.dates import FORMATS, format_of, infer_datetime, parse_times
 
 DAY = 86400.0
 MOMENT = dt.datetime(2021, 12, 31, 23, 58, 59, 250000, tzinfo=dt.UTC)

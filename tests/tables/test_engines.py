@@ -1,6 +1,7 @@
 """Engines: results in order, few parts under way, one sentence for failures."""
 
 import builtins
+import importlib
 import importlib.util
 import os
 import shutil
@@ -11,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anyfill.tables import filling as engines
+from anyfill.tables import engines
+from anyfill.tables.engines import in_order
 from anyfill.tables.files import Part
-from anyfill.tables.filling import in_order
 
 
 def parts(count: int, seen: list[int] | None = None) -> Iterator[Part]:
@@ -81,7 +82,7 @@ def test_a_missing_extra_says_what_to_install(name: str, engine: Any, monkeypatc
             raise ModuleNotFoundError(name=name)
         return builtins.__import__(module)
 
-    monkeypatch.setattr(engines.importlib, "import_module", without)
+    monkeypatch.setattr(importlib, "import_module", without)
     with pytest.raises(ValueError, match=rf'pip install "anyfill\[{engine}\]"'):
         engines.require_engine(engine)
 
