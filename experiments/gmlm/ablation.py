@@ -149,7 +149,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def notes_in(paths: list[Path]) -> dict[str, dict[str, Any]]:
-    """Results by step, from files that came back or folders of them; a later one counts."""
+    """Results by step, from files that came back or folders of them; what a later one says counts."""
     found: dict[str, dict[str, Any]] = {}
     for path in paths:
         if path.is_dir():
@@ -160,7 +160,8 @@ def notes_in(paths: list[Path]) -> dict[str, dict[str, Any]]:
                 files = [tar.extractfile(name) for name in sorted(names)]
                 contents = [one.read().decode() for one in files if one is not None]
         notes = [json.loads(content) for content in contents]
-        found |= {note["step"]: note for note in notes}
+        for note in notes:
+            found[note["step"]] = found.get(note["step"], {}) | note
     return found
 
 

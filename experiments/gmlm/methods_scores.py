@@ -23,6 +23,8 @@ KINDS = ("raw", "distilled")
 METHODS = ("padir", "cmlm", "disco", "sundae")
 TOLD = ("likelihood", "speculative", "holes")
 ONE_PASS = ("one-pass", "one-pass-on")
+ON_CPU = "one-pass-cpu"
+"""Of ``experiments.gmlm.methods_cpu``: has a row, and no place in the order."""
 
 
 def system_at(method: str, kind: str, passes: int) -> str:
@@ -89,7 +91,8 @@ def document(notes: dict[str, dict[str, Any]], references: list[str]) -> dict[st
     texts, rows = texts_of(notes), {row["system"]: row for row in found["systems"]}
     found |= {"order": ordered(rows, texts, references), "distillation": by_distillation(texts, references)}
     found["told"] = {name: summed(note) for name, note in notes.items() if any(key in note for key in TOLD)}
-    return {"name": "gmlm/table1_small", "scored_on": environment("cpu"), "trained_on": "one NVIDIA H200", **found}
+    where = {name: "one thread of a CPU" if name == ON_CPU else "one NVIDIA H200" for name in notes}
+    return {"name": "gmlm/table1_small", "scored_on": environment("cpu"), "trained_on": where, **found}
 
 
 def table(found: dict[str, Any]) -> str:
@@ -121,13 +124,18 @@ def table(found: dict[str, Any]) -> str:
                 f"{row['distinct']:.3f}",
             ]
             lines.append("| " + " | ".join(cells) + " |")
+    if ON_CPU in rows:
+        row = rows[ON_CPU]
+        said = f"{row['bleu']:.2f} [{row['bleu_low']:.2f}, {row['bleu_high']:.2f}], chrF {row['chrf']:.1f}"
+        lines.append(f"\n{ON_CPU}: {said}, {found['training'][ON_CPU].get('steps', 0):,} updates")
     lines.append("\ndistilled less raw:")
     for one in found["distillation"]:
         at = f"{one['method']} T{one['passes']}" if one["passes"] else one["method"]
         lines.append(f"  {at:16} {one['difference']:+.2f} [{one['low']:+.2f}, {one['high']:+.2f}]")
     for name, one in found["told"].items():
         if "likelihood" in one:
-            lines.append(f"{name}: {one['likelihood']['nats_per_piece']:.3f} nats a piece of references")
+            told = one["likelihood"]
+            lines.append(f"{name}: {told['nats_per_piece']:.3f} nats a piece of {told['sentences']} references")
         if "speculative" in one:
             guessed = one["speculative"]
             lines.append(

@@ -13,7 +13,7 @@ from anyfill.translation.hypotheses import Decoding
 from anyfill.translation.model import Translator
 from anyfill.translation.recipes import RECIPES, make_model
 from anyfill.translation.vocabulary import learn
-from experiments.gmlm import methods
+from experiments.gmlm import methods, methods_cpu
 from experiments.gmlm.ablation import LENGTH
 from experiments.gmlm.methods_scores import ordered
 from experiments.gmlm.schedule import methods as schedule
@@ -134,3 +134,30 @@ def test_a_run_from_training_to_the_table(work, monkeypatch, capsys):
     assert "| cmlm-distilled | 2 |" in capsys.readouterr().out
     curve = (work / "results" / "published.en-de.jsonl").read_text().splitlines()
     assert json.loads(curve[-1])["step"] == 2
+
+
+def test_the_one_pass_model_without_a_gpu_learns_from_short_pairs_and_has_no_place_in_the_order(work):
+    """Scored beside others; what a later file says of the teacher is added to what an earlier one said."""
+    out = work / "out"
+    methods_cpu.main(["--work", str(work), "--out", str(out), "--seconds", "1", "--trial", "--speculate", "4"])
+    short = json.loads((work / "corpus-short-raw-en-de" / "about.json").read_text())
+    assert 0 < short["pairs"]["train"] <= len(PAIRS)
+    earlier = work / "earlier"
+    earlier.mkdir()
+    teacher = {"step": "published", "recipe": "autoregressive", "training": {"steps": 7}}
+    (earlier / "published.en-de.json").write_text(json.dumps(teacher))
+    later = work / "later"
+    later.mkdir()
+    told = {"nats": [-1.0], "nats_per_piece": 0.5, "sentences": 1}
+    (later / "published.en-de.json").write_text(
+        json.dumps({"step": "published", "recipe": "autoregressive", "likelihood": told})
+    )
+    paths = [str(earlier), str(later), str(out / "results.tar.gz")]
+    methods.main(["score", *paths, "--work", str(work), "--trial", "--json", str(work / "t.json")])
+    found = json.loads((work / "t.json").read_text())
+    assert found["training"]["published"]["steps"] == 7
+    assert found["told"]["published"]["likelihood"]["nats_per_piece"] == 0.5
+    assert [row["system"] for row in found["systems"]] == ["one-pass-cpu"]
+    assert found["trained_on"] == {"published": "one NVIDIA H200", "one-pass-cpu": "one thread of a CPU"}
+    assert found["told"]["one-pass-cpu"]["speculative"]["same"] == 1.0
+    assert not any(found["order"].values())
