@@ -23,7 +23,8 @@ worse, N on top of AT worse still); the best 20 are near Bach. ``claims`` tests 
 Two sittings. Of the first, with trainings of unequal length, are all rows without a mark. Those of the second begin
 with "equal seconds:": SMc, SMc whose given values are kept in both steps of its loss, SMc with pitch in the channels,
 SD and SMt, trained one after another for the same seconds (``equal`` of the result says how many); numbers behind a
-variant are rounds. What is claimed of them, and their losses under the same questions, is in ``equal``, too.
+variant are rounds. What is claimed of them, and their losses under the same questions, is in ``equal``, too. What got
+no turn is in logs/table2_equal/tasks.jsonl and tasks_late.jsonl: SMt was not trained, SD not drawn from.
 
     python -m experiments.sunmask.table2
     python -m experiments.sunmask.table2 --graded results/sunmask/table2.json   # only rows that it does not have
