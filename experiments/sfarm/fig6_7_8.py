@@ -6,7 +6,8 @@ Groupings: equal groups of a random order (the paper's), groups cut by ARDM's dy
 losses, the most confident first, and as many at once as are nearly independent (entropy-bounded; its steps are what
 it takes; confidence, which is far behind in few steps already, in up to 32). One-pass draws one by one, exactly, from
 its cache. The feature distance is that of Gaussians of features, against as many test pictures, with its limit in
-1/n; it is not FID. The cost of groups in nats, by ARDM's formula, is given beside it.
+1/n; it is not FID. The cost of groups in nats, by ARDM's formula, is given beside it, and the distance of as many
+training pictures: no model can be expected below it.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import torch
 from anyfill.evaluation import nats_by_step, step_nats
 from anyfill.model import Model
 from anyfill.questions import Question
+from anyfill.rows import Rows
 from anyfill.samplers import Confidence, EntropyBounded, Follow, Sampler, best_cuts, grouped_cost
 from experiments.sfarm.picture_fills import as_pixels, drawn_by, features_for, grid_picture, order_of
 from experiments.sfarm.picture_scores import asked_model, in_halves
@@ -44,6 +46,8 @@ def main() -> None:
     name, features, _ = features_for(data, arguments)
     variables = math.prod(data.shape)
     real = as_pixels(data.test[:: max(1, len(data.test) // arguments.samples)][: arguments.samples], data)
+    floor = feature_distance(_training_pictures(data, arguments.samples), real, features)
+    print(f"training pictures: {floor:.2f}", flush=True)
     found: dict[str, list[dict[str, Any]]] = {}
     for method in arguments.methods:
         model = asked_model(method, trained(method, data, arguments))
@@ -66,11 +70,12 @@ def main() -> None:
             })  # fmt: skip
             print(f"{method}, {way}, {passes} steps: {distance:.2f}", flush=True)
             found[method] = lines
-            write(arguments, f"fig6_7_8_{arguments.set}", {"features": name, "methods": found})
+            about = {"features": name, "test_pictures": len(real), "training_pictures": floor, "methods": found}
+            write(arguments, f"fig6_7_8_{arguments.set}", about)
             if way in ("equal groups", ONE_BY_ONE):
                 pictures.append((f"{passes} steps", pixels[:12]))
         grid_picture(pictures, arguments.out / f"fig7_{arguments.set}_{method}.png")
-        _plot(found, arguments.out / f"fig8_{arguments.set}.png", name)
+        _plot(found, arguments.out / f"fig8_{arguments.set}.png", name, floor)
 
 
 def _ways(
@@ -111,7 +116,13 @@ def _sampled(model, data, policy, arguments, source):  # type: ignore[no-untyped
     return as_pixels(rows, data), seconds, passes
 
 
-def _plot(found: dict[str, list[dict[str, Any]]], path: Path, name: str) -> None:
+def _training_pictures(data: Data, count: int) -> Any:
+    """uint8 (n, H, W, C): so many pictures to train on, evenly spread."""
+    rows = data.train if isinstance(data.train, Rows) else data.train.rows()
+    return as_pixels(rows.x[spread(len(rows), min(count, len(rows)))], data)
+
+
+def _plot(found: dict[str, list[dict[str, Any]]], path: Path, name: str, floor: float) -> None:
     """Distance against steps, a panel for each method that draws in groups; one-pass as a level in all of them."""
     import matplotlib.pyplot as plt
 
@@ -127,6 +138,7 @@ def _plot(found: dict[str, list[dict[str, Any]]], path: Path, name: str) -> None
             axis.plot(*zip(*points), marker="o", label=way)
         for other, distance in level:
             axis.axhline(distance, color="grey", linestyle=":", label=f"{other}, one by one")
+        axis.axhline(floor, color="grey", linewidth=0.8, label="training pictures")
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
         axis.set_xlabel("steps")

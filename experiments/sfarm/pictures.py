@@ -255,7 +255,7 @@ def trained(
     folder: Path = arguments.out / method
     record = folder / "run.json"
     if record.exists():
-        return load_model(folder).to(device).eval()
+        return load_model(folder).to(device).float().eval()  # weights may be kept in 16 bits
     folder.mkdir(parents=True, exist_ok=True)
     model, objective = made(method, data, arguments)
     rows, valid = _rows_for(method, data.train, data.codes), _rows_for(method, data.valid, data.codes)

@@ -165,7 +165,7 @@ def train(arguments: argparse.Namespace) -> None:
     halved.load_state_dict(model.state_dict())
     halved.factorizations = model.factorizations
     save_model(halved.bfloat16(), arguments.out / "model_16")
-    said = {name: str(value) if isinstance(value, Path) else value for name, value in vars(arguments).items()}
+    said = {name: value.name if isinstance(value, Path) else value for name, value in vars(arguments).items()}
     record = {
         "arguments": said,
         "steps": done.steps,
