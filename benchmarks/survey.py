@@ -1,13 +1,14 @@
 """A survey as large as people have them: 10,000 rows x 76 columns, half of the cells missing; filled, and timed.
 
     python -m benchmarks.survey [--rows 10000] [--methods ours,gaussian,lightgbm,trees] [--seed 0]
+                                [--name survey]
 
 Rows are drawn from eight hidden traits (``draw``): measurements that are skewed and rounded, answers on scales of 1 to
 5, yes-no questions, categories, and columns that follow from others (age by decades, BMI and its class, sums). Half of
 all cells are hidden at random. Scores are those of ``benchmarks.imputation``; ``trees`` is IterativeImputer with
 ExtraTrees, here with 20 trees and 2 rounds, as its 100 and 10 take hours on this table.
 
-Writes results/survey.json.
+Writes results/NAME.json.
 """
 
 import argparse
@@ -76,6 +77,7 @@ def main() -> None:
     parser.add_argument("--methods", default="ours,gaussian,lightgbm,trees")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--scored", type=int, default=1000, help="rows whose holes are filled and scored")
+    parser.add_argument("--name", default="survey", help="of the results: results/NAME.json")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -94,7 +96,7 @@ def main() -> None:
         rows = np.arange(len(task.test))
         found[method] = {**score(data, rows, hidden[rows], answers), "seconds": answers.seconds}
         print(method, found[method], flush=True)
-    print(f"wrote {write_result('survey', {'arguments': vars(arguments), 'results': found})}")
+    print(f"wrote {write_result(arguments.name, {'arguments': vars(arguments), 'results': found})}")
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ accuracy    ours less LightGBM's per column, of every table with categories: the
             holes and seeds, and for every mode and holes. Lines from before ``right`` was kept have means of lines.
 CPU         seconds of ours over those of 0.1's engine (``ensemble``), table by table, and the median
 wins        against every other method and for every measure: in how many jobs both have it, and ours is better
-ranks       mean ranks over all settings at once, for every seed, among the methods that have all its jobs of all
-            tables; among those that have them all for a setting; and where a slow method has its lines
+ranks       mean ranks over all settings at once, for every seed and for all of them, among the methods that have all
+            jobs of all tables; among those that have them all for a setting; and where a slow method has its lines
 """
 
 import statistics
@@ -100,28 +100,33 @@ def wins(lines: Sequence[Line]) -> dict[str, dict[str, dict[str, float | int]]]:
 
 
 def pooled_ranks(lines: Sequence[Line]) -> dict[str, dict[str, dict[str, dict[str, float]]]]:
-    """seed -> "all" or "mode holes" -> measure -> method -> mean rank; 0.1's engine takes no part.
+    """seed (or "all") -> "all" or "mode holes" -> measure -> method -> mean rank; 0.1's engine takes no part.
 
     Methods without a line for every table that ours has are left out first, so that they take nobody's place.
     """
+    seeds = sorted({line["seed"] for line in lines})
+    some = {str(seed): [seed] for seed in seeds} | ({"all": seeds} if len(seeds) > 1 else {})
     found: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
-    for seed in sorted({line["seed"] for line in lines}):
-        own = [line for line in lines if line["seed"] == seed and line["method"] != ENGINE]
-        by_setting = means(own)
-        parts = {
-            "all": {
-                f"{setting} {table}": rows for setting, tables in by_setting.items() for table, rows in tables.items()
-            },
-            **by_setting,
-        }
-        parts |= {f"where {method} is": _where(parts["all"], method) for method in SELDOM}
-        for setting, tables in parts.items():
-            whole = {name: rows for name, rows in tables.items() if "ours" in rows}
+    for name, of in some.items():
+        own = [line for line in lines if line["seed"] in of and line["method"] != ENGINE]
+        for setting, tables in _parts(own, of).items():
+            whole = {table: rows for table, rows in tables.items() if "ours" in rows}
             for measure in _MORE:
                 ranked = ranks(whole, [measure])
                 if len(ranked) > 1:
-                    found.setdefault(str(seed), {}).setdefault(setting, {})[measure] = ranked
+                    found.setdefault(name, {}).setdefault(setting, {})[measure] = ranked
     return found
+
+
+def _parts(lines: Sequence[Line], seeds: Sequence[int]) -> dict[str, dict[str, Any]]:
+    """What is ranked together: all tables, settings and seeds, each setting's, and what a slow method has filled."""
+    parts: dict[str, dict[str, Any]] = {"all": {}}
+    for seed in seeds:
+        for setting, tables in means(line for line in lines if line["seed"] == seed).items():
+            for table, rows in tables.items():
+                parts["all"][f"{seed} {setting} {table}"] = rows
+                parts.setdefault(setting, {})[f"{seed} {table}"] = rows
+    return parts | {f"where {method} is": _where(parts["all"], method) for method in SELDOM}
 
 
 def _where(tables: Mapping[str, Any], method: str) -> dict[str, Any]:

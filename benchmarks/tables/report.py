@@ -77,7 +77,7 @@ def beside(tables: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str)
     """For each table ours, the best peer (built-in baselines included) and which it is."""
     found: list[dict[str, Any]] = []
     for table, methods in tables.items():
-        peers = {m: row[metric] for m, row in methods.items() if m not in OURS and metric in row}
+        peers = {m: row[metric] for m, row in methods.items() if _is_peer(m) and metric in row}
         mine = methods.get("ours", {}).get(metric)
         if mine is not None and peers:
             best = max(peers, key=lambda m: peers[m]) if metric == "accuracy" else min(peers, key=lambda m: peers[m])
@@ -91,7 +91,11 @@ def summary(found: Means) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for setting, tables in found.items():
         kinds = {"numeric": NUMERIC, "mixed": MIXED, "all": NAMES}
-        parts = {kind: {name: tables[name] for name in names if name in tables} for kind, names in kinds.items()}
+        compared = {
+            name: {method: row for method, row in rows.items() if method in OURS or _is_peer(method)}
+            for name, rows in tables.items()
+        }
+        parts = {kind: {name: compared[name] for name in names if name in compared} for kind, names in kinds.items()}
         result[setting] = {
             "ranks": {
                 kind: {
@@ -112,7 +116,7 @@ def _bar(tables: Mapping[str, Mapping[str, Mapping[str, float]]]) -> list[dict[s
     found: list[dict[str, Any]] = []
     for table in (name for name in NUMERIC if name in tables and "ours" in tables[name]):
         mine = tables[table]["ours"]
-        others = {m: row for m, row in tables[table].items() if m not in OURS}
+        others = {m: row for m, row in tables[table].items() if _is_peer(m)}
 
         def least(metric: str, names: Iterable[str], others: Mapping[str, Any] = others) -> float:
             return min((others[n][metric] for n in names if metric in others.get(n, {})), default=math.inf)
@@ -179,8 +183,8 @@ def draw(found: Means, path: Path) -> None:
     count = max(len(found), 1)
     figure, axes = plt.subplots(count, len(panels), figsize=(3.4 * len(panels), 1.4 + 3.4 * count), squeeze=False)
     methods = _sorted({m for tables in found.values() for one in tables.values() for m in one})
-    colours = {method: plt.get_cmap("tab10")(k % 10) for k, method in enumerate(methods)}
-    colours["ours"] = "black"
+    others = [method for method in methods if method != "ours"]
+    colours = {"ours": "black"} | {method: plt.get_cmap("tab10")(k % 10) for k, method in enumerate(others)}
     for line, (setting, tables) in zip(axes, found.items()):
         for ax, metric in zip(line, panels):
             _panel(ax, tables, metric, methods, colours)
@@ -221,6 +225,11 @@ def _against(methods: Mapping[str, Mapping[str, float]], method: str, metric: st
     if mine is None:
         return None
     return value / mine if metric in ("rmse", "crps") else value - mine
+
+
+def _is_peer(method: str) -> bool:
+    """Another recipe of ours is none."""
+    return method not in OURS and not method.startswith("recipe:")
 
 
 def _having(methods: Mapping[str, Mapping[str, float]], metric: str) -> bool:
