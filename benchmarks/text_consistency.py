@@ -1,7 +1,7 @@
 """How far a model of text disagrees with itself: total variation between its two readings of a blank.
 
     python -m benchmarks.text_consistency --sentences deu-eng.tsv.gz [--model FOLDER] [--blanks 200] [--fit-on 100]
-                                           [--fill FOLDER]
+                                           [--fill FOLDER | --spans]
 
 Blanks of one and of two codes, as many of each, at places drawn with the seed in held-out sentences (those of
 ``benchmarks.cloze``); what is compared stands in ``anyfill.text.consistency``. Writes results/text_consistency.json.
@@ -9,6 +9,12 @@ Blanks of one and of two codes, as many of each, at places drawn with the seed i
 That is the network. With ``--fill FOLDER`` the library is asked instead, as users ask it: how far the shares of all
 fills that ``fill`` compares are from the posterior of p(text) (``benchmarks.text_reference``, kept in the folder), what
 is not compared counted as missing. Writes results/text_fill_consistency.json.
+
+With ``--spans`` one text is read in two ways, left to right and a span of 1, 2, 4 or 8 codes last, given both sides:
+
+    gap   log p(text) - log p(around) - log p(span | around)                    nats; 0 for a true joint
+
+Writes results/text_span_consistency.json.
 
 With ``--fit-on`` as many blanks of each number of codes are asked in sentences of the fitting part that are not among
 the others, to tell what the gap is made of. There powers of greatest mean log share of the right answer are fitted: of
@@ -28,7 +34,9 @@ import torch
 from torch import Tensor
 
 from anyfill import text
+from anyfill.evaluation import log_prob
 from anyfill.model import Model
+from anyfill.questions import Question
 from anyfill.text.consistency import BlankReadings, blank_readings
 from anyfill.text.encoding import boundary, encode_text
 from benchmarks.cloze import fitted_weights, is_for_fitting, is_held_out, read_sentences
@@ -36,6 +44,7 @@ from benchmarks.common import spread, write_result
 from benchmarks.text_fill_law import FillLaw, fill_law, summary
 
 POWERS = (0.25, 0.35, 0.5, 0.7, 1.0)
+SPANS = (1, 2, 4, 8)
 
 
 class Asked(NamedTuple):
@@ -100,6 +109,32 @@ def _right(some: list[Answered], direct: float, joint: float) -> float:
     return statistics.mean(float(law.log_softmax(0)[right]) for right, law in laws if right is not None)
 
 
+def span_gap(model: Model, one: Asked) -> tuple[float, float]:
+    """log p of a text from left to right less that of it with a span last, and log p of the span so, nats."""
+    x = torch.zeros(1, model.variables, dtype=torch.int64)
+    x[0, : len(one.codes)] = one.codes
+    place = torch.arange(model.variables).unsqueeze(0)
+    text_, span = place < len(one.codes), (place >= one.start) & (place < one.start + one.size)
+    around, nothing = text_ & ~span, torch.zeros_like(text_)
+    questions = (Question(nothing, text_), Question(nothing, around), Question(around, span))
+    whole, outside, inside = (float(log_prob(model, x, question).value) for question in questions)
+    return whole - outside - inside, inside
+
+
+def span_summary(gaps: list[tuple[float, float]], size: int) -> dict[str, Any]:
+    """Of spans of one size: how far both ways are apart, and which is the likelier."""
+    found = [gap for gap, _ in gaps]
+    quarters = statistics.quantiles([abs(gap) for gap in found], n=4)
+    return {
+        "spans": len(found),
+        "median_gap": quarters[1],
+        "quartiles": [quarters[0], quarters[2]],
+        "mean_left_to_right_less_span_last": statistics.mean(found),
+        "stderr": statistics.stdev(found) / len(found) ** 0.5,
+        "nats_a_code_given_both_sides": -statistics.mean(inside for _, inside in gaps) / size,
+    }
+
+
 def _asked_of_fill(loaded: text.TextModel, folder: Path, one: tuple[int, Asked]) -> FillLaw:
     return fill_law(loaded, folder, one[0], *one[1])
 
@@ -114,11 +149,14 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--fill", type=Path, metavar="FOLDER", help="ask fill; references are kept in the folder")
+    parser.add_argument("--spans", action="store_true", help="left to right against a span last, instead")
     parser.add_argument("--name")
     arguments = parser.parse_args()
-    if arguments.fill is not None and arguments.fit_on:
-        parser.error("--fit-on is for the network's two readings, --fill asks fill")
-    arguments.name = arguments.name or ("text_consistency" if arguments.fill is None else "text_fill_consistency")
+    if (arguments.fill is not None) + bool(arguments.fit_on) + arguments.spans > 1:
+        parser.error("--fit-on is for the network's two readings of a blank, --fill asks fill, --spans reads texts")
+    kind = "" if arguments.fill is None else "_fill"
+    arguments.name = arguments.name or f"text{'_span' if arguments.spans else kind}_consistency"
+    sizes = SPANS if arguments.spans else (1, 2)
     torch.set_num_threads(1)
     loaded = text.load(arguments.model)
     chosen = sorted(one for one in read_sentences(arguments.sentences) if is_held_out(one) and len(one.split()) >= 5)
@@ -127,8 +165,8 @@ def main() -> None:
     edge = boundary(loaded.vocabulary)
     parts: dict[str, list[Asked]] = {"asked": [], "fit": []}
     used = set[str]()
-    for part, count in (("asked", arguments.blanks // 2), ("fit", arguments.fit_on)):
-        for size in (1, 2):
+    for part, count in (("asked", arguments.blanks // len(sizes)), ("fit", arguments.fit_on)):
+        for size in sizes:
             some = (one for one in chosen if part == "asked" or (is_for_fitting(one) and one not in used))
             blanks: list[Asked] = []
             for sentence in some:
@@ -148,7 +186,13 @@ def main() -> None:
             seconds += each * len(own)
             results[f"{size}"] = summary(laws)
             print(f"{size} codes:", results[f"{size}"], flush=True)
-    for size in (1, 2) if folder is None else ():
+    for size in sizes if arguments.spans else ():
+        own_spans = [one for one in parts["asked"] if one.size == size]
+        gaps, each = spread(partial(span_gap, loaded.model), own_spans, arguments.processes)
+        seconds += each * len(own_spans)
+        results[f"{size}"] = span_summary(gaps, size)
+        print(f"{size} codes:", results[f"{size}"], flush=True)
+    for size in (1, 2) if folder is None and not arguments.spans else ():
         found: dict[str, list[Answered]] = {}
         for part, blanks in parts.items():
             own = [one for one in blanks if one.size == size]
