@@ -62,15 +62,22 @@ def started(kind: str, seed: int, repeats: int) -> PitchUNet:
             for kernel in (net.enter, *(block.first for block in blocks)):
                 kernel.inner.reset_parameters()
             net.enter.inner.weight[:, : len(VOICES)] *= math.sqrt(CODES) if "notes" in has else 1.0
-        for block in blocks if "even" in has else ():
-            if isinstance(block.skip, Point):
-                out, channels = block.skip.weight.shape[:2]
-                weight = nn.init.orthogonal_(torch.empty(out, channels), gain=math.sqrt(max(1.0, out / channels)))
-                block.skip.weight.copy_(weight[:, :, None, None])
-                nn.init.zeros_(cast(Tensor, block.skip.bias))
         if "identity" not in has:
             net.head.weight.zero_()
+    if "even" in has:
+        start_evenly(net)
     return net
+
+
+@torch.no_grad()
+def start_evenly(net: PitchUNet) -> None:
+    """Orthogonal weights around the layers that join channels, in place."""
+    for block in net.modules():
+        if isinstance(block, ResidualBlock) and isinstance(block.skip, Point):
+            out, channels = block.skip.weight.shape[:2]
+            weight = nn.init.orthogonal_(torch.empty(out, channels), gain=math.sqrt(max(1.0, out / channels)))
+            block.skip.weight.copy_(weight[:, :, None, None])
+            nn.init.zeros_(cast(Tensor, block.skip.bias))
 
 
 def main() -> None:

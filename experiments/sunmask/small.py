@@ -4,6 +4,8 @@
     smc_keep   the same network, given values kept through both steps
     smc_time   pitch in the channels
     smt        transformer
+    smc_even   smc that starts with orthogonal weights around layers that join channels (``first_steps``), as the SMc of
+               the first sitting did; only if asked for
 
 Crops of one bar, 8 rows a step, Muon (3e-3 for smt, else 1e-3), cooled down to the last step, averaged weights, best
 of a validation every 100 steps. Each is then judged by equation 2, all cells redrawn, on windows of the valid part, 4
@@ -11,20 +13,23 @@ questions each, the same for all: nats a cell, and differences from smc with 95 
 seed. Widths are chosen for a CPU, not for equal size or speed: CPU seconds and parameters are in the record.
 
     python -m experiments.sunmask.small
+    python -m experiments.sunmask.small --models smc smc_even --name sunmask/small_even
 """
 
 import argparse
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 
 from anyfill.model import Model
+from anyfill.networks.pitch_unet import PitchUNet
 from anyfill.rows import Rows
 from benchmarks.common import write_result
 from experiments.sunmask.fig3 import interval
+from experiments.sunmask.first_steps import start_evenly
 from experiments.sunmask.models import made, objective_of, options_of, rows_of, trained
 from experiments.where import data_folder, shown
 
@@ -33,7 +38,9 @@ SIZES: dict[str, dict[str, int]] = {
     "smc_keep": {"width": 8, "depth": 1},
     "smc_time": {"width": 64, "depth": 1},
     "smt": {"width": 96, "depth": 4},
+    "smc_even": {"width": 8, "depth": 1},
 }
+USUAL = ("smc", "smc_keep", "smc_time", "smt")
 
 
 @torch.no_grad()
@@ -53,7 +60,7 @@ def main() -> None:
     """Train one after another, judge, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=data_folder())
-    parser.add_argument("--models", nargs="+", choices=list(SIZES), default=list(SIZES))
+    parser.add_argument("--models", nargs="+", choices=list(SIZES), default=list(USUAL))
     parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--crop", type=int, default=16)
     parser.add_argument("--batch", type=int, default=8)
@@ -65,13 +72,16 @@ def main() -> None:
     judged = valid.take(torch.arange(min(arguments.windows, len(valid))))
     found: dict[str, Any] = {}
     for name in arguments.models:
-        model = made(name, arguments.crop, **SIZES[name], dropout=0.0, seed=0)
+        kind = name.removesuffix("_even")
+        model = made(kind, arguments.crop, **SIZES[name], dropout=0.0, seed=0)
+        if kind != name:
+            start_evenly(cast(PitchUNet, model.network))
         options = options_of(
-            *(name, "cpu"),
+            *(kind, "cpu"),
             steps=arguments.steps, batch_size=arguments.batch, ema=0.99, report_every=20, validate_every=100,
         )  # fmt: skip
         start = time.process_time()
-        log = trained(model, source, objective_of(name, model.variables), options, judged.take(torch.arange(64)))
+        log = trained(model, source, objective_of(kind, model.variables), options, judged.take(torch.arange(64)))
         found[name] = {
             "parameters": sum(weights.numel() for weights in model.parameters()),
             "cpu_seconds": round(time.process_time() - start, 1),
