@@ -1,5 +1,6 @@
 """What can be asked of a translator: kept words stay, templates stay, placeholders survive, scores are exact."""
 
+import copy
 import math
 from dataclasses import replace
 
@@ -14,6 +15,7 @@ from anyfill.translation.decode import likeliest_lengths
 from anyfill.translation.hypotheses import Decoding, decoding_options
 from anyfill.translation.recipes import RECIPES
 from anyfill.translation.sentences import is_open, opened
+from anyfill.translation.vocabulary import FIRST
 
 PARALLEL = ("padir", "cmlm", "disco", "sundae")
 SOURCE = "Ich wohne in Berlin."
@@ -88,6 +90,18 @@ def test_given_words_of_a_template_never_change(translators, recipe, template):
         assert re.fullmatch(f".*{pattern}.*", one.text), (template, one.text)
         for word in re.findall(r"[A-Za-z]+", template):
             assert word in one.text
+
+
+@pytest.mark.parametrize("template", ["I [2] in Berlin.", "[1] in [2] Vienna", "Good [3]"])
+def test_a_one_pass_model_that_would_end_in_a_blank_keeps_what_stands_behind_it(translators, template):
+    """What trained ones did in a tenth of the blanks of three pieces: a full stop, END, and the rest was cut off."""
+    model = copy.deepcopy(translators("one_pass"))
+    with torch.no_grad():
+        model.decoder.model.network.head.bias[:FIRST] = 50.0
+    only = parse_template(template, model.vocabulary).fixed(model.decoder.length)[:1]
+    codes = model.decoder.decode([model.vocabulary.encode(SOURCE)], Decoding(), ways=lambda _: only)[0][0].codes
+    assert len(codes) == only[0].length
+    assert {place: codes[place - 1] for place in only[0].codes} == only[0].codes
 
 
 def test_left_to_right_models_take_no_template_and_say_so(translators):

@@ -30,7 +30,6 @@ from anyfill.translation.constraints import Fixed
 from anyfill.translation.hypotheses import MOST, NOISY, Decoding, Hypothesis, Ways, padded
 from anyfill.translation.recipes import layout_of, sampler_of
 from anyfill.translation.sequential import LeftToRight
-from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +196,7 @@ class Decoder(LeftToRight):
 
     def _forbidden(self, tried: Sequence[tuple[int, Fixed]], sources: Sequence[Sequence[int]], width: int) -> Tensor:
         """bool (R, L + 1 or 1, V): codes of no text, placeholders that the source has not, and what may not go on."""
-        forbidden = torch.zeros(len(tried), 1, self.vocabulary.size, dtype=torch.bool)
-        forbidden[..., : FIRST + MAX_PLACEHOLDERS] = True
-        for row, (source, _) in enumerate(tried):
-            for code in sources[source]:
-                if FIRST <= code < FIRST + MAX_PLACEHOLDERS:
-                    forbidden[row, 0, code] = False
+        forbidden = torch.stack([self._never(sources[source]) for source, _ in tried]).unsqueeze(1)
         if any(one.counted for _, one in tried):
             begins, mark = torch.tensor(self.vocabulary.begins_word), torch.tensor(self.vocabulary.is_mark)
             # A space alone begins a word only if one goes on behind it: where words are counted there is none.

@@ -16,7 +16,7 @@ from anyfill.samplers.loop import run
 from anyfill.samplers.rowwise import RowStreams
 from anyfill.translation.constraints import Fixed
 from anyfill.translation.recipes import layout_of
-from anyfill.translation.vocabulary import Joint
+from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint
 
 ROWS = {"cpu": 256, "cuda": 8192}
 """Candidates decoded side by side."""
@@ -131,6 +131,12 @@ class Coded:
     def rows_at_once(self) -> int:
         """How many candidates go through the network together."""
         return ROWS.get(self.device.type, ROWS["cpu"])
+
+    def _never(self, source: Sequence[int]) -> Tensor:
+        """bool (V,): codes of no text (END is one), and placeholders that the source has not."""
+        never = torch.arange(self.vocabulary.size) < FIRST + MAX_PLACEHOLDERS
+        never[[code for code in source if FIRST <= code < FIRST + MAX_PLACEHOLDERS]] = False
+        return never
 
     def _states(
         self,

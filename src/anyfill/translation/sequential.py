@@ -14,7 +14,7 @@ from anyfill.checks import refuse
 from anyfill.evaluation import log_prob
 from anyfill.networks.encoder_decoder import END
 from anyfill.questions.question import Question
-from anyfill.samplers import CachedChain, State, beam_search
+from anyfill.samplers import CachedChain, Restricted, State, beam_search
 from anyfill.translation.constraints import Fixed
 from anyfill.translation.hypotheses import MOST, Coded, Decoding, Hypothesis, Ways, padded
 from anyfill.translation.recipes import sampler_of
@@ -89,7 +89,8 @@ class LeftToRight(Coded):
             x, told, asked = self._joined_rows(owners, options)
             question = Question(told, asked & ~told)
             policy, draw = sampler_of(self.recipe, 1, speculative=how.speculative)
-            policy = policy if ways is None else CachedChain()
+            if ways is not None:  # the places are counted: no END may cut off what is given behind a blank
+                policy, draw = CachedChain(), Restricted(temperature=0.0, forbidden=self._never(some[0]).view(1, 1, -1))
             last = self._states(policy, draw, x, question, None, how.seed)[-1]
             each = self._scored_joined(last, torch.tensor([len(one) + 1 for one in owners], device=x.device), half)
             found += [[one] for one in each] if ways is None else [sorted(each, key=lambda one: -one.score)]
