@@ -59,7 +59,7 @@ class Small(Methods):
             pass
 
 
-def ask(study: Small, step: Step, count: int) -> None:
+def ask(study: Small, step: Step) -> None:
     """Everything that the one-pass model is asked, into its note."""
     path = study.work / "results" / f"{step.name}.{step.direction}.json"
     note = json.loads(path.read_text(encoding="utf-8")) if path.exists() else note_of(step)
@@ -69,9 +69,8 @@ def ask(study: Small, step: Step, count: int) -> None:
     study.done(step, note)
     note["translations"] = study.ask(step, model, 1.0)
     study.done(step, note)
-    some = pairs[:count]
-    first = note["translations"][0] | {"texts": note["translations"][0]["texts"][:count]}
-    note["speculative"] = speculative(model, some, first) | {"sentences": len(some)}
+    first = note["translations"][0]
+    note["speculative"] = speculative(model, pairs[: len(first["texts"])], first)
     study.done(step, note)
     note["holes"] = holes(model, pairs, study.until)
     study.done(step, note)
@@ -101,7 +100,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("out"))
     parser.add_argument("--seconds", type=float, default=780.0, help="of training")
     parser.add_argument("--asking", type=float, default=600.0, help="seconds for asking, at most")
-    parser.add_argument("--speculate", type=int, default=200, help="sentences that are translated twice")
     parser.add_argument("--trial", action="store_true", help="eight sentences: does it run?")
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
@@ -112,7 +110,7 @@ def main(argv: list[str] | None = None) -> None:
     step = Step(ON_CPU, "one_pass", "short", "raw", WAY, options.seconds, **how)
     study.shorten()
     study.run([step])
-    ask(study, step, options.speculate)
+    ask(study, step)
     teacher_told(study)
 
 

@@ -5,6 +5,7 @@
     order         the methods by BLEU for each kind of pairs and each number of passes, with the difference of each to
                   the one behind it
     distillation  each method on distilled pairs less the same on raw ones, for each number of passes
+    control       BLEU of the small one-pass model's translations, each against the reference of the sentence before it
     likelihood    nats a piece of references where a model has a likelihood; holes: pieces of references filled right
 
 Differences are by paired bootstrap over sentences, 500 resamples.
@@ -14,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from anyfill.translation.metrics import compared
+from anyfill.translation.metrics import compared, evaluated
 from benchmarks.common import environment
 from experiments.gmlm.ablation import TEACHER, name_of, scored
 from experiments.gmlm.schedule import PASSES
@@ -91,6 +92,12 @@ def document(notes: dict[str, dict[str, Any]], references: list[str]) -> dict[st
     texts, rows = texts_of(notes), {row["system"]: row for row in found["systems"]}
     found |= {"order": ordered(rows, texts, references), "distillation": by_distillation(texts, references)}
     found["told"] = {name: summed(note) for name, note in notes.items() if any(key in note for key in TOLD)}
+    if ON_CPU in texts:  # how much of it is what any caption shares with any other
+        shifted = [*texts[ON_CPU][1:], texts[ON_CPU][0]]
+        found["control"] = {
+            "system": f"{ON_CPU}, of the next sentence",
+            **evaluated(shifted, references, tokenize="none"),
+        }
     where = {name: "one thread of a CPU" if name == ON_CPU else "one NVIDIA H200" for name in notes}
     return {"name": "gmlm/table1_small", "scored_on": environment("cpu"), "trained_on": where, **found}
 
@@ -128,6 +135,7 @@ def table(found: dict[str, Any]) -> str:
         row = rows[ON_CPU]
         said = f"{row['bleu']:.2f} [{row['bleu_low']:.2f}, {row['bleu_high']:.2f}], chrF {row['chrf']:.1f}"
         lines.append(f"\n{ON_CPU}: {said}, {found['training'][ON_CPU].get('steps', 0):,} updates")
+        lines.append(f"{found['control']['system']}: {found['control']['bleu']:.2f}")
     lines.append("\ndistilled less raw:")
     for one in found["distillation"]:
         at = f"{one['method']} T{one['passes']}" if one["passes"] else one["method"]

@@ -139,7 +139,7 @@ def test_a_run_from_training_to_the_table(work, monkeypatch, capsys):
 def test_the_one_pass_model_without_a_gpu_learns_from_short_pairs_and_has_no_place_in_the_order(work):
     """Scored beside others; what a later file says of the teacher is added to what an earlier one said."""
     out = work / "out"
-    methods_cpu.main(["--work", str(work), "--out", str(out), "--seconds", "1", "--trial", "--speculate", "4"])
+    methods_cpu.main(["--work", str(work), "--out", str(out), "--seconds", "1", "--trial"])
     short = json.loads((work / "corpus-short-raw-en-de" / "about.json").read_text())
     assert 0 < short["pairs"]["train"] <= len(PAIRS)
     earlier = work / "earlier"
