@@ -41,7 +41,7 @@ COMMANDS = {
     "fit": "fit table.csv -o model --steps 60",
     "fill": "fill model table.csv -o filled.csv --engine none --intervals 0.9",
     "fill draws": "fill model table.csv -o draws.parquet --draws 3 --workers 2 --seed 5",
-    "fill at once": "fill table.csv -o once.csv --recipe fast --steps 40 --engine none",
+    "fill at once": "fill table.csv -o once.csv --recipe one-pass --steps 40 --engine none",
     "fill gaussian": "fill table.csv -o gaussian.tsv --recipe gaussian --engine none --statistic median",
     "ask": "ask model --want area,kind --given length=0.5,rooms=3 --json",
     "next": "next model some.csv --target kind --samples 20 --json",

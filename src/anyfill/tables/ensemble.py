@@ -114,7 +114,7 @@ class EnsembleOptions:
         )
 
 
-FAST = EnsembleOptions(joints=(0,), members=1, width=64, depth=1, dropout=0.0, bins=0, rows_per_member=256)
+SMALL = EnsembleOptions(joints=(0,), members=1, width=64, depth=1, dropout=0.0, bins=0, rows_per_member=256)
 """One small network and no joint: worse answers than the default, many times as many of them in a second."""
 
 

@@ -74,8 +74,8 @@ class TableModel(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     weight  int       20.0%  0 to 92
 
     Args:
-        recipe: how to model it: auto, trees, fast, gaussian, ensemble, one-pass, mlp-ardm, mlp-mac, sfarm, ace,
-            ace-mac, vae or miwae (see ``anyfill.tables.recipes``).
+        recipe: how to model it: auto, trees, fast, gaussian, ensemble, network, one-pass, mlp-ardm, mlp-mac, sfarm,
+            ace, ace-mac, vae or miwae (see ``anyfill.tables.recipes``).
         columns: for names of columns what they are, whatever they look like: number, int, number[0,1], bool, category,
             ordinal:low<mid<high, datetime, ignore. The columns of an array are called x0, x1, …
         missing_values: what counts as missing besides NaN, None and empty text: a number, a word, or a list of them.

@@ -3,7 +3,8 @@
     auto       the default: joint Gaussians, trees and networks, blended for every column (``auto``)
     trees      any-order trees alone: boosted trees of every column given every subset of the others
     ensemble   networks that start from joint Gaussians: auto without trees, and longer
-    fast       one small network: worse answers than auto, many times as many of them in a second
+    fast       joint Gaussians and trees, blended, no networks: auto at low effort, a third of its time
+    network    one small network: worse answers than auto, many times as many of them in a second
     gaussian   one joint Gaussian by EM: no training, linear relations
     one-pass   a causal transformer over the columns: the fastest to score (one pass for a whole row)
     mlp-ardm   a masked MLP, every column given every subset of the others
@@ -45,7 +46,7 @@ from anyfill.tables.auto import blend_steps
 from anyfill.tables.central import settle_codes
 from anyfill.tables.cross_fit import Unseen
 from anyfill.tables.effort import EFFORTS, Level
-from anyfill.tables.ensemble import FAST, EnsembleOptions, ensemble_steps
+from anyfill.tables.ensemble import SMALL, EnsembleOptions, ensemble_steps
 from anyfill.tables.gaussian_em import gaussian_em_model
 from anyfill.tables.linear import Linear, fit_linear
 from anyfill.tables.starts import Shape
@@ -317,9 +318,10 @@ def _latent(task: Task, made: Callable[..., Model], objective: Objective, **size
 RECIPES: dict[str, Callable[[Task], Items]] = {
     "auto": lambda task: _blend(task, task.effort),
     "trees": lambda task: _blend(task, "low", Shape((0,))),
-    "fast": lambda task: _ensemble(task, FAST, 1),
+    "fast": lambda task: _blend(task, "low"),
     "gaussian": lambda task: iter([gaussian_em_model(task.rows, task.table.sizes, cycles=task.kind.cycles)]),
     "ensemble": lambda task: _ensemble(task, EnsembleOptions(), 3),
+    "network": lambda task: _ensemble(task, SMALL, 1),
     "one-pass": _one_pass,
     "mlp-ardm": lambda task: _mlp(task, recipes.ardm.objective(task.variables)),
     "mlp-mac": lambda task: _mlp(task, recipes.mac.objective_inpainting(task.variables)),

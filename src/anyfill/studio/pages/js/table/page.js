@@ -11,7 +11,7 @@ import { downloadMenu } from "./download.js";
 import { makeGrid } from "./grid.js";
 import { makeSide } from "./side.js";
 
-const RECIPES = [["gaussian", "Quick look: joint Gaussian"], ["fast", "Good: small networks"], ["auto", "Best: the full ensemble"]];
+const RECIPES = [["gaussian", "Quick look: joint Gaussian"], ["fast", "Good: Gaussians and trees"], ["auto", "Best: the full ensemble"]];
 const KEY = "table page";
 
 export function open(place) {
