@@ -12,6 +12,7 @@ def test_digits() -> None:
     assert int(data.train.x.min()) == 0
     assert int(data.train.x.max()) == data.levels - 1
     assert data.test.x[:3].sum(1).tolist() == digits().test.x[:3].sum(1).tolist()
+    assert sorted(set(data.test_labels.tolist())) == list(range(10))
     together = torch.cat([data.train.x, data.test.x])
     assert len(together) == 1797
 

@@ -20,12 +20,15 @@ class Digits:
 
     Attributes:
         train, test: rows of 64 pixels, row by row from the top left; int64.
+        train_labels, test_labels: int64 (B,), which digit it is.
         shape: of an image.
         levels: how many values a pixel has.
     """
 
     train: Rows
     test: Rows
+    train_labels: Tensor
+    test_labels: Tensor
     shape: tuple[int, int] = (8, 8)
     levels: int = 17
 
@@ -37,12 +40,13 @@ class Penguins:
     Attributes:
         table: what the columns are, looked at on the training rows only.
         train, test: the rows as numbers.
-        test_frame: the test rows as they are in the data set.
+        train_frame, test_frame: the same rows as they are in the data set.
     """
 
     table: Table
     train: Rows
     test: Rows
+    train_frame: pd.DataFrame
     test_frame: pd.DataFrame
 
 
@@ -50,8 +54,9 @@ def digits(test_share: float = 0.2) -> Digits:
     """1,797 digits (scikit-learn's copy of the UCI data); after a fixed shuffle the last fifth is for testing."""
     bunch = load_digits()
     pixels = torch.from_numpy(bunch.data).long()  # pyright: ignore[reportAttributeAccessIssue]
+    labels = torch.from_numpy(bunch.target).long()  # pyright: ignore[reportAttributeAccessIssue]
     train, test = _split(len(pixels), test_share)
-    return Digits(Rows.from_values(pixels[train]), Rows.from_values(pixels[test]))
+    return Digits(Rows.from_values(pixels[train]), Rows.from_values(pixels[test]), labels[train], labels[test])
 
 
 def penguins(test_share: float = 0.2) -> Penguins:
@@ -61,7 +66,7 @@ def penguins(test_share: float = 0.2) -> Penguins:
     train_frame, test_frame = (frame.iloc[part.numpy()].reset_index(drop=True) for part in (train, test))
     # The year is a number with three values: a density would have nothing between them to be dense on.
     table = Table.of(train_frame, overrides={"year": "category"})
-    return Penguins(table, table.encode(train_frame), table.encode(test_frame), test_frame)
+    return Penguins(table, table.encode(train_frame), table.encode(test_frame), train_frame, test_frame)
 
 
 def _split(count: int, test_share: float) -> tuple[Tensor, Tensor]:
