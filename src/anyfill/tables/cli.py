@@ -8,16 +8,13 @@ import json
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from anyfill.interface.options import AsJson, add_commands, command
 from anyfill.tables.training_options import Missing, Training, describe, named
-
-if TYPE_CHECKING:
-    pass
 
 FORMATS = "CSV, TSV, JSON lines (also packed), Parquet, Arrow/Feather or Excel, by its name"
 MAX_NEXT_ROWS = 100

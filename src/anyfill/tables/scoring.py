@@ -6,7 +6,7 @@ rounding, on the rows that come with it, and each row is read in the most direct
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -27,9 +27,6 @@ from anyfill.samplers.rowwise import block_size, chain_parameters, parameters, p
 from anyfill.tables.filler import Filler
 from anyfill.tables.frames import Frame
 from anyfill.tables.table import Names, Table
-
-if TYPE_CHECKING:
-    pass
 
 
 def score(model: Model, x: Tensor, question: Question) -> LogProb:
