@@ -4,6 +4,7 @@
     python -m experiments.gmlm.interleaved --rounds 2 --batch 64      results/gmlm/speed_batch.json: throughput
 
 In int8, and in fp32 where it says so; CTranslate2, which has the teacher's weights, greedily and with a beam of 4.
+"Deep-shallow" is the autoregressive student of 12 + 1 layers.
 
 d 512, 6 + 6 layers, 8,000 pieces, untrained; sentences of 12 to 50 pieces, 28 at the median, into two pieces more; of
 each the median over rounds of the CPU time of the process, in milliseconds, then p50 and p99 over sentences. "One by
@@ -44,8 +45,9 @@ def main(argv: list[str] | None = None) -> None:
     cases = [options.batch * [MEDIAN]] if options.batch else [[pieces] for pieces in PIECES]
     path = options.out or RESULTS / "gmlm" / ("speed_batch.json" if options.batch else "speed_interleaved.json")
     one_thread()
-    padir, teacher = (
-        make_model(recipe, 8000, 64, options.size, dropout=0.0).eval() for recipe in ("padir", "autoregressive")
+    padir, teacher, student = (
+        make_model(recipe, 8000, 64, options.size, dropout=0.0).eval()
+        for recipe in ("padir", "autoregressive", "deep_shallow")
     )
     small, apart = latency.int8(padir), latency.int8(padir, traced=False)
     systems = {
@@ -56,9 +58,11 @@ def main(argv: list[str] | None = None) -> None:
         "CTranslate2 int8 beam 4": latency.peer(teacher, kind="int8", beam=4),
         "CTranslate2 fp32 beam 1": latency.peer(teacher, kind="float32", beam=1),
         "CTranslate2 fp32 beam 4": latency.peer(teacher, kind="float32", beam=4),
+        "CTranslate2 deep-shallow int8 beam 1": latency.peer(student, kind="int8", beam=1),
         "PaDIR 4 passes fp32": latency.parallel(padir, "padir", 4),
         "torch AR int8": latency.one_by_one(latency.int8(teacher)),
         "torch AR int8, layers one by one": latency.one_by_one(latency.int8(teacher, traced=False)),
+        "torch deep-shallow int8": latency.one_by_one(latency.int8(student)),
         "torch AR fp32": latency.one_by_one(teacher),
     }
     spent: dict[str, list[list[float]]] = {name: [[] for _ in cases] for name in systems}
