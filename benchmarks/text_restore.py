@@ -10,6 +10,8 @@ held out. Of so many held-out sentences of 5 to 20 words each
     check     has, in every second sentence, one word of 3 letters or more with one edit (a letter left out, put in,
               changed, or two swapped; it may turn into another word): precision = wrong words found / words doubted,
               recall = wrong words found / wrong words; "mended" = of the wrong words those that are put right
+    crossword   has one word of 4 letters or more with half of its letters missing (each with chance 0.5, at least
+              two, never all), all else there; asked only where --tasks says so. The ways are those of restore
 
     word list   restore: the most common word that fits; check: words that are not in the list are doubted, the most
                 common word one edit away is proposed
@@ -48,6 +50,7 @@ Way = dict[str, Callable[[str], Corrected]]
 """What answers each task."""
 WEIGHTS = ((0.5, 1.0), (0.5, 0.5))
 """Of the model and of the counts."""
+TASKS = ("restore", "check", "crossword")
 GAPPED = re.compile(r"(?:[^\W]|['’])*_(?:[^\W]|['’])*")
 
 
@@ -67,6 +70,20 @@ def with_gaps(sentence: str, source: random.Random, chance: float = 0.15) -> Bro
     now = "".join("_" if place in lost else one for place, one in enumerate(sentence))
     spans = [word.span() for word in WORD.finditer(sentence)]
     return Broken(sentence, now, tuple(start for start, stop in spans if lost & set(range(start, stop))))
+
+
+def as_in_a_crossword(sentence: str, source: random.Random) -> Broken:
+    """The sentence with about half of the letters of one of its words."""
+    words = [word for word in WORD.finditer(sentence) if len(word[0]) >= 4 and word[0].isascii() and word[0].isalpha()]
+    if not words:
+        return Broken(sentence, sentence, ())
+    word = source.choice(words)
+    places = range(*word.span())
+    lost = {place for place in places if source.random() < 0.5}
+    while not 2 <= len(lost) < len(places):
+        lost = {place for place in places if source.random() < 0.5}
+    now = "".join("_" if place in lost else one for place, one in enumerate(sentence))
+    return Broken(sentence, now, (word.start(),))
 
 
 def misspelt(sentence: str, source: random.Random) -> Broken:
@@ -102,7 +119,7 @@ def checked_by_list(known: dict[str, int], sentence: str) -> Corrected:
 def asked(ways: Mapping[str, Way], item: tuple[str, str, int, str]) -> dict[str, Any]:
     """What one way makes of one sentence, as a line."""
     task, name, number, sentence = item
-    found = ways[name][task](sentence)
+    found = ways[name]["check" if task == "check" else "restore"](sentence)
     changes = [(one.offset, one.written, one.word) for one in found.changes]
     return {"task": task, "way": name, "number": number, "changes": changes}
 
@@ -137,6 +154,7 @@ def main() -> None:
         "--part", choices=("asked", "fit"), default="asked", help="held-out sentences to ask, or to fit on"
     )
     parser.add_argument("--model", type=Path, help="folder; by default the model that ships")
+    parser.add_argument("--tasks", nargs="+", choices=TASKS, default=TASKS[:2])
     parser.add_argument("--ways", nargs="+", help="only those of these names, in this order")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=math.inf, help="of asking; what is missing is asked next time")
@@ -173,7 +191,9 @@ def main() -> None:
             title = f"{name} and model, {weights[0]:g} : {weights[1]:g}"
             ways[title] = {"restore": partial(restore, **both), "check": partial(check, **both)}
     ways = {name: ways[name] for name in arguments.ways or ways}
-    broken = {"restore": gapped, "check": wrong}
+    patterns = random.Random(arguments.seed)  # of its own: the other tasks stay as they are
+    broken = {"restore": gapped, "check": wrong, "crossword": [as_in_a_crossword(one, patterns) for one in chosen]}
+    broken = {task: broken[task] for task in arguments.tasks}
     done = {(row["task"], row["way"], row["number"]) for row in rows_in(arguments.rows)}
     every = [
         (task, name, n, one.now)
@@ -181,6 +201,7 @@ def main() -> None:
         for n in range(len(chosen))
         for task in broken
         for one in [broken[task][n]]
+        if one.places or task == "check"
     ]
     how: dict[str, Any] = {"processes": arguments.processes, "seconds": arguments.seconds}
     appended(partial(asked, ways), [one for one in every if one[:3] not in done], arguments.rows, **how)
