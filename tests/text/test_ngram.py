@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anyfill.text.bpe import train_bpe
@@ -93,6 +93,7 @@ def test_a_text_is_the_product_of_its_terms(texts, order: int, codes) -> None:
 
 
 @given(corpora, st.integers(1, 4), st.lists(st.integers(0, 3), max_size=4), st.lists(st.integers(0, 3), max_size=4))
+@example([[]], 4, [], [0])  # a text too short for n-grams of this order
 def test_a_gap_is_weighed_by_both_sides(texts, order: int, before, behind) -> None:
     model = count_ngrams(texts, ABCD, order=order)
     whole = [model.text_log_prob([*before, code, *behind]) for code in range(4)]

@@ -160,12 +160,14 @@ class KneserNey:
             chance = np.exp(self.log_prob(np.asarray([tail[: m - 1]], dtype=np.int64), np.asarray([token])))
             chance = np.repeat(chance, len(codes))
             for j, number in enumerate(numbers[: back - m + 1]):
-                rest = self.levels[m + j - 1].rest[np.maximum(number, 0)].astype(np.float64)
-                seen = np.flatnonzero((number >= 0) & (rest < 1.0))
+                known = np.flatnonzero(number >= 0)
+                rest = self.levels[m + j - 1].rest[number[known]].astype(np.float64)
+                goes_on = rest < 1.0
+                seen = known[goes_on]
                 share, found = self._find(m + j + 1, number[seen], np.full(len(seen), token))
-                chance[seen] = share + rest[seen] * chance[seen]
+                chance[seen] = share + rest[goes_on] * chance[seen]
+                number[known] = -1
                 number[seen] = found
-                number[(rest >= 1.0) & (number >= 0)] = -1
             value = value + np.log(chance)
         return value
 
