@@ -35,8 +35,8 @@ so has this one, in the same single pass. Blanks carry no value, so log p(subset
 predicts its variable from what was read so far: a term to train on (``OnePassLoss``), and how ties are answered
 here."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -66,6 +66,23 @@ class AimedDecoder(GridTransformer):
 
     def _blocks(self) -> Any:
         return self.blocks
+
+    def settled(self, context: Tensor) -> Self:
+        """The network that is always told this context (C,), for good: it takes none, and no weight is shared.
+
+        A context adds one vector to every token, and so does the place that a token aims at: there it goes.
+        """
+        if not self.context_width or context.shape != (self.context_width,):
+            expected = f"({self.context_width},), as the network takes" if self.context_width else "a network with one"
+            raise refuse("shape of the context to settle", expected=expected, got=tuple(context.shape))
+        with torch.random.fork_rng(devices=[]):  # what it is born with is thrown away
+            other = replace(self, context_width=0)
+        with torch.no_grad():
+            told = self.context(context.to(self.context.weight))
+            weights = {name: value.clone() for name, value in self.state_dict().items()}
+            weights["target.tables.0.weight"] += told
+        other.load_state_dict({name: value for name, value in weights.items() if not name.startswith("context.")})
+        return other.to(self.context.weight).train(self.training)
 
     def _embed(
         self, value: Tensor, own: Tensor, target: Tensor, context: Tensor | None

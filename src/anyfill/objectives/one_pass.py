@@ -60,6 +60,8 @@ class OnePassLoss(Objective):
         weigh: what counts once: every scored term, or every scored block ("questions").
         smoothing: of labels, see ``smoothed_nats``; validation measures it too.
         joint_orders: what rows of the joint share follow, each as often as the others; none = w.
+        joint_batches: whole batches are read in w's order, that share of them, and no row of the others: for a network
+            whose pass over a batch is as long as its longest row asks for (``OnePassGroups``).
     """
 
     questions: Questions
@@ -69,6 +71,7 @@ class OnePassLoss(Objective):
     weigh: Literal["terms", "questions"] = "terms"
     joint_orders: tuple[Order, ...] = ()
     smoothing: float = 0.0
+    joint_batches: bool = False
 
     def __post_init__(self) -> None:
         require_member("weigh", self.weigh, ("terms", "questions"))
@@ -100,7 +103,8 @@ class OnePassLoss(Objective):
         """int64 (B, N): ranks with a gap between blocks, so that rank // N is 0 in the given block if it is answered
         (conditioned on: below 0), 1 in the asked and 2 in the ignored one."""
         question = self.questions.sample(batch, generator=generator)
-        joint = torch.rand(batch, 1, generator=generator, device=generator.device) < self.joint_share
+        drawn = 1 if self.joint_batches else batch
+        joint = torch.rand(drawn, 1, generator=generator, device=generator.device).expand(batch, 1) < self.joint_share
         question = Question(question.given & ~joint, question.asked | joint)
         rank = chain_rank(self.order, question, then_ignored=True, generator=generator)
         variables = rank.shape[1]
@@ -121,7 +125,8 @@ class OnePassLoss(Objective):
         reads_both_ways = model.capabilities.reads_both_ways
         reads_blanks = model.capabilities.reads_blanks
         got = f"conditioned_share={self.conditioned_share}, joint_share={self.joint_share}"
-        if reads_both_ways and (self.conditioned_share == 0.0 or self.joint_share == 1.0):
+        # Only where it learns: what it would learn nothing of it may well be measured without.
+        if model.training and reads_both_ways and (self.conditioned_share == 0.0 or self.joint_share == 1.0):
             raise refuse("objective", expected="rows that are told, as the network reads them both ways", got=got)
         if reads_blanks and (self.conditioned_share in (0.0, 1.0) or self.joint_share == 1.0):
             expected = "rows that are told and rows that are not, as the network reads blanks in the latter alone"

@@ -15,6 +15,7 @@ a network that reads given values both ways (``OnePassTransformer(given="full")`
     image_model       a token per pixel or per patch (``networks.OnePassGroups``)
 """
 
+from anyfill.checks import require_probability
 from anyfill.likelihoods.marginals import Likelihood
 from anyfill.model import Model, seeded
 from anyfill.networks.embed import Discrete
@@ -52,7 +53,8 @@ def image_objective(
     patch: tuple[int, int] = (1, 1),
     joint_share: float = 0.25,
     conditioned_share: float = 0.8,
-    eight_scans: bool = True,
+    joint_batches: bool = False,
+    raster_share: float = 0.5,
 ) -> OnePassLoss:
     """The questions people ask of pictures, each kind as often as the others.
 
@@ -61,9 +63,11 @@ def image_objective(
         patch: that of the network.
         joint_share: share of rows that are read as a whole.
         conditioned_share: share of the others that are conditioned on what is given.
-        eight_scans: half of the rows that are read as a whole follow the raster order, the others one of the other
-            seven scans; otherwise all follow the raster order.
+        joint_batches: see ``OnePassLoss``; worth it where patches have several pixels.
+        raster_share: of the rows that are read as a whole, about what share follows the raster order: 1/8, 2/9, 3/10 …
+            7/14 …, as it has a whole number of turns to one of each of the other seven scans; 1 = all.
     """
+    require_probability("raster_share", raster_share)
     height, width, channels = (*shape, 1)[:3]
     tip = max(1.5, min(height, width) / 14)  # 2 to 6 pixels of 28
     questions = Mixture(
@@ -74,8 +78,11 @@ def image_objective(
         )
     )
     every = scans(height, width, patch=patch, channels=channels)
-    joint = (every[0],) * 7 + every[1:] if eight_scans else ()
-    return OnePassLoss(questions, every[0], joint_share, conditioned_share, joint_orders=joint)
+    turns = 0 if raster_share == 1.0 else max(1, round(7 * raster_share / (1.0 - raster_share)))
+    joint = (every[0],) * turns + every[1:] if turns else ()
+    return OnePassLoss(
+        *(questions, every[0], joint_share, conditioned_share), joint_orders=joint, joint_batches=joint_batches
+    )
 
 
 def image_model(
@@ -88,14 +95,19 @@ def image_model(
     depth: int = 8,
     heads: int | None = None,
     dropout: float = 0.0,
+    context_width: int = 0,
     seed: int = 0,
 ) -> Model:
-    """An untrained model of images of so many codes, in the raster order of its patches; heads of 64 by default."""
+    """An untrained model of images of so many codes, in the raster order of its patches; heads of 64 by default.
+
+    With ``context_width`` it is told something of each row (``images.shifts``, say), until that is settled.
+    """
     with seeded(seed):
         network = OnePassGroups(
             *(Discrete(codes), shape, likelihood.width, width, depth),
             heads=max(1, width // 64) if heads is None else heads,
             dropout=dropout,
+            context_width=context_width,
             patch=patch,
         )
     return Model(network, likelihood, order=Scan(shape[0], shape[1], patch=patch, channels=(*shape, 1)[2]))
