@@ -6,9 +6,10 @@ import time
 
 import numpy as np
 import pytest
+import torch
 
 from anyfill.training import load_model
-from experiments.sfarm import static_mnist
+from experiments.sfarm import static_mnist, static_mnist_score
 
 SMALL = ("--width", "64", "--depth", "1", "--batch", "4", "--rows", "8")
 
@@ -51,12 +52,16 @@ def test_scores_say_what_time_allowed_for(out, monkeypatch) -> None:
     assert whole["rows_of_questions"] == 2
     worst, best = (pick(scan["nats"] for scan in whole["scans"].values()) for pick in (max, min))
     assert best - np.log(8) <= whole["mixture_of_8_scans"]["nats"] <= worst + 1e-9
+    weighted = whole["weighted_mixture_of_8_scans"]
+    assert sum(weighted["weights"]) == pytest.approx(1.0)
+    assert "mixture_of_scans_and_shifts" not in whole
     (out / "score.json").unlink()
     seconds = iter([0.0, 0.0, *[1e12] * 100])  # time is up after two scans
-    monkeypatch.setattr(static_mnist.time, "time", lambda: next(seconds))
+    monkeypatch.setattr(static_mnist_score.time, "time", lambda: next(seconds))
     run(monkeypatch, "score", "--out", str(out), "--rows", "4", "--until", "1e9")
     part = json.loads((out / "score.json").read_text())
-    assert part["scans"] == {key: whole["scans"][key] for key in ("0", "1")}
+    nats = {key: scan["nats"] for key, scan in part["scans"].items()}
+    assert nats == pytest.approx({key: whole["scans"][key]["nats"] for key in ("0", "1")})
     assert "mixture_of_8_scans" not in part
     assert not part["questions"]
 
@@ -65,3 +70,47 @@ def test_compiling_trains_nothing_that_is_kept(out, monkeypatch) -> None:
     run(monkeypatch, "compile", "--out", str(out), *SMALL)
     assert not (out / "model").exists()
     assert not (out / "train.json").exists()
+
+
+def test_told_shifts_end_in_a_model_without_a_context(out, monkeypatch) -> None:
+    told = (*SMALL, "--tokens", "patches", "--shifts", "2", "--raster", "0.3", "--joint", "0.5")
+    run(monkeypatch, "train", "--out", str(out), *told, "--steps", "3", "--validate-every", "2")
+    about = json.loads((out / "train.json").read_text())
+    whole, half = load_model(out / "settled").eval(), load_model(out / "model_16")
+    assert whole.capabilities.context_width == half.capabilities.context_width == 0
+    assert load_model(out / "model").capabilities.context_width == 10
+    run(monkeypatch, "score", "--out", str(out), *told, "--rows", "8", "--question-rows", "2")
+    found = json.loads((out / "score.json").read_text())
+    assert found["mixture_of_scans_and_shifts"]["members"] == 32
+    x = static_mnist.read("valid")[:8]
+    scorer = static_mnist_score.Scorer(static_mnist.options_of(["score", "--out", str(out), *told]))
+    # What validation said is the exact raster nats of the weights that were kept.
+    assert about["best_validation"] == pytest.approx(float(-scorer.whole(x, 0).mean()), abs=1e-2)
+
+
+def test_a_probe_says_what_each_setting_came_to(out, monkeypatch, capsys) -> None:
+    only = ("--only", "few-told", "pixels", "--seconds", "1")
+    run(monkeypatch, "probe", "--out", str(out), *SMALL, *only, "--steps", "2", "--validate-every", "1")
+    lines = [json.loads(line) for line in (out / "probe.jsonl").read_text().splitlines()]
+    assert [line["name"] for line in lines] == ["few-told", "pixels"]
+    assert [line["arguments"]["shifts"] for line in lines] == [2, 0]
+    assert "few-told: step 1" in capsys.readouterr().out
+    run(monkeypatch, "probe", "--out", str(out), *SMALL, *only, "--until", str(time.time() - 1))
+    assert "no time left" in capsys.readouterr().out
+
+
+def test_weights_of_a_mixture_are_those_under_which_rows_are_likeliest() -> None:
+    source = torch.Generator().manual_seed(0)
+    log_prob = torch.rand(3, 400, generator=source, dtype=torch.float64).log()
+    log_prob[1] += 0.3
+    weights = static_mnist_score.mixture_weights(log_prob)
+    assert float(weights.sum()) == pytest.approx(1.0)
+
+    def mean(some: torch.Tensor) -> float:
+        return float((some.log().unsqueeze(1) + log_prob).logsumexp(0).mean())
+
+    best = mean(weights)
+    for _ in range(50):
+        other = weights * (1 + 0.2 * torch.rand(3, generator=source, dtype=torch.float64))
+        assert mean(other / other.sum()) <= best + 1e-9
+    assert best > mean(torch.full((3,), 1 / 3, dtype=torch.float64)) + 1e-3

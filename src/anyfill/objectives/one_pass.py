@@ -125,10 +125,10 @@ class OnePassLoss(Objective):
         reads_both_ways = model.capabilities.reads_both_ways
         reads_blanks = model.capabilities.reads_blanks
         got = f"conditioned_share={self.conditioned_share}, joint_share={self.joint_share}"
-        # Only where it learns: what it would learn nothing of it may well be measured without.
-        if model.training and reads_both_ways and (self.conditioned_share == 0.0 or self.joint_share == 1.0):
+        learns = model.training  # what it would learn too little from it may well be measured by
+        if learns and reads_both_ways and (self.conditioned_share == 0.0 or self.joint_share == 1.0):
             raise refuse("objective", expected="rows that are told, as the network reads them both ways", got=got)
-        if reads_blanks and (self.conditioned_share in (0.0, 1.0) or self.joint_share == 1.0):
+        if learns and reads_blanks and (self.conditioned_share in (0.0, 1.0) or self.joint_share == 1.0):
             expected = "rows that are told and rows that are not, as the network reads blanks in the latter alone"
             raise refuse("objective", expected=expected, got=got)
         if reads_blanks and self.order != Increasing():

@@ -1,0 +1,191 @@
+"""The scores of ``static_mnist``: every test row, exactly, written as they come to RUN/score.json.
+
+In nats per picture: each of the eight scans by itself (one order, one pass); their equal mixture,
+
+    log 1/8 sum_k p(x | scan k),
+
+which is exact too; the same with unequal weights, fixed by validation rows (EM) before the test rows are mixed. Then
+halves, a hole and its frame, and random pixels given others, in bits per asked pixel. Last, of a model that was told
+shifts, the equal mixture over scans and shifts by 0 or 1 pixel: a shift around the edges is a bijection of pictures, so
+
+    log 1/32 sum_(k, s) p(shift_s(x) | scan k, told s)
+
+is exact as well; patches have other borders in each of the four.
+"""
+
+import argparse
+import json
+import math
+import time
+from itertools import product
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from anyfill.images.shifts import shifted, told_shift
+from anyfill.model import Model
+from anyfill.questions import Question
+from anyfill.questions.question import chain_rank
+from anyfill.questions.regions import scans
+from anyfill.rank import asked_in
+from anyfill.training import load_model
+from benchmarks.common import environment
+from experiments.sfarm.static_mnist import SHAPE, SIDE, device_of, patch_of, read, said
+
+SHIFTS = tuple(product((0, 1), repeat=2))
+
+
+@torch.no_grad()
+def terms(model: Model, x: Tensor, rank: Tensor, told: Tensor | None = None, rows: int = 250) -> Tensor:
+    """float64 (B,): log p of what has a rank from 0 on, given what ranks before it; ``told`` is a context (C,)."""
+    found: list[Tensor] = []
+    for part, when in zip(x.split(rows), rank.split(rows)):
+        context = None if told is None else told.expand(len(part), -1)
+        log_prob = model.chain(part, when, context).log_prob(part).double()
+        found.append(torch.where(asked_in(when), log_prob, 0.0).sum(1))
+    return torch.cat(found)
+
+
+def structured(count: int) -> dict[str, Tensor]:
+    """bool (784,) each: what is asked."""
+    grid = torch.zeros(SIDE, SIDE, dtype=torch.bool)
+    asked = {name: grid.clone() for name in ("top", "bottom", "left", "right", "hole", "frame")}
+    half, quarter = SIDE // 2, SIDE // 4
+    asked["top"][:half], asked["bottom"][half:] = True, True
+    asked["left"][:, :half], asked["right"][:, half:] = True, True
+    asked["hole"][quarter : SIDE - quarter, quarter : SIDE - quarter] = True
+    asked["frame"] = ~asked["hole"]
+    source = torch.Generator().manual_seed(count)
+    for share in (5, 10, 20, 30, 50, 90):
+        asked[f"random {share} %"] = torch.rand(SIDE, SIDE, generator=source) < share / 100
+    return {name: one.flatten() for name, one in asked.items()}
+
+
+def mixture_weights(log_prob: Tensor, steps: int = 500) -> Tensor:
+    """(K,): the weights under which rows with log-probabilities (K, B) are likeliest, by EM from equal ones."""
+    weights = log_prob.new_full((len(log_prob),), 1 / len(log_prob))
+    for _ in range(steps):
+        weights = (weights.log().unsqueeze(1) + log_prob).softmax(0).mean(1)
+    return weights
+
+
+class Scorer:
+    """The scores of one run, as they come."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self.arguments, self.device = arguments, device_of()
+        torch.set_float32_matmul_precision("high")
+        whole = arguments.out / "settled"
+        self.model = self.load(whole.name if whole.is_dir() else "model")
+        self.x = self.some("test", arguments.rows)
+        self.found: dict[str, Any] = {
+            "arguments": said(arguments), "rows": len(self.x), "environment": environment(self.device),
+            "scans": {}, "questions": {},
+        }  # fmt: skip
+        self.orders = scans(SIDE, SIDE, patch=patch_of(arguments))
+
+    def load(self, name: str) -> Model:
+        """A model of the run."""
+        return load_model(self.arguments.out / name).to(self.device).eval()
+
+    def some(self, part: str, count: int | None) -> Tensor:
+        """Rows of a part, evenly spread."""
+        x = read(part)
+        return (x if count is None else x[:: max(1, len(x) // count)]).to(self.device)
+
+    def late(self) -> bool:
+        """Whether nothing more is to be begun."""
+        return self.arguments.until is not None and time.time() >= self.arguments.until
+
+    def note(self, **found: Any) -> None:
+        """What was found so far: whatever ends it, that is there."""
+        self.found |= found
+        part = self.arguments.out / "score.part"
+        part.write_text(json.dumps(self.found, indent=1) + "\n")
+        part.replace(self.arguments.out / "score.json")
+
+    def rank(self, order: Any, asked: Tensor, rows: int) -> Tensor:
+        """The rank of one question, for so many rows."""
+        question, source = Question(~asked.unsqueeze(0), asked.unsqueeze(0)), torch.Generator(self.device)
+        return chain_rank(order, question, generator=source).expand(rows, -1)
+
+    def whole(self, x: Tensor, number: int, model: Model | None = None, told: Tensor | None = None) -> Tensor:
+        """float64 (B,): log p of whole rows in a scan."""
+        asked = torch.ones(SIDE * SIDE, dtype=torch.bool, device=self.device)
+        return terms(model or self.model, x, self.rank(self.orders[number], asked, len(x)), told)
+
+    def scans(self) -> None:
+        """Each by itself, and mixed."""
+        each: list[Tensor] = []
+        for number, scan in enumerate(self.orders):
+            if self.late():
+                return
+            start = time.perf_counter()
+            each.append(self.whole(self.x, number))
+            took = time.perf_counter() - start
+            self.found["scans"][str(number)] = {"scan": repr(scan), **nats(each[-1]), "seconds": took}
+            self.note()
+        self.note(mixture_of_8_scans=nats(torch.stack(each).logsumexp(0) - math.log(len(each))))
+        valid = self.some("valid", self.arguments.weight_rows)
+        held_out: list[Tensor] = []
+        for number in range(len(each)):
+            if self.late():
+                return
+            held_out.append(self.whole(valid, number))
+        weights = mixture_weights(torch.stack(held_out))
+        mixed = (weights.log().unsqueeze(1) + torch.stack(each)).logsumexp(0)
+        shown = {"weights": weights.tolist(), "validation_rows": len(valid)}
+        self.note(weighted_mixture_of_8_scans={**nats(mixed), **shown})
+
+    def questions(self) -> None:
+        """What people ask, of some of the rows."""
+        count = min(self.arguments.question_rows or len(self.x), len(self.x))
+        x = self.x[torch.linspace(0, len(self.x) - 1, count).round().long().to(self.device)]
+        self.note(rows_of_questions=len(x))
+        for name, asked in structured(0).items():
+            if self.late():
+                return
+            rank = self.rank(self.model.order, asked.to(self.device), len(x))
+            bits = -terms(self.model, x, rank) / int(asked.sum()) / math.log(2)
+            self.found["questions"][name] = {"bits_per_asked_pixel": float(bits.mean()), "stderr": _error(bits)}
+            self.note()
+
+    def shifts(self) -> None:
+        """The mixture over scans and shifts."""
+        if not self.arguments.shifts:
+            return
+        told = self.load("model")
+        total: Tensor | None = None
+        for number, shift in product(range(len(self.orders)), SHIFTS):
+            if self.late():
+                return
+            by = torch.tensor([shift], device=self.device)
+            moved = shifted(self.x, by.expand(len(self.x), -1), SHAPE)
+            one = self.whole(moved, number, told, told_shift(by, self.arguments.shifts)[0])
+            total = one if total is None else torch.logaddexp(total, one)
+        if total is not None:
+            count = len(self.orders) * len(SHIFTS)
+            self.note(mixture_of_scans_and_shifts={"members": count, **nats(total - math.log(count))})
+
+
+def score(arguments: argparse.Namespace) -> None:
+    """Every test row, exactly, most wanted first."""
+    scorer = Scorer(arguments)
+    scorer.scans()
+    scorer.questions()
+    scorer.shifts()
+    found = scorer.found
+    names = ("mixture_of_8_scans", "weighted_mixture_of_8_scans", "mixture_of_scans_and_shifts")
+    raster = found["scans"].get("0", {"nats": math.nan})["nats"]
+    mixtures = ", ".join(f"{name} {found[name]['nats']:.3f}" for name in names if name in found)
+    print(f"raster {raster:.3f}, {mixtures}", flush=True)
+
+
+def nats(log_prob: Tensor) -> dict[str, float]:
+    """The mean over rows, with its standard error."""
+    return {"nats": float(-log_prob.mean()), "stderr": _error(log_prob)}
+
+
+def _error(values: Tensor) -> float:
+    return float(values.std() / math.sqrt(len(values)))
