@@ -279,6 +279,34 @@ def test_a_job_is_taken_up_again_after_a_reload(page, base):
     expect(page.locator(".fills li").first).to_contain_text("She poured herself a cup of", timeout=SOON)
 
 
+@pytest.mark.parametrize("heard", [True, False], ids=["heard", "not heard"])
+def test_a_reload_between_click_and_answer_loses_no_job(page, base, heard):
+    keys, begun_at_once = [], []
+
+    def keep_silent_once(route):
+        keys.append(route.request.headers["x-job"])
+        if len(keys) > 1:
+            route.continue_()
+        elif heard:
+            begun_at_once.append(route.fetch().json()["job"])  # the studio begins the job; the page never learns of it
+
+    page.goto(f"{base}#/text")
+    page.route("**/api/text/fill", keep_silent_once)
+    page.get_by_label("Your text").fill("She poured herself a cup of ____ and drank ____.")
+    page.get_by_role("button", name="Fill the blanks").click()
+    for _ in range(SOON // 50):
+        if begun_at_once or (keys and not heard):
+            break
+        page.wait_for_timeout(50)
+    assert page.evaluate("sessionStorage.getItem('job text fill')") is None
+    page.reload()
+    expect(page.locator(".fills li").first).to_contain_text("She poured herself a cup of", timeout=SOON)
+    assert keys == [keys[0]] * 2
+    assert begun_at_once == ([keys[0]] if heard else [])
+    assert page.evaluate("sessionStorage['job text fill']") == keys[0]
+    assert page.evaluate("'asked text fill' in sessionStorage") is False
+
+
 def test_what_is_being_written_or_painted_is_in_view_again_after_a_reload(page, base):
     page.goto(f"{base}#/text")
     page.locator("summary").click()

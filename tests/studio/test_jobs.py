@@ -60,6 +60,18 @@ def test_eight_may_wait_while_one_works_and_a_ninth_may_not(pool):
     assert waited(lambda: all(job.state == "done" for job in [first, *waiting]))
 
 
+def test_work_is_begun_once_for_each_key(pool):
+    begun = []
+    job = pool.submit("a", lambda job: {"n": begun.append("first")}, key="a" * 16)
+    job.touched -= 100
+    again = pool.submit("a", lambda job: {"n": begun.append("again")}, key="a" * 16)
+    assert again is job
+    assert time.monotonic() - job.touched < 50
+    other = pool.submit("a", lambda job: {"n": begun.append("other")}, key="b" * 16)
+    assert waited(lambda: job.is_over and other.is_over)
+    assert begun == ["first", "other"]
+
+
 def test_cancel_is_seen_at_the_next_step_and_closes_the_work(pool):
     steps, closed = [], threading.Event()
 
@@ -152,6 +164,22 @@ def test_events_are_read_again_from_any_of_them(visitor):
     assert text.count("event: ") == 1
     assert "event: done" in text
     assert visitor.get(f"/api/jobs/{job}").json()["state"] == "done"
+
+
+def test_who_asks_again_with_the_key_of_a_job_is_told_of_the_same_job(visitor, studio):
+    key, before = {"X-Job": "chosen-by-the-page"}, len(studio.pool.jobs)
+    for _ in range(2):
+        answer = visitor.post("/api/text/write", {"prompt": "the ", "length": 6, "seed": 1}, headers=key)
+        assert (answer.status_code, answer.json()["job"]) == (202, "chosen-by-the-page")
+    assert len(studio.pool.jobs) == before + 1
+    assert visitor.events("chosen-by-the-page")[-1][0] == "done"
+
+
+@pytest.mark.parametrize("key", ["short", "a" * 65, "sixteen letters and blanks", "sixteen/letters/and/more"])
+def test_a_key_that_could_be_guessed_or_is_none_is_refused(visitor, key):
+    answer = visitor.post("/api/text/write", {"prompt": "the ", "length": 6}, headers={"X-Job": key})
+    assert answer.status_code == 422
+    assert "x-job" in answer.text.lower()
 
 
 def test_there_is_no_job_of_another_key(visitor):

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from anyfill.interface.options import chosen_seed
 from anyfill.studio.chorale_form import Region, Voice, WirePiece
-from anyfill.studio.context import AStudio, Started, Tab, start
+from anyfill.studio.context import AStudio, Start, Started, Tab
 from anyfill.studio.uploads import MUSIC, keep
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Ask(OnePiece):
 
 
 @routes.post("/draw", status_code=202, summary="Alternatives")
-async def draw(asked: Draw, studio: AStudio, tab: Tab) -> Started:
+async def draw(asked: Draw, studio: AStudio, start: Start) -> Started:
     """A job; sends each alternative as it is certain. What is not asked is never changed."""
     asked.seed = chosen_seed(asked.seed)
 
@@ -68,7 +68,7 @@ async def draw(asked: Draw, studio: AStudio, tab: Tab) -> Started:
 
         return alternatives(studio.models, asked, job)
 
-    return start(studio, tab, work)
+    return start(work)
 
 
 @routes.post("/surprise", summary="How surprising each note is")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,14 +68,43 @@ def tab_of(request: Request, x_tab: Annotated[str, Header(max_length=200)] = "")
 
 AStudio = Annotated[Studio, Depends(studio_of)]
 Tab = Annotated[str, Depends(tab_of)]
+JobKey = Annotated[
+    str | None,
+    Header(
+        pattern=r"^[A-Za-z0-9_-]{16,64}$",
+        description="a key for the job, chosen by who asks and hard to guess: asked again with it, the job is the same",
+    ),
+]
 
 
-def start(studio: Studio, tab: str, work: Callable[[Job], dict[str, Any]]) -> Started:
-    """Begin a job; 429 if there is no room."""
-    try:
-        return Started(job=studio.pool.submit(tab, work).key)
-    except NoRoomError:
-        raise no_room() from None
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """Begins the job that a request asks for.
+
+    Attributes:
+        studio: where it is done.
+        tab: for whom.
+        key: of the job, where who asks has chosen one.
+    """
+
+    studio: Studio
+    tab: str
+    key: str | None
+
+    def __call__(self, work: Callable[[Job], dict[str, Any]]) -> Started:
+        """Begin it, unless a job of this key is known; 429 if there is no room."""
+        try:
+            return Started(job=self.studio.pool.submit(self.tab, work, key=self.key).key)
+        except NoRoomError:
+            raise no_room() from None
+
+
+def starter_of(studio: AStudio, tab: Tab, x_job: JobKey = None) -> Starter:
+    """What begins the job of a request."""
+    return Starter(studio, tab, x_job)
+
+
+Start = Annotated[Starter, Depends(starter_of)]
 
 
 def no_room() -> HTTPException:

@@ -6,7 +6,9 @@ there it looks whether it has been cancelled; so it does at each pass of a netwo
 without steps (``check_cancelled``). What it finds on its way it sends out with ``Job.send``.
 
 Everything that happens is an event with a number, kept with the job: a page that is reloaded reads them again from the
-first one on, and misses nothing. A job that nobody watches for ``GRACE`` seconds is cancelled: its tab was closed.
+first one on, and misses nothing. One that is reloaded before it was answered cannot know whether its job was begun: it
+has chosen the key itself and asks again with it, and work is begun once for each key (``Pool.submit``). A job that
+nobody watches for ``GRACE`` seconds is cancelled: its tab was closed.
 
 Tabs take turns: of the tabs with work waiting, that whose turn was longest ago is next. ``QUEUE`` jobs may wait; then
 there is no room (HTTP 429), and the page comes again. Short questions (``Pool.ask``) have a thread of their own,
@@ -196,10 +198,13 @@ class Pool:
             threading.Thread(target=self._work, daemon=True, name=f"studio-job-{number}").start()
         threading.Thread(target=self._answer, daemon=True, name="studio-short").start()
 
-    def submit(self, tab: str, work: Callable[[Job], dict[str, Any]]) -> Job:
-        """A new job; ``NoRoomError`` if too many are waiting."""
-        job = Job(work)
+    def submit(self, tab: str, work: Callable[[Job], dict[str, Any]], *, key: str | None = None) -> Job:
+        """A new job, or that of this key where it was begun before; ``NoRoomError`` if too many are waiting."""
+        job = Job(work) if key is None else Job(work, key)
         with self._lock:
+            if (known := self.jobs.get(job.key)) is not None:
+                known.touched = time.monotonic()
+                return known
             self._long.put(tab, job, idle=self.workers - self._busy)
             self.jobs[job.key] = job
         return job

@@ -6,7 +6,7 @@ from fastapi import APIRouter, File, Query, UploadFile
 from pydantic import BaseModel, Field
 
 from anyfill.interface.options import chosen_seed
-from anyfill.studio.context import AStudio, Started, Tab, start
+from anyfill.studio.context import AStudio, Start, Started, Tab
 from anyfill.studio.jobs import Job
 from anyfill.studio.picture_form import MAX_SIDE, WirePicture
 from anyfill.studio.uploads import PICTURES, keep
@@ -50,7 +50,7 @@ async def about(studio: AStudio, tab: Tab, model: Annotated[str, Query(max_lengt
 
 
 @routes.post("/fill", status_code=202, summary="Fill what is erased")
-async def fill(asked: FillPicture, studio: AStudio, tab: Tab) -> Started:
+async def fill(asked: FillPicture, studio: AStudio, start: Start) -> Started:
     """A job; sends all alternatives as far as they are drawn, again and again."""
     asked.seed = chosen_seed(asked.seed)
 
@@ -59,7 +59,7 @@ async def fill(asked: FillPicture, studio: AStudio, tab: Tab) -> Started:
 
         return fills(studio.models, asked, job)
 
-    return start(studio, tab, work)
+    return start(work)
 
 
 @routes.post("/score", summary="How likely a picture is")

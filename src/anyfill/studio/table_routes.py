@@ -7,7 +7,7 @@ from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
 from anyfill.interface.output import jsonable
-from anyfill.studio.context import AStudio, Started, Tab, start
+from anyfill.studio.context import AStudio, Start, Started, Tab
 from anyfill.studio.uploads import TABLES, keep
 
 routes = APIRouter(prefix="/api/tables", tags=["tables"])
@@ -142,7 +142,7 @@ async def rows(
 
 
 @routes.post("/{key}/fill", status_code=202, summary="Train a model and fill the holes")
-async def fill_table(key: Key, asked: FillTable, studio: AStudio, tab: Tab) -> Started:
+async def fill_table(key: Key, asked: FillTable, studio: AStudio, start: Start) -> Started:
     """A job."""
     table = studio.tables.get(key)
 
@@ -155,27 +155,27 @@ async def fill_table(key: Key, asked: FillTable, studio: AStudio, tab: Tab) -> S
         model, folder = studio.models.get("table", asked.model), studio.models.entry("table", asked.model).folder
         return jsonable(fill(job, table, {"folder": str(folder), "seed": asked.seed}, asked.level, model))
 
-    return start(studio, tab, work)
+    return start(work)
 
 
 @routes.post("/{key}/surprises", status_code=202, summary="The most surprising rows and cells")
-async def find_surprises(key: Key, asked: Surprises, studio: AStudio, tab: Tab) -> Started:
+async def find_surprises(key: Key, asked: Surprises, studio: AStudio, start: Start) -> Started:
     """A job."""
     from anyfill.studio.table_work import surprises
 
     table = studio.tables.get(key)
     table.require_model()
-    return start(studio, tab, lambda job: jsonable(surprises(table, asked.top, asked.seed)))
+    return start(lambda job: jsonable(surprises(table, asked.top, asked.seed)))
 
 
 @routes.post("/{key}/download", status_code=202, summary="Make a file to download")
-async def make_file(key: Key, asked: Download, studio: AStudio, tab: Tab) -> Started:
+async def make_file(key: Key, asked: Download, studio: AStudio, start: Start) -> Started:
     """A job; its result names the file."""
     from anyfill.studio.table_work import download
 
     table = studio.tables.get(key)
     table.require_model()
-    return start(studio, tab, lambda job: download(table, asked.what, asked.suffix, asked.seed, studio.new_file))
+    return start(lambda job: download(table, asked.what, asked.suffix, asked.seed, studio.new_file))
 
 
 @routes.get("/{key}/files/{file}", summary="A file that was made")

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 from anyfill.interface.options import chosen_seed
 from anyfill.interface.output import jsonable
 from anyfill.interface.progress import metered
-from anyfill.studio.context import AStudio, Started, Studio, Tab, start
+from anyfill.studio.context import AStudio, Start, Started, Studio, Tab
 from anyfill.studio.how import arguments, options, spending
 from anyfill.studio.jobs import Job
 
@@ -60,17 +60,17 @@ class WriteText(BaseModel):
 
 
 @routes.post("/fill", status_code=202, summary="Fill blanks")
-async def fill(asked: FillText, studio: AStudio, tab: Tab) -> Started:
+async def fill(asked: FillText, studio: AStudio, start: Start) -> Started:
     """A job; its result has the fills, best first, each with its share, and how they were found."""
     asked.seed = chosen_seed(asked.seed)
-    return start(studio, tab, lambda job: _fill(studio, asked))
+    return start(lambda job: _fill(studio, asked))
 
 
 @routes.post("/write", status_code=202, summary="Write on")
-async def write(asked: WriteText, studio: AStudio, tab: Tab) -> Started:
+async def write(asked: WriteText, studio: AStudio, start: Start) -> Started:
     """A job; sends pieces of the text as they are drawn."""
     asked.seed = chosen_seed(asked.seed)
-    return start(studio, tab, lambda job: _write(studio, asked, job))
+    return start(lambda job: _write(studio, asked, job))
 
 
 @routes.post("/score", summary="How surprising each token is")

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from anyfill.checks import refuse
 from anyfill.interface.output import jsonable
-from anyfill.studio.context import AStudio, Started, Studio, Tab, start
+from anyfill.studio.context import AStudio, Start, Started, Studio, Tab
 from anyfill.studio.how import spending
 
 routes = APIRouter(prefix="/api/translation", tags=["translation"])
@@ -51,9 +51,9 @@ async def about(studio: AStudio, tab: Tab, model: Annotated[str, Query(max_lengt
 
 
 @routes.post("/translate", status_code=202, summary="Translate a sentence, or fill blanks of its translation")
-async def translate(asked: Translate, studio: AStudio, tab: Tab) -> Started:
+async def translate(asked: Translate, studio: AStudio, start: Start) -> Started:
     """A job; its result has the best translation with its passes, and alternatives."""
-    return start(studio, tab, lambda job: _translate(studio, asked))
+    return start(lambda job: _translate(studio, asked))
 
 
 def _passes(model: Any, asked: Translate) -> int | None:

@@ -1,11 +1,18 @@
 /** Asking the server: JSON out, JSON in; a sentence where something cannot be done; patience where there is no room. */
 import { toast } from "./toast.js";
 
-const TAB = (sessionStorage.tab ??= Array.from(crypto.getRandomValues(new Uint8Array(12)), (n) => n.toString(16).padStart(2, "0")).join(""));
+/** A name that nobody can guess. */
+export const randomName = () => Array.from(crypto.getRandomValues(new Uint8Array(12)), (n) => n.toString(16).padStart(2, "0")).join("");
+const TAB = (sessionStorage.tab ??= randomName());
 const PATIENCE = 60;
 
-/** What the server says when it cannot do a thing. */
-export class Refusal extends Error {}
+/** What the server says when it cannot do a thing; its status is 0 where the server said nothing at all. */
+export class Refusal extends Error {
+  constructor(words, status = 0) {
+    super(words);
+    this.status = status;
+  }
+}
 
 async function answer(path, options = {}) {
   for (let turn = 0; ; turn++) {
@@ -20,7 +27,7 @@ async function answer(path, options = {}) {
       await new Promise((go) => setTimeout(go, wait * (0.5 + Math.random())));
       continue;
     }
-    if (!response.ok) throw new Refusal(sentence(await response.json().catch(() => ({})), response.status));
+    if (!response.ok) throw new Refusal(sentence(await response.json().catch(() => ({})), response.status), response.status);
     return response;
   }
 }
@@ -35,8 +42,8 @@ export const get = async (path, options) => (await answer(path, options)).json()
 export const blob = async (path, options) => (await answer(path, options)).blob();
 
 /** Send JSON, get JSON. */
-export async function post(path, body = {}, options = {}) {
-  const how = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), ...options };
+export async function post(path, body = {}, headers = {}) {
+  const how = { method: "POST", headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) };
   return (await answer(path, how)).json();
 }
 

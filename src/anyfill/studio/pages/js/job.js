@@ -1,5 +1,10 @@
-/** Long work: begun by a POST, watched event by event, taken up again after a reload, cancelled by a button. */
-import { get, post, remove } from "./api.js";
+/**
+ * Long work: begun by a POST, watched event by event, taken up again after a reload, cancelled by a button.
+ *
+ * The page chooses the key of its job and keeps what it asks until it is answered. A page that is reloaded in between asks
+ * again with that key: the server begins the job if it has not heard of it, and names the same one if it has.
+ */
+import { get, post, randomName, remove } from "./api.js";
 
 const TRIES = 4; // to be connected again
 
@@ -9,35 +14,56 @@ const TRIES = 4; // to be connected again
  * after a reload `resume` with the same name goes on watching.
  */
 export async function begin(name, path, body, on) {
-  let started;
+  const asked = { key: randomName(), path, body };
   try {
-    started = await post(path, body);
+    sessionStorage.setItem(`asked ${name}`, JSON.stringify(asked));
+  } catch {
+    sessionStorage.removeItem(`asked ${name}`); // no room to keep it: it is asked all the same
+  }
+  try {
+    await ask(name, asked);
   } catch (error) {
     on.failed?.(error.message);
     return null;
   }
-  sessionStorage.setItem(`job ${name}`, started.job);
-  return watch(name, started.job, on);
+  return watch(name, asked.key, on);
 }
+
+async function ask(name, { key, path, body }) {
+  try {
+    await post(path, body, { "X-Job": key });
+  } catch (error) {
+    if (error.status) forget(name, key); // without an answer it is kept: a page that is being reloaded comes here, too
+    throw error;
+  }
+  forget(name, key);
+  sessionStorage.setItem(`job ${name}`, key);
+}
+
+const unanswered = (name) => JSON.parse(sessionStorage.getItem(`asked ${name}`) ?? "null");
 
 /** Watch the job that this page had begun before it was reloaded, if there still is one; null otherwise. */
 export async function resume(name, on) {
-  const key = sessionStorage.getItem(`job ${name}`);
+  const asked = unanswered(name);
+  const key = asked?.key ?? sessionStorage.getItem(`job ${name}`);
   if (!key) return null;
   try {
-    await get(`/api/jobs/${key}`);
-  } catch {
-    sessionStorage.removeItem(`job ${name}`);
+    await (asked ? ask(name, asked) : get(`/api/jobs/${key}`));
+  } catch (error) {
+    if (error.status) forget(name, key);
     return null;
   }
   return watch(name, key, on);
 }
 
-/** Forget the job of a page: its result is not wanted after the next reload. */
-export const forget = (name) => sessionStorage.removeItem(`job ${name}`);
+/** Forget the job of a page, or only that of this key where another may have been begun since: no reload brings it back. */
+export function forget(name, key = null) {
+  if (!key || sessionStorage.getItem(`job ${name}`) === key) sessionStorage.removeItem(`job ${name}`);
+  if (!key || unanswered(name)?.key === key) sessionStorage.removeItem(`asked ${name}`);
+}
 
 /** Whether this page had begun a job that may still be known. */
-export const isBegun = (name) => sessionStorage.getItem(`job ${name}`) !== null;
+export const isBegun = (name) => ["job", "asked"].some((what) => sessionStorage.getItem(`${what} ${name}`) !== null);
 
 function watch(name, key, on) {
   const source = new EventSource(`/api/jobs/${key}/events`);
@@ -58,8 +84,8 @@ function watch(name, key, on) {
   }
   source.addEventListener("progress", (event) => on.progress?.(JSON.parse(event.data)));
   source.addEventListener("done", (event) => end(() => on.done?.(JSON.parse(event.data))));
-  source.addEventListener("failed", (event) => (forget(name), failed(JSON.parse(event.data).detail)));
-  source.addEventListener("cancelled", () => end(() => (forget(name), on.cancelled?.())));
+  source.addEventListener("failed", (event) => (forget(name, key), failed(JSON.parse(event.data).detail)));
+  source.addEventListener("cancelled", () => end(() => (forget(name, key), on.cancelled?.())));
   return {
     cancel: () => remove(`/api/jobs/${key}`).catch(() => {}),
     leave: () => source.close(),

@@ -144,6 +144,7 @@ export function open(place) {
     state.job?.cancel();
     state.about = await get(`/api/pictures/about?model=${encodeURIComponent(model.key)}`);
     if (!state.about.there) return none(place);
+    const goesOn = await again(); // before the examples, which may take longer than a job goes on with nobody watching
     const found = await get(`/api/pictures/examples?model=${encodeURIComponent(model.key)}`);
     const small = found.pictures.map((one, n) => {
       const canvas = pictureCanvas(one.width, one.height, `Picture ${n + 1}`);
@@ -151,7 +152,7 @@ export function open(place) {
       return h("button", { type: "button", "aria-label": `Choose picture ${n + 1}`, onclick: () => (forget("picture"), set(one)) }, canvas);
     });
     show(gallery, small, h("button", { class: "button small", type: "button", onclick: () => choose.click() }, icon("up"), "Open"), choose);
-    if (await again()) return;
+    if (goesOn) return;
     set(found.pictures[0]);
     mask.half("bottom");
   }
