@@ -14,8 +14,9 @@ from anyfill.networks.network import Unspecified
 from anyfill.networks.transformer import Transformer
 from anyfill.questions import Question
 from anyfill.recipes import sundae, sunmask
-from anyfill.samplers import CachedChain, Confidence, Follow, Gibbs, Policy, sample, trace, watch
+from anyfill.samplers import CachedChain, Confidence, Draw, Follow, Gibbs, Policy, State, Task, sample, trace, watch
 from anyfill.samplers.annealed import Anneal, AnnealedGibbs, Rewrite
+from anyfill.samplers.loop import run
 
 VALUES = 3
 
@@ -218,3 +219,13 @@ def test_held_values_must_be_values_apart_from_the_question_and_need_a_policy(ki
         sample(model, x + 7, apart, policy=Rewrite(2), held=held, generator=generator)
     with pytest.raises(ValueError, match="CachedChain"):
         sample(model, x, apart, policy=CachedChain(), held=held, generator=generator)
+
+
+def test_a_row_that_is_written_anew_counts_every_pass(kit, generator):
+    rows, rounds = 4, 5
+    model, states = states_of(kit, Rewrite(rounds, share=0.5), generator, rows=rows)
+    assert states[-1].row_passes.tolist() == [rounds] * rows  # all of them have values long before the last pass
+    question = everything(rows, 16)
+    task = Task(model, states[-1].x, question, Draw(), None, generator)
+    again = list(run(Rewrite(rounds, share=0.5), task, State.first(states[-1].x, torch.zeros(rows, 16).long())))
+    assert again[-1].row_passes.tolist() == [rounds] * rows

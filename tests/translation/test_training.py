@@ -1,13 +1,15 @@
 """From files to a folder: train, resume, distil; the same folder gives the same translations."""
 
 import pytest
+import torch
 
+from anyfill.networks.encoder_decoder import START
 from anyfill.training import load_notes
 from anyfill.translation import distill, load, train
 from anyfill.translation.hypotheses import Decoding
 from anyfill.translation.model import NOTES
-from anyfill.translation.recipes import RECIPES, SIZES, layout_of, make_model, make_objective
-from anyfill.translation.training import Settings
+from anyfill.translation.recipes import RECIPES, SIZES, Options, layout_of, make_model, make_objective
+from anyfill.translation.training import Settings, take_weights
 
 QUICK = {"size": "toy", "vocabulary_size": 340, "length": 24, "batch": 4, "valid_share": 0.0}
 
@@ -86,6 +88,43 @@ def test_every_recipe_has_a_model_and_an_objective_that_fit(recipe):
     objective = make_objective(recipe, 16)
     assert objective.sample_rank(2, generator=__import__("torch").Generator()).shape[1] == model.variables
     assert layout_of(recipe) in ("length", "end", "joined")
+
+
+def test_a_parallel_model_that_begins_from_a_headed_teacher_reads_and_answers_as_it_does():
+    teacher = make_model("autoregressive", 400, 16, "toy", dropout=0.0, options=Options(headed=True)).eval()
+    sources = torch.tensor([[7, 8, 9, 10, 0], [11, 12, 0, 0, 0]])
+    word = torch.full((2, 1), START)
+    expected, memory = teacher.network.chain(word, torch.zeros_like(word), sources), teacher.read(sources)
+    for recipe in ("padir", "cmlm", "sundae"):
+        student = make_model(recipe, 400, 16, "toy", dropout=0.0, seed=1).eval()
+        assert take_weights(student, teacher) == len(list(teacher.parameters()))
+        read = student.read(sources)
+        for ours, theirs in zip((*read.keys, *read.values), (*memory.keys, *memory.values)):
+            assert torch.equal(ours, theirs)
+        # A target of one word: there is nobody else to attend to, so the causal mask says nothing.
+        row = torch.cat([torch.ones_like(word), word], 1)
+        answer = student.network(row, torch.ones_like(row, dtype=torch.bool), sources)[:, 1:]
+        assert torch.allclose(answer, expected, atol=1e-5)
+
+
+def test_only_branches_that_the_other_model_lacks_begin_as_zero():
+    plain = make_model("cmlm", 400, 16, "toy", dropout=0.0).eval()
+    begun = make_model("padir", 400, 16, "toy", dropout=0.0, seed=1).eval()
+    take_weights(begun, plain)
+    layer = begun.network.decoder[0]
+    assert not bool(layer.positional.out.weight.any())
+    assert bool(layer.positional.value.weight.any())
+    assert bool(layer.cross.out.weight.any())
+    sources, x = torch.tensor([[7, 8, 9]]), torch.tensor([[4, 5, 6, 7, 8]])
+    known = torch.ones_like(x, dtype=torch.bool)
+    assert torch.equal(begun.network(x, known, sources), plain.network(x, known, sources))
+    torch.manual_seed(0)
+    begun.network(x, known, sources)[:, 1:].square().mean().backward()
+    assert bool(layer.positional.out.weight.grad.any())  # it learns from the first step on
+    # Whoever takes nothing over begins as ever.
+    alone = make_model("padir", 400, 16, "toy", dropout=0.0, seed=1)
+    assert take_weights(alone, make_model("padir", 300, 12, "tiny")) == 0
+    assert bool(alone.network.decoder[0].positional.out.weight.any())
 
 
 def test_sizes_go_from_a_few_million_to_the_papers():

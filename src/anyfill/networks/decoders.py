@@ -37,10 +37,17 @@ class DecoderCache:
 
 @dataclass(eq=False, repr=False)
 class CausalDecoder(SequenceToSequence):
-    """(B, N + 1, V): every word given those before it, in one pass; END counts as a word."""
+    """(B, N + 1, V): every word given those before it, in one pass; END counts as a word.
+
+    Attributes:
+        headed: START is read in front of the source, as by networks with a length: those read a source alike when they
+            begin from this one's weights.
+    """
+
+    headed: bool = False
 
     def __post_init__(self) -> None:
-        self._begin(positional=False, lengths=False)
+        self._begin(positional=False, lengths=False, headed=self.headed)
 
     def forward(self, x: Tensor, known: Tensor, context: Tensor | Memory | None = None) -> Tensor:
         """What comes next, given a known beginning; other places mean nothing."""

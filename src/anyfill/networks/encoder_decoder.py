@@ -105,7 +105,7 @@ class SequenceToSequence(nn.Module, Capabilities):
     expansion: int = 4
     dropout: float = 0.1
 
-    def _begin(self, *, positional: bool, lengths: bool) -> None:
+    def _begin(self, *, positional: bool, lengths: bool, headed: bool = False) -> None:
         require_counts(self, "length", "width", "depth", "heads", "expansion")
         require_count("codes", self.codes, minimum=max(4, self.length + 1))
         require_count("places", self.places, minimum=self.length + 2)
@@ -127,6 +127,7 @@ class SequenceToSequence(nn.Module, Capabilities):
         self.decoder_norm: nn.Module = nn.RMSNorm(self.width, EPS)
         self.projection: nn.Module | None = None  # an output apart from the table, where it was quantised
         self.recorded: Graphs | None = None  # all layers as one graph, where weights are frozen
+        self.starts = lengths or headed  # START is read in front of the source
         self.lengths = nn.Linear(self.width, self.length, bias=False) if lengths else None
         if self.lengths is not None:
             nn.init.normal_(self.lengths.weight, std=self.width**-0.5)
@@ -175,7 +176,7 @@ class SequenceToSequence(nn.Module, Capabilities):
         # On an accelerator nobody looks whether there is padding: that would make the host wait.
         padded = told.is_cuda or not bool(told.all())
         source = context
-        if self.lengths is not None:
+        if self.starts:
             source = functional.pad(context, (1, 0), value=START)
             told = functional.pad(told, (1, 0), value=True)
         visible = told[:, None, None] if padded else None
@@ -186,9 +187,9 @@ class SequenceToSequence(nn.Module, Capabilities):
             for layer in self.encoder:
                 h = layer(h, visible)
         h = self.encoder_norm(h)
-        lengths = None
-        if self.lengths is not None:
-            lengths, h = self.lengths(h[:, 0]), h[:, 1:]
+        lengths = None if self.lengths is None else self.lengths(h[:, 0])
+        if self.starts:
+            h = h[:, 1:]
             visible = None if visible is None else visible[..., 1:]
         stored = [layer.cross.stored(h) for layer in self._layers()]
         return Memory(tuple(key for key, _ in stored), tuple(value for _, value in stored), visible, lengths)

@@ -238,7 +238,6 @@ class Policy(Sampler, Protocol):
                 state = _remasked(model, state, remasked & question.asked & ~visible, generator)
             going = self.going(state, question) if task.draw.temperature == 0.0 else None
             rows = slice(None) if going is None or bool(going.all()) else going.nonzero()[:, 0]
-            busy = (question.asked & ~visible).any(1) if going is None else going
             with model.evaluating():
                 rank = _visible_rank(state, visible, question)[rows] if model.is_one_pass else None
                 here = context if context is None or isinstance(rows, slice) else context[rows]
@@ -250,6 +249,8 @@ class Policy(Sampler, Protocol):
                     value, score = state.x.index_copy(0, rows, value), state.score.index_copy(0, rows, score)
                 answer = Answer(visible, marginals, value, score)
                 where = self.commit(state, question, answer, generator=generator) & question.asked
+            # A row is being answered while something is missing, and while what has a value is written anew.
+            busy = ((question.asked & ~visible) | where).any(1) if going is None else going
             return state.committed(where if going is None else where & going[:, None], value, score, busy)
 
         return step

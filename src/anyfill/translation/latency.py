@@ -155,6 +155,8 @@ def export_ctranslate2(model: Model, folder: Path, *, quantization: Literal["flo
     network = model.network
     if not isinstance(network, CausalDecoder):
         raise refuse("CTranslate2", expected="an autoregressive model", got=type(network).__name__)
+    if network.headed:
+        raise refuse("CTranslate2", expected="a model that reads the source alone", got="one with START in front of it")
     depths = (len(network.encoder), len(network.decoder))
     spec = specs.TransformerSpec.from_config(
         depths, network.heads, pre_norm=True, activation=common.Activation.RELU, rms_norm=True

@@ -50,6 +50,8 @@ class Options:
         start: what PaDIR starts from.
         positional: positional attention.
         smoothing: of labels.
+        headed: START in front of what an autoregressive model reads, as the parallel ones have it: they read a source
+            alike when they begin from its weights.
     """
 
     stages: int = 2
@@ -57,6 +59,7 @@ class Options:
     start: Literal["noise", "mask"] = "noise"
     positional: bool | None = None
     smoothing: float | None = None
+    headed: bool = False
 
 
 def layout_of(recipe: str) -> Layout:
@@ -104,7 +107,7 @@ def make_model(
         case "sundae":
             return recipes.sundae.model_words(codes, length, **common)
         case "autoregressive":
-            return recipes.autoregressive.model(codes, length, **common)
+            return recipes.autoregressive.model(codes, length, headed=options.headed, **common)
         case "deep_shallow":
             return recipes.autoregressive.deep_shallow(codes, length, **(common | {"depth": 2 * shape["depth"]}))
         case _:

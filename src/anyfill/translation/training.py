@@ -21,6 +21,7 @@ from anyfill.interface.progress import clock
 from anyfill.interface.runs import watched_to_the_end
 from anyfill.interface.threads import compute_device
 from anyfill.model import Model
+from anyfill.networks.encoder_decoder_layers import Attention
 from anyfill.rows import Rows
 from anyfill.training import FitOptions, MetricSink, fit_steps, load_notes
 from anyfill.training.checkpoint import CONFIG
@@ -230,14 +231,19 @@ def fit_pairs(
 def take_weights(model: Model, other: Model) -> int:
     """Put into a model those weights of another that have its names and shapes; how many tensors.
 
-    So a parallel decoder may begin from its teacher: the table, the encoder, and most of the decoder are the same.
+    So a parallel decoder may begin from its teacher: the table, the encoder, and most of the decoder are the same. A
+    branch of which the other model has nothing (positional attention) begins by adding zero, so that at first it does
+    not disturb what was taken over.
     """
-    given, count = other.state_dict(), 0
+    given, taken = other.state_dict(), set[str]()
     for name, weight in model.named_parameters():
         if name in given and given[name].shape == weight.shape:
             weight.copy_(given[name].to(weight.device))
-            count += 1
-    return count
+            taken.add(name)
+    for name, part in model.named_modules():
+        if taken and isinstance(part, Attention) and not any(one.startswith(f"{name}.") for one in taken):
+            part.out.weight.zero_()
+    return len(taken)
 
 
 def train(
