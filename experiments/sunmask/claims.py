@@ -1,4 +1,4 @@
-"""The claims of SUNMASK's Table 2, tested by the grades of two sittings (``table2``), and validation losses compared.
+"""The claims of SUNMASK's Table 2, tested by the grades of three sittings (``table2``), and validation losses compared.
 
 A claim is a difference of medians (of the best tenth less real Bach's median, where it is of the best), with a 95 %
 percentile bootstrap that resamples pieces of both sides; "confirmed" means an interval on the claim's side of 0,
@@ -7,6 +7,8 @@ percentile bootstrap that resamples pieces of both sides; "confirmed" means an i
     CLAIMS   of the first sitting, whose trainings had unequal seconds; both sides have the same number of rounds
     EQUAL    of the second, where SMc, its two ablations, SD and SMt were trained for the same seconds, one after
              another; rows are named by their rounds
+    THIRD    of the third, where SMc, SD and SMt were trained for the same seconds: the paper's rounds (SMc and SMc-T
+             1,024, A, AT and ATN 512), and equal rounds on both sides where the paper has others
 
 Validation losses are compared window by window, under the same questions, by means of differences (``losses``).
 """
@@ -63,8 +65,34 @@ EQUAL: dict[str, Claim] = {
     "redrawing trusted cells helps, 128 rounds": ("SMc T-128", "SMc, given kept, T-128", -1),
     "the pitch axis helps, 128 rounds": ("SMc T-128", "SMc, pitch in channels, T-128", -1),
 }
+THIRD: dict[str, Claim] = {
+    "SMc-T beats SMt-T, 1,024 rounds": ("SMc T-1024", "SMt T-1024", -1),
+    "SMc-T beats SMt-T, 512 rounds": ("SMc T-512", "SMt T-512", -1),
+    "SMc-T beats SMt-T, 1,024 rounds against 512": ("SMc T-1024", "SMt T-512", -1),
+    "SMc-T beats SMt-T, 128 rounds": ("SMc T-128", "SMt T-128", -1),
+    "SMc beats SMt, both plain, 1,024 rounds": ("SMc plain-1024", "SMt plain-1024", -1),
+    "T helps SMc, 1,024 rounds": ("SMc T-1024", "SMc plain-1024", -1),
+    "T helps SMc, 512 rounds": ("SMc T-512", "SMc plain-512", -1),
+    "T makes SMt worse, 1,024 rounds": ("SMt T-1024", "SMt plain-1024", +1),
+    "A makes SMc worse, 512 rounds against 1,024": ("SMc A-512", "SMc plain-1024", +1),
+    "A makes SMc worse, 512 rounds": ("SMc A-512", "SMc plain-512", +1),
+    "A makes SMc-T worse, 512 rounds against 1,024": ("SMc AT-512", "SMc T-1024", +1),
+    "A makes SMc-T worse, 512 rounds": ("SMc AT-512", "SMc T-512", +1),
+    "N makes SMc-AT worse, 512 rounds": ("SMc ATN-512", "SMc AT-512", +1),
+    "SMc-T beats SD-T, 1,024 rounds against 512": ("SMc T-1024", "SD T-512", -1),
+    "SMc-T beats SD-T, 512 rounds": ("SMc T-512", "SD T-512", -1),
+    "SMc-T beats SD-T, 128 rounds": ("SMc T-128", "SD T-128", -1),
+    "SMt-T beats SD-T, 512 rounds": ("SMt T-512", "SD T-512", -1),
+    "T helps SD, 512 rounds": ("SD T-512", "SD plain-512", -1),
+    "more rounds help SMc-T, 1,024 against 512": ("SMc T-1024", "SMc T-512", -1),
+    "more rounds help SMc-T, 1,024 against 128": ("SMc T-1024", "SMc T-128", -1),
+    "more rounds help SMc, 1,024 against 512": ("SMc plain-1024", "SMc plain-512", -1),
+    "more rounds help SMt-T, 1,024 against 128": ("SMt T-1024", "SMt T-128", -1),
+    "more rounds help SD-T, 512 against 128": ("SD T-512", "SD T-128", -1),
+}
 BEST = ("SMc T", "SMt T", "SMt T-half")
 """Rows of the first sitting whose best tenth is compared with real Bach."""
+BEST_THIRD = ("SMc T-1024", "SMt T-1024", "SD T-512")
 BEST_EQUAL = ("SMc T-1024", "SMt T-1024", "SMc T-128", "SMt T-128")
 
 

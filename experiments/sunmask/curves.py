@@ -8,7 +8,7 @@ at its own last second, so that a longer training is behind a shorter one at the
 SMc with given values kept is validated by its own, easier loss.
 
     python -m experiments.sunmask.curves
-    python -m experiments.sunmask.curves --equal         # of the sitting with equal seconds
+    python -m experiments.sunmask.curves --sitting equal     # of the second, with equal seconds; third: of the third
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.common import RESULTS
-from experiments.sunmask.table2 import ROWS
+from experiments.sunmask.table2 import LATER, ROWS
 
 SHOWN = ("smc", "smc_short", "smc_keep", "smc_time", "smt", "smt_long")
 """SUNDAE's loss counts other cells."""
@@ -34,12 +34,14 @@ def main() -> None:
     """Print and draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--result", type=Path, default=RESULTS / "sunmask" / "table2.json")
-    parser.add_argument("--equal", action="store_true")
-    parser.add_argument("--picture", type=Path, help="by default curves.png, or curves_equal.png, beside the result")
+    parser.add_argument("--sitting", choices=["first", *LATER], default="first")
+    parser.add_argument("--picture", type=Path, help="by default curves.png, curves_equal.png … beside the result")
     arguments = parser.parse_args()
     result = json.loads(arguments.result.read_text())
-    runs: dict[str, Any] = (result["equal"] if arguments.equal else result)["runs"]
-    picture = arguments.picture or arguments.result.with_name("curves_equal.png" if arguments.equal else "curves.png")
+    first = arguments.sitting == "first"
+    runs: dict[str, Any] = (result if first else result[arguments.sitting])["runs"]
+    name = "curves.png" if first else f"curves_{arguments.sitting}.png"
+    picture = arguments.picture or arguments.result.with_name(name)
     curves = {ROWS[name].rstrip(","): runs[name]["curve"] for name in SHOWN if runs.get(name, {}).get("curve")}
     for name, curve in curves.items():
         cells = ["     –" if (value := at(curve, seconds)) is None else f"{value:6.3f}" for seconds in SECONDS]

@@ -23,17 +23,16 @@ import argparse
 import math
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from anyfill.music.chorale import CODES, VOICES
 from anyfill.music.crops import Crops
 from anyfill.music.files import read_jsb
 from anyfill.networks.embed import Discrete
-from anyfill.networks.pitch_kernel import Point
-from anyfill.networks.pitch_unet import PitchUNet
+from anyfill.networks.pitch_unet import PitchUNet, start_evenly
 from anyfill.networks.unet_parts import ResidualBlock
 from benchmarks.common import write_result
 from experiments.where import data_folder, shown
@@ -67,17 +66,6 @@ def started(kind: str, seed: int, repeats: int) -> PitchUNet:
     if "even" in has:
         start_evenly(net)
     return net
-
-
-@torch.no_grad()
-def start_evenly(net: PitchUNet) -> None:
-    """Orthogonal weights around the layers that join channels, in place."""
-    for block in net.modules():
-        if isinstance(block, ResidualBlock) and isinstance(block.skip, Point):
-            out, channels = block.skip.weight.shape[:2]
-            weight = nn.init.orthogonal_(torch.empty(out, channels), gain=math.sqrt(max(1.0, out / channels)))
-            block.skip.weight.copy_(weight[:, :, None, None])
-            nn.init.zeros_(cast(Tensor, block.skip.bias))
 
 
 def main() -> None:

@@ -57,10 +57,21 @@ VALIDATED = {"smt": 200, "smc_time": 200, "coconet": 200}
 """Steps between validations on an accelerator, about five seconds; 100 for all others."""
 
 
-def made(name: str, crop: int, *, width: int | None, depth: int | None, dropout: float | None, seed: int) -> Model:
-    """An untrained model; what is None is as the recipe has it."""
+def made(
+    name: str,
+    crop: int,
+    *,
+    width: int | None,
+    depth: int | None,
+    dropout: float | None,
+    even: bool = False,
+    seed: int,
+) -> Model:
+    """An untrained model; what is None is as the recipe has it, ``even`` is a start of U-Nets over (time, pitch)."""
     asked = {"width": width, "repeats" if name.startswith("smc") else "depth": depth, "dropout": dropout}
     options: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
+    if even and name in ("smc", "smc_keep", "sd"):
+        options["even"] = True
     if name.startswith("smc"):
         network = "time" if name == "smc_time" else "pitch"
         return sunmask.model(CODES, (crop, len(VOICES)), network=network, seed=seed, **options)

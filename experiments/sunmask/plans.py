@@ -5,6 +5,9 @@
              from at once (T, --short rounds)
     late     the models that ``equal`` saved, loaded: T and plain in --long rounds, A, AT and ATN in --rounds, and what
              they compare with; nothing here is a matter of seconds, so other jobs may compute meanwhile
+    third    SMc, SD and SMt trained for the same seconds and saved, nothing else
+    long     of these: the paper's rounds (SMc and SMc-T --long, the others --rounds), losses under the same questions,
+             then what more compares with them, and Figures 3 to 5
 
 A training with ``least`` may be shortened to that, if less is left than it should have; with ``last`` it waits until
 all processes are ready.
@@ -12,6 +15,7 @@ all processes are ready.
 Keys of samples: in ``table2`` "T", "T-half" and so on, in the others the variant and its rounds, "T-1024".
 """
 
+import math
 from argparse import Namespace
 from collections.abc import Callable
 from typing import Any
@@ -27,10 +31,17 @@ SLOWEST = 0.07
 JUDGED = {"smt": 2.0, "smc_time": 3.0, "coconet": 1.0}
 """Seconds that a training takes longer than it was given: the last validation and the same questions for all."""
 JUDGED_SLOWLY = 6.5
+UNJUDGED = 2.0
+"""The same of a training that is judged later."""
+JUDGING = 15.0
 RESERVE = 1.0
 """Seconds that any other task may take longer than its rounds."""
 EQUAL = {"smc": "pitch", "smc_keep": "pitch", "smc_time": "time", "sd": "pitch", "smt": "transformer"}
 """Models that are trained for equal seconds, in this order, and whose processes do it."""
+THIRD = ("smc", "sd", "smt")
+"""Those of the third sitting."""
+SELDOM = 250
+"""Steps between validations of the U-Nets there, which take 0.7 s each."""
 
 
 def train(group: str, name: str, seconds: float, **more: Any) -> Task:
@@ -51,6 +62,10 @@ def name_of(task: dict[str, Any]) -> str:
 def expected(task: dict[str, Any], pace: dict[str, float]) -> float:
     """Seconds that a task will take."""
     name = name_of(task)
+    if task["do"] == "judge":
+        return JUDGED.get(task["model"], JUDGING)
+    if task["do"] == "train" and not task.get("judged", True):
+        return task["seconds"] + UNJUDGED
     if task["do"] == "train":
         return task["seconds"] + JUDGED.get(task["model"], JUDGED_SLOWLY)
     return task.get("rounds", 0) * pace.get(name, PACE.get(name, SLOWEST)) + RESERVE
@@ -102,15 +117,73 @@ def equal(arguments: Namespace, left: float) -> list[Task]:
             draw(group, name, "T", short, f"T-{short}"),
         ]
 
-    names, share = list(EQUAL), 0.0
+    names, share = shared(list(EQUAL), of, arguments, left)
+    rest = [draw(EQUAL[name], name, "plain", short, f"plain-{short}") for name in ("smt", "smc", "sd") if name in names]
+    return [task for name in names for task in of(name, share)] + rest
+
+
+def shared(
+    names: list[str], of: Callable[[str, float], list[Task]], arguments: Namespace, left: float
+) -> tuple[list[str], float]:
+    """How many seconds each gets, at most --seconds, and who: of the last ones none if that would be under --least.
+
+    Args:
+        names: models, the most valuable first.
+        of: what is done of a model that is trained for so many seconds.
+        arguments: of the sitting.
+        left: seconds for all.
+    """
+    share = 0.0
     while names:
         around = sum(expected(task, {}) for name in names for _, task in of(name, 0.0))
         share = min(arguments.seconds, (left - around) / len(names))
         if share >= arguments.least:
             break
-        names.pop()
-    rest = [draw(EQUAL[name], name, "plain", short, f"plain-{short}") for name in ("smt", "smc", "sd") if name in names]
-    return [task for name in names for task in of(name, round(share, 1))] + rest
+        names = names[:-1]
+    return names, math.floor(10 * share) / 10
+
+
+def third(arguments: Namespace, left: float) -> list[Task]:
+    """Three trainings of equal seconds."""
+
+    def of(name: str, seconds: float) -> list[Task]:
+        more: dict[str, Any] = {} if name == "smt" else {"validate_every": SELDOM}
+        return [
+            train(EQUAL[name], name, seconds, seed=arguments.seed, judged=False, **more),
+            (EQUAL[name], {"do": "save", "model": name}),
+        ]
+
+    names, share = shared(list(THIRD), of, arguments, left)
+    return [task for name in names for task in of(name, share)]
+
+
+def long(arguments: Namespace, left: float) -> list[Task]:
+    """Chains of what ``third`` made, the paper's first."""
+    short, most, longest = arguments.short, arguments.rounds, arguments.long
+
+    def ask(name: str, kind: str) -> Task:
+        return EQUAL[name], {"do": kind, "model": name}
+
+    def of(name: str, variant: str, rounds: int) -> Task:
+        return draw(EQUAL[name], name, variant, rounds, f"{variant}-{rounds}")
+
+    return [
+        ask("smc", "load"),
+        of("smc", "T", longest),
+        of("smc", "plain", longest),
+        ask("smt", "load"),
+        of("smt", "T", most),
+        ask("sd", "load"),
+        of("sd", "T", most),
+        *(ask(name, "judge") for name in ("smt", "smc", "sd")),
+        of("smt", "T", longest),
+        *(of("smc", variant, most) for variant in ("AT", "ATN", "A", "T")),
+        of("smt", "plain", longest),
+        *(of(name, "T", short) for name in ("smt", "smc", "sd")),
+        of("sd", "plain", most),
+        of("smc", "plain", most),
+        ("pitch", {"do": "figures", "model": "smc", "rounds": short}),
+    ]
 
 
 def late(arguments: Namespace, left: float) -> list[Task]:
@@ -133,4 +206,6 @@ def late(arguments: Namespace, left: float) -> list[Task]:
     ]
 
 
-PLANS: dict[str, Callable[[Namespace, float], list[Task]]] = {"table2": table2, "equal": equal, "late": late}
+PLANS: dict[str, Callable[[Namespace, float], list[Task]]] = {
+    "table2": table2, "equal": equal, "late": late, "third": third, "long": long,
+}  # fmt: skip

@@ -20,6 +20,10 @@ U-Net compile in two processes of their own meanwhile, --beside: at most so many
     echo $((S + 420)) > go                                              # when OUT/ready is there
     python -m experiments.sunmask.sitting --plan late --out OUT --pack equal.tar.gz --until $((S + 900)) --slow 2
 
+    python -m experiments.sunmask.sitting --plan third --out OUT --pack third.tar.gz --aside --go go --later later &
+    echo $((S + 260)) > go              # OUT/ended is there when it has trained; its processes wait, still compiled
+    echo $((S + 900)) > later           # then plan "long" by the same processes; --plan long --until does it by others
+
     python -m experiments.sunmask.table2 --samples OUT     # grades; NAME.npz and NAME.json of OUT beside each other
     python -m experiments.sunmask.fig3 --figures OUT/figures_smc.npz --free OUT/smc.npz
 
@@ -33,7 +37,6 @@ import argparse
 import json
 import math
 import os
-import tarfile
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -41,24 +44,24 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from experiments.sunmask.packing import packed, packed_small
 from experiments.sunmask.plans import GROUPS, PACE, PLANS, SLOWEST, Task, expected, name_of
 from experiments.sunmask.processes import GONE, Process, compiled
 from experiments.sunmask.worker import KINDS, parser_of
 
-PART = 15 * 2**20
-"""Bytes of a part of the weights."""
 LANES = [*([("pitch", kind)] for kind in KINDS), [(group, "all") for group in GROUPS if group != "pitch"]]
 """What compiles beside what, each lane in its order."""
-NEEDS = {"table2": list(GROUPS), "equal": ["pitch", "transformer", "time"], "late": ["pitch", "transformer"]}
+BOTH = ["pitch", "transformer"]
+NEEDS = {"table2": list(GROUPS), "equal": [*BOTH, "time"], "late": BOTH, "third": BOTH, "long": BOTH}
 """Processes of a plan."""
+LOADING = ("late", "long")
+"""Plans that begin with what another process has saved."""
 MAKING = ("train", "load")
 """Tasks after which there is a model."""
 SAFER = {"optimizer": "adamw", "learning_rate": 3e-4}
 """How what diverged is trained again, once."""
 HASTE = 4.0
 """Seconds that a training which takes what is left leaves for what follows."""
-SMALL = (".json", ".npz", ".jsonl", ".log")
-"""Endings of what is packed."""
 
 
 class Sitting:
@@ -222,44 +225,16 @@ class Sitting:
             process.end()
 
 
-def packed_small(out: Path, pack: Path) -> None:
-    """All but weights in one file, which is whole at any moment."""
-    part = pack.with_name(pack.name + ".part")
-    with tarfile.open(part, "w:gz") as tar:
-        for path in sorted(out.iterdir()):
-            if path.suffix in SMALL:
-                tar.add(path, path.name)
-    part.replace(pack)
-
-
-def packed(out: Path) -> None:
-    """Everything but weights in one file; weights in parts."""
-    with tarfile.open(out / "all.tar.gz", "w:gz") as tar:
-        for path in sorted(out.iterdir()):
-            if path.suffix in SMALL:
-                tar.add(path, path.name)
-                path.unlink()
-    for folder in [path for path in sorted(out.iterdir()) if path.is_dir()]:
-        whole = out / f"{folder.name}.tar"
-        with tarfile.open(whole, "w") as tar:
-            tar.add(folder, folder.name)
-        content = whole.read_bytes()
-        for number, first in enumerate(range(0, len(content), PART)):
-            (out / f"{folder.name}.tar.{number}").write_bytes(content[first : first + PART])
-        whole.unlink()
-        for path in folder.rglob("*"):
-            path.unlink()
-        folder.rmdir()
-
-
 def parsed() -> argparse.Namespace:
     """Options."""
     parser = parser_of(__doc__)
     parser.add_argument("--plan", choices=list(PLANS), default="table2")
     parser.add_argument("--until", type=float, default=math.inf, help="seconds since 1970: all is packed by then")
     parser.add_argument("--go", type=Path, help="begin when this file is there; it says --until")
-    parser.add_argument("--patience", type=float, default=1500.0, help="seconds to wait for --go")
+    parser.add_argument("--later", type=Path, help="then wait for this file, which says until when, for plan long")
+    parser.add_argument("--patience", type=float, default=1500.0, help="seconds to wait for --go, and for --later")
     parser.add_argument("--pack", type=Path, help="a file for all but weights, written again after every task")
+    parser.add_argument("--packing", type=float, default=8.0, help="seconds before the end that are left for packing")
     parser.add_argument("--compile", action="store_true", help="fill the caches and end")
     parser.add_argument("--aside", action="store_true", help="validation and sampling of the U-Net compile aside")
     parser.add_argument("--beside", type=int, help="so many processes compile at a time; by default all")
@@ -286,10 +261,11 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     passed = ["out", "data", "crop", "width", "transformer_width", "coconet_width", "dropout", "samples"]
     options = [part for key in passed for part in (f"--{key.replace('_', '-')}", str(getattr(arguments, key)))]
-    options += ["--shrink"] * arguments.shrink + ["--no-compile"] * arguments.no_compile
+    options += ["--shrink"] * arguments.shrink + ["--even"] * arguments.even + ["--no-compile"] * arguments.no_compile
     threads = max(2, (os.cpu_count() or 2) // 4)
-    kind = "sample" if arguments.plan == "late" else "all"
-    with (out / ("tasks_late.jsonl" if arguments.plan == "late" else "tasks.jsonl")).open("w") as file:
+    loads = arguments.plan in LOADING
+    kind = "sample" if loads else "all"
+    with (out / ("tasks_late.jsonl" if loads else "tasks.jsonl")).open("w") as file:
         alone = threading.Lock()
 
         def told(**line: Any) -> None:
@@ -312,14 +288,21 @@ def main() -> None:
             compiled([[("pitch", one)] for one in KINDS[1:]], options, out, threads, start + 900.0, told)
         sitting = Sitting(begun, arguments.groups or NEEDS[arguments.plan], told, beside=arguments.beside)
         sitting.until = arguments.until
-        if arguments.go is None or sitting.wait(arguments.go, out / "ready", arguments.patience):
-            sitting.until -= 8.0  # the last seconds are for packing
+
+        def follow(plan: str) -> None:
+            sitting.until -= arguments.packing
             sitting.pace = {name: arguments.slow * PACE.get(name, SLOWEST) for name in ("smc", *PACE)}
-            sitting.tasks = PLANS[arguments.plan](arguments, sitting.left)
-            told(plan=arguments.plan, left=round(min(sitting.left, 1e9), 1), coming=sorted(sitting.coming))
+            sitting.tasks = PLANS[plan](arguments, sitting.left)
+            told(plan=plan, left=round(min(sitting.left, 1e9), 1), coming=sorted(sitting.coming))
             sitting.run()
+
+        if arguments.go is None or sitting.wait(arguments.go, out / "ready", arguments.patience):
+            follow(arguments.plan)
             if arguments.pack is None:
                 sitting.keep({"pitch": "smc", "transformer": "smt"})
+            (out / "ended").touch()
+            if arguments.later is not None and sitting.wait(arguments.later, out / "ended", arguments.patience):
+                follow("long")
         sitting.end()
     if arguments.pack is None:
         packed(out)

@@ -14,22 +14,22 @@ seed. Widths are chosen for a CPU, not for equal size or speed: CPU seconds and 
 
     python -m experiments.sunmask.small
     python -m experiments.sunmask.small --models smc smc_even --name sunmask/small_even
+    python -m experiments.sunmask.small --models smc smc_even --width 16 --depth 3 --steps 160 --windows 64 \
+        --name sunmask/small_deep                     # SMc of Table 2 but for the length of its crops
 """
 
 import argparse
 import time
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 
 from anyfill.model import Model
-from anyfill.networks.pitch_unet import PitchUNet
 from anyfill.rows import Rows
 from benchmarks.common import write_result
 from experiments.sunmask.fig3 import interval
-from experiments.sunmask.first_steps import start_evenly
 from experiments.sunmask.models import made, objective_of, options_of, rows_of, trained
 from experiments.where import data_folder, shown
 
@@ -66,19 +66,22 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=8)
     parser.add_argument("--windows", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=4)
+    parser.add_argument("--width", type=int, help="of all; by default see SIZES")
+    parser.add_argument("--depth", type=int, help="of all")
+    parser.add_argument("--rate", type=float, help="of Muon, of all")
     parser.add_argument("--name", default="sunmask/small")
     arguments = parser.parse_args()
     source, valid = rows_of(arguments.data, arguments.crop, ["train"], 16, arguments.batch, "cpu")
     judged = valid.take(torch.arange(min(arguments.windows, len(valid))))
     found: dict[str, Any] = {}
+    asked = {key: value for key, value in (("width", arguments.width), ("depth", arguments.depth)) if value is not None}
     for name in arguments.models:
         kind = name.removesuffix("_even")
-        model = made(kind, arguments.crop, **SIZES[name], dropout=0.0, seed=0)
-        if kind != name:
-            start_evenly(cast(PitchUNet, model.network))
+        model = made(kind, arguments.crop, **{**SIZES[name], **asked}, dropout=0.0, even=kind != name, seed=0)
         options = options_of(
             *(kind, "cpu"),
             steps=arguments.steps, batch_size=arguments.batch, ema=0.99, report_every=20, validate_every=100,
+            learning_rate=arguments.rate,
         )  # fmt: skip
         start = time.process_time()
         log = trained(model, source, objective_of(kind, model.variables), options, judged.take(torch.arange(64)))

@@ -20,11 +20,13 @@ stands beside them (``runs``): minutes, where the paper's had hours.
 The paper makes four claims with this table: SMc beats SMt; T helps SMc; A and N trade quality (A alone makes SMc
 worse, N on top of AT worse still); the best 20 are near Bach. ``claims`` tests them.
 
-Two sittings. Of the first, with trainings of unequal length, are all rows without a mark. Those of the second begin
+Three sittings. Of the first, with trainings of unequal length, are all rows without a mark. Those of the second begin
 with "equal seconds:": SMc, SMc whose given values are kept in both steps of its loss, SMc with pitch in the channels,
 SD and SMt, trained one after another for the same seconds (``equal`` of the result says how many); numbers behind a
 variant are rounds. What is claimed of them, and their losses under the same questions, is in ``equal``, too. What got
 no turn is in logs/table2_equal/tasks.jsonl and tasks_late.jsonl: SMt was not trained, SD not drawn from.
+Those of the third, "third:", are of SMc, SD and SMt alone, again trained for the same seconds, and drawn in the paper's
+rounds; they are in ``third`` (logs/table2_third/tasks.jsonl).
 
     python -m experiments.sunmask.table2
     python -m experiments.sunmask.table2 --graded results/sunmask/table2.json   # only rows that it does not have
@@ -45,28 +47,10 @@ from anyfill.music.files import read_jsb
 from anyfill.music.grades import Grade, grade_all
 from anyfill.music.transposition import shift_home
 from benchmarks.common import RESULTS, write_result
-from experiments.sunmask.claims import BEST_EQUAL, EQUAL, best_tenth, claims, losses
+from experiments.sunmask.claims import BEST_EQUAL, BEST_THIRD, EQUAL, THIRD, Claim, best_tenth, claims, losses
+from experiments.sunmask.table2_shown import PAPER, draw, tabulate, told_claims, told_losses
 from experiments.where import data_folder
 
-PAPER = {
-    "Bach GT": (4.91, 1.63),
-    "BachMock": (8.94, 4.64),
-    "SMc-T-BEST20-200": (7.16, 0.97),
-    "AugGen": (8.02, 2.92),
-    "Coconet": (17.00, 6.58),
-    "SD": (23.25, 21.45),
-    "SD-T": (20.09, 23.88),
-    "SD-AT": (18.90, 24.15),
-    "SMc": (22.47, 20.80),
-    "SMc-A": (27.82, 18.82),
-    "SMc-T": (13.43, 19.27),
-    "SMc-AT": (16.50, 17.96),
-    "SMc-ATN": (43.85, 18.41),
-    "SMt": (42.87, None),
-    "SMt-A": (42.87, None),
-    "SMt-T": (46.21, 17.30),
-    "SMt-AT": (46.21, 17.30),
-}
 ROWS = {
     "smc": "SMc",
     "smc_short": "SMc short",
@@ -82,8 +66,13 @@ ROWS = {
     "one_pass_ship": "shipped, 32 bits",
     "shipped": "shipped",
 }
-MARK = "equal seconds: "
-"""How rows of the second sitting begin."""
+MARK, MARK_THIRD = "equal seconds: ", "third: "
+"""How rows of the second and of the third sitting begin."""
+LATER: dict[str, tuple[str, Mapping[str, Claim], Sequence[str]]] = {
+    "equal": (MARK, EQUAL, BEST_EQUAL),
+    "third": (MARK_THIRD, THIRD, BEST_THIRD),
+}
+"""Sittings with equal seconds: how their rows begin, and what is claimed of them."""
 
 
 def chorale_of(cells: NDArray[np.int16]) -> Chorale:
@@ -177,27 +166,23 @@ def copied_bars(samples: Mapping[str, NDArray[np.int16]], data: Path) -> dict[st
 
     path = data / "jsb_chorales" / "jsb16_train_valid.json"
     train, valid = ([one.pitch for one in in_four(read_jsb(path, part))] for part in ("train", "valid"))
-    ours = tuple(f"{mark}{ROWS[stem]} " for stem in ("smc", "smt") for mark in ("", MARK))
+    ours = tuple(f"{mark}{ROWS[stem]} " for stem in ("smc", "smt") for mark in ("", MARK, MARK_THIRD))
     shown = {name: list(pieces) for name, pieces in samples.items() if name.startswith(ours)}
     sets = {"valid part": valid, **shown}
     return {name: {f"{n} bars": copied(pieces, train, n) for n in (1, 2, 4)} for name, pieces in sets.items()}
 
 
-def told_claims(found: Mapping[str, Mapping[str, Any]], mark: str = "") -> None:
-    """Print claims of both protocols."""
-    for protocol, each in found.items():
-        for claim, told in each.items():
-            width = f"[{told['low']:+.2f}, {told['high']:+.2f}]"
-            print(f"{protocol:10} {mark}{claim:62} {told['difference']:+.2f} {width} {told['verdict']}")
-
-
-def equal_seconds(grades: Mapping[str, Mapping[str, NDArray[np.float64]]], runs: Mapping[str, Any]) -> dict[str, Any]:
-    """The second sitting: how long and how far each was trained, claims under both protocols, losses.
+def equal_seconds(
+    name: str, grades: Mapping[str, Mapping[str, NDArray[np.float64]]], runs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A later sitting: how long and how far each was trained, claims under both protocols, losses.
 
     Args:
+        name: of the sitting, one of ``LATER``.
         grades: of all rows, by protocol.
-        runs: of the second sitting.
+        runs: of that sitting.
     """
+    mark, listed, best = LATER[name]
     seconds = {
         ROWS[stem].rstrip(","): {
             "asked": run["arguments"]["options"]["seconds"],
@@ -210,13 +195,15 @@ def equal_seconds(grades: Mapping[str, Mapping[str, NDArray[np.float64]]], runs:
     }
     tested = {
         protocol: claims(
-            {name.removeprefix(MARK): each for name, each in rows.items() if name.startswith((MARK, "real Bach"))},
-            *(EQUAL, BEST_EQUAL),
+            {row.removeprefix(mark): each for row, each in rows.items() if row.startswith((mark, "real Bach"))},
+            *(listed, best),
         )
         for protocol, rows in grades.items()
     }
-    told_claims(tested, MARK)
+    told_claims(tested, mark)
     compared = {measure: losses(runs, ROWS, measure) for measure in ("nats", "nats_kept")}
+    for measure, each in compared.items():
+        told_losses(each, f"{mark}{measure}")
     return {"trained": seconds, "claims": tested, "losses": compared["nats"], "losses_kept": compared["nats_kept"]}
 
 
@@ -227,6 +214,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--samples", type=Path, default=logs / "table2", help="of the first sitting")
     parser.add_argument("--equal", type=Path, default=logs / "table2_equal", help="of the second, if it is there")
+    parser.add_argument("--third", type=Path, default=logs / "table2_third", help="of the third, if it is there")
     parser.add_argument("--most", type=int, help="grade only so many of each: a smoke run")
     parser.add_argument("--graded", type=Path, help="a result of this script: rows that it has are not graded again")
     parser.add_argument("--name", default="sunmask/table2")
@@ -236,13 +224,17 @@ def main() -> None:
         rows = json.loads(arguments.graded.read_text())["rows"]
     else:
         rows["real Bach"] = graded(windows(arguments.data)[: arguments.most])
-    samples = samples_of(arguments.samples) | samples_of(arguments.equal, MARK)
+    folders = {name: getattr(arguments, name) for name in LATER}
+    samples = samples_of(arguments.samples)
+    for name, folder in folders.items():
+        samples |= samples_of(folder, LATER[name][0])
     for name in [name for name in samples if name not in rows]:
         rows[name] = graded(list(samples[name][: arguments.most]))
         print(f"graded {name}", flush=True)
-    runs, equal_runs = runs_of(arguments.samples), runs_of(arguments.equal)
+    runs = runs_of(arguments.samples)
+    later = {name: found for name, folder in folders.items() if (found := runs_of(folder))}
     print(tabulate(rows))
-    for mark, one in (("", runs), (MARK, equal_runs)):
+    for mark, one in (("", runs), *((LATER[name][0], found) for name, found in later.items())):
         for stem, run in one.items():
             print(f"{mark}{ROWS[stem]:10} valid part, nats: {json.dumps(run['valid'])}")
     grades = {protocol: grades_of(rows, protocol) for protocol in ("key-aware", "paper")}
@@ -254,59 +246,11 @@ def main() -> None:
         "rows": rows, "runs": runs, "paper": PAPER, "claims": tested, "losses": losses(runs, ROWS), "copied": copies,
         "protocol": __doc__,
     }  # fmt: skip
-    if equal_runs:
-        payload["equal"] = {"runs": equal_runs, **equal_seconds(grades, equal_runs)}
-    for mark, compared in [("", payload["losses"]), *payload.get("equal", {}).items()]:
-        for pair, told in compared.items() if not mark or mark.startswith("losses") else ():
-            width = f"[{told['low']:+.4f}, {told['high']:+.4f}]"
-            print(f"{mark:12} {pair:60} {told['difference']:+.4f} {width} nats a cell")
+    told_losses(payload["losses"])
+    for name, found in later.items():
+        payload[name] = {"runs": found, **equal_seconds(name, grades, found)}
     path = write_result(arguments.name, payload)
     draw(rows, path.with_suffix(".png"))
-
-
-def tabulate(rows: dict[str, Any]) -> str:
-    """Ours, then the paper's."""
-    lines = [f"{'':26}{'key-aware':>22}{'best 1/10':>9}{'paper':>22}{'best 1/10':>9}"]
-    for name, row in rows.items():
-        parts = [row["key-aware"], row["paper"]]
-        cells = [
-            f"{one['median']:>12.2f} ± {one['deviation'] or float('nan'):<7.2f}{one['best_tenth']:>9.2f}"
-            for one in parts
-        ]
-        lines.append(f"{name:26}{''.join(cells)}")
-    lines.append("the paper's Table 2, under its protocol:")
-    lines += [f"  {name:22}{value:>34.2f} ± {spread or float('nan'):.2f}" for name, (value, spread) in PAPER.items()]
-    return "\n".join(lines)
-
-
-def draw(rows: dict[str, Any], path: Path) -> None:
-    """One bar a row: the medians of its features, end to end, under the key-aware protocol."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    names = sorted(rows, key=lambda name: rows[name]["key-aware"]["median"])
-    features = list(rows[names[0]]["key-aware"]["features"])
-    figure, axis = plt.subplots(figsize=(9, 0.36 * len(names) + 1.6), layout="constrained")
-    left = np.zeros(len(names))
-    colours = plt.get_cmap("tab10")
-    for i, feature in enumerate(features):
-        values = np.array([rows[name]["key-aware"]["features"][feature]["median"] for name in names])
-        values = np.where(np.isfinite(values), values, 0.0)
-        axis.barh(names, values, left=left, color=colours(i), label=feature.replace("_", " "), height=0.7)
-        left += values
-    for y, name in enumerate(names):
-        row = rows[name]["key-aware"]
-        axis.plot(row["median"], y, "k|", markersize=11, markeredgewidth=2)
-        axis.plot(row["best_tenth"], y, "k.", markersize=5)
-    axis.invert_yaxis()
-    axis.set_xlabel("grade, key-aware (lower is better): medians of nine features\n| median of their sum, • best tenth")
-    axis.set_title("Unselected samples of (4, 128), and real chorales through the same path", fontsize=11)
-    axis.legend(fontsize=7, loc="upper right", frameon=False)
-    axis.spines[["top", "right"]].set_visible(False)
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
 
 
 if __name__ == "__main__":

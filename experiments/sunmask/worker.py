@@ -3,6 +3,7 @@
 A line of JSON on stdin is a task, a line on stdout that begins with "answer" its answer, in JSON.
 
     {"do": "train",   "model": NAME, "seconds": S, "seed": 0, ...}   further entries are options of the training
+    {"do": "judge",   "model": NAME}                             ``nats`` and ``nats_kept``, if "judged" was false there
     {"do": "sample",  "model": NAME, "variant": "T", "rounds": 1024}
     {"do": "figures", "model": NAME, "rounds": 512}              Figures 3 to 5 (``fig3.chains``)
     {"do": "nats",    "model": NAME}                             Coconet's nats per note
@@ -56,7 +57,7 @@ from experiments.where import data_folder
 WARM_STEPS = 12
 PATIENCE = 6
 """How often a process that finds too little memory tries again, ten seconds later."""
-MEASURED = 8
+MEASURED = 24
 """Rounds by which a loaded model's speed is measured."""
 KINDS = ("train", "validate", "sample")
 """Calls of a network, each compiled for itself."""
@@ -83,7 +84,8 @@ class Worker:
         width = one.transformer_width if name == "smt" else one.coconet_width if name == "coconet" else one.width
         depth = 4 if one.shrink and name == "coconet" else 1 if one.shrink and name != "sd" else None
         width = None if name == "smc_time" and not one.shrink else width
-        return made(name, one.crop, width=width, depth=depth, dropout=one.dropout if name == "smt" else 0.0, seed=seed)
+        dropout = one.dropout if name == "smt" else 0.0
+        return made(name, one.crop, width=width, depth=depth, dropout=dropout, even=one.even, seed=seed)
 
     def warm(self, name: str, kind: str = "all") -> None:
         """Compile what training, validation and sampling (or one of ``KINDS``) of a model like this need."""
@@ -145,7 +147,9 @@ class Worker:
         kind, name = task.pop("do"), task.pop("model")
         return getattr(self, f"_{kind}")(name, **task)
 
-    def _train(self, name: str, *, seconds: float, seed: int = 0, label: str = "", **choice: Any) -> dict[str, Any]:
+    def _train(
+        self, name: str, *, seconds: float, seed: int = 0, label: str = "", judged: bool = True, **choice: Any
+    ) -> dict[str, Any]:
         model = self.fresh(name, seed)
         start = time.perf_counter()
         log, options, windows = self._fit(name, model, seconds=seconds, seed=seed, **choice)
@@ -160,14 +164,22 @@ class Worker:
                 "best": min((line["validation"] for line in log if "validation" in line), default=None),
                 "windows": windows,
             },
-            "nats": self._nats_of_windows(name, model, options["batch_size"]),
-            "nats_kept": self._nats_of_windows(name, model, options["batch_size"], repeats=4, judge="smc_keep"),
             "sampling_seconds": {},
             "log": log,
             "environment": environment(self.device),
         }
+        if judged:
+            self._judge(label)
         self._write(label)
         return {"steps": log[-1]["step"], **self.records[label]["valid"]}
+
+    def _judge(self, label: str) -> dict[str, Any]:
+        model, record = self._model(label), self.records[label]
+        name, batch = record["model"], record["arguments"]["options"]["batch_size"]
+        record["nats"] = self._nats_of_windows(name, model, batch)
+        record["nats_kept"] = self._nats_of_windows(name, model, batch, repeats=4, judge="smc_keep")
+        self._write(label)
+        return {"nats": float(np.mean(record["nats"])) if record["nats"] else None}
 
     @torch.no_grad()
     def _nats_of_windows(
@@ -274,6 +286,9 @@ def parser_of(text: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--dropout", type=float, default=0.1, help="of SMt; the U-Nets see each crop about once: none")
     parser.add_argument("--samples", type=int, default=200)
     parser.add_argument("--no-compile", action="store_true", help="CUDA graphs alone")
+    parser.add_argument(
+        "--even", action="store_true", help="U-Nets over (time, pitch) start so, as in the first sitting"
+    )
     parser.add_argument("--shrink", action="store_true", help="tiny networks, short chains: a trial of the script")
     return parser
 

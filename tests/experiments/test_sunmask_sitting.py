@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from anyfill.recipes import sunmask
-from experiments.sunmask import plans, processes, sitting, worker
+from experiments.sunmask import packing, plans, processes, sitting, worker
 from experiments.sunmask.replay import replayed
 
 SIZES = argparse.Namespace(
@@ -165,6 +165,85 @@ def test_long_chains_are_of_models_that_were_saved_and_the_paper_s_come_first() 
     assert len(set(chains)) == len(chains)
 
 
+@pytest.mark.parametrize(("left", "names"), [(250.0, 3), (110.0, 2), (2000.0, 3)])
+def test_the_third_sitting_trains_for_equal_seconds_and_leaves_judging_and_drawing_for_later(left, names) -> None:
+    listed = [task for _, task in plans.third(SIZES, left)]
+    trained = [task for task in listed if task["do"] == "train"]
+    assert [task["model"] for task in trained] == list(plans.THIRD)[:names]
+    assert len({task["seconds"] for task in trained}) == 1
+    assert SIZES.least <= trained[0]["seconds"] <= SIZES.seconds
+    assert not any(task["judged"] for task in trained)
+    assert [task["do"] for task in listed] == ["train", "save"] * names
+    assert left - 100.0 * (left == 2000.0) >= sum(plans.expected(task, {}) for task in listed)
+    later = [task for _, task in plans.long(SIZES, 400.0)]
+    assert {task["model"] for task in later if task["do"] == "judge"} == set(plans.THIRD)
+
+
+def test_of_the_third_sitting_the_paper_s_own_rounds_come_first_and_nothing_is_drawn_before_it_is_loaded() -> None:
+    listed = [task for _, task in plans.long(SIZES, 400.0)]
+    chains = [(task["model"], task["key"]) for task in listed if task["do"] == "sample"]
+    assert chains[:2] == [("smc", "T-1024"), ("smc", "plain-1024")]
+    assert {("smc", f"{variant}-512") for variant in ("A", "AT", "ATN")} <= set(chains[:9])
+    assert len(set(chains)) == len(chains)
+    loaded: set[str] = set()
+    for task in listed:
+        assert task["do"] == "load" or task["model"] in loaded
+        loaded |= {task["model"]} if task["do"] == "load" else set()
+
+
+def test_a_training_is_judged_later_as_it_would_have_been_at_once(tmp_path) -> None:
+    pieces = np.random.default_rng(0).integers(50, 70, (6, 40, 4)).tolist()
+    (tmp_path / "jsb_chorales").mkdir()
+    (tmp_path / "jsb_chorales" / "jsb16_train_valid.json").write_text(json.dumps({"train": pieces, "valid": pieces}))
+    arguments = argparse.Namespace(
+        out=tmp_path, data=tmp_path, crop=32, width=4, transformer_width=32, coconet_width=8, dropout=0.0, samples=3,
+        no_compile=False, shrink=True, even=False,
+    )  # fmt: skip
+    asked = {"do": "train", "model": "smt", "seconds": 60.0, "steps": 3}
+    nats: list[list[float]] = []
+    for judged in (True, False):
+        one = worker.Worker(arguments)
+        one.do({**asked, "judged": judged})
+        record = json.loads((tmp_path / "smt.json").read_text())
+        assert ("nats" in record) == judged
+        if not judged:
+            assert one.do({"do": "judge", "model": "smt"})["nats"] > 0
+            record = json.loads((tmp_path / "smt.json").read_text())
+        nats.append(record["nats"])
+    assert nats[0] == nats[1]
+
+
+def test_the_same_processes_go_on_with_long_chains_when_they_are_told_to(tmp_path, monkeypatch) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def stub(group: str, *more: object) -> Stub:
+        found = Stub({"ready": 1.0})
+        found.ask = lambda task: asked.append((task["do"], task["model"]))
+        return found
+
+    monkeypatch.setattr(sitting, "Process", stub)
+    out = tmp_path / "out"
+    for name in ("go", "later"):
+        (tmp_path / name).write_text(f"{time.time() + 1000.0}\n")
+    options = [
+        "--plan",
+        "third",
+        "--go",
+        tmp_path / "go",
+        "--later",
+        tmp_path / "later",
+        "--pack",
+        tmp_path / "a.tar.gz",
+    ]
+    monkeypatch.setattr("sys.argv", ["sitting", "--out", str(out), "--data", str(tmp_path), *map(str, options)])
+    sitting.main()
+    assert asked[:6] == [(do, name) for name in plans.THIRD for do in ("train", "save")]
+    assert [do for do, _ in asked[6:8]] == ["load", "sample"]
+    assert (out / "ended").exists()
+    lines = [json.loads(line) for line in (out / "tasks.jsonl").read_text().splitlines()]
+    assert [line["plan"] for line in lines if "plan" in line] == ["third", "long"]
+
+
 def test_a_process_that_ends_is_begun_once_more_and_its_task_done() -> None:
     gone = Stub({"ready": 1.0}, {"error": processes.GONE[1]})
     fresh = Stub({"ready": 1.0}, {"steps": 5}, {})
@@ -214,7 +293,7 @@ def test_what_was_saved_is_drawn_from_by_another_process_and_earlier_samples_sta
     path.write_text(json.dumps({"train": pieces, "valid": pieces}))
     arguments = argparse.Namespace(
         out=tmp_path, data=tmp_path, crop=32, width=4, transformer_width=32, coconet_width=8, dropout=0.0, samples=3,
-        no_compile=False, shrink=True,
+        no_compile=False, shrink=True, even=True,
     )  # fmt: skip
     first = worker.Worker(arguments)
     first.do({"do": "train", "model": "smt", "seconds": 0.5})
@@ -233,11 +312,11 @@ def test_what_was_saved_is_drawn_from_by_another_process_and_earlier_samples_sta
 
 
 def test_all_is_packed_and_weights_come_in_parts(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(sitting, "PART", 4096)
+    monkeypatch.setattr(packing, "PART", 4096)
     (tmp_path / "smc.json").write_text("{}")
     (tmp_path / "smc").mkdir()
     (tmp_path / "smc" / "weights").write_bytes(bytes(range(256)) * 40)
-    sitting.packed(tmp_path)
+    packing.packed(tmp_path)
     with tarfile.open(tmp_path / "all.tar.gz") as tar:
         assert tar.getnames() == ["smc.json"]
     parts = sorted(tmp_path.glob("smc.tar.*"), key=lambda part: int(part.suffix[1:]))
@@ -256,7 +335,7 @@ def test_a_small_pack_is_whole_and_leaves_weights_where_they_are(tmp_path) -> No
     (out / "smc" / "weights").write_text("w")
     (out / "smc.json").write_text("{}")
     for _ in range(2):
-        sitting.packed_small(out, tmp_path / "all.tar.gz")
+        packing.packed_small(out, tmp_path / "all.tar.gz")
     with tarfile.open(tmp_path / "all.tar.gz") as tar:
         assert tar.getnames() == ["smc.json"]
     assert (out / "smc" / "weights").exists()

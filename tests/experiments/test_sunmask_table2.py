@@ -66,15 +66,15 @@ def test_a_curve_is_read_where_it_was_measured_and_nowhere_behind_its_end() -> N
 def test_rows_of_both_sittings_are_kept_apart_and_what_is_graded_is_not_graded_again(
     tmp_path, monkeypatch, random
 ) -> None:
-    first, equal = tmp_path / "first", tmp_path / "equal"
+    first, equal, third = tmp_path / "first", tmp_path / "equal", tmp_path / "third"
     windows = random.normal(0.5, 0.3, 16)
     pieces = np.repeat(random.integers(50, 70, (3, 4, 32)), 4, axis=-1).astype(np.int16)
-    for folder, gap in ((first, 0.3), (equal, 0.1)):
+    for folder, gap in ((first, 0.3), (equal, 0.1), (third, 0.2)):
         folder.mkdir()
-        for stem in ("smc", "smc_keep"):
+        for stem in ("smc", "smt") if folder == third else ("smc", "smc_keep"):
             arrays: dict[str, Any] = {"T": pieces, "T-128": pieces}
             np.savez(folder / f"{stem}.npz", **arrays)
-            nats = (windows + gap * (stem == "smc_keep")).tolist()
+            nats = (windows + gap * (stem != "smc")).tolist()
             options = {"seconds": 70.0, "batch_size": 16}
             record = {
                 "arguments": {"options": options}, "nats": nats, "nats_kept": nats,
@@ -94,17 +94,23 @@ def test_rows_of_both_sittings_are_kept_apart_and_what_is_graded_is_not_graded_a
 
     monkeypatch.setattr(table2, "write_result", write)
     monkeypatch.setattr(table2, "copied_bars", lambda samples, data: {name: {} for name in samples})
-    options = ["--samples", first, "--equal", equal, "--graded", before, "--most", "2"]
+    options = ["--samples", first, "--equal", equal, "--third", third, "--graded", before, "--most", "2"]
     monkeypatch.setattr("sys.argv", ["table2", *map(str, options)])
     table2.main()
     assert written["rows"]["SMc T"]["paper"]["samples"] == 1  # as it was
     assert written["rows"]["equal seconds: SMc T-128"]["paper"]["samples"] == 2
-    assert set(written["rows"]) == {"real Bach", *table2.samples_of(first), *table2.samples_of(equal, table2.MARK)}
+    assert set(written["rows"]) == {
+        *("real Bach", *table2.samples_of(first), *table2.samples_of(equal, table2.MARK)),
+        *table2.samples_of(third, table2.MARK_THIRD),
+    }
     told = written["equal"]
     assert "redrawing trusted cells helps, 128 rounds" in told["claims"]["paper"]
     assert told["claims"]["paper"]["redrawing trusted cells helps, 128 rounds"]["difference"] == 0.0
     (loss,) = told["losses"].values()
     assert loss["difference"] == pytest.approx(-0.1)
+    (loss,) = written["third"]["losses"].values()
+    assert loss["difference"] == pytest.approx(-0.2)
+    assert written["third"]["claims"]["paper"]["SMc-T beats SMt-T, 128 rounds"]["verdict"] == "not decided"
     (loss,) = written["losses"].values()
     assert loss["difference"] == pytest.approx(-0.3)
     assert told["trained"]["SMc, given kept"]["steps"] == 9
@@ -119,3 +125,13 @@ def test_every_claim_of_the_second_sitting_is_of_rows_that_its_plans_draw() -> N
         assert {one, other} <= drawn
         assert sign in (-1, 1)
     assert set(claims.BEST_EQUAL) <= drawn
+
+
+def test_every_claim_of_the_third_sitting_is_of_rows_that_its_plan_draws() -> None:
+    sizes = Namespace(rounds=512, short=128, long=1024)
+    listed = plans.long(sizes, 400.0)
+    drawn = {f"{table2.ROWS[task['model']]} {task['key']}" for _, task in listed if task["do"] == "sample"}
+    for one, other, sign in claims.THIRD.values():
+        assert {one, other} <= drawn
+        assert sign in (-1, 1)
+    assert set(claims.BEST_THIRD) <= drawn

@@ -7,6 +7,7 @@ from torch import nn
 from anyfill.networks.embed import Discrete, Real
 from anyfill.networks.network import Network
 from anyfill.networks.pitch_unet import PitchUNet
+from anyfill.networks.unet_parts import Layer
 
 CODES = 60
 
@@ -67,6 +68,22 @@ def test_a_fresh_network_keeps_notes_in_their_places() -> None:
     for weight in (net.enter.inner.weight[:, :4], net.enter.inner.weight[:, 4:], net.middle.first.first.inner.weight):
         own = weight[:, :, 1, 28].square().sum() / weight.square().sum()
         assert 0.4 < float(own) < 0.6
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("even", [False, True])
+def test_one_that_starts_evenly_keeps_the_power_of_notes_on_the_way_up(even: bool) -> None:
+    """The faintest layer of the way up, against the first layer: half as loud at least, and without it a third."""
+    torch.manual_seed(0)
+    net = PitchUNet(Discrete(58), (16, 4), 58, width=16, repeats=3, even=even)
+    loud: list[float] = []
+    for part in (net.down.parts[0], *net.up.parts):
+        if isinstance(part, Layer):
+            part.register_forward_hook(lambda *call: loud.append(float(call[2].std())))
+    net(torch.randint(58, (2, 64)), torch.rand(2, 64) < 0.5)
+    assert len(loud) == 17
+    assert (min(loud[1:]) > 0.5 * loud[0]) == even
+    assert even or min(loud[1:]) < 0.35 * loud[0]
 
 
 @pytest.mark.parametrize("steps", [1, 7, 8, 13])

@@ -298,6 +298,15 @@ def test_the_variants_of_table_2_have_names():
         sundae.model(CODES, (STEPS, 4), network="forest")
 
 
+def test_the_even_start_is_one_of_networks_over_time_and_pitch() -> None:
+    for make in (sunmask.model, sundae.model):
+        assert make(CODES, (STEPS, 4), width=4, even=True).network.even
+        with pytest.raises(ValueError, match="even"):
+            make(CODES, (STEPS, 4), network="time", width=8, even=True)
+    with pytest.raises(ValueError, match="even"):
+        sundae.model(CODES, (STEPS, 4), network="transformer", width=32, even=True)
+
+
 @pytest.mark.parametrize(
     "name",
     [

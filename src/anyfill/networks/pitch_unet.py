@@ -18,6 +18,8 @@ flag's: kernels that start alike for both would see little but flags, so those o
 large, which gives both images the same power. The last layer starts as the identity: two small layers in a row would
 hardly move. A kernel as tall as the image knows no neighbourhood: at first it would smear every note over all pitches,
 so half the power of what it passes on comes from its own place, by orthogonal weights, and half from the P intervals.
+``even`` is a choice beside these: where layers join what is handed across, the way around them keeps the power of what
+goes in (orthogonal weights) instead of a third of it, layer after layer.
 ``experiments/sunmask/first_steps.py`` has what each of them brings.
 
 Code 0, the rest, is the image's lowest line. Any T is padded to a multiple of the total stride with cells that have
@@ -55,6 +57,18 @@ def start_in_place(weight: Tensor, share: float = 0.5) -> None:
     weight[:, :, (sides - 1) // 2, (reach - 1) // 2] += own * (share * power * out / own.square().sum()).sqrt()
 
 
+@torch.no_grad()
+def start_evenly(net: nn.Module) -> None:
+    """Orthogonal weights, in place, around all layers that join channels: what goes in comes out as loud."""
+    for block in net.modules():
+        if isinstance(block, ResidualBlock) and isinstance(block.skip, Point):
+            out, channels = block.skip.weight.shape[:2]
+            own = torch.empty(out, channels, dtype=block.skip.weight.dtype, device=block.skip.weight.device)
+            nn.init.orthogonal_(own, gain=math.sqrt(max(1.0, out / channels)))
+            block.skip.weight.copy_(own[:, :, None, None])
+            nn.init.zeros_(cast(Tensor, block.skip.bias))
+
+
 @dataclass(eq=False, repr=False)
 class PitchUNet(VoiceUNet):
     """(B, N, P) from a grid (time, voice) of P codes, by kernels over (time, pitch); see ``VoiceUNet``.
@@ -63,11 +77,13 @@ class PitchUNet(VoiceUNet):
         outputs: P, as many as there are codes.
         reach: pitches under one kernel; 0 = P, the paper's.
         product: how kernels are multiplied out, see ``pitch_kernel``: the answers are the same.
+        even: start with orthogonal weights around layers that join channels.
     """
 
     width: int = 16
     reach: int = 0
     product: Product = "fourier"
+    even: bool = False
 
     def __post_init__(self) -> None:
         self._begin()
@@ -105,6 +121,8 @@ class PitchUNet(VoiceUNet):
                 start_in_place(self.enter.inner.weight[:, part])
             for block in [block for block in self.modules() if isinstance(block, ResidualBlock)]:
                 start_in_place(block.first.inner.weight)
+        if self.even:
+            start_evenly(self)
 
     def compile_parts(self) -> bool:
         """Compile the repeated layers."""

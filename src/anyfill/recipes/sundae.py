@@ -6,7 +6,7 @@ of its own in front, given in training and never replaced by an answer.
 
 from typing import Any, Literal
 
-from anyfill.checks import require_member
+from anyfill.checks import refuse, require_member
 from anyfill.corruption import Uniform
 from anyfill.model import Model
 from anyfill.objectives.masked import MaskedLoss
@@ -32,15 +32,18 @@ def model(
     network: Literal["pitch", "time", "transformer"] = "pitch",
     width: int | None = None,
     dropout: float = 0.0,
+    even: bool = False,
     seed: int = 0,
 ) -> Model:
-    """SD, untrained: the networks of SMc or SMt, not shown which cells to trust."""
+    """SD, untrained: the networks of SMc or SMt, not shown which cells to trust; ``even`` as for SMc."""
     require_member("network", network, ("pitch", "time", "transformer"))
     corruption = Uniform(codes, mask_visible=False)
     if network != "transformer":
         return sunmask.model(
-            codes, shape, network=network, width=width, dropout=dropout, corruption=corruption, seed=seed
+            codes, shape, network=network, width=width, dropout=dropout, even=even, corruption=corruption, seed=seed
         )
+    if even:
+        raise refuse("even", expected="a network over (time, pitch)", got="a transformer")
     return sunmask.transformer_model(
         codes, shape, width=width or 256, dropout=dropout, corruption=corruption, seed=seed
     )

@@ -16,6 +16,7 @@ attention is rotary: a query and a key meet through their offset in time and voi
 and without a bias for every pair of cells in memory.
 """
 
+from functools import partial
 from typing import Literal
 
 from anyfill.checks import refuse, require_member
@@ -56,6 +57,7 @@ def model(
     repeats: int = 3,
     dropout: float = 0.0,
     period: int = 16,
+    even: bool = False,
     corruption: Corruption | None = None,
     seed: int = 0,
 ) -> Model:
@@ -69,13 +71,16 @@ def model(
             (``AttentionalUNet``; width 64, 9.4 M).
         width, repeats, dropout: of the network.
         period: steps of a bar, whose place the network sees; 0 = not shown, as in the paper.
+        even: another start of ``PitchUNet``, see there.
         corruption: by default ``Uniform(codes)``.
         seed: of the first weights.
     """
     require_member("network", network, ("pitch", "time"))
-    kind, sizes = (PitchUNet, width or 16) if network == "pitch" else (AttentionalUNet, width or 64)
+    if even and network != "pitch":
+        raise refuse("even", expected="a network over (time, pitch)", got=f"network {network!r}")
+    kind, sizes = (partial(PitchUNet, even=even), 16) if network == "pitch" else (AttentionalUNet, 64)
     with seeded(seed):
-        net = kind(Discrete(codes), shape, codes, width=sizes, repeats=repeats, dropout=dropout, period=period)
+        net = kind(Discrete(codes), shape, codes, width=width or sizes, repeats=repeats, dropout=dropout, period=period)
     return Model(net, Categorical(codes), corruption=Uniform(codes) if corruption is None else corruption)
 
 
