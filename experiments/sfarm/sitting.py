@@ -15,7 +15,8 @@ and when.
 pictures in their turn, too (Figure 3); --no-masks SET leaves structured masks of a set (Figure 4) out.
 
 Scores need no clock: with --train-only they are left for a second call with the same --runs and --score-only, which has
-all models scored side by side, as far as --memory allows.
+all models scored side by side, as far as --memory allows. The next one then trains as soon as the last has written its
+weights. --start holds all back until a time of the day, so that they may get ready while others have the GPU.
 
 With --compile-only nothing is trained: methods make a trial run each, as many side by side as --memory GiB of the GPU
 hold. A sitting that comes after it on the same machine, with the same TORCHINDUCTOR_CACHE_DIR and
@@ -52,11 +53,13 @@ def main() -> None:
     parser.add_argument("--lenet", type=Path, help="a classifier made before, lenet-static.safetensors")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds from when all are ready to the end")
     parser.add_argument("--total", type=float, help="seconds from the start, compiling included, to the end")
+    parser.add_argument("--start", type=float, help="seconds since 1970 before which nobody trains")
     parser.add_argument("--drawing", type=float, default=60.0, help="seconds of them that are kept for the figures")
     parser.add_argument("--ready", type=float, default=200.0, help="seconds after which those that are ready begin")
     for name, seconds in BUDGETS.items():
         parser.add_argument(f"--{name}", type=float, default=seconds, help="seconds of training, each method")
     parser.add_argument("--only", nargs="+", help="jobs by name, SET.METHOD, or by their set, and figures by name")
+    parser.add_argument("--seed", type=int, default=0, help="of training; what is asked does not depend on it")
     parser.add_argument("--fills", type=int, default=0, help="pictures that static jobs complete, two draws each")
     parser.add_argument("--no-masks", nargs="+", default=[], help="sets without structured masks")
     parser.add_argument("--warm", action="store_true", help="all begin at once: what they compile is in the caches")
@@ -85,7 +88,7 @@ class Sitting:
         self.arguments = arguments
         self.folder = runs(arguments)
         self.folder.mkdir(parents=True, exist_ok=True)
-        for flag in [*self.folder.glob("*.ready"), *self.folder.glob("*.go")]:  # of a sitting before
+        for flag in [one for kind in ("ready", "go", "done") for one in self.folder.glob(f"*.{kind}")]:  # of one before
             flag.unlink()
         arguments.out.mkdir(parents=True, exist_ok=True)
         self.begun = self.started = time.perf_counter()
@@ -110,6 +113,11 @@ class Sitting:
             job = job or waiting[0]
             waiting.remove(job)
             self._turn(job)
+        for child in self.children.values():  # those that have written all and only have to end
+            try:
+                child.wait(timeout=10.0)
+            except subprocess.TimeoutExpired:
+                child.kill()
         self._draw()
 
     def side_by_side(self) -> None:
@@ -157,6 +165,9 @@ class Sitting:
             if all(job.name in self.children and self._is_ready(job.name) for job in self.jobs):
                 break
             time.sleep(0.1)
+        while time.time() < (self.arguments.start or 0.0):
+            self._start_more()
+            time.sleep(0.02)
         self.started = time.perf_counter()
         if self.arguments.total is not None:
             self.arguments.limit = min(self.arguments.limit, self.arguments.total - (self.started - self.begun))
@@ -189,7 +200,9 @@ class Sitting:
             command += [f"--{name.replace('_', '-')}"] * getattr(mine, name)
         for name in BUDGETS:
             command += [f"--{name}", str(getattr(mine, name))]
-        command += ["--fills", str(mine.fills)] + (["--no-masks", *mine.no_masks] if mine.no_masks else [])
+        command += ["--seed", str(mine.seed), "--fills", str(mine.fills)] + (
+            ["--no-masks", *mine.no_masks] if mine.no_masks else []
+        )
         settings = {"OMP_NUM_THREADS": "1", "TORCHINDUCTOR_COMPILE_THREADS": str(mine.threads)}
         settings["TORCH_LOGS"] = "recompiles"
         return self._launched(command, self._log_of(job), settings)
@@ -214,12 +227,15 @@ class Sitting:
             self._note(f"{job.name}: left out", begun, f"{why}\n{self._tail(job.name)}")
             return
         self._flag(job.name).with_suffix(".go").touch()
-        try:
-            child.wait(timeout=max(1.0, min(self._left(), 2 * needs + 20)))
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-        self._note(job.name if child.returncode == 0 else f"{job.name}: failed", begun, self._tail(job.name))
+        until = time.perf_counter() + max(1.0, min(self._left(), 2 * needs + 20))
+        done = self._flag(job.name).with_suffix(".done")
+        while child.poll() is None and not done.exists():
+            if time.perf_counter() > until:
+                child.kill()
+                child.wait()
+            time.sleep(0.02)
+        right = child.poll() in (None, 0)
+        self._note(job.name if right else f"{job.name}: failed", begun, self._tail(job.name))
 
     def _draw(self) -> None:
         """All figures side by side, until time is up."""

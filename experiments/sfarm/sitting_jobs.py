@@ -15,6 +15,7 @@ class Job:
         after: the job that compiles the same, so that this one begins when that is ready and finds it compiled.
         memory: GiB of the GPU that a trial run may take with --compile-only; a guess from what is kept for gradients.
         masks: test rows of which structured masks are asked (Figure 4); 0 = none.
+        mask_passes: of each row and mask; of MAC, of whose chain they are single steps, more are needed.
     """
 
     set: str
@@ -25,6 +26,7 @@ class Job:
     after: str | None = None
     memory: float = 5.0
     masks: int = 0
+    mask_passes: int = 8
 
     @property
     def name(self) -> str:
@@ -55,8 +57,7 @@ JOBS = (
     Job("cifar10", "sfarm", "cifar", CIFAR, 8, "cifar10.ardm"),
     Job("fashion", "one-pass-patches", "fashion", FASHION, 10, "static.one-pass-patches", 9.0, 500),
     Job("fashion", "ardm", "fashion", FASHION, 14, ARDM, masks=500),
-    # Of single steps of MAC's chain nothing can be told about masks: the whole chain of some rows is asked instead.
-    Job("fashion", "mac-inpainting", "fashion", FASHION + CHAIN, 12, "fashion.ardm"),
+    Job("fashion", "mac-inpainting", "fashion", FASHION + CHAIN, 40, "fashion.ardm", masks=500, mask_passes=64),
     Job("fashion", "sfarm", "fashion", FASHION, 18, "fashion.ardm", masks=500),
     Job("static", "vae", "latent", STATIC, 8, memory=7.0),
     Job("static", "ddpm", "latent", STATIC, 28, ARDM),

@@ -2,12 +2,13 @@
 
     python -m experiments.sfarm.sitting_report FOLDER [FOLDER ...]       unpacked sitting.tar.gz
     python -m experiments.sfarm.sitting_report FOLDER --name static=table2_static_14s --merge fashion
+    python -m experiments.sfarm.sitting_report FOLDER --name static=table2_static_seed1 --masks static=fig4_static_seed1
 
 Writes results/sfarm/table2_static.json, table2_dynamic.json, table2_fashion.json, table3.json (or what --name says)
-and, from the rows that ``fig4`` has kept, fig4_SET.json: steps, seconds, weights and scores of every method, and
-differences of whole rows from those of ``one-pass`` (Fashion: ``one-pass-patches``) and of ARDM, paired, with 95 %
-intervals. MAC's estimates from single steps are noisy: where its whole chain was asked of some rows, the difference is
-that of these. Where a method was asked of fewer rows, evenly spread, the difference is that of these.
+and, from the rows that ``fig4`` has kept, fig4_SET.json (or what --masks says): steps, seconds, weights and scores of
+every method, and differences of whole rows from those of ``one-pass`` (Fashion: ``one-pass-patches``) and of ARDM,
+paired, with 95 % intervals. MAC's estimates from single steps are noisy: where its whole chain was asked of some rows,
+the difference is that of these. Where a method was asked of fewer rows, evenly spread, the difference is that of these.
 
 --merge SET adds to the methods that the files have from a sitting before, which answered the same rows. Rows of that
 sitting are not kept, so differences from its methods are of means, without intervals.
@@ -119,10 +120,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path)
     parser.add_argument("--name", action="append", default=[], help="SET=NAME: the table of a set is NAME.json")
+    parser.add_argument("--masks", action="append", default=[], help="SET=NAME: Figure 4's numbers are NAME.json")
     parser.add_argument("--merge", nargs="+", default=[], choices=tuple(NAMES), help="add to what the files have")
     parser.add_argument("--results", type=Path, default=RESULTS)
     mine = parser.parse_args()
     names = NAMES | dict(one.split("=", 1) for one in mine.name)
+    masks = {kind: f"fig4_{kind}" for kind in NAMES} | dict(one.split("=", 1) for one in mine.masks)
     for folder in mine.folders:
         for kind, name in names.items():
             if not list((folder / kind).glob("*/run.json")):
@@ -138,7 +141,7 @@ def main() -> None:
             if bits:
                 rows = len(next(iter(next(iter(bits.values())).values())))
                 whole = {"environment": found["environment"], "rows": rows, "questions": compared(bits)}
-                path = mine.results / f"fig4_{kind}.json"
+                path = mine.results / f"{masks[kind]}.json"
                 if kind in mine.merge and path.exists():
                     whole = merged_masks(whole, json.loads(path.read_text()))
                 path.write_text(json.dumps(whole, indent=1) + "\n")

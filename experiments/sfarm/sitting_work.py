@@ -20,7 +20,7 @@ from experiments.sfarm.sitting_jobs import LONGEST, MARGINAL_ROWS, TINY, Job
 def options_of(job: Job, arguments: argparse.Namespace) -> list[str]:
     """The command line that all scripts share, for a job."""
     common = ["--out", str(runs(arguments) / job.set), "--set", job.set, "--data", str(arguments.data)]
-    common += ["--seconds", str(getattr(arguments, job.seconds)), *job.options]
+    common += ["--seconds", str(getattr(arguments, job.seconds)), "--seed", str(arguments.seed), *job.options]
     if arguments.tiny:
         common += [*TINY, "--steps", "3"] + (["--side", "16"] if job.set == "cifar10" else [])
     return common
@@ -56,10 +56,12 @@ def work(job: Job, arguments: argparse.Namespace) -> None:
         raise SystemExit(f"{job.name} was not trained")
     model = trained(job.method, data, mine, ready=ready)
     mine.draws = 2
+    mine.seed = 0  # what is asked is the same, whatever seed a model was trained with
     fills = arguments.fills if job.set == "static" and job.method != "sfarm-paper" else 0
     if arguments.train_only:
         if fills:
             fig3.time_alone(job.method, model, fewer(data, fills), mine)
+        flag.with_suffix(".done").touch()
         return
     if job.method != "ddpm":
         scores = joint_scores(job.method, model, data, mine)
@@ -72,6 +74,6 @@ def work(job: Job, arguments: argparse.Namespace) -> None:
     if fills:
         fig3.completed(job.method, model, fewer(data, fills), mine)
     if job.masks and job.set not in arguments.no_masks:
-        mine.passes = 8
+        mine.passes = min(job.mask_passes, 4) if arguments.tiny else job.mask_passes
         some = fewer(data, job.masks)
         fig4.bits_of(job.method, model, some, structured(data.shape, len(some.test), seed=mine.seed), mine)
