@@ -169,6 +169,12 @@ def test_larger_pictures_are_scored_shrunk_and_it_is_said(black_and_white) -> No
     assert any("cropped and resized to 8x8" in remark for remark in found.remarks)
 
 
+def test_smaller_pictures_are_scored_in_the_middle_and_it_is_said(black_and_white) -> None:
+    score = black_and_white.score(np.full((1, 1), 255, dtype=np.uint8), invert=False)
+    assert score.asked == 1
+    assert "what is around it left open" in score.remarks[0]
+
+
 def test_dark_on_light_is_read_inverted_and_turned_back(black_and_white) -> None:
     dark = np.zeros((8, 8, 1), dtype=np.uint8)
     dark[2:6, 3:5] = 255

@@ -101,14 +101,33 @@ def test_one_pixel_is_a_picture(tmp_path) -> None:
     assert read.pixels.tolist() == [[[GREY[2, 3]]]]
 
 
-def huge(width: int, height: int) -> bytes:
-    """A PNG file of this size that hardly has content: only its head is true."""
+def png_of(width: int, height: int, body: bytes, *, bits: int = 8, colour: int = 0) -> bytes:
+    """A PNG file by hand: colour 0 = grey, 2 = red, green and blue."""
 
     def chunk(kind: bytes, body: bytes) -> bytes:
         return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
 
-    head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(b"\0")) + chunk(b"IEND", b"")
+    head = struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(body)) + chunk(b"IEND", b"")
+
+
+def huge(width: int, height: int) -> bytes:
+    """A PNG file of this size that hardly has content: only its head is true."""
+    return png_of(width, height, b"\0")
+
+
+def test_sixteen_bits_a_channel_of_colours_are_said_too(tmp_path) -> None:
+    """Pillow makes eight of them without a word."""
+    body = b"".join(b"\0" + (line.astype(">u2") * 257).tobytes() for line in RGB)
+    (tmp_path / "a.png").write_bytes(png_of(RGB.shape[1], RGB.shape[0], body, bits=16, colour=2))
+    read = read_picture(tmp_path / "a.png")
+    assert np.array_equal(read.pixels, RGB)
+    assert "16 bits" in read.remarks[0]
+
+
+def test_a_folder_is_no_picture(tmp_path) -> None:
+    with pytest.raises(ValueError, match="expected a picture, got a folder"):
+        read_picture(tmp_path)
 
 
 def png() -> bytes:
@@ -125,7 +144,7 @@ def png() -> bytes:
         pytest.param(np.random.default_rng(1).bytes(4000), "got something else", id="random bytes"),
         pytest.param(png()[:3000], "got a damaged one", id="truncated"),
         pytest.param(png()[:40], "or one that is cut off", id="cut off in its head"),
-        pytest.param(huge(20_000, 20_000), f"at most {MAX_PIXELS:,} pixels", id="20,000 x 20,000"),
+        pytest.param(huge(20_000, 20_000), f"at most {MAX_PIXELS:,} pixels, got 400,000,000", id="20,000 x 20,000"),
         pytest.param(huge(9_000, 9_000), "got 9,000 x 9,000", id="9,000 x 9,000"),
     ],
 )

@@ -1,11 +1,13 @@
 """A picture: 8 bits a channel, grey or red-green-blue, and what of it is erased.
 
-Files are read with Pillow. What cannot be kept as it is, is changed and said (``remarks``): 16 bits become 8, CMYK and
-palettes become red-green-blue, a turned photograph is put upright, of an animation the first frame is taken. Pixels
-that are more than half transparent are erased. Three equal channels are one: such a picture is grey.
+Files are read with Pillow. What cannot be kept as it is, is changed and said (``remarks``): 16 bits become 8, CMYK
+becomes red-green-blue, a turned photograph is put upright, of an animation the first frame is taken. Pixels that are
+more than half transparent are erased. A palette is read as its colours; three equal channels are one: such a picture is
+grey.
 """
 
 import io
+import re
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -129,6 +131,8 @@ def require_png(path: Path) -> None:
 def read_picture(path: str | Path) -> Picture:
     """The picture in a file; ValueError in a sentence if there is none in it."""
     path = Path(path)
+    if path.is_dir():
+        raise refuse(f"{path}", expected="a picture", got="a folder")
     if path.stat().st_size == 0:
         raise refuse(f"{path}", expected="a picture", got="an empty file")
     with warnings.catch_warnings():
@@ -138,8 +142,9 @@ def read_picture(path: str | Path) -> Picture:
                 if image.width * image.height > MAX_PIXELS:
                     raise _too_large(path, f"{image.width:,} x {image.height:,}")
                 return _read(image, path.name)
-        except Image.DecompressionBombError:
-            raise _too_large(path, "more") from None
+        except Image.DecompressionBombError as error:  # Pillow says how many, and nothing else
+            counted = re.search(r"\d+", str(error))
+            raise _too_large(path, f"{int(counted[0]):,}" if counted else "more") from None
         except UnidentifiedImageError:
             expected = "a picture (PNG, JPEG, WebP, BMP, GIF, TIFF, PPM)"
             raise refuse(f"{path}", expected=expected, got="something else, or one that is cut off") from None
@@ -160,6 +165,7 @@ def _too_large(path: Path, got: str) -> _RefusedError:
 
 def _read(image: Image.Image, name: str) -> Picture:
     remarks: list[str] = []
+    deep = any("16" in str(tile[3]) for tile in getattr(image, "tile", ()))  # before pixels are read: then it is gone
     frames = getattr(image, "n_frames", 1)
     if frames > 1:
         remarks.append(f"{name} has {frames} frames: the first is read")
@@ -175,6 +181,8 @@ def _read(image: Image.Image, name: str) -> Picture:
             remarks.append(f"{name} has 16 bits a pixel: read with 8")
             levels = (levels.clip(0, 65535) + 128) // 257
         return Picture(levels.clip(0, 255).astype(np.uint8)[..., None], None, name, tuple(remarks))
+    if deep:
+        remarks.append(f"{name} has 16 bits a channel: read with 8")
     if image.mode == "CMYK":
         remarks.append(f"{name} is CMYK: read as red, green and blue")
     alpha = None

@@ -73,6 +73,8 @@ def scored(
     about = eye.about
     if whole.height > about.height or whole.width > about.width:
         whole = eye.resized(whole)
+    elif whole.pixels.shape[:2] != about.shape[:2]:
+        whole = replace(whole, remarks=(*whole.remarks, eye.lies_within(whole)))
     there = whole.known
     asked = there
     if erased is not None:

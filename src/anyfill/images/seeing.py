@@ -66,7 +66,7 @@ class Eye:
                 many = "one window" if count == 1 else f"{count} overlapping windows"
                 remarks.append(f"{whole.name} is {whole.size}: filled in {many} of {self.size} (--resize shrinks it)")
         elif whole.height < self.about.height or whole.width < self.about.width:
-            remarks.append(f"{whole.name} is {whole.size}: in the middle of {self.size}, what is around it left open")
+            remarks.append(self.lies_within(whole))
         return self.seen(replace(whole, remarks=tuple(remarks)), invert)
 
     def seen(self, whole: Picture, invert: bool | None) -> tuple[Picture, bool]:
@@ -79,6 +79,10 @@ class Eye:
         if self.about.levels == 2 and not set(levels.tolist()) <= {0, 255}:
             remarks.append(f"{whole.name} is read as black and white, from level 128 on")
         return replace(whole, remarks=tuple(remarks)), inverted
+
+    def lies_within(self, picture: Picture) -> str:
+        """What is said of a picture that is smaller than the model's."""
+        return f"{picture.name} is {picture.size}: in the middle of {self.size}, what is around it left open"
 
     def resized(self, picture: Picture) -> Picture:
         """Cropped and resized to the size of the model's pictures."""
