@@ -254,7 +254,7 @@ def main() -> None:
             found["chronological" if chronological else "random"] = nats
         found["scored_windows"] = len(scored)
     print(json.dumps(found), flush=True)
-    each: dict[str, np.ndarray] = {}
+    each: dict[str, Any] = {}
     seconds: dict[str, float] = {}
     for variant, (policy, draw) in samplers.items():
         if arguments.samples and (not arguments.variants or variant in arguments.variants):
