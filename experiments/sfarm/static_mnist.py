@@ -76,7 +76,12 @@ def patch_of(arguments: argparse.Namespace) -> tuple[int, int]:
 def fresh(arguments: argparse.Namespace) -> Model:
     """The model, untrained."""
     told = told_width(arguments.shifts) if arguments.shifts else 0
-    sizes: dict[str, Any] = {"width": arguments.width, "depth": arguments.depth, "dropout": arguments.dropout, "context_width": told}
+    sizes: dict[str, Any] = {
+        "width": arguments.width,
+        "depth": arguments.depth,
+        "dropout": arguments.dropout,
+        "context_width": told,
+    }
     if arguments.tokens != "blanks":
         return recipes.one_pass.image_model(
             SHAPE, 2, Bernoulli(), patch=patch_of(arguments), seed=arguments.seed, **sizes
@@ -238,7 +243,6 @@ def train(arguments: argparse.Namespace) -> None:
     else:
         raise RuntimeError("out of memory, again and again")
     own = settled(model.cpu(), arguments.shifts)
-    save_model(own, arguments.out / "settled")
     keep(own, arguments)
     record = {
         "arguments": said(arguments),

@@ -2,7 +2,7 @@
 
     python -m experiments.sfarm.static_mnist probe --out RUN --until T --seconds 12 --only few-plain few-told wide
 
-Runs named ``few-…`` train on 6,000 of the 50,000 rows: in 12 s these come by about as often as all of them in a long
+Runs named ``few-…`` train on 5,000 of the 50,000 rows: in 12 s these come by about as often as all of them in a long
 run, so what helps against learning by heart shows. The others train on all rows: how much is learnt in so many seconds.
 Everything is compiled in a trial before a run's clock starts. A line for each validation, exact nats of 2,048
 validation rows in the raster order, and a line of RUN/probe.jsonl for each run, as they come.
@@ -28,7 +28,7 @@ from experiments.sfarm.static_mnist import (
     trial,
 )
 
-FEW = {"tokens": "patches", "batch": 128, "train_rows": 6000, "width": 384, "depth": 8}
+FEW = {"tokens": "patches", "batch": 128, "train_rows": 5000, "width": 384, "depth": 8}
 PATCHES = {"tokens": "patches", "batch": 128, "width": 384, "depth": 8}
 RUNS: dict[str, dict[str, Any]] = {
     "few-plain": {**FEW},

@@ -31,7 +31,7 @@ from anyfill.questions.regions import scans
 from anyfill.rank import asked_in
 from anyfill.training import load_model
 from benchmarks.common import environment
-from experiments.sfarm.static_mnist import SHAPE, SIDE, device_of, patch_of, read, said
+from experiments.sfarm.static_mnist import SHAPE, SIDE, device_of, patch_of, read, said, settled
 
 SHIFTS = tuple(product((0, 1), repeat=2))
 
@@ -76,8 +76,7 @@ class Scorer:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments, self.device = arguments, device_of()
         torch.set_float32_matmul_precision("high")
-        whole = arguments.out / "settled"
-        self.model = self.load(whole.name if whole.is_dir() else "model")
+        self.model = settled(self.load(), arguments.shifts).eval()
         self.x = self.some("test", arguments.rows)
         self.found: dict[str, Any] = {
             "arguments": said(arguments), "rows": len(self.x), "environment": environment(self.device),
@@ -85,9 +84,9 @@ class Scorer:
         }  # fmt: skip
         self.orders = scans(SIDE, SIDE, patch=patch_of(arguments))
 
-    def load(self, name: str) -> Model:
-        """A model of the run."""
-        return load_model(self.arguments.out / name).to(self.device).eval()
+    def load(self) -> Model:
+        """The model as it was trained, told or not."""
+        return load_model(self.arguments.out / "model").to(self.device).eval()
 
     def some(self, part: str, count: int | None) -> Tensor:
         """Rows of a part, evenly spread."""
@@ -155,7 +154,7 @@ class Scorer:
         """The mixture over scans and shifts."""
         if not self.arguments.shifts:
             return
-        told = self.load("model")
+        told = self.load()
         total: Tensor | None = None
         for number, shift in product(range(len(self.orders)), SHIFTS):
             if self.late():

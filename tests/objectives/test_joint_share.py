@@ -6,7 +6,8 @@ import torch
 from anyfill import recipes
 from anyfill.likelihoods import Bernoulli
 from anyfill.objectives import OnePassLoss
-from anyfill.questions import Increasing
+from anyfill.questions import Increasing, Question
+from anyfill.questions.question import rank_of
 from anyfill.questions.regions import Rectangles
 from anyfill.rows import Rows
 
@@ -28,6 +29,19 @@ def test_the_share_is_of_rows_or_of_whole_batches(batches, generator) -> None:
     assert bool(mixed.any()) != batches
     # Of 200 or of 3,200 draws: 5 standard errors, wrong once in two million.
     assert float(each.float().mean()) == pytest.approx(0.5, abs=5 * 0.5 / (200 if batches else 3200) ** 0.5)
+
+
+def test_whole_batches_follow_the_joint_orders(generator) -> None:
+    loss = recipes.one_pass.image_objective(SHAPE, joint_share=0.5, joint_batches=True, raster_share=0.3)
+    everything = torch.ones(1, 24, dtype=torch.bool)
+    ranks = [rank_of(order, Question(~everything, everything))[0] for order in loss.joint_orders]
+    expected = {tuple((rank + 24).tolist()) for rank in ranks}
+    batches = [loss.sample_rank(32, generator=generator) for _ in range(20)]
+    joint = [rank for rank in batches if all(tuple(row.tolist()) in expected for row in rank)]
+    assert 0 < len(joint) < 20  # wrong twice in a million
+    often = torch.cat(joint).unique(dim=0, return_counts=True)[1]
+    assert len(often) == 8
+    assert int(often.max()) > int(often.sum()) * 0.15  # the raster order
 
 
 @pytest.mark.parametrize(("share", "turns"), [(1 / 8, 1), (0.3, 3), (0.5, 7), (0.0, 1)])

@@ -102,9 +102,11 @@ class OnePassLoss(Objective):
     def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         """int64 (B, N): ranks with a gap between blocks, so that rank // N is 0 in the given block if it is answered
         (conditioned on: below 0), 1 in the asked and 2 in the ignored one."""
+        whole = self._joint(1, generator).expand(batch, 1) if self.joint_batches else None
+        if whole is not None and self.joint_orders and bool(whole.all()):
+            return self._in_joint_orders(batch, generator)  # looked up: then no question need be drawn
         question = self.questions.sample(batch, generator=generator)
-        drawn = 1 if self.joint_batches else batch
-        joint = torch.rand(drawn, 1, generator=generator, device=generator.device).expand(batch, 1) < self.joint_share
+        joint = self._joint(batch, generator) if whole is None else whole
         question = Question(question.given & ~joint, question.asked | joint)
         rank = chain_rank(self.order, question, then_ignored=True, generator=generator)
         variables = rank.shape[1]
@@ -116,9 +118,18 @@ class OnePassLoss(Objective):
         rank = answered + variables * block
         if not self.joint_orders:
             return rank
-        each = _whole_ranks(self.joint_orders, variables, rank.device)
+        return torch.where(joint, self._in_joint_orders(batch, generator), rank)
+
+    def _joint(self, batch: int, generator: Generator) -> Tensor:
+        """bool (B, 1): what is read as a whole."""
+        return torch.rand(batch, 1, generator=generator, device=generator.device) < self.joint_share
+
+    def _in_joint_orders(self, batch: int, generator: Generator) -> Tensor:
+        """int64 (B, N): whole rows, each in one of the joint orders."""
+        variables = self.questions.variables
+        each = _whole_ranks(self.joint_orders, variables, generator.device)
         which = torch.randint(len(each), (batch,), generator=generator, device=generator.device)
-        return torch.where(joint, each[which] + variables, rank)
+        return each[which] + variables
 
     def loss(self, model: Model, rows: Rows, rank: Tensor, *, generator: Generator | None = None) -> Tensor:
         """(B,) nats of what is asked (rank >= 0); what is conditioned on (rank < 0) is read, not scored."""
