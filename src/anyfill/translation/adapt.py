@@ -15,12 +15,13 @@ from torch import Tensor
 from anyfill.checks import refuse
 from anyfill.model import Model
 from anyfill.questions.question import Question, chain_rank
-from anyfill.samplers import Draw, MaskPredict, State, Task
+from anyfill.samplers import MaskPredict, Restricted, State, Task
 from anyfill.samplers.loop import run
 from anyfill.translation.constraints import Fixed
 from anyfill.translation.decode import Decoder
 from anyfill.translation.hypotheses import Decoding, Hypothesis, padded
 from anyfill.translation.recipes import layout_of, sampler_of
+from anyfill.translation.rules import rules_of
 from anyfill.translation.vocabulary import plain
 
 
@@ -29,13 +30,14 @@ def adapted(
 ) -> Hypothesis:
     """The draft with its changed words held and the others adapted to them."""
     if layout_of(decoder.recipe) != "length":
-        raise refuse(
-            "adapt", expected="a model with a length (padir, cmlm, disco, sundae)", got=f"a {decoder.recipe} model"
-        )
+        expected = "a model with a length (padir, cmlm, disco, sundae)"
+        raise refuse("adapt", expected=expected, got=f"one of the recipe {decoder.recipe}")
     codes, held = _changed(decoder, draft, change)
     if not 1 <= len(codes) <= decoder.length:
         raise refuse("draft", expected=f"1 to {decoder.length} pieces", got=len(codes))
-    x, told, asked = decoder.rows([Fixed(len(codes), {i + 1: codes[i] for i in held}, frozenset())])
+    behind = frozenset(i + 2 for i in held if i + 1 not in held)  # no word that was put in goes on
+    fixed = Fixed(len(codes), {i + 1: codes[i] for i in held}, behind)
+    x, told, asked = decoder.rows([fixed])
     x[0, 1:] = torch.tensor(codes)
     question = Question(told, asked)
     model: Model = decoder.model
@@ -45,7 +47,10 @@ def adapted(
     generator = torch.Generator(decoder.device).manual_seed(how.seed)
     with model.evaluating():
         memory: Any = model.read(padded([source], decoder.device))
-    task = Task(model, x, question, Draw(temperature=draw.temperature), memory, generator)
+    never = decoder.never(source).unsqueeze(0).to(decoder.device)
+    rules = rules_of([fixed], never, decoder.vocabulary, x.shape[1])
+    ruled = Restricted(temperature=draw.temperature, forbidden=rules.everywhere())
+    task = Task(model, x, question, ruled, memory, generator)
     first = State.first(x, torch.where(told, chain_rank(model.fixed_order, Question(told, asked & ~asked)), 0))
     if masks:
         first = replace(first, score=_given_all_others(model, x, asked, memory), step=1)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from anyfill.checks import refuse
-from anyfill.translation.vocabulary import Joint, plain
+from anyfill.translation.vocabulary import Joint, plain, protected
 
 _BLANK = re.compile(r"_{2,}|\[(\d{1,3})\]")
 LONGEST = 8
@@ -37,8 +37,8 @@ class Keep:
     place: int | None = None
 
 
-def parse_keep(text: str) -> Keep:
-    """``WORDS`` or ``WORDS@PLACE``."""
+def parse_keep(text: str, kept: Sequence[str] = ()) -> Keep:
+    """``WORDS`` or ``WORDS@PLACE``, with symbols for the placeholders of the source, which are ``kept``."""
     words, at, place = text.rpartition("@")
     if at and place.isdigit():
         if int(place) < 1:
@@ -48,7 +48,7 @@ def parse_keep(text: str) -> Keep:
         number = None
     if not plain(text):
         raise refuse("--keep", expected="WORDS or WORDS@PLACE", got=repr(text))
-    return Keep(plain(text), number)
+    return Keep(protected(plain(text), kept), number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,19 +134,27 @@ _SPARE = 2
 _WAYS = 256
 
 
-def placements(keeps: Sequence[Keep], length: int, vocabulary: Joint) -> list[Fixed]:
-    """Every way of keeping these phrases in ``length`` places, at most a few hundred; none = they do not fit.
+def placements(keeps: Sequence[Keep], length: int, vocabulary: Joint, *, most: int = _WAYS) -> list[Fixed]:
+    """Every way of keeping these phrases in ``length`` places, or ``most`` of them; none = they do not fit.
 
-    Phrases without a place stand in the order they are named in, each wherever there is room.
+    Phrases without a place stand in the order they are named in, each wherever there is room. Where there are more ways
+    than are wanted, they are looked for at every second, third … place: so phrases get to the end of a long one, too.
     """
     at = sorted((keep for keep in keeps if keep.place is not None), key=lambda keep: keep.place or 0)
     anywhere = [vocabulary.encode(keep.text) for keep in keeps if keep.place is None]
-    found: list[Fixed] = []
-    for one in _counted(at, length, vocabulary):
-        found += _anywhere(anywhere, one, vocabulary)
-        if len(found) >= _WAYS:
+    counted = _counted(at, length, vocabulary)[:most]
+    each = max(1, most // max(len(counted), 1))
+    return [one for fixed in counted for one in _spread(anywhere, fixed, vocabulary, each)][:most]
+
+
+def _spread(phrases: Sequence[Sequence[int]], fixed: Fixed, vocabulary: Joint, most: int) -> list[Fixed]:
+    """The ways of putting phrases into what is free, at most so many, on a grid that is as fine as they allow."""
+    found = _anywhere(phrases, fixed, vocabulary, 1, most + 1)
+    for stride in range(2, fixed.length + 1):
+        if len(found) <= most:
             break
-    return found[:_WAYS]
+        found = _anywhere(phrases, fixed, vocabulary, stride, most + 1) or found[:most]
+    return found[:most]
 
 
 def _counted(keeps: Sequence[Keep], length: int, vocabulary: Joint) -> list[Fixed]:
@@ -183,8 +191,11 @@ def _cuts(words: int, room: int) -> list[list[bool]]:
     ]
 
 
-def _anywhere(phrases: Sequence[Sequence[int]], fixed: Fixed, vocabulary: Joint) -> list[Fixed]:
-    """The ways of putting phrases into what is free, in their order."""
+def _anywhere(phrases: Sequence[Sequence[int]], fixed: Fixed, vocabulary: Joint, stride: int, most: int) -> list[Fixed]:
+    """The first ``most`` ways of putting phrases into what is free, in their order.
+
+    Each begins a whole number of strides behind the last one's end, or is as far back as it can be.
+    """
     found: list[Fixed] = []
 
     def fits(place: int, code: int, first: bool) -> bool:
@@ -194,13 +205,15 @@ def _anywhere(phrases: Sequence[Sequence[int]], fixed: Fixed, vocabulary: Joint)
         return not ((place in fixed.begins and not new) or (place in fixed.goes_on and (new or first)))
 
     def go_on(number: int, taken: dict[int, int], behind: frozenset[int], least: int) -> None:
-        if len(found) >= _WAYS:
+        if len(found) >= most:
             return
         if number == len(phrases):
             found.append(Fixed(fixed.length, taken, behind, fixed.begins, fixed.goes_on))
             return
-        own = phrases[number]
-        for place in range(least, fixed.length - len(own) + 2):
+        own, rest = phrases[number], sum(len(phrase) for phrase in phrases[number:])
+        last = fixed.length - rest + 1
+        starts = list(range(least, last + 1, stride))
+        for place in starts if not starts or starts[-1] == last else [*starts, last]:
             end = place + len(own)
             if end not in fixed.goes_on and all(fits(place + i, code, i == 0) for i, code in enumerate(own)):
                 go_on(number + 1, taken | dict(zip(range(place, end), own)), behind | {end}, end)

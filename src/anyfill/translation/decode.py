@@ -29,6 +29,7 @@ from anyfill.samplers import Restricted, RewriteAll, repeated
 from anyfill.translation.constraints import Fixed
 from anyfill.translation.hypotheses import MOST, NOISY, Decoding, Hypothesis, Ways, padded
 from anyfill.translation.recipes import layout_of, sampler_of
+from anyfill.translation.rules import rules_of
 from anyfill.translation.sequential import LeftToRight
 
 
@@ -97,7 +98,7 @@ class Decoder(LeftToRight):
             raise refuse(
                 "constraint",
                 expected="a model that takes words at any place",
-                got=f"a {self.recipe} model, from left to right",
+                got=f"one of the recipe {self.recipe}, from left to right",
             )
         return self.one_by_one(sources, how)
 
@@ -155,7 +156,9 @@ class Decoder(LeftToRight):
         for number, codes in enumerate(begun):
             x[number, 1 : len(codes) + 1] = torch.tensor(codes)
         policy, draw = sampler_of(self.recipe, how.passes, stutter=how.stutter)
-        ruled = Restricted(temperature=draw.temperature, forbidden=self._forbidden(tried, sources, x.shape[1]))
+        never = torch.stack([self.never(sources[row]) for row, _ in tried]).to(self.device)
+        rules = rules_of([fixed for _, fixed in tried], never, self.vocabulary, x.shape[1])
+        ruled = Restricted(temperature=draw.temperature, forbidden=rules.everywhere())
         index = torch.tensor([row for row, _ in tried], device=self.device)
         options: dict[str, Any] = {"all_of_them": history, "begun": bool(begun)}
         if not begun and self.model.corruption.shows_unknown and isinstance(policy, RewriteAll):
@@ -193,27 +196,6 @@ class Decoder(LeftToRight):
                 x[row, place], told[row, place] = code, True
         asked = (torch.arange(longest + 1) <= x[:, :1]) & ~told
         return x.to(self.device), told.to(self.device), asked.to(self.device)
-
-    def _forbidden(self, tried: Sequence[tuple[int, Fixed]], sources: Sequence[Sequence[int]], width: int) -> Tensor:
-        """bool (R, L + 1 or 1, V): codes of no text, placeholders that the source has not, and what may not go on."""
-        forbidden = torch.stack([self._never(sources[source]) for source, _ in tried]).unsqueeze(1)
-        if any(one.counted for _, one in tried):
-            begins, mark = torch.tensor(self.vocabulary.begins_word), torch.tensor(self.vocabulary.is_mark)
-            # A space alone begins a word only if one goes on behind it: where words are counted there is none.
-            alone = torch.tensor([self.vocabulary.piece(code) == "▁" for code in range(self.vocabulary.size)])
-            # Bytes may make a space.
-            byte = torch.tensor(self.vocabulary.is_byte)
-            forbidden = forbidden.expand(-1, width, -1).clone()
-            for row, (_, one) in enumerate(tried):
-                for places, never in (
-                    (one.behind, ~(begins | mark)),
-                    (one.begins, ~begins | alone),
-                    (one.goes_on, begins | byte),
-                ):
-                    for place in places:
-                        if place < width:
-                            forbidden[row, place] |= never
-        return forbidden.to(self.device)
 
     def best_codes(self, sources: Sequence[Sequence[int]], how: Decoding) -> list[tuple[int, ...]]:
         """The best translation of each source, and nothing about it: quicker where many are wanted (distillation)."""

@@ -132,7 +132,7 @@ class Coded:
         """How many candidates go through the network together."""
         return ROWS.get(self.device.type, ROWS["cpu"])
 
-    def _never(self, source: Sequence[int]) -> Tensor:
+    def never(self, source: Sequence[int]) -> Tensor:
         """bool (V,): codes of no text (END is one), and placeholders that the source has not."""
         never = torch.arange(self.vocabulary.size) < FIRST + MAX_PLACEHOLDERS
         never[[code for code in source if FIRST <= code < FIRST + MAX_PLACEHOLDERS]] = False

@@ -19,16 +19,15 @@ from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS
 
 def keeping(decoder: Decoder, keeps: Sequence[Keep], how: Decoding) -> Ways:
     """The ways to keep phrases: the likeliest lengths that have room for them, and in those all places."""
-    if layout_of(decoder.recipe) != "length":
-        raise refuse(
-            "--keep", expected="a model with a length (padir, cmlm, disco, sundae)", got=f"a {decoder.recipe} model"
-        )
+    if layout_of(decoder.recipe) == "end":
+        expected = "a model that takes words at any place (padir, cmlm, disco, sundae, one_pass)"
+        raise refuse("--keep", expected=expected, got=f"one of the recipe {decoder.recipe}")
 
     def ways(log_lengths: Tensor) -> list[Fixed]:
         found: list[Fixed] = []
         tried = 0
         for one in likeliest_lengths(log_lengths, len(log_lengths)):
-            room = placements(keeps, one.length, decoder.vocabulary)
+            room = placements(keeps, one.length, decoder.vocabulary, most=max(1, MOST // how.lengths))
             found += room
             tried += bool(room)
             if tried == how.lengths or len(found) >= MOST:
@@ -44,8 +43,10 @@ def with_placeholders(
     """The hypothesis with every placeholder of the source in it, once."""
     wanted = [code for code in dict.fromkeys(source) if _is_placeholder(code)]
     missing = [code for code in wanted if code not in best.codes]
-    if missing and layout_of(decoder.recipe) == "length":
-        symbols = [Keep(decoder.vocabulary.piece(code)) for code in wanted]
+    if missing and layout_of(decoder.recipe) != "end":
+        said = " ".join(keep.text for keep in keeps)
+        pieces = [decoder.vocabulary.piece(code) for code in wanted]
+        symbols = [Keep(piece) for piece in pieces if piece not in said]
         best = decoder.decode([source], how, ways=keeping(decoder, [*keeps, *symbols], how))[0][0]
     elif missing:
         best = replace(best, codes=(*best.codes, *missing))

@@ -14,10 +14,11 @@ from anyfill.checks import refuse
 from anyfill.evaluation import log_prob
 from anyfill.networks.encoder_decoder import END
 from anyfill.questions.question import Question
-from anyfill.samplers import CachedChain, Restricted, State, beam_search
+from anyfill.samplers import CachedChain, State, beam_search
 from anyfill.translation.constraints import Fixed
 from anyfill.translation.hypotheses import MOST, Coded, Decoding, Hypothesis, Ways, padded
 from anyfill.translation.recipes import sampler_of
+from anyfill.translation.rules import rules_of
 from anyfill.translation.vocabulary import FIRST
 
 
@@ -84,17 +85,29 @@ class LeftToRight(Coded):
         share = 1 if ways is not None else max(1, self.rows_at_once // 8)  # both sides are in a row, uncut
         for start in range(0, len(sources), share):
             some = sources[start : start + share]
-            options = [None] * len(some) if ways is None else ways(torch.zeros(self.length))[:MOST]
-            owners = some if ways is None else [some[0]] * len(options)
-            x, told, asked = self._joined_rows(owners, options)
+            fixed = [] if ways is None else ways(self._near_free_length(some[0], how))[:MOST]
+            if ways is not None and not fixed:
+                raise refuse("constraint", expected=f"words that fit into {self.length} places", got="more of them")
+            owners = some if ways is None else [some[0]] * len(fixed)
+            x, told, asked = self._joined_rows(owners, fixed or [None] * len(some))
             question = Question(told, asked & ~told)
             policy, draw = sampler_of(self.recipe, 1, speculative=how.speculative)
-            if ways is not None:  # the places are counted: no END may cut off what is given behind a blank
-                policy, draw = CachedChain(), Restricted(temperature=0.0, forbidden=self._never(some[0]).view(1, 1, -1))
+            if fixed:  # the places are counted: no END may cut off what is given behind a blank
+                never = self.never(some[0]).to(self.device).expand(len(fixed), -1)
+                rules = rules_of(fixed, never, self.vocabulary, self.length + 1, first=half)
+                policy = CachedChain(veto=rules, min_mass=0.0)
             last = self._states(policy, draw, x, question, None, how.seed)[-1]
             each = self._scored_joined(last, torch.tensor([len(one) + 1 for one in owners], device=x.device), half)
             found += [[one] for one in each] if ways is None else [sorted(each, key=lambda one: -one.score)]
         return found
+
+    def _near_free_length(self, source: Sequence[int], how: Decoding) -> Tensor:
+        """(N,): what lengths 1 … N are tried by: the nearer to that of the translation without constraints the better.
+
+        Such a model predicts no length; which of those that are tried is best its exact scores say.
+        """
+        free = self.joined([source], how, None)[0][0]
+        return -(torch.arange(1, self.length + 1) - len(free.codes)).abs().double()
 
     def _joined_rows(
         self, sources: Sequence[Sequence[int]], options: Sequence[Fixed | None]
