@@ -1,5 +1,6 @@
 """The commands: a text, a file, blanks, passes; and one sentence for whatever cannot be done."""
 
+import io
 import json
 
 import pytest
@@ -64,6 +65,22 @@ def test_a_file_goes_line_by_line_and_empty_lines_stay(folders, capsys, tmp_path
     assert "wrote" in err
     assert said(capsys, "--file", source, "-o", target, "--model", folders("padir"))[0] == 2
     assert said(capsys, "--file", source, "-o", target, "--force", "--model", folders("padir"))[0] == 0
+
+
+def test_lines_of_stdin_are_those_that_a_file_has(folders, capsys, tmp_path, monkeypatch):
+    content = "Guten Morgen\x0b Abend\u2028\n\nDas Haus\x0c\r\n".encode()
+    path = tmp_path / "in.txt"
+    path.write_bytes(content)
+    options = ["--model", folders("padir"), "--passes", 1]
+    code, out, _ = said(capsys, "--file", path, *options)
+    assert code == 0
+    assert out.count("\n") == 3
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    assert said(capsys, "-", *options)[1] == out
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"gut\n\xff\n"), errors="surrogateescape"))
+    code, out, err = said(capsys, "-", *options)
+    assert (code, out) == (2, "")
+    assert "stdin, line 2: expected text in UTF-8, got byte 0xff" in err
 
 
 def test_blanks_edits_and_scores(folders, capsys):
@@ -132,7 +149,8 @@ def test_a_seed_is_remarked_on_where_there_is_no_noise(folders, capsys):
         (["--file", "nowhere.txt", "--model", "PADIR"], "nowhere.txt"),
         (["--file", "BROKEN", "--model", "PADIR"], "line 2: expected text in UTF-8"),
         (["Guten Morgen", "--keep", "Berlin@99", "--model", "PADIR"], "words that fit"),
-        (["Guten Morgen", "--keep", "Berlin", "--model", "AR"], "a model with a length"),
+        (["Guten Morgen", "--keep", "Berlin", "--model", "AR"], "any place"),
+        (["Guten \udcff Morgen", "--model", "PADIR"], "expected text in UTF-8, got byte 0xff"),
         (["fill", "Guten Morgen", "nothing to fill", "--model", "PADIR"], "a blank in it"),
         (["edit", "a b", "a b", "oops", "--model", "PADIR"], "OLD=NEW"),
         (["score", "Guten Morgen", "Good morning", "--model", "PADIR"], "a model with a likelihood"),

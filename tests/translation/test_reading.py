@@ -102,6 +102,33 @@ def test_tmx_gives_units_in_both_languages_without_their_markup(tmp_path):
         list(read_tmx(path, "de", "en"))
 
 
+def test_a_memory_is_let_go_while_it_is_read(tmp_path):
+    """At every unit nothing of those before it is left: a memory of any size goes through."""
+    from xml.etree import ElementTree
+
+    unit = '<tu><tuv xml:lang="{}"><seg>{}</seg></tuv><tuv xml:lang="{}"><seg>{}</seg></tuv></tu>'
+    units = "".join(unit.format("de", f"Satz {i}", "en", f"sentence {i}") for i in range(20_000))
+    path = tmp_path / "m.tmx"
+    path.write_text(f'<tmx version="1.4"><header/><body>{units}</body></tmx>', "utf-8")
+    roots, parse = [], ElementTree.iterparse
+
+    def watched(*arguments, **options):
+        for event, node in parse(*arguments, **options):
+            roots.append(node)
+            yield event, node
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ElementTree, "iterparse", watched)
+        most = count = 0
+        for _ in read_tmx(path, "de", "en"):
+            count += 1
+            if count % 100 == 0:
+                most = max(most, sum(1 for _ in roots[0].iter()))
+            del roots[1:]
+    assert count == 20_000
+    assert 0 < most < 8_000  # the parser is fed in blocks, which hold some hundred units of five elements
+
+
 def test_files_in_two_languages_belong_together_by_name_and_line(tmp_path):
     with gzip.open(tmp_path / "train.de.gz", "wt", encoding="utf-8") as file:
         file.write("Guten Morgen\nGuten Abend\n")
@@ -167,7 +194,7 @@ def test_languages_without_spaces_may_have_few_words():
 
 
 def test_a_source_sentence_is_held_out_with_all_its_translations_or_not_at_all():
-    kept = {text: is_held_out(text, 0.3) for text in (f"Satz {i}" for i in range(2000))}
+    kept = {text: is_held_out(text, 0.3) for text in (f"Satz {i}" for i in range(20_000))}
     assert 0.25 < sum(kept.values()) / 2000 < 0.35
     for text, value in list(kept.items())[:50]:
         assert is_held_out(f"  {text.upper()}!", 0.3) == value

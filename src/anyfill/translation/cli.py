@@ -171,13 +171,10 @@ def _translate_lines(
     decoding: dict[str, Any],
 ) -> None:
     """A file or stdin line by line."""
-    from anyfill.translation.reading import opened_lines
+    from anyfill.translation.reading import decoded, opened_lines
 
     if file is None:
-        try:
-            lines = sys.stdin.read().splitlines()
-        except UnicodeDecodeError as error:
-            raise refuse("stdin", expected="text in UTF-8", got=f"byte {error.object[error.start]:#04x}") from None
+        lines = list(decoded(sys.stdin.buffer, "stdin"))
     else:
         with opened_lines(file) as found:
             lines = list(found)

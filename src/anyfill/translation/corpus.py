@@ -10,7 +10,8 @@ The folder appears as a whole. Rows come in three layouts, by what a model reads
     end      [words …, END]        and the source as context: autoregression
     joined   [source …, END | words …, END], no context: the one-pass transformer, both sides in one row
 
-Rows of the first two are cut behind the longest of a batch, sources too, up to a multiple of 8. An epoch is read in
+Rows of the first two are cut behind the longest of a batch, sources too, up to a multiple of 8; ``square`` = both sides
+alike, so that batches have few shapes where each must be captured (CUDA graphs). An epoch is read in
 windows of ``_WINDOW`` batches: inside one, pairs are sorted by length and cut into batches, which come in random order.
 So a batch has next to no padding, and which pairs meet still changes from epoch to epoch.
 """
@@ -204,10 +205,12 @@ class Corpus:
             _mapped(path.with_suffix(".codes"), kind), _mapped(path.with_suffix(".bounds"), np.dtype("<u8"))
         )
 
-    def rows(self, part: str, layout: Layout, length: int, *, reverse: bool = False) -> "PairRows":
+    def rows(
+        self, part: str, layout: Layout, length: int, *, reverse: bool = False, square: bool = False
+    ) -> "PairRows":
         """The pairs of a part as rows; ``reverse`` = from target to source."""
         sides = [self.side(part, side) for side in (_SIDES[::-1] if reverse else _SIDES)]
-        return PairRows(sides[0], sides[1], length, layout)
+        return PairRows(sides[0], sides[1], length, layout, square)
 
 
 def _mapped(path: Path, kind: np.dtype[Any]) -> NDArray[Any]:
@@ -222,12 +225,14 @@ class PairRows:
         source, target: sentences, as many of one as of the other.
         length: N, the most codes of a side.
         layout: see above.
+        square: both sides of a batch are cut alike.
     """
 
     source: Sentences
     target: Sentences
     length: int
     layout: Layout
+    square: bool = False
 
     def __post_init__(self) -> None:
         require_member("layout", self.layout, LAYOUTS)
@@ -272,6 +277,7 @@ class PairRows:
         if multiple:
             width = self._cut(self.target, number, multiple)
             wide = self._cut(self.source, number, multiple)
+            width, wide = (max(width, wide),) * 2 if self.square else (width, wide)
         context = torch.from_numpy(self.source.padded(number, wide))
         if self.layout == "end":
             x, present = self._ended(self.target, number, width + 1)

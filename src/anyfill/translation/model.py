@@ -4,6 +4,7 @@ A text is cut into sentences where it is longer than the model's rows, and those
 comes in, every word of it is seen. Empty text stays empty. Placeholders are protected (``keeping.py``).
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -23,13 +24,15 @@ from anyfill.translation.hypotheses import NOISY, Decoding, Hypothesis, decoding
 from anyfill.translation.keeping import keeping, with_placeholders
 from anyfill.translation.likelihood import Score, exact_score
 from anyfill.translation.recipes import layout_of
-from anyfill.translation.sentences import CLOSED, is_open, opened, remarks, segments
+from anyfill.translation.sentences import CLOSED, is_open, opened, remarks, segments, sentences
 from anyfill.translation.vocabulary import MAX_PLACEHOLDERS, Joint, placeholders, plain, protected, restored
 
 MADE_BY = "anyfill translate train"
 NOTES = "translation"
 SHIPPED = "translation-"
 """What the folders of models that ship begin with; the languages stand behind it."""
+_BLANK_END = re.compile(r"(?:_{2,}|\[\d{1,3}\])\s*$")
+"""A blank at the end of a template."""
 _BATCH = {"cpu": 64, "cuda": 2048}
 """Texts translated at a time."""
 
@@ -43,7 +46,7 @@ class Translation:
         text: its translation.
         score: mean log-probability of a piece, nats; by the passes that wrote them, or exact (see the model's recipe).
         passes: of the network, the most over sentences.
-        history: the pieces before the first pass and after each, of a single sentence, if they were asked for.
+        history: the pieces before the first pass and after each, if they were asked for.
         remarks: what a reader should know.
     """
 
@@ -128,7 +131,7 @@ class Translator:
         how = decoding_of(self.recipe, {**said, "seed": seed, "speculative": speculative or None})
         one = isinstance(text, str)
         texts: list[str] = [text] if isinstance(text, str) else list(text)
-        keeps = [parse_keep(phrase) for phrase in keep]
+        keeps = [parse_keep(phrase, placeholders(texts[0]) if protect and texts else ()) for phrase in keep]
         if keeps and len(texts) != 1:
             raise refuse("--keep", expected="one sentence", got=f"{len(texts):,} texts")
         work = self._in_batches(texts, how, keeps, protect, history)
@@ -151,8 +154,10 @@ class Translator:
         self, texts: Sequence[str], how: Decoding, keeps: Sequence[Keep], protect: bool, history: bool
     ) -> list[Translation]:
         kept = [placeholders(text)[:MAX_PLACEHOLDERS] if protect else [] for text in texts]
-        stops = [self.closes and is_open(text) for text in texts]
-        parts = [self.segments(protected(plain(text), own) + "." * stop) for text, own, stop in zip(texts, kept, stops)]
+        bare = [protected(plain(text), own) for text, own in zip(texts, kept)]
+        dotted = any(one.text.endswith(".") for one in keeps)  # which is not taken away from what is kept
+        stops = [self.closes and not dotted and is_open(text) for text in bare]
+        parts = [self._parts(text + "." * stop, whole=bool(keeps)) for text, stop in zip(bare, stops)]
         if keeps and len(parts[0]) != 1:
             raise refuse("--keep", expected="one sentence that fits the model", got=f"{len(parts[0])} parts")
         sources = [codes for some in parts for codes in some]
@@ -175,16 +180,26 @@ class Translator:
     ) -> Translation:
         written = " ".join(self.vocabulary.decode(one.codes) for one in found)
         written = opened(written) if stop else written
-        history = ()
-        if len(found) == 1:
-            history = tuple(tuple(self.vocabulary.piece(code) for code in row) for row in found[0].history)
         words = sum(len(one.codes) for one in found)
         score = sum(one.score * len(one.codes) for one in found) / max(words, 1)
         codes = [code for part in parts for code in part]
-        said = remarks(codes, len(parts), self.vocabulary, self.languages, self.odds)
-        return Translation(
-            text, restored(written, kept), score, max((one.passes for one in found), default=0), history, said
+        cut = len(parts) if len(codes) > self.decoder.length else 1
+        said = remarks(codes, cut, self.vocabulary, self.languages, self.odds)
+        passes = max((one.passes for one in found), default=0)
+        return Translation(text, restored(written, kept), score, passes, self._history(found), said)
+
+    def _history(self, found: Sequence[Hypothesis]) -> tuple[tuple[str, ...], ...]:
+        """The pieces of all parts before the first pass and after each; a part that has ended stays as it is."""
+        seen = [one.history for one in found if one.history]
+        return tuple(
+            tuple(self.vocabulary.piece(code) for own in seen for code in own[min(number, len(own) - 1)])
+            for number in range(max(map(len, seen), default=0))
         )
+
+    def _parts(self, text: str, *, whole: bool) -> list[list[int]]:
+        """The codes of a plain text in parts that are translated one by one; ``whole`` = not cut unless it must be."""
+        several = [text] if whole or not self.closes else sentences(text)
+        return [part for one in several for part in self.segments(one)]
 
     def segments(self, text: str) -> list[list[int]]:
         """The codes of a plain text, in parts that fit the model."""
@@ -225,10 +240,12 @@ class Translator:
         """
         require_count("n", n, maximum=100)
         how = decoding_of(self.recipe, {"passes": passes, "seed": seed})
-        source, kept = self._one_sentence(text)
-        blanks = parse_template(protected(template, kept), self.vocabulary)
+        source, kept, stop = self._closed_sentence(text)
+        stop = stop and is_open(_BLANK_END.sub("x", template))  # then the template gets one, too, and loses it again
+        blanks = parse_template(protected(template, kept) + "." * stop, self.vocabulary)
         if layout_of(self.recipe) == "end":
-            raise refuse("template", expected="a model that takes words at any place", got=f"a {self.recipe} model")
+            expected = "a model that takes words at any place (padir, cmlm, disco, sundae, one_pass)"
+            raise refuse("template", expected=expected, got=f"one of the recipe {self.recipe}")
 
         def ways(log_lengths: Tensor) -> list[Fixed]:
             fits = blanks.fixed(self.decoder.length)
@@ -237,7 +254,8 @@ class Translator:
         found = self.decoder.decode([source], how, ways=ways)[0]
         texts: dict[str, Hypothesis] = {}
         for one in found:
-            texts.setdefault(restored(self.vocabulary.decode(one.codes), kept), one)
+            written = self.vocabulary.decode(one.codes)
+            texts.setdefault(restored(opened(written) if stop else written, kept), one)
         return [Translation(text, written, one.score, one.passes) for written, one in list(texts.items())[:n]]
 
     def adapt(
@@ -254,10 +272,12 @@ class Translator:
         from anyfill.translation.adapt import adapted
 
         how = decoding_of(self.recipe, {"passes": passes, "seed": seed})
-        source, kept = self._one_sentence(text)
+        source, kept, stop = self._closed_sentence(text)
         drafted = protected(plain(draft), kept)
-        best = adapted(self.decoder, source, drafted, change, how)
-        return Translation(text, restored(self.vocabulary.decode(best.codes), kept), best.score, best.passes)
+        stop = stop and is_open(drafted)
+        best = adapted(self.decoder, source, drafted + "." * stop, change, how)
+        written = self.vocabulary.decode(best.codes)
+        return Translation(text, restored(opened(written) if stop else written, kept), best.score, best.passes)
 
     def score(self, text: str, translation: str) -> Score:
         """The exact log-probability of a translation of a sentence.

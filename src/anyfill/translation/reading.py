@@ -106,7 +106,7 @@ def read_pairs(sources: Iterable[Source], source: str) -> Iterator[Pair]:
 def opened_lines(path: Path) -> Generator[Iterator[str]]:
     """The lines of a file in UTF-8, plain or .gz, without their ends; ValueError naming the line that is broken."""
     with opened(path) as file:
-        yield _decoded(file, path)
+        yield decoded(file, f"{path}")
 
 
 @contextmanager
@@ -120,7 +120,8 @@ def opened(path: Path) -> Generator[IO[bytes]]:
         yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if path.suffix.lower() == ".gz" else file
 
 
-def _decoded(file: IO[bytes], path: Path) -> Iterator[str]:
+def decoded(file: IO[bytes], name: str) -> Iterator[str]:
+    """The lines of what is read, in UTF-8, without their ends; ValueError naming it and the line that is broken."""
     number, line = 0, b""
     try:
         for number, line in enumerate(file, 1):
@@ -128,9 +129,9 @@ def _decoded(file: IO[bytes], path: Path) -> Iterator[str]:
             yield text.rstrip("\r\n")
     except UnicodeDecodeError as error:
         got = f"byte {line[error.start]:#04x} that is none" if line else "something else"
-        raise refuse(f"{path}, line {number:,}", expected="text in UTF-8", got=got) from None
+        raise refuse(f"{name}, line {number:,}", expected="text in UTF-8", got=got) from None
     except (OSError, EOFError, zlib.error) as error:
-        raise refuse(f"{path}", expected="a whole file", got=f"{error} after line {number:,}") from None
+        raise refuse(name, expected="a whole file", got=f"{error} after line {number:,}") from None
 
 
 def read_tsv(path: Path) -> Iterator[Pair]:
@@ -235,7 +236,12 @@ def read_tmx(path: Path, first: str, second: str) -> Iterator[Pair]:
     """The units that have a segment in both languages ("de" is "de-AT", too)."""
     try:
         with opened(path) as file:
-            for _, node in ElementTree.iterparse(file, events=("end",)):
+            above: list[ElementTree.Element] = []
+            for event, node in ElementTree.iterparse(file, events=("start", "end")):
+                if event == "start":
+                    above.append(node)
+                    continue
+                above.pop()
                 if node.tag.rpartition("}")[2] != "tu":
                     continue
                 said = {
@@ -245,7 +251,8 @@ def read_tmx(path: Path, first: str, second: str) -> Iterator[Pair]:
                 }
                 if first in said and second in said:
                     yield _segment(said[first]), _segment(said[second])
-                node.clear()  # what was read is let go: a memory may be larger than memory
+                if above:  # what was read is let go: a memory may be larger than memory
+                    above[-1].clear()
     except ElementTree.ParseError as error:
         raise refuse(f"{path}", expected="a TMX file, XML that is whole", got=str(error)) from None
     except (OSError, EOFError, zlib.error) as error:

@@ -4,15 +4,21 @@ A text that fits is one part. A longer one is cut into sentences, and those that
 whatever comes in, every word of it is seen.
 
 A model of sentences has seen hardly any source that does not end in a mark, and doubles what it reads where none does
-("Guten Morgen": "Good morning good morning."). So such a text gets a full stop, and its translation loses it again.
+("Guten Morgen": "Good morning good morning."). So such a text gets a full stop, and its translation loses it again. Nor
+has it seen two sentences in one row, and mixes them up: they go one by one, wherever the cut is sure (``sentences``).
 """
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from anyfill.translation.vocabulary import Joint
 
-_SENTENCE = re.compile(r"(?<=[.!?…。！？])[\"'»”)\]]*\s+")
+_SENTENCE = re.compile(r"[.!?…]+[\"'»“”’)\]]*(?=\s)|[。！？]+[」』）]*")
+_ABBREVIATIONS = re.compile(
+    "dr|mr|mrs|ms|prof|st|nr|no|vs|bzw|ca|evtl|ggf|inkl|usw|etc|vgl|hr|fr|jr|sr|abs|art|bd|sog|str|tel", re.IGNORECASE
+)
+"""What a full stop stands behind inside a sentence."""
 _FOREIGN = 0.3
 """More bytes of unseen characters than this, and the text is in another script."""
 _ODDS = -0.7
@@ -33,6 +39,20 @@ def opened(text: str) -> str:
     return text.removesuffix(".").rstrip()
 
 
+def sentences(text: str) -> list[str]:
+    """The sentences of a plain text, whole: cut where one surely ends and another begins with a capital or a quote."""
+    found, start = list[str](), 0
+    for end in _SENTENCE.finditer(text):
+        before, behind = text[start : end.start()].rpartition(" ")[2].lstrip("\"'(«„“"), text[end.end() :].lstrip()[:1]
+        begins = behind.isupper() or (behind != "" and behind in "\"'(«»„“¿¡")
+        doubtful = end[0][0] == "." and (not before.isalpha() or len(before) < 2 or _ABBREVIATIONS.fullmatch(before))
+        if end[0][0] in "。！？" or (begins and not doubtful):
+            found.append(text[start : end.end()].strip())
+            start = end.end()
+    rest = text[start:].strip()
+    return [*found, rest] if rest else found
+
+
 def segments(text: str, vocabulary: Joint, limit: int) -> list[list[int]]:
     """The codes of a plain text, in parts of at most ``limit``: whole if it fits, else sentences, else words."""
     whole = vocabulary.encode(text)
@@ -41,7 +61,9 @@ def segments(text: str, vocabulary: Joint, limit: int) -> list[list[int]]:
     if len(whole) <= limit:
         return [whole]
     found: list[list[int]] = []
-    for sentence in _SENTENCE.split(text):
+    ends = [end.end() for end in _SENTENCE.finditer(text)]
+    for start, end in pairwise([0, *ends, len(text)]):
+        sentence = text[start:end].strip()
         codes = vocabulary.encode(sentence)
         while len(codes) > limit:
             cut = max((i for i in range(1, limit + 1) if vocabulary.begins_word[codes[i]]), default=limit)

@@ -199,7 +199,8 @@ def fit_pairs(
     the first ones, see ``take_weights``. Reports are also written to ``metrics``.
     """
     layout = layout_of(settings.recipe)
-    rows = corpus.rows("train", layout, settings.length)
+    how = settings.options(device) if how is None else how
+    rows = corpus.rows("train", layout, settings.length, square=how.graphs)
     held = corpus.rows("valid", layout, settings.length)
     valid: Rows | None = held.whole(torch.arange(min(len(held), _VALID))) if len(held) else None
     model = make_model(
@@ -214,7 +215,6 @@ def fit_pairs(
     if begin is not None:
         take_weights(model, begin)
     objective = make_objective(settings.recipe, settings.length, options)
-    how = settings.options(device) if how is None else how
     keep: dict[str, Any] = {"metrics": metrics}
     if folder is not None:
         keep |= {"folder": folder, "resume": resume, "notes": notes_of(corpus, vocabulary, settings, languages)}

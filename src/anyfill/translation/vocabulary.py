@@ -34,10 +34,18 @@ _PLACEHOLDER = re.compile(
     r"|&(?:[A-Za-z]{2,8}|#\d{1,5});"
 )
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u2028\u2029\ufeff\ufff9-\ufffb]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def plain(text: str) -> str:
-    """The text with one space for every run of white space and control characters, and none of our own symbols."""
+    """The text with one space for every run of white space and control characters, and none of our own symbols.
+
+    ValueError if it holds what is no character: bytes that were not UTF-8 come so from a command line.
+    """
+    if broken := _SURROGATE.search(text):
+        number = ord(broken[0])
+        got = f"byte {number - 0xDC00:#04x} that is none" if 0xDC80 <= number <= 0xDCFF else f"{broken[0]!a}"
+        raise refuse("text", expected="text in UTF-8", got=got)
     return " ".join(_CONTROL.sub(" ", text.replace("▁", " ").replace("⟦", "[").replace("⟧", "]")).split())
 
 
