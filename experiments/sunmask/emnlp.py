@@ -46,8 +46,10 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from anyfill.checks import refuse
 from anyfill.model import Model
 from anyfill.objectives.objective import Objective
+from anyfill.recipes import sunmask
 from anyfill.rows import Rows
 from anyfill.text.recipes import TEXT_SIZES, text_objective
 from anyfill.text.vocabularies import vocabulary_notes
@@ -71,9 +73,10 @@ def told(arguments: argparse.Namespace) -> dict[str, Any]:
 def train(arguments: argparse.Namespace) -> None:
     """Train one model, several times if it says so, and keep the best."""
     recipe, out = arguments.recipe, arguments.out
-    record = out / f"{recipe}.train.json"
+    label = f"{recipe}-kept" if arguments.keep_given else recipe
+    record = out / f"{label}.train.json"
     if record.exists():
-        print(f"{recipe}: trained already")
+        print(f"{label}: trained already")
         return
     out.mkdir(parents=True, exist_ok=True)
     device = torch.device(arguments.device)
@@ -83,7 +86,7 @@ def train(arguments: argparse.Namespace) -> None:
     rows = news.rows_for(recipe, corpus.train, corpus.words, length, written=written)
     held = news.without_unknown(corpus.valid, corpus.words)
     valid = news.rows_for(recipe, held, corpus.words, length, written=written)
-    objective = text_objective(recipe, length)
+    objective = kept_objective(recipe, length) if arguments.keep_given else text_objective(recipe, length)
     options = FitOptions(
         steps=10**9,
         batch_size=arguments.batch,
@@ -109,7 +112,7 @@ def train(arguments: argparse.Namespace) -> None:
 
     if options.compile:  # a throw-away model first, so that the clock measures training alone
         fit(fresh(), rows, objective, replace(options, steps=3), validation=valid)
-    print(f"{recipe}: ready", flush=True)
+    print(f"{label}: ready", flush=True)
     if said := news.wait_for(arguments.after):
         arguments.seconds = float(said)
     runs: list[dict[str, Any]] = []
@@ -119,7 +122,7 @@ def train(arguments: argparse.Namespace) -> None:
         if runs and left < 0.1 * arguments.seconds:
             break
         model = fresh()
-        log = out / f"{recipe}.{number}.log.jsonl"
+        log = out / f"{label}.{number}.log.jsonl"
         log.unlink(missing_ok=True)
         started = time.monotonic()
         timed = replace(options, steps=steps, seconds=left)
@@ -128,22 +131,22 @@ def train(arguments: argparse.Namespace) -> None:
         except DivergedError as error:
             if not runs:
                 raise
-            print(f"{recipe}: {error}", flush=True)  # the runs before it count
+            print(f"{label}: {error}", flush=True)  # the runs before it count
             break
         spent += time.monotonic() - started
         runs.append({"max_steps": steps, **asdict(replace(done, folder=None))})
         best = min(run["best_validation_loss"] for run in runs)
         if done.best_validation_loss == best:
-            save_model(model.cpu().half(), out / recipe, notes=vocabulary_notes(vocabulary))
+            save_model(model.cpu().half(), out / label, notes=vocabulary_notes(vocabulary))
         print(
-            f"{recipe}: {done.steps} steps in {done.seconds:.0f} s, best {done.best_validation_loss:.2f} nats a row",
+            f"{label}: {done.steps} steps in {done.seconds:.0f} s, best {done.best_validation_loss:.2f} nats a row",
             flush=True,
         )
-    print(f"{recipe}: trained, {spent:.1f} s in all", flush=True)
+    print(f"{label}: trained, {spent:.1f} s in all", flush=True)
     once = operations(fresh(), rows, objective)
     seen, taken = options.batch_size * sum(run["steps"] for run in runs), sum(run["seconds"] for run in runs)
     pace = {"epochs": seen / len(rows), "operations_a_row": once, "tflops": once * seen / taken / 1e12}
-    print(f"{recipe}: {pace['epochs']:.1f} epochs, {pace['tflops']:.1f} TFLOP/s", flush=True)
+    print(f"{label}: {pace['epochs']:.1f} epochs, {pace['tflops']:.1f} TFLOP/s", flush=True)
     news.write_json(
         record,
         {
@@ -157,6 +160,13 @@ def train(arguments: argparse.Namespace) -> None:
             "environment": environment(device),
         },
     )
+
+
+def kept_objective(recipe: str, length: int) -> Objective:
+    """SUNMASK's, but given words stay what they are through both steps."""
+    if recipe != "sunmask":
+        raise refuse("keep_given", expected="sunmask", got=recipe)
+    return sunmask.objective(length, redraw_given=False)
 
 
 def operations(model: Model, rows: Rows, objective: Objective) -> float:
@@ -193,6 +203,7 @@ def main() -> None:
     one.add_argument("--size", default="6M", choices=list(TEXT_SIZES))
     one.add_argument("--depth", type=int, help="layers, if not the size's own; released: --size 25M --depth 16")
     one.add_argument("--written", action="store_true", help="SUNMASK, SUNDAE: ends and padding are written, not told")
+    one.add_argument("--keep-given", action="store_true", help="SUNMASK: given words stay in both steps (RECIPE-kept)")
     one.add_argument("--graphs", action="store_true", help="steps are replayed as CUDA graphs")
     one.add_argument("--dropout", type=float, default=0.3)
     one.add_argument("--batch", type=int, default=128)
@@ -203,18 +214,22 @@ def main() -> None:
     one.add_argument("--validate-every", type=int, default=100)
     one = made["draw"]
     one.add_argument("--models", type=Path, help="where the models are, if not in --out")
+    one.add_argument("--model", help="name of the model's folder; the recipe if not said")
     one.add_argument("--label", help="name of the curve and its files; the recipe if not said")
     one.add_argument("--temperatures", type=float, nargs="+", default=list(TEMPERATURES))
     one.add_argument("--sentences", type=int, default=10_000)
     one.add_argument("--rounds", type=int, nargs="+", default=[2 * news.LENGTH], help="passes of SUNMASK and SUNDAE")
-    one.add_argument("--typical", type=float, help="SUNMASK, SUNDAE: mass of typical words (a sort each pass: slow)")
+    one.add_argument("--typical", type=float, help="SUNMASK, SUNDAE: mass of typical words")
     one.add_argument("--top-k", type=int, help="likewise, the most probable words")
+    one.add_argument("--keep-trusted", action="store_true", help="SUNMASK: only places that are not trusted accept")
     one.add_argument("--batch", type=int, help="rows at once; 2,500 on a GPU")
     one.add_argument("--bits", type=int, default=10**9 if torch.cuda.is_available() else 500, help="sentences scored")
     one.add_argument("--no-compile", action="store_true")
     made["grade"].add_argument("--first", type=int, help="grade only so many sentences of each file")
     made["report"].add_argument("--sentences", type=int, help="files of which number; the number of most files")
     made["report"].add_argument("--name", default="sunmask/emnlp")
+    made["report"].add_argument("--before", type=Path, help="records of an earlier run, shown beside")
+    made["report"].add_argument("--mark", default="before", help="what stands behind its labels that are here, too")
     arguments = parser.parse_args()
     arguments.run(arguments)
 

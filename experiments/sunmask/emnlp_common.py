@@ -15,9 +15,8 @@ to learn from, 8,900 words) have 25 words at most: 26 places.
     sunmask, sundae, written  the paper's way: behind the sentence stands the end, up to the last place; all places are
                               asked, and what was drawn is read up to the first end.
 
-A chain of R passes over B rows draws R · B · 52 words from distributions over thousands, though only asked places need
-one: ``Cells`` draws those alone, without changing any law. The training never meets the unknown, so a model gives it
-next to no probability, and how little says nothing: sentences with unknown words are left out wherever nats are summed.
+The training never meets the unknown, so a model gives it next to no probability, and how little says nothing: sentences
+with unknown words are left out wherever nats are summed.
 """
 
 import gzip
@@ -34,9 +33,7 @@ import torch
 from torch import Generator, Tensor
 from torch.nn import functional
 
-from anyfill.checks import refuse
 from anyfill.evaluation import log_prob
-from anyfill.likelihoods.discrete import FiniteMarginals, sample_codes
 from anyfill.model import Model
 from anyfill.networks.transformer import Transformer
 from anyfill.questions import Question
@@ -47,6 +44,7 @@ from anyfill.text.recipes import text_model
 from anyfill.text.tokens import Sentences
 from anyfill.text.vocabulary import Vocabulary, WithEnd
 from anyfill.text.words import Words, common_words
+from experiments.sunmask.emnlp_cells import Cells
 
 LENGTH, TRAINING, CAPTION = 52, 9000, 26
 CHAINS, DENOISERS = ("left_to_right", "one_pass"), ("sunmask", "sundae")
@@ -160,48 +158,20 @@ class Setting:
     Attributes:
         draw: temperature and filters.
         rounds: passes of a denoising chain; the others need one for each word.
+        keep_trusted: SUNMASK accepts words in places that are not trusted only; the paper does in all.
     """
 
     draw: Draw
     rounds: int = 2 * LENGTH
+    keep_trusted: bool = False
 
     def policy(self, recipe: str) -> Rewrite | CachedChain:
         """SUNMASK: annealed trust and the triangle; SUNDAE: everything is told, a share of 0.3 is accepted."""
         if recipe in CHAINS:
             return CachedChain()
-        return Rewrite(self.rounds, trust=Anneal()) if recipe == "sunmask" else Rewrite(self.rounds, share=0.3)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Cells:
-    """``Draw``, for the asked places (B, N) only; 0 elsewhere.
-
-    Attributes:
-        draw: what is done to their distributions.
-        asked: bool (B, N).
-        cells: int64 (M,), their numbers.
-    """
-
-    draw: Draw
-    asked: Tensor
-    cells: Tensor = field(init=False)
-
-    def __post_init__(self) -> None:
-        if not self.draw.temperature >= 0.1:  # p^(1/T) is not normalised first, and must not vanish
-            raise refuse("temperature", expected="0.1 or more", got=self.draw.temperature)
-        object.__setattr__(self, "cells", self.asked.flatten().nonzero()[:, 0])
-
-    @property
-    def temperature(self) -> float:
-        """Never 0: chance has a say in every pass."""
-        return self.draw.temperature
-
-    def __call__(self, marginals: FiniteMarginals, *, generator: Generator) -> Tensor:
-        """int64 (B, N)."""
-        law = marginals.log_probs.flatten(0, 1)[self.cells]
-        law = self.draw.filtered(law) if self.draw.filters else law.div_(self.draw.temperature)
-        codes = torch.zeros_like(self.asked, dtype=torch.int64).flatten()
-        return codes.index_copy_(0, self.cells, sample_codes(law, generator=generator)).view_as(self.asked)
+        if recipe == "sunmask":
+            return Rewrite(self.rounds, trust=Anneal(), keep_trusted=self.keep_trusted)
+        return Rewrite(self.rounds, share=0.3)
 
 
 def in_bf16(device: torch.device) -> AbstractContextManager[Any]:

@@ -6,7 +6,6 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -45,10 +44,14 @@ def draw(arguments: argparse.Namespace) -> None:
     for rounds in arguments.rounds if arguments.recipe in news.DENOISERS else [None]:
         named = label if rounds is None or len(arguments.rounds) == 1 else news.label_of(label, rounds)
         for temperature in coarse_first(arguments.temperatures):
-            _draw_one(arguments, corpus, sampler, named, rounds, temperature)
+            draw_one(arguments, corpus, sampler, named, rounds, temperature)
 
 
-def _draw_one(
+KEPT = ("recipe", "model", "sentences", "typical", "top_k", "keep_trusted", "seed")
+"""Arguments of a draw that its record says."""
+
+
+def draw_one(
     arguments: argparse.Namespace,
     corpus: news.News,
     sampler: "Sampler | None",
@@ -58,7 +61,7 @@ def _draw_one(
 ) -> None:
     """One file of sentences and its line, unless they are there."""
     out, name = arguments.out, f"{label}.{temperature:g}.txt.gz"
-    settings = {name: getattr(arguments, name) for name in ("recipe", "sentences", "typical", "top_k", "seed")}
+    settings = {name: getattr(arguments, name) for name in KEPT}
     settings |= {"rounds": rounds, "temperature": temperature}
     lines = out / f"{label}.draws.jsonl"
     if any(settings.items() <= one.items() for one in news.recorded(lines)) and (out / name).exists():
@@ -71,7 +74,8 @@ def _draw_one(
         found = chain.draw(arguments.sentences, temperature, arguments.seed, longest=corpus.length - 1)
         texts, passes = [" ".join(str(words[code]) for code in codes) for codes in found], 0
     else:
-        texts, passes = sampler.draw(temperature, rounds)
+        how = Draw(temperature=temperature, typical=arguments.typical, top_k=arguments.top_k)
+        texts, passes = sampler.draw(news.Setting(how, rounds or 1, arguments.keep_trusted))
     text = "".join(line + "\n" for line in texts)
     news.write_whole(out / name, gzip.compress(text.encode(), mtime=0))
     line = {
@@ -94,7 +98,7 @@ class Sampler:
     def __init__(self, arguments: argparse.Namespace, corpus: news.News) -> None:
         self.recipe, self.count, self.seed = arguments.recipe, arguments.sentences, arguments.seed
         self.device = torch.device(arguments.device)
-        folder = (arguments.models or arguments.out) / self.recipe
+        folder = (arguments.models or arguments.out) / (arguments.model or self.recipe)
         self.model = load_model(folder).float().to(self.device)
         self.vocabulary = vocabulary_of(load_notes(folder), folder.name)
         most = arguments.batch or (2500 if self.device.type == "cuda" else 250)
@@ -102,27 +106,26 @@ class Sampler:
         self.lengths = torch.tensor([len(sentence) for sentence in corpus.train], device=self.device)
         if arguments.typical is not None and arguments.typical >= 1.0:  # as in the authors' script: no typical sampling
             raise refuse("typical", expected="a mass below 1 (1 keeps every word)", got=arguments.typical)
-        self.draw_as = Draw(typical=arguments.typical, top_k=arguments.top_k)
+        if arguments.keep_trusted and self.recipe != "sunmask":
+            raise refuse("keep_trusted", expected="sunmask, which alone trusts some places", got=self.recipe)
         if self.recipe in news.DENOISERS and self.device.type == "cuda" and not arguments.no_compile:
             self.model.capabilities.compile_parts()
-            self._batch(1.0, 2, torch.Generator(self.device).manual_seed(0))
+            self.batch(news.Setting(Draw(typical=arguments.typical), 2), torch.Generator(self.device).manual_seed(0))
 
-    def draw(self, temperature: float, rounds: int | None) -> tuple[list[str], int]:
-        """The texts, and the passes made for all of them; ``rounds`` of a denoising chain."""
+    def draw(self, setting: news.Setting) -> tuple[list[str], int]:
+        """The texts, and the passes made for all of them."""
         generator = torch.Generator(self.device).manual_seed(self.seed)
         texts: list[str] = []
         total = 0
         while len(texts) < self.count:
-            codes, passes = self._batch(temperature, rounds, generator)
+            codes, passes = self.batch(setting, generator)
             texts += [self.vocabulary.decode(row) for row in codes]
             total += passes
         return texts[: self.count], total
 
-    def _batch(
-        self, temperature: float, rounds: int | None, generator: torch.Generator
-    ) -> tuple[list[torch.Tensor], int]:
+    def batch(self, setting: news.Setting, generator: torch.Generator) -> tuple[list[torch.Tensor], int]:
+        """As many rows as are drawn together, as codes, and the passes made."""
         lengths = news.drawn_lengths(self.lengths, self.together, generator=generator)
-        setting = news.Setting(replace(self.draw_as, temperature=temperature), rounds or 1)
         return news.draw_codes(self.model, self.recipe, setting, lengths, generator=generator)
 
 

@@ -123,6 +123,7 @@ def draw(
     rounds: int,
     temperature: float,
     seed: int,
+    keep_trusted: bool = False,
 ) -> list[list[list[str]]]:
     """For each manner its sentences, by SUNMASK's chain, so many rows at once."""
     device = next(model.parameters()).device
@@ -140,7 +141,7 @@ def draw(
                 model,
                 x.to(device),
                 question,
-                policy=Rewrite(rounds, trust=Anneal()),
+                policy=Rewrite(rounds, trust=Anneal(), keep_trusted=keep_trusted),
                 draw=cells,
                 held=held.to(device),
                 context=context,
@@ -182,7 +183,7 @@ def study(arguments: argparse.Namespace) -> dict[str, Any]:
     groups = [*((pair, pair_manners(*pair, places)) for pair in words), (None, [Manner("free", WORDS, {}, {})])]
     manners = [manner for _, some in groups for manner in some]
     of_real = [sentence_manners(sentence, times) for sentence in chosen]
-    settings = {name: getattr(arguments, name) for name in ("samples", "rounds", "temperature", "seed")}
+    settings = {name: getattr(arguments, name) for name in ("samples", "rounds", "temperature", "seed", "keep_trusted")}
     everything = [*manners, *(manner for some in of_real for manner in some)]
     drawn = dict(zip(map(id, everything), draw(model, everything, vocabulary, **settings)))
 
@@ -262,6 +263,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=(4 if is_cuda else 1) * news.LENGTH)
     parser.add_argument("--temperature", type=float, default=0.6)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep-trusted", action="store_true", help="only places that are not trusted accept")
     parser.add_argument("--device", default="cuda" if is_cuda else "cpu")
     parser.add_argument("--name", default="sunmask/emnlp_emphasis")
     arguments = parser.parse_args()

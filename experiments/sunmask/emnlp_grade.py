@@ -7,8 +7,8 @@ import argparse
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Callable, Container, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +71,8 @@ def grade(arguments: argparse.Namespace) -> None:
 
 def report(arguments: argparse.Namespace) -> None:
     """results/sunmask/emnlp.json and its picture, of files of one number of sentences."""
-    out = arguments.out
-    grades: dict[str, dict[str, Any]] = json.loads((out / "grades.json").read_text())
+    out, before = arguments.out, Before(arguments.before, arguments.mark)
+    grades = before.grades(json.loads((out / "grades.json").read_text()))
     drawn = [one for one in grades.values() if one["label"] != "real text"]
     times = Counter(one["sentences"] for one in drawn)
     count = arguments.sentences or max(times, key=lambda number: (times[number], number))
@@ -85,9 +85,9 @@ def report(arguments: argparse.Namespace) -> None:
     found = {
         "what": f"models of {TEXTS[arguments.set]}: not comparable with published points",
         "sentences": count,
-        "bits_per_word": _by_label(out, "bits"),
-        "training": _by_label(out, "train"),
-        "draws": all_draws(out),
+        "bits_per_word": before.records(_by_label(out, "bits"), "bits"),
+        "training": before.records(_by_label(out, "train"), "train"),
+        "draws": [*before.draws(all_draws(out)), *all_draws(out)],
         "self_bleu_5_at_bleu_5": read_off(curves, emnlp_plot.self_bleu_at),
         "its_standard_error": read_off(curves, emnlp_plot.self_bleu_error),
         "curves": {name: [asdict(point) for point in points] for name, points in curves.items()},
@@ -107,6 +107,48 @@ def report(arguments: argparse.Namespace) -> None:
             at = f"t {point.temperature:g}" if point.rounds is None else f"{point.rounds} rounds"
             print(f"{name:>16} {at:<10} BLEU-5 {bleu}  Self-BLEU-5 {own}")
     print(f"wrote {path.name} and {path.with_suffix('.png').name} to {path.parent}/")
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """Records of an earlier run that are shown beside those of a new one; labels that both have are marked there.
+
+    Attributes:
+        folder: of the earlier run, or None.
+        mark: what stands behind such a label.
+    """
+
+    folder: Path | None
+    mark: str = "before"
+
+    def _named(self, label: str, new: Container[str]) -> str:
+        return f"{label}, {self.mark}" if label in new else label
+
+    def grades(self, new: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        """Those of the new run with the earlier ones."""
+        if self.folder is None:
+            return new
+        labels = {one["label"] for one in new.values()} - {"real text"}
+        old: dict[str, dict[str, Any]] = json.loads((self.folder / "grades.json").read_text())
+        marked = {
+            f"{self.mark}: {key}" if one["label"] in labels else key: {
+                **one,
+                "label": self._named(one["label"], labels),
+            }
+            for key, one in old.items()
+        }
+        return marked | new
+
+    def records(self, new: dict[str, Any], what: str) -> dict[str, Any]:
+        """Likewise, LABEL.WHAT.json."""
+        old = {} if self.folder is None else _by_label(self.folder, what)
+        return {self._named(label, new): one for label, one in old.items()} | new
+
+    def draws(self, new: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """What is recorded of earlier files."""
+        labels = {one["label"] for one in new}
+        old = [] if self.folder is None else all_draws(self.folder)
+        return [{**one, "label": self._named(one["label"], labels)} for one in old]
 
 
 def point_of(one: dict[str, Any]) -> emnlp_plot.Point:

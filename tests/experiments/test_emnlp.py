@@ -358,7 +358,7 @@ def test_a_report_shows_files_of_one_number_only(tmp_path, monkeypatch):
     put(out, "mine", 1.0, ["the war", "a play was here"])
     put(out, "other", 1.0, ["the war", "a play", "they play"])
     graded(tmp_path / "data", out)
-    grading.report(argparse.Namespace(out=out, sentences=None, name="emnlp", set="news"))
+    grading.report(argparse.Namespace(out=out, sentences=None, name="emnlp", set="news", before=None, mark=""))
     found = json.loads((tmp_path / "results" / "emnlp.json").read_text())
     assert list(found["curves"]) == ["mine"]
     assert list(found["marks"]) == ["real text"]
