@@ -14,8 +14,9 @@ seed. Widths are chosen for a CPU, not for equal size or speed: CPU seconds and 
 
     python -m experiments.sunmask.small
     python -m experiments.sunmask.small --models smc smc_even --name sunmask/small_even
-    python -m experiments.sunmask.small --models smc smc_even --width 16 --depth 3 --steps 160 --windows 64 \
-        --name sunmask/small_deep                     # SMc of Table 2 but for the length of its crops
+    python -m experiments.sunmask.small --models smc smc_even --width 16 --depth 3 --batch 4 --steps 100 --windows 64 \
+        --name sunmask/small_deep                    # SMc of Table 2 but for the length of its crops
+    python -m experiments.sunmask.small --models smc --rate 3e-3 --name sunmask/small_fast
 """
 
 import argparse
