@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from anyfill.likelihoods import Categorical
 from anyfill.translation import load
-from anyfill.translation.constraints import Keep, parse_keep, parse_template, placements
+from anyfill.translation.constraints import Fixed, Keep, parse_keep, parse_template, placements
 from anyfill.translation.decode import likeliest_lengths
 from anyfill.translation.hypotheses import Decoding, decoding_options
 from anyfill.translation.recipes import RECIPES
@@ -277,9 +277,9 @@ def test_from_left_to_right_sources_together_are_translated_as_each_alone(transl
 
 
 def test_alternatives_differ_and_come_best_first(translators):
-    for recipe in ("cmlm", "padir", "autoregressive"):
+    for recipe in ("cmlm", "padir", "autoregressive", "one_pass"):
         found = translators(recipe).alternatives(SOURCE, 3, seed=1)
-        assert 1 <= len(found) <= 3
+        assert 2 <= len(found) <= 3
         assert len({one.text for one in found}) == len(found)
         if recipe != "autoregressive":
             assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
@@ -391,6 +391,22 @@ def test_several_lengths_are_decoded_side_by_side_and_ranked(translators):
                 assert likely == pytest.approx(sorted(likely, reverse=True), abs=1e-4)
     joint = model.decoder.decode([source], Decoding(passes=2, lengths=4, rank="joint"))[0]
     assert joint[0].log_prob == max(one.log_prob for one in joint)
+
+
+def test_where_words_are_fixed_it_is_the_whole_that_counts_not_the_mean_of_the_few_that_are_left(translators):
+    model = translators("padir")
+    size = len(model.vocabulary.encode("Berlin"))
+
+    def ways(log_lengths):
+        return [
+            Fixed(size + more, dict(enumerate(model.vocabulary.encode("Berlin"), 1)), frozenset()) for more in (0, 3)
+        ]
+
+    found = model.decoder.decode([model.vocabulary.encode(SOURCE)], Decoding(passes=2), ways=ways)[0]
+    assert [one.log_prob for one in found] == sorted((one.log_prob for one in found), reverse=True)
+    alone = next(one for one in found if len(one.codes) == size)
+    assert alone.score == 0.0  # which is the best of means
+    assert alone.log_prob < -1.0
 
 
 def test_phrases_take_places_that_do_not_overlap(vocabulary):

@@ -1,4 +1,4 @@
-"""The commands ``anyfill translate``: a text or a file; and train, evaluate, distill, score, fill, corpus, latency.
+"""The commands ``anyfill translate``: a text or a file; and fill, edit, score, train, evaluate, distill, corpus.
 
 ``anyfill translate "Guten Morgen" --to en`` is short for ``anyfill translate text …``: what is not the name of a
 command is a text. Results go to stdout, progress and remarks to stderr. Everything is imported when a command runs.
@@ -74,6 +74,7 @@ def text(
         )
     elif alternatives:
         said = {"--keep": keep or None, "--lengths": decoding.lengths, "--beam": decoding.beam}
+        said |= {"--length-penalty": decoding.length_penalty, "--speculative": decoding.speculative}
         said |= {"--no-protect": not decoding.protect, "--show-passes": show_passes}
         refuse_given("with --alternatives, which chooses them itself", said)
     translator = load(model, to=to, device=compute_device(device))

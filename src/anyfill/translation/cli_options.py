@@ -32,6 +32,14 @@ class Decoding:
     beam: Annotated[
         int | None, typer.Option(min=1, max=64, help="Beams of autoregressive models; 1 = greedy.", show_default="4")
     ] = None
+    length_penalty: Annotated[
+        float | None,
+        typer.Option(min=0.0, max=5.0, help="Of beams: more likes longer translations.", show_default="1"),
+    ] = None
+    speculative: Annotated[
+        bool,
+        typer.Option("--speculative", help="One-pass models guess several words at a time: the same, in fewer passes."),
+    ] = False
     seed: Annotated[
         int | None, typer.Option(min=0, help="Of the noise that some models start from.", show_default="0")
     ] = None

@@ -132,6 +132,7 @@ def evaluate(
     typer.echo(f"chrF      {found['chrf']:.2f}   {found['chrf_signature']}")
     typer.echo(f"stutter   {found['stutter']:.2f} % of words")
     typer.echo(f"length    {found['length_ratio']:.3f} of the references', {found['length_error']:.2f} words off")
+    typer.echo(f"distinct  {found['distinct']:.3f} of pairs of words")
     typer.echo(f"passes    {found['passes']:.1f} a sentence, {found['sentences']:,} sentences")
 
 

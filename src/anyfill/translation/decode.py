@@ -6,7 +6,8 @@ which a constraint can be met. The source is read once; all candidates share wha
     mean    1/n sum_i log p(w_i | …) + r n + l log p(n | source), each word by the pass that wrote it (CMLM, fairseq):
             lengths compare fairly; r rewards words: repeated ones are dropped, so candidates tend to be short; l keeps
             lengths that the source does not suggest from winning by saying something sure again and again
-    joint   log p(n | source) + sum_i log p(w_i | …): the likelihood that the model assigns, where it has one
+    joint   log p(n | source) + sum_i log p(w_i | …): the likelihood that the model assigns, where it has one. Always so
+            where words are fixed: the mean of the few that are left would be best where hardly any are
 
 Where words were dropped because they repeat the one before them (stutter), the others were written for a longer
 translation: they go through the passes once more, at the length that is left, starting from what they are. The
@@ -16,6 +17,7 @@ Autoregressive models decode greedily or by a beam and are ranked by their exact
 """
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -58,10 +60,10 @@ class Candidate:
     history: tuple[tuple[int, ...], ...] = ()
 
     def judged(self, how: Decoding, prior: float, *, free: bool) -> tuple[Hypothesis, float]:
-        """The hypothesis, and what it is ranked by; a template, which is not ``free``, says how long it is."""
+        """The hypothesis, and what it is ranked by: where words are fixed, and it is not ``free``, jointly."""
         mean, joint = self.total / max(self.words, 1), prior + self.total
-        extra = how.reward * self.words + how.prior * prior if free else 0.0
-        by, shown = (mean + extra, mean) if how.rank == "mean" else (joint, joint)
+        by = mean + how.reward * self.words + how.prior * prior if free and how.rank == "mean" else joint
+        shown = mean if how.rank == "mean" else joint
         return Hypothesis(self.codes, shown, joint, False, self.passes, self.history), by
 
 
@@ -101,6 +103,10 @@ class Decoder(LeftToRight):
                 got=f"one of the recipe {self.recipe}, from left to right",
             )
         return self.one_by_one(sources, how)
+
+    def several(self, source: Sequence[int], how: Decoding) -> list[Hypothesis]:
+        """Different translations of a source, best first: of other lengths, or beams."""
+        return self.joined_beams(source, how) if layout_of(self.recipe) == "joined" else self.decode([source], how)[0]
 
     def _parallel(
         self, sources: Sequence[Sequence[int]], how: Decoding, ways: Ways | None, history: bool
@@ -153,13 +159,13 @@ class Decoder(LeftToRight):
     ) -> list[Candidate]:
         """Decode sources, by number, under what is fixed, side by side; from words that were ``begun``, if any."""
         x, told, asked = self.rows([fixed for _, fixed in tried])
-        for number, codes in enumerate(begun):
-            x[number, 1 : len(codes) + 1] = torch.tensor(codes)
+        if begun:
+            x[:, 1:] = padded(begun, self.device)
         policy, draw = sampler_of(self.recipe, how.passes, stutter=how.stutter)
-        never = torch.stack([self.never(sources[row]) for row, _ in tried]).to(self.device)
+        index = torch.tensor([row for row, _ in tried], device=self.device)
+        never = torch.stack([self.never(source) for source in sources]).to(self.device)[index]
         rules = rules_of([fixed for _, fixed in tried], never, self.vocabulary, x.shape[1])
         ruled = Restricted(temperature=draw.temperature, forbidden=rules.everywhere())
-        index = torch.tensor([row for row, _ in tried], device=self.device)
         options: dict[str, Any] = {"all_of_them": history, "begun": bool(begun)}
         if not begun and self.model.corruption.shows_unknown and isinstance(policy, RewriteAll):
             keys = [_key(sources[row], fixed.length, how.seed) for row, fixed in tried]
@@ -170,17 +176,18 @@ class Decoder(LeftToRight):
         if how.stutter and self.recipe in NOISY:
             dropped = repeated(last.x) & asked
             for number, (_, fixed) in enumerate(tried):
-                dropped[number, [place for place in fixed.counted if place <= fixed.length]] = False
+                if fixed.counted:  # an accelerator waits for each
+                    dropped[number, [place for place in fixed.counted if place <= fixed.length]] = False
         counted = asked & ~dropped
         total = torch.where(counted, last.score, 0.0).sum(1).tolist()
         words, left, passes = counted.sum(1).tolist(), dropped.sum(1).tolist(), last.row_passes.tolist()
-        kept = ((told | asked) & ~dropped).cpu()
-        rows = [state.x.cpu() for state in states]
+        kept = ((told | asked) & ~dropped).tolist()
+        rows = [state.x.tolist() for state in states]
         made: list[Candidate] = []
         for number, (row, fixed) in enumerate(tried):
             n = fixed.length
-            codes = tuple(rows[-1][number, 1 : n + 1][kept[number, 1 : n + 1]].tolist())
-            seen = tuple(tuple(one[number, 1 : n + 1].tolist()) for one in rows) if history else ()
+            codes = tuple(itertools.compress(rows[-1][number][1 : n + 1], kept[number][1 : n + 1]))
+            seen = tuple(tuple(one[number][1 : n + 1]) for one in rows) if history else ()
             made.append(Candidate(row, n, codes, total[number], words[number], left[number], passes[number], seen))
         return made
 

@@ -218,7 +218,7 @@ class Translator:
         found: dict[str, Hypothesis] = {}
         for draw in draws:
             how = replace(asked, lengths=min(max(n, 5), self.decoder.length), beam=beam, seed=draw)
-            for one in self.decoder.decode([source], how)[0]:
+            for one in self.decoder.several(source, how):
                 one = with_placeholders(self.decoder, source, one, how, ()) if kept else one
                 written = self.vocabulary.decode(one.codes)
                 written = restored(opened(written) if stop else written, kept)

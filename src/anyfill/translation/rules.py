@@ -61,7 +61,8 @@ def rules_of(fixed: Sequence[Fixed], never: Tensor, vocabulary: Joint, width: in
     bits = torch.zeros(len(fixed), width, dtype=torch.long)
     for row, one in enumerate(fixed):
         for places, bit in ((one.behind, _BEHIND), (one.begins, _BEGINS), (one.goes_on, _GOES_ON)):
-            bits[row, [place for place in places if place < width]] |= bit
+            if places:
+                bits[row, [place for place in places if place < width]] |= bit
     device = never.device
     return Rules(bits.to(device), never, _by_bits(vocabulary).to(device), first)
 

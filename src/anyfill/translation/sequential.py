@@ -14,7 +14,7 @@ from anyfill.checks import refuse
 from anyfill.evaluation import log_prob
 from anyfill.networks.encoder_decoder import END
 from anyfill.questions.question import Question
-from anyfill.samplers import CachedChain, State, beam_search
+from anyfill.samplers import CachedChain, beam_search
 from anyfill.translation.constraints import Fixed
 from anyfill.translation.hypotheses import MOST, Coded, Decoding, Hypothesis, Ways, padded
 from anyfill.translation.recipes import sampler_of
@@ -97,7 +97,7 @@ class LeftToRight(Coded):
                 rules = rules_of(fixed, never, self.vocabulary, self.length + 1, first=half)
                 policy = CachedChain(veto=rules, min_mass=0.0)
             last = self._states(policy, draw, x, question, None, how.seed)[-1]
-            each = self._scored_joined(last, torch.tensor([len(one) + 1 for one in owners], device=x.device), half)
+            each = self._scored_joined(last.x, owners, last.row_passes.tolist())
             found += [[one] for one in each] if ways is None else [sorted(each, key=lambda one: -one.score)]
         return found
 
@@ -129,18 +129,28 @@ class LeftToRight(Coded):
                 rows[row, half + place - 1], told[row, half + place - 1] = code, True
         return rows.to(self.device), told.to(self.device), asked.to(self.device)
 
-    def _scored_joined(self, last: State, start: Tensor, half: int) -> list[Hypothesis]:
-        """Hypotheses of rows that were drawn, with their exact log p(words, END | source); sources end before start."""
-        target = last.x[:, half:]
+    def joined_beams(self, source: Sequence[int], how: Decoding) -> list[Hypothesis]:
+        """The beams of one source where it is in one row with its target, best first."""
+        x, told, asked = self._joined_rows([source], [None])
+        options: dict[str, Any] = {"end": END, "length_penalty": how.length_penalty}
+        (rows,) = beam_search(self.model, x, Question(told, asked), width=how.beam, **options)
+        return self._scored_joined(rows, [source] * len(rows), None)
+
+    def _scored_joined(
+        self, rows: Tensor, sources: Sequence[Sequence[int]], passes: Sequence[int] | None
+    ) -> list[Hypothesis]:
+        """Hypotheses of rows (R, 2 (N + 1)), with their exact log p(words, END | source); None = a pass for each."""
+        half = self.length + 1
+        target = rows[:, half:]
         ends = target == END
         count = torch.where(ends.any(1), ends.to(torch.uint8).argmax(1), target.shape[1] - 1)
-        place = torch.arange(last.x.shape[1], device=target.device)
-        given = place < start.unsqueeze(1)
+        place = torch.arange(rows.shape[1], device=rows.device)
+        given = place < torch.tensor([len(one) + 1 for one in sources], device=rows.device).unsqueeze(1)
         asked = (place >= half) & (place <= half + count.unsqueeze(1))
-        value = log_prob(self.model, torch.where(given | asked, last.x, 0), Question(given, asked)).value
+        value = log_prob(self.model, torch.where(given | asked, rows, 0), Question(given, asked)).value.tolist()
         made: list[Hypothesis] = []
-        for row, passes in enumerate(last.row_passes.tolist()):
-            n = int(count[row])
+        for row, n in enumerate(count.tolist()):
             codes = tuple(code for code in target[row, :n].tolist() if code >= FIRST)
-            made.append(Hypothesis(codes, float(value[row]) / (n + 1), float(value[row]), True, passes))
+            own = n + 1 if passes is None else passes[row]
+            made.append(Hypothesis(codes, value[row] / (n + 1), value[row], True, own))
         return made
