@@ -44,7 +44,7 @@ from anyfill.objectives import OnePassLoss
 from anyfill.questions import Increasing, Mixture, UniformSplits
 from anyfill.questions.regions import Rectangles, scans
 from anyfill.rows import Rows, RowSource
-from anyfill.training import FitOptions, FitResult, JsonLines, fit_steps, save_model
+from anyfill.training import FitOptions, FitResult, JsonLines, fit_steps, load_model, save_model
 from benchmarks.common import environment
 
 SIDE = 28
@@ -97,6 +97,8 @@ def prepared(arguments: argparse.Namespace, blocks: bool) -> Model:
     """The same, to be trained with attention in blocks, or by a mask."""
     model = fresh(arguments)
     model.network.prefers_blocks = blocks  # type: ignore[assignment]
+    if arguments.start is not None:
+        model.load_state_dict(load_model(arguments.start / "model").state_dict())
     return model
 
 
@@ -302,6 +304,7 @@ def options_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--no-trial", dest="trial", action="store_false", help="no trial run: what it compiles is there"
     )
+    parser.add_argument("--start", type=Path, help="begin with the weights of this run, of the same sizes and shifts")
     parser.add_argument("--rows", type=int, help="so many rows only, for a trial")
     parser.add_argument("--train-rows", type=int, help="so many rows to train on only")
     parser.add_argument("--only", nargs="+", help="of probing: these settings alone, in this order")

@@ -4,7 +4,8 @@ In nats per picture: each of the eight scans by itself (one order, one pass); th
 
     log 1/8 sum_k p(x | scan k),
 
-which is exact too; the same with unequal weights, fixed by validation rows (EM) before the test rows are mixed. Then
+which is exact too; the same with unequal weights, fixed by validation rows (EM) before the test rows are mixed; the
+raster scan under the weights of fewer bits. Then
 halves, a hole and its frame, and random pixels given others, in bits per asked pixel. Last, of a model that was told
 shifts, the equal mixture over scans and shifts by 0 or 1 pixel: a shift around the edges is a bijection of pictures, so
 
@@ -126,6 +127,7 @@ class Scorer:
             self.found["scans"][str(number)] = {"scan": repr(scan), **nats(each[-1]), "seconds": took}
             self.note()
         self.note(mixture_of_8_scans=nats(torch.stack(each).logsumexp(0) - math.log(len(each))))
+        self.kept()
         valid = self.some("valid", self.arguments.weight_rows)
         held_out: list[Tensor] = []
         for number in range(len(each)):
@@ -136,6 +138,13 @@ class Scorer:
         mixed = (weights.log().unsqueeze(1) + torch.stack(each)).logsumexp(0)
         shown = {"weights": weights.tolist(), "validation_rows": len(valid)}
         self.note(weighted_mixture_of_8_scans={**nats(mixed), **shown})
+
+    def kept(self) -> None:
+        """The raster scan under the weights that were brought home, of 16 bits or of 8."""
+        for name in ("model_16", "model_8"):
+            if (self.arguments.out / name).is_dir() and not self.late():
+                model = load_model(self.arguments.out / name).float().to(self.device).eval()
+                self.note(**{f"raster_of_{name}": nats(self.whole(self.x, 0, model))})
 
     def questions(self) -> None:
         """What people ask, of some of the rows."""

@@ -66,6 +66,15 @@ def test_scores_say_what_time_allowed_for(out, monkeypatch) -> None:
     assert not part["questions"]
 
 
+def test_a_run_begins_where_another_ended(out, monkeypatch) -> None:
+    run(monkeypatch, "train", "--out", str(out), *SMALL, "--steps", "12", "--validate-every", "12", "--ema", "0.1")
+    first = json.loads((out / "train.json").read_text())["best_validation"]
+    more = (*SMALL, "--steps", "1", "--validate-every", "1", "--rate", "1e-9", "--start", str(out))
+    run(monkeypatch, "train", "--out", str(out.parent / "next"), *more)
+    found = json.loads((out.parent / "next" / "train.json").read_text())["best_validation"]
+    assert found == pytest.approx(first, abs=0.01)
+
+
 def test_compiling_trains_nothing_that_is_kept(out, monkeypatch) -> None:
     run(monkeypatch, "compile", "--out", str(out), *SMALL)
     assert not (out / "model").exists()
@@ -81,10 +90,20 @@ def test_told_shifts_end_in_a_model_without_a_context(out, monkeypatch) -> None:
     run(monkeypatch, "score", "--out", str(out), *told, "--rows", "8", "--question-rows", "2")
     found = json.loads((out / "score.json").read_text())
     assert found["mixture_of_scans_and_shifts"]["members"] == 32
+    assert found["raster_of_model_16"]["nats"] == pytest.approx(found["scans"]["0"]["nats"], rel=0.01)
     x = static_mnist.read("valid")[:8]
     scorer = static_mnist_score.Scorer(static_mnist.options_of(["score", "--out", str(out), *told]))
     # What validation said is the exact raster nats of the weights that were kept.
     assert about["best_validation"] == pytest.approx(float(-scorer.whole(x, 0).mean()), abs=1e-2)
+
+
+def test_weights_too_many_for_16_bits_come_home_in_8(out, monkeypatch) -> None:
+    monkeypatch.setattr(static_mnist, "LARGEST", 1e4)
+    run(monkeypatch, "train", "--out", str(out), *SMALL, "--steps", "2", "--validate-every", "2")
+    assert not (out / "model_16").exists()
+    whole, eight = load_model(out / "model"), load_model(out / "model_8")
+    for one, other in zip(whole.parameters(), eight.parameters()):
+        assert torch.allclose(one, other, atol=float(one.detach().abs().max()) / 127 + 1e-6)
 
 
 def test_a_probe_says_what_each_setting_came_to(out, monkeypatch, capsys) -> None:
