@@ -16,12 +16,14 @@ from anyfill.translation.vocabulary import Joint
 LENGTH = 64
 
 
-def measure(work: Path, out: Path, device: Any, *, trial: bool = False, sentences: int = 40) -> None:
+def measure(
+    work: Path, out: Path, device: Any, *, trial: bool = False, sentences: int = 40, length: int = LENGTH
+) -> None:
     """WORK/results/latency.json, and OUT/latency.json, system after system, of the models that are there."""
     pairs = json.loads((work / "tests-en-de.json").read_text())["multi30k"][: 4 if trial else 256]
     joint = Joint((work / "vocabulary.model").read_bytes())
-    sources = [joint.encode(pair[0])[:LENGTH] for pair in pairs]
-    lengths = [min(len(joint.encode(pair[1])), LENGTH - 5) for pair in pairs]
+    sources = [joint.encode(pair[0])[:length] for pair in pairs]
+    lengths = [min(len(joint.encode(pair[1])), length - 5) for pair in pairs]
     rows: list[dict[str, Any]] = []
     for name, system in systems(work / "models", device).items():
         alone = timed(system, sources[:sentences], lengths[:sentences])
@@ -29,7 +31,13 @@ def measure(work: Path, out: Path, device: Any, *, trial: bool = False, sentence
         rows.append({"system": name, **alone.summary(), "batch_wall_ms": sum(many.wall) / len(many.wall)})
         print(f"  {rows[-1]}", flush=True)
         about = torch.cuda.get_device_name() if device == "cuda" else "cpu"
-        note = {"device": about, "precision": "fp32, TF32 products", "sentences": sentences, "systems": rows}
+        note = {
+            "step": "latency",
+            "device": about,
+            "precision": "fp32, TF32 products",
+            "sentences": sentences,
+            "systems": rows,
+        }
         (work / "results" / "latency.json").write_text(json.dumps(note))
         (out / "latency.json").write_text(json.dumps(note))
 
@@ -37,7 +45,8 @@ def measure(work: Path, out: Path, device: Any, *, trial: bool = False, sentence
 def systems(models: Path, device: Any) -> dict[str, System]:
     """By name."""
     made: dict[str, System] = {}
-    for name, label in (("tuned", "AR greedy"), ("deep_shallow-distilled", "deep-shallow greedy")):
+    named = (("tuned", "AR greedy"), ("teacher-all", "AR greedy"), ("deep_shallow-distilled", "deep-shallow greedy"))
+    for name, label in named:
         if (models / f"{name}-en-de").is_dir():
             made[label] = one_by_one(load(models / f"{name}-en-de", device=device).decoder.model)
     if (models / "padir-distilled-en-de").is_dir():

@@ -6,8 +6,8 @@
 
 Tests: Multi30k's test 2016; sentences of Tatoeba and of the catalogues that are held out by a hash of their English
 side. A training pair of which either side is a side of any test pair (whatever its case and marks) is left out, so
-nothing leaks in either direction. Tests and training pairs have at most ``LENGTH`` pieces a side, of one vocabulary that
-is learnt from all training pairs.
+nothing leaks in either direction. Tests and training pairs have at most ``LENGTH`` pieces a side, of one vocabulary
+that is learnt from all training pairs.
 
     corpus-all      Multi30k three times, Tatoeba, catalogues: teachers and the one-pass model
     corpus-study    Multi30k three times and a random share of the others: what is distilled, and what methods learn
@@ -29,13 +29,16 @@ from typing import Any
 
 from anyfill.disk import write_bytes
 from anyfill.translation.cleaning import Counts, Rules, cleaned, is_held_out
-from anyfill.translation.corpus import encode_pairs
+from anyfill.translation.corpus import Corpus, encode_pairs, store_codes
 from anyfill.translation.reading import Pair
 from anyfill.translation.vocabulary import Joint, learn
+from experiments.gmlm.sitting import sentences
 from experiments.gmlm.translation import Plan, test_pairs, training_pairs, validation_pairs
 from experiments.where import data_folder
 
 VOCABULARY, LENGTH = 8000, 48
+SHORT = 40
+"""Pieces of a side where both sides are one row: rows of the one-pass model are not cut."""
 TIMES = 3
 """How often each pair of Multi30k is in a corpus."""
 STUDY = {"tatoeba": 50_000, "catalogues": 25_000}
@@ -131,9 +134,7 @@ def unpacked(archive: Path, work: Path, way: str) -> None:
     """WORK: the folder of one direction, its raw corpora turned where that is needed."""
     with tarfile.open(archive) as tar:
         tar.extractall(work, filter="data")
-    if way == "en-de":
-        return
-    for name in ("all", "study"):
+    for name in ("all", "study") if way != "en-de" else ():
         other, folder = work / f"corpus-{name}-raw-en-de", work / f"corpus-{name}-raw-{way}"
         other.rename(folder)
         for part in ("train", "valid"):
@@ -144,6 +145,25 @@ def unpacked(archive: Path, work: Path, way: str) -> None:
                     a.rename(b)
         about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
         write_bytes(json.dumps(about | {"languages": way.split("-")}).encode(), folder / "about.json")
+
+
+def ready(archive: Path, work: Path, way: str) -> None:
+    """WORK as training wants it, once."""
+    if not (work / f"corpus-short-raw-{way}").is_dir():
+        unpacked(archive, work, way)
+        shortened(work, way)
+
+
+def shortened(work: Path, way: str) -> None:
+    """WORK/corpus-short-raw-WAY: the pairs of all that fit into the rows of the one-pass model."""
+    joint = Joint((work / "vocabulary.model").read_bytes())
+    whole = Corpus.open(work / f"corpus-all-raw-{way}", joint)
+    pairs = zip(*(sentences(whole.side("train", side)) for side in ("source", "target")), strict=True)
+    short = [("train", a, b) for a, b in pairs if max(len(a), len(b)) <= SHORT]
+    source, target = way.split("-")
+    folder = work / f"corpus-short-raw-{way}"
+    for _ in store_codes([short], folder, joint, length=SHORT, languages=(source, target)):
+        pass
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -54,6 +54,18 @@ def spoken_of(side, number):
     return side.codes[int(side.bounds[number]) : int(side.bounds[number + 1])].tolist()
 
 
+def test_both_sides_of_a_square_batch_are_cut_alike_and_say_the_same(corpus):
+    plain, square = (corpus.rows("train", "length", 60, square=one) for one in (False, True))
+    for index in torch.arange(len(plain)).split(3):
+        ours, theirs = square.take(index), plain.take(index)
+        wide = max(theirs.context.shape[1], theirs.variables - 1)
+        assert (ours.variables - 1, ours.context.shape[1]) == (wide, wide)
+        assert torch.equal(ours.x[:, : theirs.variables], theirs.x)
+        assert not bool(ours.present[:, theirs.variables :].any())
+        assert torch.equal(ours.context[:, : theirs.context.shape[1]], theirs.context)
+        assert not bool(ours.context[:, theirs.context.shape[1] :].any())
+
+
 def test_an_epoch_in_batches_by_length_holds_every_row_once_with_little_padding(corpus):
     rows = corpus.rows("train", "length", 60)
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
