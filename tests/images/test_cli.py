@@ -105,6 +105,7 @@ def test_what_is_changed_is_said(folder, tmp_path, capsys) -> None:
         (("fill", "{picture}", "--erase", "top", "-n", "0"), "Invalid value for '-n'"),
         (("fill", "{picture}", "--erase", "top", "--model", "{nothing}"), "digits, fashion, or the folder"),
         (("fill", "{picture}", "--erase", "top", "-o", "{text}"), "got a file"),
+        (("fill", "{picture}", "--erase", "top", "--sampler", "confidence"), "expected --steps beside it"),
         (("score", "{picture}", "--heat", "h.jpg"), "ends in .png"),
         (("score", "{picture}", "--mask", "{wide}"), "got 9x8"),
         (("score", "{text}"), "got something else"),

@@ -13,8 +13,9 @@ from anyfill.images.model import load
 from anyfill.images.picture import Picture
 from anyfill.images.reading import bytes_of
 from anyfill.images.recipes import picture_objective
+from anyfill.questions import Shuffled
 from anyfill.rows import Rows
-from anyfill.samplers import Follow
+from anyfill.samplers import Confidence, EntropyBounded, Follow
 
 from .conftest import untrained
 
@@ -121,10 +122,41 @@ def test_the_same_seed_draws_the_same_and_many_are_drawn_in_parts(black_and_whit
 
 def test_samplers_of_the_library_may_be_passed(black_and_white) -> None:
     pixels = np.zeros((8, 8, 1), dtype=np.uint8)
-    for sampler in (Follow(), "speculative"):
+    for sampler in (Follow(), "speculative", "entropy-bounded", Confidence(4), EntropyBounded(1.0)):
         assert len(black_and_white.fill(pixels, "bottom", n=2, seed=1, sampler=sampler)) == 2
+    with pytest.raises(ValueError, match="trained on these conditionals"):  # an order of one's own has to be trained
+        black_and_white.fill(pixels, "bottom", sampler=Follow(Shuffled()))
     with pytest.raises(ValueError, match="--sampler"):
         black_and_white.fill(pixels, "bottom", sampler="fastest")
+
+
+@pytest.mark.parametrize("how", [{"sampler": "confidence", "steps": 3}, {"sampler": "entropy-bounded"}], ids=str)
+def test_what_a_sampler_that_chooses_its_order_draws(how, colour) -> None:
+    """A single pixel has its exact law (false alarms 1 in 1,000); colours are drawn, and nothing given is changed."""
+    model = untrained(About(2, 3, 1, 2, "threshold"))
+    given, hole = np.zeros((2, 3, 1), dtype=np.uint8), np.zeros((2, 3), dtype=bool)
+    hole[1, 1] = True
+    white = given.copy()
+    white[hole] = 255
+    chance = math.exp(-model.score(white, hole, invert=False).nats)
+    fills = model.fill(given, hole, n=640, seed=2, invert=False, **how)
+    count = sum(bool(one.pixels[hole].any()) for one in fills)
+    assert 0.02 < chance < 0.98
+    assert stats.binomtest(count, 640, chance).pvalue > 0.001
+    pixels = RNG.integers(0, 256, (4, 6, 3)).astype(np.uint8)
+    frames = list(colour.trace(pixels, "right", n=2, seed=1, invert=False, **how))
+    assert frames[-1].known.all()
+    assert (frames[-1].pixels[:, :, :3] == pixels[:, :3]).all()
+    if "steps" in how:
+        assert len(frames) == 1 + 1 + how["steps"]  # before all, before the window's first step, and after each
+
+
+def test_steps_go_with_what_has_steps(black_and_white) -> None:
+    pixels = np.zeros((8, 8, 1), dtype=np.uint8)
+    with pytest.raises(ValueError, match="--sampler confidence: expected --steps"):
+        black_and_white.fill(pixels, "bottom", sampler="confidence")
+    with pytest.raises(ValueError, match="--steps: expected no --sampler beside it, or confidence"):
+        black_and_white.fill(pixels, "bottom", sampler="entropy-bounded", steps=4)
 
 
 def test_steps_are_groups_of_the_sampler_that_follows_the_order(black_and_white) -> None:

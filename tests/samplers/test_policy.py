@@ -9,11 +9,11 @@ from torch import Generator, nn
 from anyfill.likelihoods import Categorical, Gaussian
 from anyfill.likelihoods import Mixed as MixedLikelihood
 from anyfill.model import Model
-from anyfill.networks import Mixed, ResidualMLP
+from anyfill.networks import Discrete, Mixed, OnePassTransformer, ResidualMLP
 from anyfill.networks.exact import EnumeratedJoint
 from anyfill.networks.network import Unspecified
 from anyfill.questions import Decreasing, Factorization, Increasing, Question
-from anyfill.samplers import Confidence, EntropyBounded, Follow, Gibbs, Policy, sample, trace
+from anyfill.samplers import Confidence, EntropyBounded, Follow, Gibbs, Policy, Remask, sample, trace
 
 ROWS = 20_000
 
@@ -164,3 +164,25 @@ def test_an_open_order_is_the_models_own(joint, policy):
     directly = Model(joint, Categorical(3), order=Decreasing(), factorizations=[Factorization.DIRECT])
     if isinstance(policy, Follow):  # and a model trained in its own order alone is followed in it
         assert torch.equal(drawn(directly, policy), drawn(model, policy))
+
+
+@pytest.mark.parametrize("policy", [Confidence(6), EntropyBounded(0.0), Remask(9, share=0.0)], ids=str)
+@torch.no_grad()
+def test_a_one_pass_network_is_shown_what_was_chosen_as_if_it_had_been_given(policy, generator):
+    """Each committed value has the probability that it has given the known ones, whatever the way they became known."""
+    torch.manual_seed(2)
+    network = OnePassTransformer(Discrete(3), (6,), 3, 16, 2, 2, given="full").eval()
+    for parameter in network.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    model = Model(network, Categorical(3), factorizations=[Factorization.DIRECT])
+    question = Question.of(6, given=[2], batch=4)
+    x = torch.randint(3, (4, 6), generator=generator)
+    states = list(trace(model, x, question, policy, generator=generator, allow_untrained=True))
+    assert states[-1].complete(question)
+    compared = 0
+    for before, after in itertools.pairwise(states):
+        new = after.known & ~before.known
+        expected = model.marginals(before.x, before.known).log_prob(after.x).double()
+        torch.testing.assert_close(after.score[new], expected[new], atol=1e-5, rtol=0)
+        compared += int(new.sum())
+    assert compared == 20

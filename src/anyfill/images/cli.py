@@ -55,8 +55,11 @@ class Drawing:
     force: Force = False
     temperature: Temperature = 1.0
     sampler: Annotated[
-        Literal["exact", "speculative"],
-        typer.Option(help="exact: one by one; speculative: the same law, other passes."),
+        Literal["exact", "speculative", "confidence", "entropy-bounded"],
+        typer.Option(
+            help="exact: one by one; speculative: the same law, other passes; approximations: confidence (the surest "
+            "first, in --steps), entropy-bounded (as many at once as are nearly independent)."
+        ),
     ] = "exact"
     steps: Annotated[
         int | None,

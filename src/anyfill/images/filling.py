@@ -28,7 +28,7 @@ from anyfill.images.sheets import sheet_of
 from anyfill.images.windows import Window, windows
 from anyfill.model import Model
 from anyfill.questions.question import Question
-from anyfill.samplers import Draw, Follow, Sampler, trace
+from anyfill.samplers import Draw, Sampler, trace
 
 Bits = np.ndarray[Any, np.dtype[np.float64]]
 """(H, W)."""
@@ -129,6 +129,12 @@ class Fills(Sequence[Picture]):
         return paths
 
 
+def approximates(sampler: Sampler, model: Model) -> bool:
+    """Whether a sampler is not after the model's law anyway: it answers in groups, or in an order that it finds."""
+    order = sampler.along(model.order).order
+    return order is None or (sampler.parallel and order == model.order)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Filling:
     """The work of filling one picture.
@@ -181,8 +187,8 @@ class Filling:
             asked, cells = question.asked[0], total * self.shape[2]
             done = cells - int((~known).sum()) * self.shape[2]
             options: dict[str, Any] = {"draw": self.draw, "generator": source}
-            if isinstance(self.sampler, Follow) and self.sampler.parallel and self.sampler.order is None:
-                options["allow_untrained"] = True  # groups, of colours too: not the model's law anyway
+            if self.sampler is not None and approximates(self.sampler, self.model):
+                options["allow_untrained"] = True  # of colours too
             for state in trace(self.model, x.flatten(1), question, self.sampler, **options):
                 drawn = state.known[0] & asked
                 frame = Frame(self, (done + int(drawn.sum())) / cells, codes, known, window, state.x, drawn)

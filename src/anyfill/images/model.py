@@ -25,12 +25,12 @@ from anyfill.interface.options import chosen_seed
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import free_threads, threads
 from anyfill.model import Model
-from anyfill.samplers import Draw, Follow, Sampler, Speculative
+from anyfill.samplers import Confidence, Draw, EntropyBounded, Follow, Sampler, Speculative
 from anyfill.training import load_model, load_notes
 
 SHIPPED = {"digits": "models/digits", "fashion": "models/fashion"}
 """Where the package keeps its own models."""
-SAMPLERS = ("exact", "speculative")
+SAMPLERS = ("exact", "speculative", "confidence", "entropy-bounded")
 AT_ONCE = 32
 """Alternatives that are drawn side by side."""
 
@@ -79,10 +79,11 @@ class ImageModel:
             n: how many alternatives.
             seed: of everything random; None = a new one, which the result has.
             temperature: below 1 is safer, above 1 bolder.
-            sampler: "exact", one by one; "speculative", the same law in fewer passes where the network can; or one of
-                ``anyfill.samplers``.
-            steps: so many groups of pixels, those of a group drawn each by itself (ARDM's S'): a trade of quality
-                for passes, not the model's law; None = as ``sampler`` says.
+            sampler: "exact", one by one; "speculative", the same law in fewer passes where the network can;
+                "confidence", the surest first in so many ``steps``, and "entropy-bounded", as many at once as are
+                nearly independent, which are approximations; or one of ``anyfill.samplers``.
+            steps: of "confidence"; with "exact" so many groups of pixels, those of a group drawn each by itself
+                (ARDM's S'): a trade of quality for passes, not the model's law; None = as ``sampler`` says.
             resize: how a picture that is larger than the model's is filled. True: cropped and shrunk to that size, and
                 returned so. False: at its own scale, in as many overlapping windows as it takes. None: in one window
                 around the hole, or, where that does not hold it, shrunk, what is drawn enlarged and laid in.
@@ -199,16 +200,18 @@ class ImageModel:
         return erased_in(as_picture(picture), erased, generator=torch.Generator().manual_seed(seed))
 
     def _sampler(self, sampler: str | Sampler, steps: int | None) -> Sampler | None:
+        if isinstance(sampler, str) and sampler not in SAMPLERS:
+            raise refuse("--sampler", expected=" or ".join(SAMPLERS), got=repr(sampler))
         if steps is not None:
             require_count("--steps", steps)
-            if sampler != "exact":
-                raise refuse("--steps", expected="no --sampler beside it", got=repr(sampler))
-            return Follow(groups=steps)
+            if sampler not in ("exact", "confidence"):
+                raise refuse("--steps", expected="no --sampler beside it, or confidence", got=repr(sampler))
+            return Follow(groups=steps) if sampler == "exact" else Confidence(steps)
+        if sampler == "confidence":
+            raise refuse("--sampler confidence", expected="--steps beside it", got="none")
         if not isinstance(sampler, str):
             return sampler
-        if sampler not in SAMPLERS:
-            raise refuse("--sampler", expected=" or ".join(SAMPLERS), got=repr(sampler))
-        return Speculative() if sampler == "speculative" else None
+        return {"speculative": Speculative(), "entropy-bounded": EntropyBounded()}.get(sampler)
 
 
 def load(model: str | Path = "digits") -> ImageModel:

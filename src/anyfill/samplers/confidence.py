@@ -1,5 +1,8 @@
 """Samplers that let what the network is sure of decide: the most confident first, and as many at once as are safe.
 
+They choose on the way, so a one-pass network is shown what is committed as if it had been given (``as_given``): it was
+trained for any given set, and never to read answers in an order that looks at them.
+
 ``Remask``: what was committed may be masked again, so that an early mistake need not stay (ReMDM, Wang et al. 2025).
 
 With a_s = s / S the share of the asked variables that is known before step s of S, masked diffusion only ever adds.
@@ -34,6 +37,8 @@ from anyfill.samplers.policy import Answer, Policy, State, most, place_of
 
 class Greedy(Policy):
     """Everything known is visible, and what was committed stays."""
+
+    as_given = True
 
     def visible(self, state: State, question: Question, *, generator: Generator) -> Tensor:
         return state.known
@@ -127,6 +132,8 @@ class Remask(Policy):
     share: float = 0.1
     drops: Literal["random", "unlikely"] = "random"
     writes: Literal["random", "confident"] = "random"
+
+    as_given = True
 
     def __post_init__(self) -> None:
         require_count("max_steps", self.max_steps)

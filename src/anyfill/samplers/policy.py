@@ -202,6 +202,10 @@ class Answer(NamedTuple):
 class Policy(Sampler, Protocol):
     """A sampler of single answers. Its methods may be called for any state of the loop and must not keep anything."""
 
+    as_given: bool = False
+    """Whether a one-pass network reads committed values as if they had been given, instead of in the order in which
+    they became known: for policies without an order, since that one it was never trained to read."""
+
     @abstractmethod
     def visible(self, state: State, question: Question, *, generator: Generator) -> Tensor:
         """bool (B, N): what is shown to the network as known; a part of ``state.known``."""
@@ -239,7 +243,7 @@ class Policy(Sampler, Protocol):
             going = self.going(state, question) if task.draw.temperature == 0.0 else None
             rows = slice(None) if going is None or bool(going.all()) else going.nonzero()[:, 0]
             with model.evaluating():
-                rank = _visible_rank(state, visible, question)[rows] if model.is_one_pass else None
+                rank = self._rank(model, state, visible, question)[rows] if model.is_one_pass else None
                 here = context if context is None or isinstance(rows, slice) else context[rows]
                 marginals = model.likelihood(model.params(state.x[rows], visible[rows], rank=rank, context=here))
                 draw = task.draw if isinstance(rows, slice) else task.draw.rows(rows)
@@ -254,6 +258,12 @@ class Policy(Sampler, Protocol):
             return state.committed(where if going is None else where & going[:, None], value, score, busy)
 
         return step
+
+    def _rank(self, model: Model, state: State, visible: Tensor, question: Question) -> Tensor:
+        """int64 (B, N): how a one-pass network reads what is visible; what is asked ties behind it."""
+        if not self.as_given:
+            return _visible_rank(state, visible, question)
+        return torch.where(visible | question.asked, model.known_rank(visible), NEVER)
 
 
 def all_ended(state: State, question: Question, end: int | None) -> bool:
