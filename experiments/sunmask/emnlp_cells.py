@@ -16,7 +16,7 @@ codes, until the mass is reached, as equals are in the library.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Generator, Tensor
@@ -29,18 +29,28 @@ HALVINGS = 24
 _ROUNDING = 1e-6
 
 
-def typical_only(log_probs: Tensor, temperature: float, mass: float) -> Tensor:
-    """log p (M, K), not normalised: those of p^(1 / temperature) with all but the typical words at -inf."""
+def _apart(law: Tensor, entropy: Tensor) -> Tensor:
+    """d (M, K); infinite where a word is impossible."""
+    return torch.where(law.isneginf(), torch.inf, (-law - entropy).abs())
+
+
+def _begun(log_probs: Tensor, temperature: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The law (M, K) at this temperature, its entropy and its greatest d, (M, 1) each."""
     law = (log_probs / temperature).log_softmax(-1)
-    probs = law.exp()
-    entropy = -torch.where(probs > 0, probs * law, 0.0).sum(-1, keepdim=True)
-    apart = torch.where(probs > 0, (-law - entropy).abs(), torch.inf)
-    high = torch.where(apart.isfinite(), apart, 0.0).amax(-1, keepdim=True)
-    low = torch.full_like(high, -1e-30)  # nothing is that typical
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        is_enough = torch.where(apart <= middle, probs, 0.0).sum(-1, keepdim=True) >= mass - _ROUNDING
-        low, high = torch.where(is_enough, low, middle), torch.where(is_enough, middle, high)
+    entropy = -torch.where(law.isneginf(), 0.0, law.exp() * law).sum(-1, keepdim=True)
+    return law, entropy, torch.where(law.isneginf(), 0.0, (-law - entropy).abs()).amax(-1, keepdim=True)
+
+
+def _halved(law: Tensor, entropy: Tensor, low: Tensor, high: Tensor, mass: float) -> tuple[Tensor, Tensor]:
+    """Closer bounds of the threshold, (M, 1) each."""
+    middle = (low + high) / 2
+    is_enough = torch.where(_apart(law, entropy) <= middle, law.exp(), 0.0).sum(-1, keepdim=True) >= mass - _ROUNDING
+    return torch.where(is_enough, low, middle), torch.where(is_enough, middle, high)
+
+
+def _cut(law: Tensor, entropy: Tensor, low: Tensor, high: Tensor, mass: float) -> Tensor:
+    """The law with all but the typical words at -inf."""
+    apart, probs = _apart(law, entropy), law.exp()
     sure, equal = apart <= low, (apart > low) & (apart <= high)
     tied = torch.where(equal, probs, 0.0)
     before = torch.where(sure, probs, 0.0).sum(-1, keepdim=True) + tied.cumsum(-1) - tied
@@ -48,9 +58,19 @@ def typical_only(log_probs: Tensor, temperature: float, mass: float) -> Tensor:
 
 
 @cache
-def _compiled() -> Callable[[Tensor, float, float], Tensor]:
-    """Its loop as one kernel a turn, which writes nothing but two numbers a place."""
-    return cast(Callable[[Tensor, float, float], Tensor], torch.compile(typical_only, dynamic=False))
+def _fused() -> tuple[Callable[..., Any], ...]:
+    """The three, compiled: one pass over the law each, for all temperatures (a tensor)."""
+    return tuple(torch.compile(part, dynamic=False) for part in (_begun, _halved, _cut))
+
+
+def typical_only(log_probs: Tensor, temperature: float, mass: float, *, fused: bool = False) -> Tensor:
+    """log p (M, K), not normalised: those of p^(1 / temperature) with all but the typical words at -inf."""
+    begun, halved, cut = _fused() if fused else (_begun, _halved, _cut)
+    law, entropy, high = begun(log_probs, torch.tensor(temperature, device=log_probs.device))
+    low = torch.full_like(high, -1e-30)  # nothing is that typical
+    for _ in range(HALVINGS):
+        low, high = halved(law, entropy, low, high, mass)
+    return cut(law, entropy, low, high, mass)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -89,5 +109,5 @@ class Cells:
         if not self.draw.filters:
             return law / self.draw.temperature
         if self.draw == Draw(temperature=self.draw.temperature, typical=self.draw.typical) and law.is_cuda:
-            return _compiled()(law, self.draw.temperature, cast(float, self.draw.typical))
+            return typical_only(law, self.draw.temperature, cast(float, self.draw.typical), fused=True)
         return self.draw.filtered(law)

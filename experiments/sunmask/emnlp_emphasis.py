@@ -25,6 +25,7 @@ ends itself is told no length; a sentence may then end before a kept word, and h
 """
 
 import argparse
+import json
 import math
 from collections import Counter
 from collections.abc import Container, Sequence
@@ -254,7 +255,9 @@ def main() -> None:
     """Draw, print, write results/sunmask/emnlp_emphasis.json and .md."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     is_cuda = torch.cuda.is_available()
-    parser.add_argument("--out", type=Path, required=True, help="the folder in which the model sunmask is")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--out", type=Path, help="the folder in which the model sunmask is")
+    source.add_argument("--record", type=Path, help="what was drawn before (``captions_late``): only to be written")
     parser.add_argument("--data", type=Path, default=data_folder())
     parser.add_argument("--set", choices=["news", "captions"], default="news")
     parser.add_argument("--samples", type=int, default=200 if is_cuda else 2, help="of each manner")
@@ -267,7 +270,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda" if is_cuda else "cpu")
     parser.add_argument("--name", default="sunmask/emnlp_emphasis")
     arguments = parser.parse_args()
-    found = study(arguments)
+    found = study(arguments) if arguments.record is None else json.loads(arguments.record.read_text())
     path = write_result(arguments.name, found, device=arguments.device)
     text = table(found)
     path.with_suffix(".md").write_text(text)
