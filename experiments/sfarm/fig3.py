@@ -75,10 +75,11 @@ def _alone(arguments: argparse.Namespace, method: str) -> Path:
     return arguments.out / method / "fig3_seconds.json"
 
 
-def _trained(record: Path) -> dict[str, Any]:
-    """Where and how long a method was trained."""
+def trained_as(record: Path) -> dict[str, Any]:
+    """Where, how long and with what seed a method was trained."""
     about = json.loads(record.read_text()) if record.exists() else {}
-    return {name: about.get(name) for name in ("seconds", "steps", "parameters", "device", "commit")}
+    found = {name: about.get(name) for name in ("seconds", "steps", "parameters", "device", "commit")}
+    return found | {"seed": about.get("options", {}).get("seed")}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -122,7 +123,7 @@ def main() -> None:
         about = {"classifier": name, "right_on_originals": right, "pictures": len(data.test), "methods": found}
         alone = {each: _alone(arguments, each) for each in found}
         about |= {"alone": {each: json.loads(path.read_text()) for each, path in alone.items() if path.exists()}}
-        about |= {"trained": {each: _trained(arguments.out / each / "run.json") for each in found}}
+        about |= {"trained": {each: trained_as(arguments.out / each / "run.json") for each in found}}
         write(arguments, f"fig3_{arguments.set}", about)
     grid_picture(lines, arguments.out / f"fig3_{arguments.set}.png", columns=[f"{rate} %" for rate in RATES])
 

@@ -31,6 +31,7 @@ from anyfill.model import Model
 from anyfill.questions import Question
 from anyfill.rows import Rows
 from anyfill.samplers import Confidence, EntropyBounded, Follow, Sampler, best_cuts, grouped_cost
+from experiments.sfarm.fig3 import trained_as
 from experiments.sfarm.picture_fills import as_pixels, drawn_by, features_for, grid_picture, order_of
 from experiments.sfarm.picture_scores import asked_model, in_halves
 from experiments.sfarm.pictures import ONE_PASS, Data, load, parser_of, spread, timed, trained, write
@@ -101,7 +102,13 @@ def main() -> None:
             "bits_per_dim": None if nats is None else nats / variables / math.log(2),
         })  # fmt: skip
         print(f"{method}, {way.grouping}, {drawn.passes} steps: {distance:.2f} ({drawn.seconds:.1f} s)", flush=True)
-        about = {"features": name, "test_pictures": len(real), "training_pictures": floor, "methods": found}
+        about: dict[str, Any] = {
+            "features": name,
+            "test_pictures": len(real),
+            "training_pictures": floor,
+            "methods": found,
+        }
+        about["trained"] = {each: trained_as(arguments.out / each / "run.json") for each in found}
         write(arguments, f"fig6_7_8_{arguments.set}", about)
         if way.grouping in (EQUAL, ONE_BY_ONE):
             pictures.setdefault(method, []).append((f"{drawn.passes} steps", pixels[:12]))
@@ -124,8 +131,8 @@ def _turns(variables: int, arguments: argparse.Namespace) -> Iterator[tuple[str,
             for grouping in (EQUAL, CONFIDENT) if exact else (EQUAL, CUT, CONFIDENT):
                 if steps <= 32 or grouping != CONFIDENT:
                     yield method, Way(grouping, steps)
-            if steps == 8 and not exact:
-                yield method, Way(BOUNDED, 0)
+        if not exact:
+            yield method, Way(BOUNDED, 0)
     for steps in [steps for steps in several if steps > 32]:
         for method in arguments.methods:
             if method in ONE_PASS:
