@@ -97,6 +97,25 @@ def test_blanks_edits_and_scores(folders, capsys):
     assert json.loads(out)["nats"] < 0
 
 
+def test_a_one_pass_model_keeps_fills_guesses_and_has_alternatives(folders, capsys):
+    model = ["--model", folders("one_pass")]
+    code, out, _ = said(capsys, "Ich wohne in Berlin.", "--keep", "Berlin@3", *model)
+    assert code == 0
+    assert out.split()[2].startswith("Berlin")
+    assert said(capsys, "Guten Morgen", "--speculative", *model)[1] == said(capsys, "Guten Morgen", *model)[1]
+    assert said(capsys, "Guten Morgen", "--alternatives", 3, *model)[1].count("\n") > 1
+    assert said(capsys, "fill", "Guten Morgen", "Good [2]", *model)[1].startswith("Good")
+
+
+def test_int8_is_for_those_that_can(folders, capsys):
+    code, out, _ = said(capsys, "Guten Morgen", "--int8", "--model", folders("autoregressive"))
+    assert code == 0
+    assert out.strip()
+    code, _, err = said(capsys, "Guten Morgen", "--int8", "--model", folders("one_pass"))
+    assert code == 2
+    assert "int8: expected an encoder-decoder" in err
+
+
 def test_a_model_is_evaluated_on_pairs(folders, capsys, pairs_tsv):
     pytest.importorskip("sacrebleu")
     code, out, _ = said(capsys, "evaluate", pairs_tsv, "--model", folders("padir"), "--json", "--limit", 4)
@@ -104,6 +123,7 @@ def test_a_model_is_evaluated_on_pairs(folders, capsys, pairs_tsv):
     assert json.loads(out)["sentences"] == 4
     code, out, _ = said(capsys, "evaluate", pairs_tsv, "--model", folders("padir"), "--passes", 1)
     assert "13a" in out
+    assert "distinct" in out
 
 
 def test_training_from_the_command_line(capsys, pairs_tsv, tmp_path):
@@ -164,6 +184,8 @@ def test_a_seed_is_remarked_on_where_there_is_no_noise(folders, capsys):
         (["Guten Morgen", "--passes", "0", "--model", "PADIR"], "passes"),
         (["Guten Morgen", "--beam", "9", "--model", "PADIR"], "--beam: expected none with the recipe padir"),
         (["Guten Morgen", "--passes", "4", "--model", "AR"], "--passes: expected none"),
+        (["Guten Morgen", "--speculative", "--model", "AR"], "--speculative: expected none"),
+        (["Guten Morgen", "--length-penalty", "2", "--model", "PADIR"], "--length-penalty: expected none"),
         (["Guten Morgen", "--lengths", "3", "--model", "AR"], "--lengths: expected none"),
         (
             ["Guten Morgen", "--show-passes", "--model", "AR"],

@@ -57,3 +57,19 @@ def test_placeholders_survive(shipped):
 def test_padir_has_no_likelihood_and_says_so(shipped):
     with pytest.raises(ValueError, match="likelihood"):
         shipped["de-en"].score("Guten Morgen", "Good morning")
+
+
+def test_int8_translates_too_and_keeps_what_it_should():
+    small = translation.load("de-en", int8=True)
+    assert "int8" in repr(small)
+    dogs, morning = small.translate(["Zwei Hunde spielen im Schnee.", "Guten Morgen."])
+    assert "dogs" in dogs.text
+    assert morning.text == "Good morning."
+    kept = small.translate("Ich wohne in Berlin.", keep=["Berlin"]).text
+    assert "Berlin" in kept.replace(".", " ").split()
+
+
+def test_two_sentences_are_not_mixed_up(shipped):
+    found = shipped["de-en"].translate("Guten Morgen. Ich bin müde.").text
+    assert found.startswith("Good morning. ")
+    assert "tired" in found

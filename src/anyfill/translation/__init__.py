@@ -17,14 +17,15 @@ from anyfill.lazy import lazily
 if TYPE_CHECKING:
     from anyfill.translation.distillation import distill
     from anyfill.translation.likelihood import Score
-    from anyfill.translation.model import Translation, Translator, load
+    from anyfill.translation.model import Translator, load
+    from anyfill.translation.texts import Translation
     from anyfill.translation.training import train
 
 __all__ = ["Score", "Translation", "Translator", "distill", "load", "train"]
 
 _HOME = {
     "Score": "likelihood",
-    "Translation": "model",
+    "Translation": "texts",
     "Translator": "model",
     "distill": "distillation",
     "load": "model",

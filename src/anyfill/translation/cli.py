@@ -14,11 +14,12 @@ from typer.core import TyperGroup
 
 from anyfill.checks import refuse, refuse_given
 from anyfill.interface.options import AsJson, Device, Force, OnDevice, add_commands, command
-from anyfill.translation.cli_options import Decoding, ModelFolder, Passes, To, as_text, put, say_unused_seed
+from anyfill.translation.cli_options import Decoding, Int8, ModelFolder, Passes, Seed, To, as_text, put, say_unused_seed
 from anyfill.translation.cli_training import corpus, distill, evaluate, train
 
 if TYPE_CHECKING:
-    from anyfill.translation.model import Translation, Translator
+    from anyfill.translation.model import Translator
+    from anyfill.translation.texts import Translation
 
 
 class TextByDefault(TyperGroup):
@@ -50,6 +51,7 @@ def text(
     alternatives: Annotated[int, typer.Option(min=0, max=100, help="Show so many different translations.")] = 0,
     show_passes: Annotated[bool, typer.Option("--show-passes", help="Show each pass, what changed in colour.")] = False,
     as_json: AsJson = False,
+    int8: Int8 = False,
     model: ModelFolder = None,
     device: OnDevice = Device.cpu,
 ) -> None:
@@ -77,7 +79,7 @@ def text(
         said |= {"--length-penalty": decoding.length_penalty, "--speculative": decoding.speculative}
         said |= {"--no-protect": not decoding.protect, "--show-passes": show_passes}
         refuse_given("with --alternatives, which chooses them itself", said)
-    translator = load(model, to=to, device=compute_device(device))
+    translator = load(model, to=to, device=compute_device(device), int8=int8)
     if show_passes and layout_of(translator.recipe) != "length":
         expected = "a model that decodes in parallel (padir, cmlm, disco, sundae)"
         raise refuse("--show-passes", expected=expected, got=f"a {translator.recipe} model")
@@ -104,14 +106,19 @@ def fill(
     *,
     n: Annotated[int, typer.Option("-n", "--n", min=1, max=100, help="How many.")] = 3,
     passes: Passes = None,
+    seed: Seed = None,
     as_json: AsJson = False,
     to: To = None,
     model: ModelFolder = None,
+    device: OnDevice = Device.cpu,
 ) -> None:
     """Fill the blanks of a translation; what is given stays as it is."""
+    from anyfill.interface.threads import compute_device
     from anyfill.translation.model import load
 
-    found = load(model, to=to).fill(words, template, n, passes=passes)
+    translator = load(model, to=to, device=compute_device(device))
+    say_unused_seed(seed, translator.recipe)
+    found = translator.fill(words, template, n, passes=passes, seed=seed or 0)
     put(as_text([asdict(one) for one in found]) if as_json else "".join(f"{one.text}\n" for one in found), None, False)
 
 
@@ -124,8 +131,10 @@ def edit(
     passes: Passes = None,
     to: To = None,
     model: ModelFolder = None,
+    device: OnDevice = Device.cpu,
 ) -> None:
     """Replace words of a translation and let the others adapt to them."""
+    from anyfill.interface.threads import compute_device
     from anyfill.translation.model import load
 
     pairs = dict[str, str]()
@@ -134,7 +143,7 @@ def edit(
         if not (old and sign and new):
             raise refuse("change", expected="OLD=NEW", got=repr(one))
         pairs[old] = new
-    typer.echo(load(model, to=to).adapt(words, draft, pairs, passes=passes).text)
+    typer.echo(load(model, to=to, device=compute_device(device)).adapt(words, draft, pairs, passes=passes).text)
 
 
 @command("How likely a translation is, exactly.")
@@ -145,11 +154,13 @@ def score(
     as_json: AsJson = False,
     to: To = None,
     model: ModelFolder = None,
+    device: OnDevice = Device.cpu,
 ) -> None:
     """The exact log-probability of a translation, of models that have a likelihood."""
+    from anyfill.interface.threads import compute_device
     from anyfill.translation.model import load
 
-    found = load(model, to=to).score(words, translation)
+    found = load(model, to=to, device=compute_device(device)).score(words, translation)
     if as_json:
         typer.echo(as_text({**asdict(found), "per_piece": found.per_piece}), nl=False)
     else:

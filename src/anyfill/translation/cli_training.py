@@ -8,7 +8,7 @@ import typer
 
 from anyfill.checks import refuse
 from anyfill.interface.options import AsJson, Device, Force, OnDevice, command
-from anyfill.translation.cli_options import Columns, Decoding, ModelFolder, as_text, put, say_unused_seed
+from anyfill.translation.cli_options import Columns, Decoding, Int8, ModelFolder, as_text, put, say_unused_seed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +99,7 @@ def evaluate(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write the translations there.")] = None,
     force: Force = False,
     as_json: AsJson = False,
+    int8: Int8 = False,
     model: ModelFolder = None,
     device: OnDevice = Device.auto,
 ) -> None:
@@ -112,7 +113,7 @@ def evaluate(
 
     if output is not None:
         require_new(output, force=force)
-    translator = load(model, device=compute_device(device))
+    translator = load(model, device=compute_device(device), int8=int8)
     say_unused_seed(decoding.seed, translator.recipe)
     sources = sources_of(files, *translator.languages, columns_of(columns))
     pairs = [(a, plain(b)) for a, b in read_pairs(sources, translator.languages[0])][:limit]

@@ -1,8 +1,4 @@
-"""A model that translates, and what can be asked of it: translate, alternatives, fill, adapt, score.
-
-A text is cut into sentences where it is longer than the model's rows, and those into parts where need be: whatever
-comes in, every word of it is seen. Empty text stays empty. Placeholders are protected (``keeping.py``).
-"""
+"""A model that translates, and what can be asked of it: translate, alternatives, fill, adapt, score."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,14 +14,15 @@ from anyfill.interface.options import chosen_seed
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import free_threads, threads
 from anyfill.training import load_model, load_notes
-from anyfill.translation.constraints import Fixed, Keep, parse_keep, parse_template
+from anyfill.translation.constraints import Fixed, parse_keep, parse_template
 from anyfill.translation.decode import Decoder
-from anyfill.translation.hypotheses import NOISY, Decoding, Hypothesis, decoding_of
-from anyfill.translation.keeping import keeping, with_placeholders
+from anyfill.translation.hypotheses import NOISY, Hypothesis, decoding_of
+from anyfill.translation.keeping import with_placeholders
 from anyfill.translation.likelihood import Score, exact_score
 from anyfill.translation.recipes import layout_of
-from anyfill.translation.sentences import CLOSED, is_open, opened, remarks, segments, sentences
-from anyfill.translation.vocabulary import MAX_PLACEHOLDERS, Joint, placeholders, plain, protected, restored
+from anyfill.translation.sentences import CLOSED, is_open, opened
+from anyfill.translation.texts import Texts, Translation
+from anyfill.translation.vocabulary import Joint, placeholders, plain, protected, restored
 
 MADE_BY = "anyfill translate train"
 NOTES = "translation"
@@ -33,66 +30,11 @@ SHIPPED = "translation-"
 """What the folders of models that ship begin with; the languages stand behind it."""
 _BLANK_END = re.compile(r"(?:_{2,}|\[\d{1,3}\])\s*$")
 """A blank at the end of a template."""
-_BATCH = {"cpu": 64, "cuda": 2048}
-"""Texts translated at a time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """What came out.
-
-    Attributes:
-        source: the text that was translated.
-        text: its translation.
-        score: mean log-probability of a piece, nats; by the passes that wrote them, or exact (see the model's recipe).
-        passes: of the network, the most over sentences.
-        history: the pieces before the first pass and after each, if they were asked for.
-        remarks: what a reader should know.
-    """
-
-    source: str
-    text: str
-    score: float
-    passes: int
-    history: tuple[tuple[str, ...], ...] = ()
-    remarks: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Translator:
-    """A trained model, its vocabulary and its languages; made by ``load``.
-
-    Attributes:
-        decoder: the model.
-        languages: (source, target).
-        name: what to call it.
-        odds: for each code, log-odds that a piece is of the source language; empty = not known.
-        closes: whether a text that ends in no mark is read with a full stop, which its translation loses again.
-    """
-
-    decoder: Decoder
-    languages: tuple[str, str]
-    name: str
-    odds: tuple[float, ...] = ()
-    closes: bool = False
-
-    def __repr__(self) -> str:
-        weights = sum(one.numel() for one in self.decoder.model.parameters())
-        source, target = self.languages
-        return f"Translator({self.name}: {source} to {target}, {self.decoder.recipe}, {weights:,} weights)"
-
-    @property
-    def vocabulary(self) -> Joint:
-        """Of both languages."""
-        return self.decoder.vocabulary
-
-    @property
-    def recipe(self) -> str:
-        """How it was trained and decodes."""
-        return self.decoder.recipe
+class Translator(Texts):
+    """A trained model, its vocabulary and its languages; made by ``load``."""
 
     def translate(
         self,
@@ -134,76 +76,12 @@ class Translator:
         keeps = [parse_keep(phrase, placeholders(texts[0]) if protect and texts else ()) for phrase in keep]
         if keeps and len(texts) != 1:
             raise refuse("--keep", expected="one sentence", got=f"{len(texts):,} texts")
-        work = self._in_batches(texts, how, keeps, protect, history)
+        work = self.in_batches(texts, how, keeps, protect, history)
         with threads(free_threads()):
             made = [
                 some for part in (metered(work, "translating") if progress else (p for p, _ in work)) for some in part
             ]
         return made[0] if one else made
-
-    def _in_batches(
-        self, texts: Sequence[str], how: Decoding, keeps: Sequence[Keep], protect: bool, history: bool
-    ) -> Any:
-        """Translations of some texts at a time, and the share that is done."""
-        size = _BATCH.get(self.decoder.device.type, _BATCH["cpu"])
-        for start in range(0, len(texts), size):
-            some = texts[start : start + size]
-            yield self._translated(some, how, keeps, protect, history), min(1.0, (start + size) / len(texts))
-
-    def _translated(
-        self, texts: Sequence[str], how: Decoding, keeps: Sequence[Keep], protect: bool, history: bool
-    ) -> list[Translation]:
-        kept = [placeholders(text)[:MAX_PLACEHOLDERS] if protect else [] for text in texts]
-        bare = [protected(plain(text), own) for text, own in zip(texts, kept)]
-        dotted = any(one.text.endswith(".") for one in keeps)  # which is not taken away from what is kept
-        stops = [self.closes and not dotted and is_open(text) for text in bare]
-        parts = [self._parts(text + "." * stop, whole=bool(keeps)) for text, stop in zip(bare, stops)]
-        if keeps and len(parts[0]) != 1:
-            raise refuse("--keep", expected="one sentence that fits the model", got=f"{len(parts[0])} parts")
-        sources = [codes for some in parts for codes in some]
-        ways = keeping(self.decoder, keeps, how) if keeps else None
-        order = sorted(range(len(sources)), key=lambda i: len(sources[i]))  # like lengths together
-        found: list[Hypothesis | None] = [None] * len(sources)
-        size = _BATCH.get(self.decoder.device.type, _BATCH["cpu"])
-        for some in (order[i : i + size] for i in range(0, len(order), size)):
-            best = self.decoder.decode([sources[i] for i in some], how, ways=ways, history=history)
-            for place, hypotheses in zip(some, best):
-                found[place] = with_placeholders(self.decoder, sources[place], hypotheses[0], how, keeps)
-        made = iter([one for one in found if one is not None])
-        return [
-            self._joined(text, own, [next(made) for _ in some], some, stop)
-            for text, own, some, stop in zip(texts, kept, parts, stops)
-        ]
-
-    def _joined(
-        self, text: str, kept: Sequence[str], found: Sequence[Hypothesis], parts: Sequence[Sequence[int]], stop: bool
-    ) -> Translation:
-        written = " ".join(self.vocabulary.decode(one.codes) for one in found)
-        written = opened(written) if stop else written
-        words = sum(len(one.codes) for one in found)
-        score = sum(one.score * len(one.codes) for one in found) / max(words, 1)
-        codes = [code for part in parts for code in part]
-        cut = len(parts) if len(codes) > self.decoder.length else 1
-        said = remarks(codes, cut, self.vocabulary, self.languages, self.odds)
-        passes = max((one.passes for one in found), default=0)
-        return Translation(text, restored(written, kept), score, passes, self._history(found), said)
-
-    def _history(self, found: Sequence[Hypothesis]) -> tuple[tuple[str, ...], ...]:
-        """The pieces of all parts before the first pass and after each; a part that has ended stays as it is."""
-        seen = [one.history for one in found if one.history]
-        return tuple(
-            tuple(self.vocabulary.piece(code) for own in seen for code in own[min(number, len(own) - 1)])
-            for number in range(max(map(len, seen), default=0))
-        )
-
-    def _parts(self, text: str, *, whole: bool) -> list[list[int]]:
-        """The codes of a plain text in parts that are translated one by one; ``whole`` = not cut unless it must be."""
-        several = [text] if whole or not self.closes else sentences(text)
-        return [part for one in several for part in self.segments(one)]
-
-    def segments(self, text: str) -> list[list[int]]:
-        """The codes of a plain text, in parts that fit the model."""
-        return segments(text, self.vocabulary, self.decoder.length)
 
     def alternatives(
         self, text: str, n: int = 5, *, passes: int | None = None, seed: int | None = None
@@ -211,7 +89,7 @@ class Translator:
         """Up to ``n`` different translations of a sentence, best first: other lengths, other beams, other noise."""
         require_count("n", n, maximum=100)
         asked = decoding_of(self.recipe, {"passes": passes})
-        source, kept, stop = self._closed_sentence(text)
+        source, kept, stop = self.closed_sentence(text)
         first = chosen_seed(seed)
         draws = range(first, first + (4 if self.recipe in NOISY else 1))
         beam = min(max(n, 4), 64)
@@ -240,7 +118,7 @@ class Translator:
         """
         require_count("n", n, maximum=100)
         how = decoding_of(self.recipe, {"passes": passes, "seed": seed})
-        source, kept, stop = self._closed_sentence(text)
+        source, kept, stop = self.closed_sentence(text)
         stop = stop and is_open(_BLANK_END.sub("x", template))  # then the template gets one, too, and loses it again
         blanks = parse_template(protected(template, kept) + "." * stop, self.vocabulary)
         if layout_of(self.recipe) == "end":
@@ -272,7 +150,7 @@ class Translator:
         from anyfill.translation.adapt import adapted
 
         how = decoding_of(self.recipe, {"passes": passes, "seed": seed})
-        source, kept, stop = self._closed_sentence(text)
+        source, kept, stop = self.closed_sentence(text)
         drafted = protected(plain(draft), kept)
         stop = stop and is_open(drafted)
         best = adapted(self.decoder, source, drafted + "." * stop, change, how)
@@ -285,24 +163,13 @@ class Translator:
         Raises:
             ValueError: the model has no likelihood: PaDIR and SUNDAE predict every word from noise, no joint of them.
         """
-        source, kept = self._one_sentence(text)
+        source, kept = self.one_sentence(text)
         return exact_score(self.decoder, source, self.vocabulary.encode(protected(plain(translation), kept)))
 
-    def _closed_sentence(self, text: str) -> tuple[list[int], list[str], bool]:
-        """As ``_one_sentence``, with a full stop where one is lent, and whether it is."""
-        stop = self.closes and is_open(protected(plain(text), placeholders(text)[:MAX_PLACEHOLDERS]))
-        return *self._one_sentence(text + "." * stop), stop
 
-    def _one_sentence(self, text: str) -> tuple[list[int], list[str]]:
-        kept = placeholders(text)[:MAX_PLACEHOLDERS]
-        parts = self.segments(protected(plain(text), kept))
-        if len(parts) != 1:
-            limit = self.decoder.length
-            raise refuse("text", expected=f"a sentence of 1 to {limit} pieces", got=f"{sum(map(len, parts))} pieces")
-        return parts[0], kept
-
-
-def load(folder: str | Path | None = None, *, to: str | None = None, device: str = "cpu") -> Translator:
+def load(
+    folder: str | Path | None = None, *, to: str | None = None, device: str = "cpu", int8: bool = False
+) -> Translator:
     """A translator, ready to be asked.
 
     Args:
@@ -310,6 +177,8 @@ def load(folder: str | Path | None = None, *, to: str | None = None, device: str
             first of those that translates to this language.
         to: the language it must translate to; None = any.
         device: "cpu" or "cuda".
+        int8: round matrices to 8 bits, on a CPU: about half the time, answers differ by rounding; not of one-pass
+            models.
 
     Raises:
         ValueError: there is no model, it is none that translates, or to another language.
@@ -332,7 +201,16 @@ def load(folder: str | Path | None = None, *, to: str | None = None, device: str
         made = _load(Path(folder), str(folder), device)
     if to is not None and made.languages[1] != to:
         raise refuse("--to", expected=f"{made.languages[1]}, as {folder} translates to", got=to)
-    return made
+    return _in_int8(made) if int8 else made
+
+
+def _in_int8(translator: Translator) -> Translator:
+    from anyfill.translation.latency import int8
+
+    decoder = translator.decoder
+    if decoder.device.type != "cpu":
+        raise refuse("int8", expected="the device cpu", got=decoder.device.type)
+    return replace(translator, decoder=replace(decoder, model=int8(decoder.model, traced=False)), int8=True)
 
 
 def _load(folder: Path, name: str, device: str) -> Translator:

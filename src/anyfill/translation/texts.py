@@ -1,0 +1,160 @@
+"""Texts through a decoder of codes: cut into parts that fit it, decoded in batches, and put together again.
+
+A text is cut into sentences where it is longer than the model's rows, or where the model is one of sentences, and those
+into parts where need be: whatever comes in, every word of it is seen. Empty text stays empty. Placeholders are
+protected (``keeping.py``).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from anyfill.checks import refuse
+from anyfill.translation.constraints import Keep
+from anyfill.translation.decode import Decoder
+from anyfill.translation.hypotheses import Decoding, Hypothesis
+from anyfill.translation.keeping import keeping, with_placeholders
+from anyfill.translation.sentences import is_open, opened, remarks, segments, sentences
+from anyfill.translation.vocabulary import MAX_PLACEHOLDERS, Joint, placeholders, plain, protected, restored
+
+_BATCH = {"cpu": 64, "cuda": 2048}
+"""Texts translated at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """What came out.
+
+    Attributes:
+        source: the text that was translated.
+        text: its translation.
+        score: mean log-probability of a piece, nats; by the passes that wrote them, or exact (see the model's recipe).
+        passes: of the network, the most over sentences.
+        history: the pieces before the first pass and after each, if they were asked for.
+        remarks: what a reader should know.
+    """
+
+    source: str
+    text: str
+    score: float
+    passes: int
+    history: tuple[tuple[str, ...], ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Texts:
+    """A decoder of codes, and what texts need beside it.
+
+    Attributes:
+        decoder: the model.
+        languages: (source, target).
+        name: what to call it.
+        odds: for each code, log-odds that a piece is of the source language; empty = not known.
+        closes: whether the model is one of sentences: a text that ends in no mark is read with a full stop, which its
+            translation loses again, and several sentences are translated one by one.
+        int8: whether its matrices were rounded to 8 bits.
+    """
+
+    decoder: Decoder
+    languages: tuple[str, str]
+    name: str
+    odds: tuple[float, ...] = ()
+    closes: bool = False
+    int8: bool = False
+
+    def __repr__(self) -> str:
+        weights = sum(one.numel() for one in self.decoder.model.parameters())
+        source, target = self.languages
+        size = "int8" if self.int8 else f"{weights:,} weights"
+        return f"{type(self).__name__}({self.name}: {source} to {target}, {self.decoder.recipe}, {size})"
+
+    @property
+    def vocabulary(self) -> Joint:
+        """Of both languages."""
+        return self.decoder.vocabulary
+
+    @property
+    def recipe(self) -> str:
+        """How it was trained and decodes."""
+        return self.decoder.recipe
+
+    def in_batches(
+        self, texts: Sequence[str], how: Decoding, keeps: Sequence[Keep], protect: bool, history: bool
+    ) -> Iterator[tuple[list[Translation], float]]:
+        """Translations of some texts at a time, and the share that is done."""
+        size = _BATCH.get(self.decoder.device.type, _BATCH["cpu"])
+        for start in range(0, len(texts), size):
+            some = texts[start : start + size]
+            yield self._translated(some, how, keeps, protect, history), min(1.0, (start + size) / len(texts))
+
+    def _translated(
+        self, texts: Sequence[str], how: Decoding, keeps: Sequence[Keep], protect: bool, history: bool
+    ) -> list[Translation]:
+        kept = [placeholders(text)[:MAX_PLACEHOLDERS] if protect else [] for text in texts]
+        bare = [protected(plain(text), own) for text, own in zip(texts, kept)]
+        dotted = any(one.text.endswith(".") for one in keeps)  # which is not taken away from what is kept
+        stops = [self.closes and not dotted and is_open(text) for text in bare]
+        parts = [self._parts(text + "." * stop, whole=bool(keeps)) for text, stop in zip(bare, stops)]
+        if keeps and len(parts[0]) != 1:
+            raise refuse("--keep", expected="one sentence that fits the model", got=f"{len(parts[0])} parts")
+        sources = [codes for some in parts for codes in some]
+        ways = keeping(self.decoder, keeps, how) if keeps else None
+        order = sorted(range(len(sources)), key=lambda i: len(sources[i]))  # like lengths together
+        found: list[Hypothesis | None] = [None] * len(sources)
+        size = _BATCH.get(self.decoder.device.type, _BATCH["cpu"])
+        for some in (order[i : i + size] for i in range(0, len(order), size)):
+            best = self.decoder.decode([sources[i] for i in some], how, ways=ways, history=history)
+            for place, hypotheses in zip(some, best):
+                found[place] = with_placeholders(self.decoder, sources[place], hypotheses[0], how, keeps)
+        made = iter([one for one in found if one is not None])
+        return [
+            self._joined(text, own, [next(made) for _ in some], some, stop)
+            for text, own, some, stop in zip(texts, kept, parts, stops)
+        ]
+
+    def _joined(
+        self, text: str, kept: Sequence[str], found: Sequence[Hypothesis], parts: Sequence[Sequence[int]], stop: bool
+    ) -> Translation:
+        written = " ".join(self.vocabulary.decode(one.codes) for one in found)
+        written = opened(written) if stop else written
+        words = sum(len(one.codes) for one in found)
+        score = sum(one.score * len(one.codes) for one in found) / max(words, 1)
+        codes = [code for part in parts for code in part]
+        cut = len(parts) if len(codes) > self.decoder.length else 1
+        said = remarks(codes, cut, self.vocabulary, self.languages, self.odds)
+        passes = max((one.passes for one in found), default=0)
+        return Translation(text, restored(written, kept), score, passes, self._history(found), said)
+
+    def _history(self, found: Sequence[Hypothesis]) -> tuple[tuple[str, ...], ...]:
+        """The pieces of all parts before the first pass and after each; a part that has ended stays as it is."""
+        seen = [one.history for one in found if one.history]
+        return tuple(
+            tuple(self.vocabulary.piece(code) for own in seen for code in own[min(number, len(own) - 1)])
+            for number in range(max(map(len, seen), default=0))
+        )
+
+    def _parts(self, text: str, *, whole: bool) -> list[list[int]]:
+        """The codes of a plain text in parts that are translated one by one; ``whole`` = not cut unless it must be."""
+        several = [text] if whole or not self.closes else sentences(text)
+        return [part for one in several for part in self.segments(one)]
+
+    def segments(self, text: str) -> list[list[int]]:
+        """The codes of a plain text, in parts that fit the model."""
+        return segments(text, self.vocabulary, self.decoder.length)
+
+    def closed_sentence(self, text: str) -> tuple[list[int], list[str], bool]:
+        """As ``one_sentence``, with a full stop where one is lent, and whether it is."""
+        stop = self.closes and is_open(protected(plain(text), placeholders(text)[:MAX_PLACEHOLDERS]))
+        return *self.one_sentence(text + "." * stop), stop
+
+    def one_sentence(self, text: str) -> tuple[list[int], list[str]]:
+        """The codes of a text that fits the model, and its placeholders; ValueError if it does not."""
+        kept = placeholders(text)[:MAX_PLACEHOLDERS]
+        parts = self.segments(protected(plain(text), kept))
+        if len(parts) != 1:
+            limit = self.decoder.length
+            raise refuse("text", expected=f"a sentence of 1 to {limit} pieces", got=f"{sum(map(len, parts))} pieces")
+        return parts[0], kept
