@@ -1,0 +1,88 @@
+"""All of Table 1: both directions keep step, no test leaks, corpora are turned, methods are put in order."""
+
+import json
+import tarfile
+from itertools import pairwise
+
+import pytest
+
+pytest.importorskip("sentencepiece")
+pytest.importorskip("sacrebleu")
+
+from anyfill.translation.corpus import Corpus, encode_pairs
+from anyfill.translation.vocabulary import learn
+from experiments.gmlm import table1_all as whole
+from experiments.gmlm import table1_all_data as data
+from experiments.gmlm.sitting import sentences
+from experiments.gmlm.table1_all_scores import name_of, ordered, system_at
+
+PAIRS = [(f"the dog number {n} runs", f"der Hund Nummer {n} rennt") for n in range(30)]
+
+
+@pytest.mark.parametrize("seconds", [300.0, 370.0])
+def test_slots_fill_the_time_follow_one_another_and_are_those_of_both_directions(seconds):
+    plans = [whole.steps_of(way, *whole.shares(seconds)) for way in data.WAYS]
+    steps = plans[0]
+    times = [whole.slots(1000.0, plan) for plan in plans]
+    assert times[0] == times[1]
+    at = list(times[0].values())
+    assert all(b - a >= step.seconds for (a, b), step in zip(pairwise(at), steps, strict=False))
+    assert at[-1] + steps[-1].seconds <= 1000.0 + seconds
+    assert 1000.0 + seconds - at[-1] - steps[-1].seconds < 12
+    methods = {step.seconds for step in steps[1:-1]}
+    assert len(methods) == 1
+    assert {step.name for step in steps} >= {f"{one}-{kind}" for one in whole.PARALLEL for kind in ("raw", "distilled")}
+    assert steps[0].seconds == steps[-1].seconds
+    assert {step.begin for step in steps[1:-1]} == {steps[0].name}
+
+
+def test_no_pair_stays_of_which_a_side_is_tested_whatever_its_case_and_marks():
+    tested = {data.key_of(side) for side in ("The dog runs.", "Der Hund rennt.")}
+    kept = ("A dog sits", "Ein Hund sitzt")
+    pairs = [kept, ("the DOG runs!", "Er rennt"), ("It runs", "der hund rennt")]
+    assert data.without(pairs, tested) == [kept]
+    tests, valid = data.split(PAIRS, lambda pair: "7" not in pair[0], 4, 3, 0.9)
+    assert (len(tests), len(valid)) == (4, 3)
+    assert not {pair[0] for pair in tests} & {pair[0] for pair in valid}
+    assert not any("7" in pair[0] for pair in (*tests, *valid))
+
+
+def test_the_other_direction_has_the_same_pairs_turned_and_short_ones_apart(tmp_path, monkeypatch):
+    monkeypatch.setattr(data, "SHORT", 26)
+    joint = learn((side for pair in PAIRS for side in pair), 300)
+    (tmp_path / "vocabulary.model").write_bytes(joint.model)
+    longer = [("dog runs " * 7, "Hund"), *PAIRS]
+    for name in ("all", "study"):
+        folder = tmp_path / f"corpus-{name}-raw-en-de"
+        for _ in encode_pairs(longer, folder, joint, length=200, languages=("en", "de"), valid_share=0.0):
+            pass
+    with tarfile.open(tmp_path / data.ARCHIVE, "w:xz") as tar:
+        for path in (tmp_path / "vocabulary.model", *tmp_path.glob("corpus-*")):
+            tar.add(path, path.name)
+    found = {}
+    for way in data.WAYS:
+        work = tmp_path / way
+        data.ready(tmp_path / data.ARCHIVE, work, way)
+        for name in ("all", "study", "short"):
+            corpus = Corpus.open(work / f"corpus-{name}-raw-{way}", joint)
+            found[way, name] = [sentences(corpus.side("train", side)) for side in ("source", "target")]
+    for name in ("all", "study", "short"):
+        assert found["en-de", name] == found["de-en", name][::-1]
+    assert found["en-de", "all"][0][1:] == [tuple(joint.encode(pair[0])) for pair in PAIRS]
+    assert len(found["en-de", "short"][0]) < len(found["en-de", "all"][0])
+    assert max(len(one) for side in found["en-de", "short"] for one in side) <= 26
+    about = json.loads((tmp_path / "de-en" / "corpus-all-raw-de-en" / "about.json").read_text())
+    assert about["languages"] == ["de", "en"]
+
+
+def test_methods_are_ordered_by_bleu_with_the_distance_to_the_next():
+    references = [pair[1] for pair in PAIRS[:12]]
+    good, bad = system_at("cmlm", "raw", 4), system_at("padir", "raw", 4)
+    made = {good: references, bad: ["der Hund rennt schnell"] * len(references)}
+    found = ordered("multi30k", made, {("multi30k", good): 100.0, ("multi30k", bad): 1.0}, references)
+    assert list(found) == ["multi30k raw T4"]
+    first, second = found["multi30k raw T4"]
+    assert (first["system"], second["system"]) == (good, bad)
+    assert first["above_the_next"]["low"] > 0
+    assert name_of("cmlm-raw", {"passes": 4, "lengths": 5, "beam": 4}) == good
+    assert name_of(whole.TEACHER, {"beam": 5}) == system_at("autoregressive", "raw", 10)
