@@ -48,6 +48,15 @@ def test_a_short_run_is_usable_says_what_it_chose_and_beats_counting(tmp_path) -
     assert model.about.border > 0
 
 
+def test_a_run_that_a_clock_ends_is_told_by_the_clock(tmp_path, capsys) -> None:
+    source, said = draw_folder(tmp_path / "p", 12), list[str]()
+    settings = Settings(seconds=1.0, levels=4, **SMALL)
+    outcome = train_in_words(source, tmp_path / "m", settings, device="cpu", say=said.append)
+    assert said[2] == "training  1 s in steps of 8, on cpu"
+    assert outcome[0].startswith("trained ")
+    assert "1,000,000" not in capsys.readouterr().err
+
+
 def test_a_run_that_is_interrupted_and_resumed_ends_as_if_it_had_not_been(tmp_path) -> None:
     source = draw_folder(tmp_path / "p", 40)
     options = {"levels": 8, "steps": 10, **SMALL}

@@ -38,6 +38,8 @@ from anyfill.training import FitOptions, fit_steps
 MADE_BY = "anyfill image train"
 SCORED = 128
 """Most held-out pictures that are scored, on a CPU."""
+UNENDING = 1_000_000
+"""Steps of a run that only a clock ends."""
 _SPLIT_SEED = 5
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -109,11 +111,14 @@ class ImageRun:
         times = (s.steps or 0) * (s.batch or 0) / max(1, count - self.held_out)
         held = f"{self.held_out} of them held out" if self.held_out else "none held out"
         limit = "" if s.seconds is None else f", at most {clock(s.seconds)}"
+        steps = f"{s.steps:,} steps of {s.batch}, {times:.2g} times through them{limit}"
+        if s.steps == UNENDING and s.seconds is not None:
+            steps = f"{clock(s.seconds)} in steps of {s.batch}"
         verb = "resumed" if resume else "training"
         return [
             f"pictures  {self.pictures.name}: {count:,} of {self.about}; {held}",
             f"model     {weights:,} weights, width {s.width}, depth {s.depth}",
-            f"{verb:<9} {s.steps:,} steps of {s.batch}, {times:.2g} times through them{limit}, on {self.device}",
+            f"{verb:<9} {steps}, on {self.device}",
         ]
 
     def fit(self, folder: Path, resume: bool, console: Console) -> list[str]:
@@ -126,7 +131,8 @@ class ImageRun:
         with threads(count):
             reports = in_bits(fit_steps(model, train, objective, self.options(), **keep), self.about.dimensions)
             title = "training (loss in bits per dimension)"
-            done = run_in_words(watched_to_the_end(reports, self.settings.steps, title, console=console))
+            total = None if self.settings.steps == UNENDING else self.settings.steps
+            done = run_in_words(watched_to_the_end(reports, total, title, console=console))
             if held is None:
                 return [done]
             place = next(model.parameters()).device
@@ -222,7 +228,7 @@ def chosen(wanted: Settings, pictures: Pictures, *, cuda: bool) -> Settings:
         "binary": "threshold" if levels == 2 else None,
         "width": 256 if cuda else 96,
         "depth": 8 if cuda else 4,
-        "steps": 1_000_000 if unending else 5_000 if cuda else 500,
+        "steps": UNENDING if unending else 5_000 if cuda else 500,
         "batch": 128 if cuda else 16,
         "learning_rate": 0.005 if cuda else 0.015,
         "dropout": 0.1,
