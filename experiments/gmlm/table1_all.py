@@ -18,15 +18,13 @@ on the same raw pairs less those that do not fit into its rows.
 The teacher reads START in front of the source as the parallel models do, and positional attention begins by adding
 zero: so all of them begin from what the teacher knows (``take_weights``).
 
-Asking comes after all training, what the table needs first: Multi30k at all passes, then the other two tests at 4, then
-exact log p, holes, lossless speculation, one length. OUT/results.WAY.tar.gz appears anew whenever there is more.
+Asking comes after all training (``table1_all_ask``). OUT/results.WAY.tar.gz appears anew whenever there is more.
 """
 
 import argparse
 import json
 import random
 import time
-import traceback
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,15 +36,14 @@ from anyfill.model import Model
 from anyfill.training import FitOptions, save_model
 from anyfill.training.checkpoint import load_notes
 from anyfill.translation.corpus import store_codes
-from anyfill.translation.hypotheses import ROWS, Decoding, decoding_options
-from anyfill.translation.metrics import sacrebleu_metrics
+from anyfill.translation.hypotheses import Decoding
 from anyfill.translation.model import Translator, load
-from anyfill.translation.recipes import Options, Recipe, layout_of
+from anyfill.translation.recipes import Options, Recipe
 from anyfill.translation.training import Settings
 from experiments.gmlm.device_speed import measure
 from experiments.gmlm.methods import Methods
 from experiments.gmlm.schedule import Step
-from experiments.gmlm.sitting import best_of_many, note_of, packed, unique
+from experiments.gmlm.sitting import best_of_many, packed, sentences, unique
 from experiments.gmlm.table1_all_data import LENGTH, SHORT, TIMES, ready
 
 PARALLEL: tuple[Recipe, ...] = ("padir", "cmlm", "disco", "sundae")
@@ -54,8 +51,6 @@ TEACHER, ONE_PASS = "teacher-all", "one-pass"
 BOOT, CHECK, BETWEEN, REST = 9.0, 8.0, 2.0, 7.0
 """Seconds to begin with, of a teacher's validation, between methods, and at the end."""
 DISTIL, BLOCK = 38.0, 4096
-ASKED_ROWS = 1280
-"""Candidates side by side; sentences are sorted by length before they are cut into batches."""
 TESTS = ("multi30k", "tatoeba", "catalogues")
 
 
@@ -99,8 +94,6 @@ class Whole(Methods):
     """One direction, in step with the other."""
 
     slots: dict[str, float] = field(default_factory=dict[str, float])
-    better_than: float = 100.0
-    loaded: dict[Path, Translator] = field(default_factory=dict[Path, Translator])
 
     def __post_init__(self) -> None:
         self.length, self.try_graphs, self.asking = LENGTH, False, 0.0
@@ -170,113 +163,9 @@ class Whole(Methods):
     @staticmethod
     def _multi30k_sources(corpus: Any, pairs: int) -> int:
         """How many different sources Multi30k has: its pairs stand in front, as often as they are repeated."""
-        from experiments.gmlm.sitting import sentences
-
         every = sentences(corpus.side("train", "source"))
         count = next(n for n in range(1, pairs) if every[n : n + 50] == every[:50])
         return len(set(every[:count]))
-
-    def ask_all(self, steps: list[Step]) -> None:
-        """Everything that was not asked before, of the models that are there; the most valuable first."""
-        (self.work / "results").mkdir(exist_ok=True)
-        main = [(step, "multi30k", one) for step in steps for one in self.ways(step)]
-        others = [(step, test, one) for step in steps for test in TESTS[1:] for one in self.ways(step, only=True)]
-        single = [(step, "multi30k", Decoding(passes=4, lengths=1)) for step in steps if step.recipe in PARALLEL]
-        for some in (main, others):
-            self.guarded(some, self.asked)
-        by_name = {step.name: step for step in steps}
-        for name in (ONE_PASS, TEACHER, "padir-distilled", "cmlm-distilled", "disco-distilled", "sundae-distilled"):
-            self.guarded([(by_name[name],)], self.told_one)
-        self.guarded(single, self.asked)
-        self.guarded([(step,) for step in steps if step.name == "padir-distilled"], self.judged)
-
-    def guarded(self, jobs: list[tuple[Any, ...]], do: Any) -> None:
-        """All of them while there is time; one that fails for want of memory is tried once more, in smaller parts."""
-        for job in jobs:
-            folder = self.model_of(job[0].name, job[0].direction)
-            if folder is None or self.left < 2:
-                print(f"{job[0].name}: {'no model' if folder is None else 'no time'}", flush=True)
-                continue
-            for rows in (ASKED_ROWS, ASKED_ROWS // 8):
-                ROWS["cuda"] = rows
-                try:
-                    do(*job)
-                    break
-                except torch.OutOfMemoryError:
-                    torch.cuda.empty_cache()
-                    time.sleep(1.0)
-                except Exception:
-                    traceback.print_exc()
-                    break
-
-    def ways(self, step: Step, *, only: bool = False) -> list[Decoding]:
-        """How a model is asked; ``only`` = in one way."""
-        layout, penalty = layout_of(step.recipe), self.penalty(step.direction)
-        if layout == "length":
-            passes = (4,) if only else (2, 1) if self.trial else (4, 1, 2, 10)
-            return [Decoding(passes=t, lengths=5) for t in passes]
-        beams = (5,) if only else (5, 1)
-        return [Decoding(beam=b, length_penalty=penalty) for b in beams] if layout == "end" else [Decoding()]
-
-    def penalty(self, way: str) -> float:
-        """Of beams: the teacher's validation says it for all."""
-        note = self.note_at(TEACHER, way)
-        return float(note.get("validation", {}).get("penalty", 1.0))
-
-    def note_at(self, name: str, way: str) -> dict[str, Any]:
-        """What is known of a step; nothing if there is nothing."""
-        path = self.work / "results" / f"{name}.{way}.json"
-        return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-
-    def model(self, step: Step) -> Translator:
-        """Loaded; the last one stays."""
-        folder = self.model_of(step.name, step.direction)
-        if folder is None:
-            raise FileNotFoundError(step.name)
-        if folder not in self.loaded:
-            self.loaded = {folder: load(folder, device=self.device)}
-        return self.loaded[folder]
-
-    def asked(self, step: Step, test: str, how: Decoding) -> None:
-        """Translations of a test in one way, into the note of the step."""
-        note = self.note_at(step.name, step.direction) or note_of(step)
-        said: dict[str, Any] = {"test": test, "passes": how.passes, "lengths": how.lengths, "beam": how.beam}
-        if any(all(one[key] == value for key, value in said.items()) for one in note.get("translations", [])):
-            return
-        tests = json.loads((self.work / f"tests-{step.direction}.json").read_text(encoding="utf-8"))
-        texts = [pair[0] for pair in tests[test][: 8 if self.trial else 500 if test == "tatoeba" else None]]
-        options: dict[str, Any] = {**said, "length_penalty": how.length_penalty}
-        used = {key: value for key, value in options.items() if key in decoding_options(step.recipe)}
-        model, begun = self.model(step), time.perf_counter()
-        made = model.translate(texts, **used, protect=False)
-        seconds = time.perf_counter() - begun
-        row = {**options, "reward": how.reward, "prior": how.prior, "seconds": seconds}
-        row |= {"mean_passes": sum(one.passes for one in made) / len(made), "texts": [one.text for one in made]}
-        note["translations"] = [*note.get("translations", []), row]
-        self.done(step, note)
-        print(f"{step.name} {said} {seconds:.1f} s: {made[0].text!r}", flush=True)
-
-    def told_one(self, step: Step) -> None:
-        """Exact log p, holes and speculation of a model that has them."""
-        note = self.note_at(step.name, step.direction)
-        if (
-            note
-        ):  # the one-pass model, which learnt from raw pairs alone, is asked as those are that learnt from others'
-            self.told(replace(step, data="distilled"), self.model(step), note)
-
-    def judged(self, step: Step) -> None:
-        """Validation of Multi30k: a PaDIR model that is better than the one that ships comes back."""
-        model, note = self.model(step), self.note_at(step.name, step.direction)
-        tests = json.loads((self.work / f"tests-{step.direction}.json").read_text(encoding="utf-8"))
-        pairs = tests["valid"][: 8 if self.trial else 200]
-        made = [one.text for one in model.translate([pair[0] for pair in pairs], passes=4, lengths=5, protect=False)]
-        note["multi30k_valid"] = sacrebleu_metrics().BLEU().corpus_score(made, [[pair[1] for pair in pairs]]).score
-        note["better_than"] = self.better_than
-        self.done(step, note)
-        print(f"{step.name}: validation {note['multi30k_valid']:.2f}, to beat {self.better_than}", flush=True)
-        folder = self.model_of(step.name, step.direction)
-        if folder is not None and note["multi30k_valid"] > self.better_than:
-            self.keep(model.decoder.model, folder, folder.name)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -302,12 +191,13 @@ def main(argv: list[str] | None = None) -> None:
     at = slots(options.begin, steps)
     if options.trial:
         steps, at = [replace(step, seconds=2.0) for step in steps], {}
-    study = Whole(options.work, options.out, options.until, options.trial, device, slots=at)
-    study.better_than = options.better_than
+    common = (options.work, options.out, options.until, options.trial, device)
     if options.part == "train":
-        study.run(steps)
+        Whole(*common, slots=at).run(steps)
     elif options.part == "ask":
-        study.ask_all(steps)
+        from experiments.gmlm.table1_all_ask import Asking
+
+        Asking(*common, better_than=options.better_than).ask_all(steps)
     else:
         measure(options.work, options.out, device, trial=options.trial, length=LENGTH)
         packed([options.work / "results"], options.out / f"results.{options.way}.tar.gz")
