@@ -14,7 +14,9 @@ from anyfill import Draw, FitOptions, Question, Rows, fit, recipes
 from anyfill.evaluation import log_prob
 from anyfill.questions import Factorization, Increasing
 from anyfill.questions.order import HeadFirst
-from anyfill.samplers import Follow, sample
+from anyfill.questions.question import chain_rank
+from anyfill.samplers import Follow, State, Task, sample
+from anyfill.samplers.loop import run
 
 A, B, C = 3, 4, 5
 V, N = 6, 3
@@ -154,6 +156,44 @@ def test_padir_gets_better_by_looking_again():
     assert shares[0] < 0.95
     assert shares[1] > shares[0] + 0.05
     assert shares[2] >= shares[1] - 1e-9
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("passes", [1, 2, 3, 5])
+@pytest.mark.parametrize(("source", "n"), [(S, 2), (T, 3)])
+def test_stutter_is_remasked_as_the_paper_says_from_every_first_input(source, n, passes, begun):
+    """All V^n starts: x_i = argmax_i(x) in every pass, but a word that repeats the one before it stays what it was.
+
+    In the last pass all are written (section 3.3). It ends early where a pass changes nothing, unless a word is still
+    the noise that it began with; where words were ``begun``, none is.
+    """
+    model = trained("padir")
+    starts = list(product(range(V), repeat=n))
+    x = torch.tensor([[n, *start] for start in starts])
+    told = (torch.arange(n + 1) == 0).expand(len(x), -1)
+    context = torch.full((len(x), 1), source)
+    policy, draw = recipes.padir.sampler(passes)
+    task = Task(model, x, Question(told, ~told), draw, context, torch.Generator().manual_seed(0))
+    unknown = chain_rank(model.fixed_order, Question(told, torch.zeros_like(told)))
+    *_, last = run(policy.along(model.order), task, State.first(x, torch.where(told | (not begun), unknown, 0)))
+
+    def argmax(words):
+        row = torch.tensor([[n, *words]])
+        return model.network(row, torch.ones_like(row, dtype=torch.bool), context[:1])[0, 1:].argmax(-1).tolist()
+
+    stuttered = 0
+    for start, found in zip(starts, last.x[:, 1:].tolist()):
+        words, written = list(start), [begun] * n
+        for number in range(passes):
+            new, before = argmax(words), words
+            again = [i > 0 and new[i] == new[i - 1] and number + 1 < passes for i in range(n)]
+            stuttered += any(again)
+            words = [old if same else word for old, word, same in zip(before, new, again)]
+            written = [done or not same for done, same in zip(written, again)]
+            if words == before and all(written):
+                break
+        assert found == words, start
+    assert stuttered or source == S or passes == 1  # "c c c" is nothing but stutter
 
 
 def test_sequences_that_were_begun_are_finished_by_the_law():

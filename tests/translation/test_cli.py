@@ -83,6 +83,23 @@ def test_lines_of_stdin_are_those_that_a_file_has(folders, capsys, tmp_path, mon
     assert "stdin, line 2: expected text in UTF-8, got byte 0xff" in err
 
 
+def test_a_catalogue_is_filled_with_plural_forms_and_placeholders(folders, capsys, tmp_path):
+    path = tmp_path / "app.po"
+    path.write_text(
+        'msgid "Datei %s"\nmsgstr ""\n\nmsgid "%d Haus"\nmsgid_plural "%d Hund"\nmsgstr[0] ""\nmsgstr[1] ""\n', "utf-8"
+    )
+    code, out, err = said(capsys, "--file", path, "--model", folders("padir"), "--passes", 1)
+    assert code == 0
+    assert "2 empty entries were translated" in err
+    assert out.count("#, fuzzy") == 2
+    assert out.count("%s") == 2
+    assert out.count("%d") == 4
+    (tmp_path / "x.mo").write_bytes(b"")
+    code, _, err = said(capsys, "--file", tmp_path / "x.mo", "--model", folders("padir"))
+    assert code == 2
+    assert "a .po catalogue, got a .mo file" in err
+
+
 def test_blanks_edits_and_scores(folders, capsys):
     code, out, _ = said(capsys, "fill", "Guten Morgen", "Good [2]", "-n", 2, "--model", folders("disco"))
     assert code == 0

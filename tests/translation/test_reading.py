@@ -6,8 +6,10 @@ import struct
 
 import pytest
 
+from anyfill.translation.catalogues import entries, translate_catalogue
 from anyfill.translation.cleaning import Counts, Rules, cleaned, complaint, is_held_out
 from anyfill.translation.reading import read_mo, read_pairs, read_po, read_tmx, sources_of
+from anyfill.translation.texts import Translation
 from anyfill.translation.vocabulary import placeholders, plain, protected, restored
 
 PO = r"""
@@ -211,3 +213,70 @@ def test_placeholders_go_and_come_back():
     assert restored(hidden, found) == text
     assert restored("⟦0⟧ ⟦7⟧", ["%s"]) == "%s"
     assert plain("a\x00b \u200b ⟦0⟧ ▁x\n") == "a b [0] x"
+
+
+class Shouting:
+    """Says what it reads in capitals, and remembers it."""
+
+    def translate(self, texts, **options):
+        self.read = list(texts)
+        return [Translation(text, text.upper().replace("%D", "%d"), 0.0, 1) for text in texts]
+
+
+def test_the_empty_entries_of_a_catalogue_are_filled_and_nothing_else_changes(tmp_path):
+    path, translator = tmp_path / "app.po", Shouting()
+    path.write_text(EMPTY, "utf-8")
+    content, count, _ = translate_catalogue(translator, path)
+    assert count == 4
+    assert "Open file" in translator.read  # without its accelerator
+    assert [line for line in EMPTY.splitlines() if not line.startswith("msgstr") and line != "#, fuzzy"] == [
+        line.replace(", fuzzy", "") if "c-format" in line else line
+        for line in content.splitlines()
+        if line != "#, fuzzy"
+        and not line.startswith("msgstr")
+        and line not in ('"TWO DOGS.\\n"', '"A \\"RED\\" HAT.\\n"')
+    ]
+    (tmp_path / "new.po").write_text(content, "utf-8")
+    again = list(entries(content.splitlines(), "new"))
+    assert not any(entry.is_empty for entry in again)
+    by_id = {entry.fields.get("msgid"): entry for entry in again}
+    assert by_id["%d dog"].fields["msgstr[0]"] == "%d DOG"
+    assert by_id["%d dog"].fields["msgstr[1]"] == by_id["%d dog"].fields["msgstr[2]"] == "%d DOGS"
+    assert by_id['Two dogs.\nA "red" hat.\n'].fields["msgstr"] == 'TWO DOGS.\nA "RED" HAT.\n'
+    assert all(by_id[name].fuzzy for name in ("%d dog", "_Open file", "Save"))
+    assert not by_id["Yes"].fuzzy
+    assert list(read_po(tmp_path / "new.po")) == [("Yes", "Ja")]  # what nobody has looked at is not learnt from
+
+
+EMPTY = r"""# A catalogue.
+msgid ""
+msgstr ""
+"Content-Type: text/plain; charset=UTF-8\n"
+
+msgid "_Open file"
+msgstr ""
+
+#: a.c:2
+#, c-format
+msgid "%d dog"
+msgid_plural "%d dogs"
+msgstr[0] ""
+msgstr[1] ""
+msgstr[2] ""
+
+msgctxt "menu"
+msgid "Save"
+msgstr ""
+
+msgid ""
+"Two dogs.\n"
+"A \"red\" hat.\n"
+msgstr ""
+
+#, fuzzy
+#~ msgid "old"
+#~ msgstr "alt"
+
+msgid "Yes"
+msgstr "Ja"
+"""

@@ -71,7 +71,7 @@ def cleaned(pairs: Iterable[Pair], rules: Rules, counts: Counts) -> Iterator[Pai
     seen = set[bytes]()
     for pair in pairs:
         counts.read += 1
-        source, target = (plain(_bare(side) if rules.interface else side) for side in pair)
+        source, target = (plain(without_accelerators(side) if rules.interface else side) for side in pair)
         reason = complaint(source, target, rules)
         if reason is None:
             kept = placeholders(source)
@@ -86,7 +86,8 @@ def cleaned(pairs: Iterable[Pair], rules: Rules, counts: Counts) -> Iterator[Pai
             counts.dropped[reason] += 1
 
 
-def _bare(side: str) -> str:
+def without_accelerators(side: str) -> str:
+    """The text of a button or a menu without the mark of its key (``_File``, ``&Open``)."""
     return _ACCELERATOR.sub("", side)
 
 

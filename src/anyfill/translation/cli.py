@@ -5,6 +5,7 @@ command is a text. Results go to stdout, progress and remarks to stderr. Everyth
 """
 
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -39,7 +40,9 @@ def text(
     ] = None,
     *,
     to: To = None,
-    file: Annotated[Path | None, typer.Option(help="Translate this file line by line.", show_default=False)] = None,
+    file: Annotated[
+        Path | None, typer.Option(help="Translate this file line by line, or a .po catalogue.", show_default=False)
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write to this file.", show_default="stdout")
     ] = None,
@@ -182,9 +185,19 @@ def _translate_lines(
     force: bool,
     decoding: dict[str, Any],
 ) -> None:
-    """A file or stdin line by line."""
-    from anyfill.translation.reading import decoded, opened_lines
+    """A file or stdin line by line, or the empty entries of a catalogue."""
+    from anyfill.translation.catalogues import translate_catalogue
+    from anyfill.translation.reading import decoded, kind_of, opened_lines
 
+    kind = "" if file is None else kind_of(file)
+    if kind in (".mo", ".tmx"):
+        raise refuse("--file", expected="lines of text, or a .po catalogue", got=f"a {kind} file")
+    if file is not None and kind == ".po":
+        content, count, made = translate_catalogue(translator, file, **decoding, progress=True)
+        put(content, output, force)
+        typer.echo(f"note: {count:,} empty entries were translated, and marked fuzzy: somebody should look", err=True)
+        _say_of_lines(made)
+        return
     if file is None:
         lines = list(decoded(sys.stdin.buffer, "stdin"))
     else:
@@ -192,6 +205,10 @@ def _translate_lines(
             lines = list(found)
     made = translator.translate(lines, **decoding, progress=True) if lines else []
     put("".join(f"{one.text}\n" for one in made), output, force)
+    _say_of_lines(made)
+
+
+def _say_of_lines(made: Sequence["Translation"]) -> None:
     noted = {remark for one in made for remark in one.remarks if "parts" not in remark}
     for remark in sorted(noted):
         count = sum(remark in one.remarks for one in made)

@@ -22,9 +22,9 @@ from typing import IO, cast
 from xml.etree import ElementTree
 
 from anyfill.checks import refuse
+from anyfill.translation.catalogues import entries
 
 Pair = tuple[str, str]
-_ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\", "r": "\r"}
 _LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 
@@ -160,30 +160,9 @@ def read_lines_together(first: Path, second: Path) -> Iterator[Pair]:
 
 def read_po(path: Path) -> Iterator[Pair]:
     """Entries of a catalogue in text form."""
-    entry: dict[str, str] = {}
-    field, fuzzy = "", False
     with opened_lines(path) as lines:
-        for number, raw in enumerate(lines, 1):
-            line = raw.strip()
-            keyword, _, rest = line.partition(" ")
-            whole = any(name.startswith("msgstr") for name in entry)
-            if whole and (line.startswith("#") or keyword in ("msgctxt", "msgid")):
-                yield from _of_entry(entry, fuzzy)
-                entry, fuzzy = {}, False
-            if not line or line.startswith("#"):
-                fuzzy = fuzzy or (line.startswith("#,") and "fuzzy" in line)
-                field = ""
-                continue
-            if line.startswith('"'):
-                if not field:
-                    raise refuse(f"{path}, line {number:,}", expected="msgid or msgstr before a string", got=line[:40])
-                entry[field] += _unquoted(line, path, number)
-                continue
-            if not keyword.startswith("msg"):
-                raise refuse(f"{path}, line {number:,}", expected="a .po catalogue", got=repr(line[:40]))
-            field = keyword
-            entry[field] = _unquoted(rest.strip(), path, number)
-    yield from _of_entry(entry, fuzzy)
+        for entry in entries(lines, f"{path}"):
+            yield from _of_entry(entry.fields, entry.fuzzy)
 
 
 def _of_entry(entry: dict[str, str], fuzzy: bool) -> Iterator[Pair]:
@@ -195,15 +174,6 @@ def _of_entry(entry: dict[str, str], fuzzy: bool) -> Iterator[Pair]:
         yield singular, forms[0]
     if plural and len(forms) > 1 and forms[-1]:
         yield plural, forms[-1]
-
-
-def _unquoted(text: str, path: Path, number: int) -> str:
-    if len(text) < 2 or text[0] != '"' or text[-1] != '"':
-        raise refuse(f"{path}, line {number:,}", expected="a string in quotes", got=repr(text[:40]))
-    out, rest = list[str](), iter(text[1:-1])
-    for character in rest:
-        out.append(_ESCAPES.get(next(rest, ""), "") if character == "\\" else character)
-    return "".join(out)
 
 
 def read_mo(path: Path) -> Iterator[Pair]:
