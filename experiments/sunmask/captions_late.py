@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -141,13 +142,14 @@ class Late:
     def emphasises(self, name: str) -> bool:
         """Table 3's pairs by one of SUNMASK's chains, unless there is no time or no model."""
         here, path = self.arguments, self.arguments.out / f"{name}.json"
-        rows = 39 * EMPHASIS["samples"] / here.sentences  # manners
-        guess = 2 * rows * ROUNDS * self.pace.get(False, GUESS)
+        settings: dict[str, Any] = {**EMPHASIS, **here.emphasis, "data": here.data, "device": here.device}
+        share = 39 * settings["samples"] / here.sentences  # manners
+        guess = 2 * share * settings["rounds"] * self.pace.get(False, GUESS)
         if time.time() + guess > here.until or not (here.models / "sunmask" / "config.json").exists():
             return False
         if not path.exists():
-            settings = {**EMPHASIS, **here.emphasis, "data": here.data, "device": here.device, "out": here.models}
-            found = study(argparse.Namespace(**settings, keep_trusted=name.endswith("untrusted")))
+            kept = name.endswith("untrusted")
+            found = study(argparse.Namespace(**settings, out=here.models, keep_trusted=kept))
             news.write_json(path, {**found, "environment": environment(here.device)})
             print(f"{path.name}: written", flush=True)
         return True
@@ -183,6 +185,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, help="rows at once; 2,500 on a GPU")
     parser.add_argument("--depth", type=int, default=16, help="layers of the untrained weights of --warm")
     parser.add_argument("--emphasis", type=json.loads, default={}, help="JSON: other settings of emphasis")
+    parser.add_argument("--only", help="draw from the model in this folder only, and no emphasis")
     parser.add_argument("--warm", action="store_true")
     parser.add_argument("--device", default="cuda" if is_cuda else "cpu")
     arguments = parser.parse_args()
@@ -195,6 +198,8 @@ def main() -> None:
     arguments.models = arguments.models or arguments.out
     late = Late(arguments)
     for line in plan(arguments.rounds):
+        if arguments.only and (not isinstance(line, Line) or line.folder != arguments.only):
+            continue
         done = late.draws(line) if isinstance(line, Line) else late.emphasises(line)
         if not done:
             print(f"left out: {line}", flush=True)

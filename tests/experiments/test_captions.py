@@ -75,6 +75,8 @@ def test_what_would_not_end_in_time_is_left_out(tmp_path, monkeypatch):
         "out": tmp_path,
         "data": tmp_path,
         "sentences": 5000,
+        "emphasis": {},
+        "device": "cpu",
         "until": 1000.0 + 60 * late.GUESS,
     }
     one = late.Late(argparse.Namespace(**options))
