@@ -8,7 +8,7 @@ from anyfill.interface.progress import check_cancelled, metered, reported_to
 from anyfill.studio.jobs import CancelledError, Job
 from anyfill.studio.table_store import OpenTable
 from anyfill.studio.table_work import fill
-from anyfill.tables import boosting, gaussian_em
+from anyfill.tables import boosting, gaussian_em, gaussian_mixture
 
 
 class Watched:
@@ -70,7 +70,7 @@ def test_a_fill_that_is_cancelled_anywhere_does_not_begin_another_step_of_em_or_
     for share in np.random.default_rng(1).random(4):
         watched = Watched(cancel_at=1 + int(share * (looks - 1)))
         with monkeypatch.context() as patched:
-            patched.setattr(gaussian_em, "answered", watched.work("EM", gaussian_em.answered))
+            patched.setattr(gaussian_mixture, "answered", watched.work("EM", gaussian_mixture.answered))
             patched.setattr(gaussian_em.Moments, "answer", watched.work("EM", gaussian_em.Moments.answer))
             patched.setattr(boosting.lightgbm, "train", watched.work("trees", boosting.lightgbm.train))
             with reported_to(watched.tell, check=watched.look), pytest.raises(CancelledError):
@@ -99,8 +99,8 @@ def test_em_looks_in_every_step_and_changes_nothing_by_it():
     known = torch.rand(400, 5, generator=generator) > 0.2
     looks = []
     with reported_to(lambda *_: None, check=lambda: looks.append(1)):
-        watched = gaussian_em.fit_joint(x, known, 2, steps=7, generator=torch.Generator().manual_seed(1))
-    alone = gaussian_em.fit_joint(x, known, 2, steps=7, generator=torch.Generator().manual_seed(1))
+        watched = gaussian_mixture.fit_joint(x, known, 2, steps=7, generator=torch.Generator().manual_seed(1))
+    alone = gaussian_mixture.fit_joint(x, known, 2, steps=7, generator=torch.Generator().manual_seed(1))
     assert len(looks) >= 2 * 7
     assert all(torch.equal(one, other) for one, other in zip(watched, alone))
 

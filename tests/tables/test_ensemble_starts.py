@@ -5,7 +5,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from anyfill.tables.gaussian_em import fit_joint
+from anyfill.tables.gaussian_mixture import fit_joint
 from anyfill.tables.gaussians import Joint, condition, per_component
 from anyfill.tables.starts import SHRINKS, choose_components, choose_rank, choose_shrink
 

@@ -14,7 +14,7 @@ and with L L' = Sigma_oo (of one component), V = L^-1 Sigma_o. and d = L^-1 (f_o
     E[f | f_o] = mu + V'd        Cov[f | f_o] = Sigma - V'V        -2 log N(f_o) = d'd + 2 log |L| + |o| log 2 pi
 
 One Cholesky factor per row and component, batched: unknown features are an identity block in it. K = 1 is the Gaussian
-of ``gaussian_em``; K > 1 bends with the data (groups, curved relations).
+of ``gaussian_em``; K > 1 (``gaussian_mixture``) bends with the data (groups, curved relations).
 
 **Runs.** Values enter d alone. Of a *run* of neighbours that know the same features, as the draws of one row do, L, V,
 the variances and log |L| are computed once: O(D^3) for a run and O(D^2) for a row. A row's answer does not depend on

@@ -21,7 +21,8 @@ from torch import Generator, Tensor
 from anyfill.networks.embed import Cycle
 from anyfill.rows import Rows
 from anyfill.tables.conditioning import condition_each
-from anyfill.tables.gaussian_em import fit_factors, fit_joint
+from anyfill.tables.factor_analysis import fit_factors
+from anyfill.tables.gaussian_mixture import fit_joint
 from anyfill.tables.gaussians import Expansion, Factors, Joint, condition
 
 MAX_FEATURES = 64

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from anyfill.tables.gaussian_em import fit_factors, low_rank
+from anyfill.tables.factor_analysis import fit_factors, low_rank
 from anyfill.tables.gaussians import condition
 
 
