@@ -14,7 +14,7 @@ from anyfill.evaluation import log_prob
 from anyfill.questions.question import Question
 from anyfill.tables.blend import Blend
 from anyfill.tables.boosting import Growth, Sample, averaged, grow, scores_of, slim
-from anyfill.tables.growing import mean_cells
+from anyfill.tables.growing_cells import mean_cells
 from anyfill.tables.trees import AnyOrderTrees, Cells, ColumnTrees, Inputs, UseOfJoint, pack, unpack
 
 

@@ -19,6 +19,9 @@ from anyfill.tables.residual_head import Start, log_chances
 from anyfill.tables.residual_network import GaussianResidualEnsemble
 from anyfill.tables.trees import Inputs, tree_values
 
+LARGE = 150_000
+"""Numbers in the inputs of a column's cells, beyond which leaves are constants and cells learn from fewer rows."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
@@ -90,3 +93,8 @@ class ColumnCells(NamedTuple):
     table: Floats
     target: Floats
     row: NDArray[Any]
+
+    @property
+    def is_large(self) -> bool:
+        """True where trying other ways would take too long."""
+        return self.table.size > LARGE

@@ -11,14 +11,9 @@ unknown variable j given the known ones, and learns only the rest, h = MLP_m(kno
     codes     logits                    [log p_j(code) of the joint                       + h] sharpen
 
 which a ``SpikedMixture`` or ``Categorical`` reads. At h = 0 a member *is* its joint. Numbers enter as themselves and as
-T bins between quantiles. The answer is the pool of all members and, with h = 0, of the joints themselves, with weights
-for each variable that a recipe sets (``set_weights``), and so are ``widen`` and ``sharpen``, factors on its scales and
-logits. All members are computed in one batched product.
-
-**Bins.** With edges e_1 < e_2 < … at equally spaced quantiles of a variable's values, bin t of a value x says how much
-of the bin lies below x, from -1/2 (nothing) to 1/2 (all of it): a step at any threshold costs one weight, as in a tree.
-
-    bin_t(x) = min(max((x - e_t) / (e_t+1 - e_t), 0), 1) - 1/2
+T bins between quantiles (``piecewise_linear``). The answer is the pool of all members and, with h = 0, of the joints
+themselves, with weights for each variable that a recipe sets (``set_weights``), and so are ``widen`` and ``sharpen``,
+factors on its scales and logits. All members are computed in one batched product.
 """
 
 import math
@@ -34,10 +29,9 @@ from anyfill.networks.embed import Cycle, cycle_owners
 from anyfill.networks.network import Unspecified
 from anyfill.tables.conditioning import condition_each
 from anyfill.tables.gaussians import Expansion, Factors, Joint, condition
+from anyfill.tables.piecewise_linear import in_bins, quantile_bins
 from anyfill.tables.residual_head import Cells, CellStart, Head, Start, head_layout, log_chances, read_center
 
-_ENOUGH = 100_000  # values that quantiles are taken of, at least if there are that many
-_NEVER = 1e6  # beyond the greatest value
 _EVERY = slice(None)
 
 
@@ -351,28 +345,3 @@ class Batched(nn.Module):
     def forward(self, h: Tensor, members: slice = _EVERY) -> Tensor:
         """That of all maps, or of some on as many parts."""
         return torch.baddbmm(self.bias[members], h, self.weight[members])
-
-
-def quantile_bins(x: Tensor, present: Tensor, bins: int) -> tuple[Tensor, Tensor]:
-    """Where the T bins of each of R numbers begin and how far they reach, float32 (R, T), from present values (B, R).
-
-    Where quantiles coincide there are fewer bins, and the others are never reached; without a value all begin at 0.
-    """
-    begin, reach = x.new_zeros(x.shape[1], bins), x.new_ones(x.shape[1], bins)
-    level = torch.linspace(0, 1, bins + 1, dtype=torch.float64, device=x.device)
-    for number in range(x.shape[1]):
-        values = x[present[:, number], number].double()
-        if len(values) == 0:
-            continue
-        edges = torch.unique(torch.quantile(values[:: max(1, len(values) // _ENOUGH)], level))
-        apart = edges.diff().clamp(min=1e-3)
-        begin[number].fill_(float(edges[-1]) + _NEVER)
-        begin[number, : len(apart)] = edges[:-1].float()
-        reach[number, : len(apart)] = apart.float()
-    return begin, reach
-
-
-def in_bins(x: Tensor, known: Tensor, begin: Tensor, reach: Tensor) -> Tensor:
-    """(B, R T): the bins of R numbers x (B, R), 0 where not known."""
-    steps = (x.unsqueeze(-1) - begin) / reach
-    return torch.where(known.unsqueeze(-1), steps.clamp(0.0, 1.0) - 0.5, 0.0).flatten(1)

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import torch
 
+from anyfill.tables.asked import LARGE
 from anyfill.tables.copies import QUESTIONS
 from anyfill.tables.gaussians import Joint, condition
-from anyfill.tables.growing import LARGE
 from anyfill.tables.starts import FEW_CELLS, MAX_FACTORED, MAX_FEATURES, MAX_ROWS, enough_rows
 from anyfill.training import StepReport
 

@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from anyfill.tables.residual_network import in_bins, quantile_bins
+from anyfill.tables.piecewise_linear import in_bins, quantile_bins
 
 T = 4
 
