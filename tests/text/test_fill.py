@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from anyfill.corruption import Uniform
 from anyfill.model import Model
 from anyfill.questions import Factorization
-from anyfill.text.fill import Fills, fill_blanks
+from anyfill.text.fill import fill_blanks
+from anyfill.text.fills import Fills
 from anyfill.text.model import TextModel
 from anyfill.text.sampling import SamplingOptions
 from anyfill.text.template import Lengths, Template, parse

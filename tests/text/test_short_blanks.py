@@ -9,7 +9,7 @@ import torch
 from anyfill import text
 from anyfill.evaluation import shared_prefix_log_prob
 from anyfill.text.bpe import train_bpe
-from anyfill.text.fill import Fills
+from anyfill.text.fills import Fills
 from anyfill.text.scoring import log_probs_of
 from anyfill.text.vocabulary import Characters, WithEnd
 

@@ -14,7 +14,7 @@ from anyfill.studio.how import arguments, options, spending
 from anyfill.studio.jobs import Job
 
 if TYPE_CHECKING:
-    from anyfill.text.fill import Fills
+    from anyfill.text.fills import Fills
 
 routes = APIRouter(prefix="/api/text", tags=["text"])
 MAX_TEXT = 5_000

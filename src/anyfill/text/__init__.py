@@ -24,7 +24,7 @@ from anyfill.lazy import lazily
 if TYPE_CHECKING:
     from anyfill.text.counting import count
     from anyfill.text.doubts import check
-    from anyfill.text.fill import Fill, Fills
+    from anyfill.text.fills import Fill, Fills
     from anyfill.text.gaps import restore
     from anyfill.text.model import TextModel, load
     from anyfill.text.report import Score
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["Fill", "Fills", "Score", "TextModel", "check", "count", "load", "restore", "train"]
 
 _HOME = {
-    **{"Fill": "fill", "Fills": "fill", "Score": "report", "TextModel": "model", "load": "model", "train": "training"},
+    **{"Fill": "fills", "Fills": "fills", "Score": "report"},
+    **{"TextModel": "model", "load": "model", "train": "training"},
     **{"check": "doubts", "count": "counting", "restore": "gaps"},
 }
 

@@ -29,7 +29,7 @@ from anyfill.text.cli_words import Counts, ModelFolder, Weights, as_text, check,
 from anyfill.text.settings import Settings
 
 if TYPE_CHECKING:
-    from anyfill.text.fill import Fill, Fills
+    from anyfill.text.fills import Fill, Fills
     from anyfill.text.generate import Writer
 
 _SAMPLER = "exact: one by one; speculative: the same law in fewer passes; the others need a model of any order."

@@ -23,7 +23,7 @@ from anyfill.text.vocabulary import Vocabulary
 from anyfill.training import load_model, load_notes
 
 if TYPE_CHECKING:
-    from anyfill.text.fill import Fills
+    from anyfill.text.fills import Fills
     from anyfill.text.generate import Writer
     from anyfill.text.ngram import KneserNey
     from anyfill.text.report import Score
