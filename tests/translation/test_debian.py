@@ -12,6 +12,9 @@ def test_a_tree_becomes_pairs_and_licences(tmp_path):
     catalogue = tree / "tool" / "usr/share/locale/de/LC_MESSAGES"
     catalogue.mkdir(parents=True)
     write_mo(catalogue / "tool.mo", {"Open the _file": "Die _Datei öffnen", "same": "same", "%s is bad": "schlecht"})
+    twice = tree / "zweites" / "usr/share/locale/de/LC_MESSAGES"
+    twice.mkdir(parents=True)
+    write_mo(twice / "z.mo", {"Open the _file": "Die _Datei öffnen", "Open <b>%s</b> now": "Jetzt <b>%s</b> öffnen"})
     (tree / "tool/usr/share/locale/fr/LC_MESSAGES").mkdir(parents=True)
     write_mo(tree / "tool/usr/share/locale/fr/LC_MESSAGES/tool.mo", {"Open the _file": "Ouvrir le fichier"})
     (catalogue / "broken.mo").write_bytes(b"rubbish")
@@ -31,7 +34,9 @@ def test_a_tree_becomes_pairs_and_licences(tmp_path):
     lines = [line.split("\t") for line in (tmp_path / "out/pairs.tsv").read_text("utf-8").splitlines()]
     assert ["Open the file", "Die Datei öffnen", "tool"] in lines
     assert ["The red house here", "Das rote Haus here", "libreoffice-help-de"] in lines
-    assert len(lines) == made.counts.kept == 2
+    assert ["Open <b>%s</b> now", "Jetzt <b>%s</b> öffnen", "zweites"] in lines  # spelt out, to be read again
+    assert len(lines) == made.counts.kept == 3
+    assert made.counts.dropped["seen before"] == 1  # in another package
     licences = (tmp_path / "out/licences.tsv").read_text("utf-8")
     assert "GPL-3+; MPL-2.0" in licences
     assert "libreoffice-help-de\t1\tnone\tthose of libreoffice-common\n" in licences

@@ -1,15 +1,20 @@
 """From files to a folder: train, resume, distil; the same folder gives the same translations."""
 
+import string
+
 import pytest
 import torch
 
 from anyfill.networks.encoder_decoder import START
 from anyfill.training import load_notes
 from anyfill.translation import distill, load, train
+from anyfill.translation.cleaning import Counts, Rules
 from anyfill.translation.hypotheses import Decoding
 from anyfill.translation.model import NOTES
+from anyfill.translation.reading import sources_of
 from anyfill.translation.recipes import RECIPES, SIZES, Options, layout_of, make_model, make_objective
-from anyfill.translation.training import Settings, take_weights
+from anyfill.translation.training import Settings, clean_pairs, take_weights
+from anyfill.translation.vocabulary import learn, restored
 
 QUICK = {"size": "toy", "vocabulary_size": 340, "length": 24, "batch": 4, "valid_share": 0.0}
 
@@ -71,15 +76,35 @@ def test_a_teachers_translations_become_pairs(pairs_tsv, tmp_path):
     count = distill(teacher, pairs_tsv, tmp_path / "d.tsv", beam=2)
     lines = [line.split("\t") for line in (tmp_path / "d.tsv").read_text("utf-8").splitlines()]
     assert count == len(lines) <= 9
-    texts = sorted((line.split("\t")[0] for line in pairs_tsv.read_text("utf-8").splitlines()), key=len)
-    texts = ["Datei ⟦0⟧ nicht gefunden" if "%s" in text else text for text in texts]
-    texts.sort(key=len)
-    texts = [text for text in texts if len(teacher.vocabulary.encode(text)) <= teacher.decoder.length]
-    best = teacher.decoder.decode([teacher.vocabulary.encode(text) for text in texts], Decoding(beam=2))
-    expected = {text: teacher.vocabulary.decode(one[0].codes) for text, one in zip(texts, best)}
-    assert dict(lines) == {text: written for text, written in expected.items() if written}
+    texts = [line.split("\t")[0] for line in pairs_tsv.read_text("utf-8").splitlines()]
+    hidden = {text: text.replace("%s", "⟦0⟧") for text in sorted(texts, key=len)}
+    codes = {text: teacher.vocabulary.encode(own) for text, own in hidden.items()}
+    codes = {text: own for text, own in codes.items() if len(own) <= teacher.decoder.length}
+    best = teacher.decoder.decode(list(codes.values()), Decoding(beam=2))
+    written = {text: teacher.vocabulary.decode(one[0].codes).replace("⟦0⟧", "%s") for text, one in zip(codes, best)}
+    assert dict(lines) == {text: restored(said, ()) for text, said in written.items() if restored(said, ())}
     with pytest.raises(ValueError, match="--force"):
         distill(teacher, pairs_tsv, tmp_path / "d.tsv")
+
+
+def test_placeholders_of_a_file_that_a_teacher_wrote_are_symbols_when_it_is_read_again(pairs_tsv, tmp_path):
+    """Symbols in a file would be brackets, and a student would learn to write brackets."""
+
+    class Copying:
+        languages, recipe = ("de", "en"), "autoregressive"
+
+        def __init__(self, vocabulary):
+            self.vocabulary, self.decoder = vocabulary, self
+            self.rows_at_once, self.length = 4, 200
+
+        def best_codes(self, sources, how):
+            return [(*source, *self.vocabulary.encode("and so")) for source in sources]
+
+    vocabulary = learn(["Datei ⟦0⟧ nicht gefunden and so", *string.ascii_letters], 340)
+    distill(Copying(vocabulary), pairs_tsv, tmp_path / "d.tsv")
+    assert "Datei %s nicht gefunden\tDatei %s nicht gefunden and so\n" in (tmp_path / "d.tsv").read_text("utf-8")
+    again = list(clean_pairs(sources_of([tmp_path / "d.tsv"], "de", "en"), "de", Rules(), Counts()))
+    assert ("Datei ⟦0⟧ nicht gefunden", "Datei ⟦0⟧ nicht gefunden and so") in again
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

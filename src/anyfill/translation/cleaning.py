@@ -66,17 +66,28 @@ class Counts:
         return f"{self.read:,} pairs read, {self.kept:,} kept" + (f" ({why})" if why else "")
 
 
-def cleaned(pairs: Iterable[Pair], rules: Rules, counts: Counts) -> Iterator[Pair]:
-    """The pairs worth keeping, plain, each once; ``counts`` is kept up to date."""
-    seen = set[bytes]()
+def cleaned(
+    pairs: Iterable[Pair], rules: Rules, counts: Counts, *, spelt: bool = False, seen: set[bytes] | None = None
+) -> Iterator[Pair]:
+    """The pairs worth keeping, plain, each once.
+
+    Args:
+        pairs: as they were read.
+        rules: what is left out.
+        counts: is kept up to date.
+        spelt: placeholders as they are, for files that are read again; else as symbols, for a vocabulary.
+        seen: marks of pairs that were seen before, and of these behind; None = none were.
+    """
+    seen = set[bytes]() if seen is None else seen
     for pair in pairs:
         counts.read += 1
         source, target = (plain(without_accelerators(side) if rules.interface else side) for side in pair)
         reason = complaint(source, target, rules)
         if reason is None:
             kept = placeholders(source)
-            source, target = protected(source, kept), protected(target, kept)
-            mark = hashlib.blake2b(f"{source}\0{target}".encode(), digest_size=8).digest()
+            hidden = protected(source, kept), protected(target, kept)
+            mark = hashlib.blake2b("\0".join(hidden).encode(), digest_size=8).digest()
+            source, target = (source, target) if spelt else hidden
             reason = "seen before" if mark in seen else None
             seen.add(mark)
         if reason is None:

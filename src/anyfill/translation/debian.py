@@ -126,7 +126,7 @@ def build(
         raise refuse(f"{folder}", expected="a new folder", got="one that is there")
     if not _SAFE.fullmatch(language) and not re.fullmatch(r"[a-z]{2,3}", language):
         raise refuse("--language", expected="a language, as de", got=repr(language))
-    counts, lines = Counts(), list[str]()
+    counts, lines, seen = Counts(), list[str](), set[bytes]()
     with tempfile.TemporaryDirectory() as work, whole_folder(folder) as fresh:
         if root is None:
             names = [name.replace("LANG", language) for name in packages]
@@ -146,6 +146,8 @@ def build(
                     (pair for part in (own, catalogue_pairs(tree, language)) for pair in part),
                     Rules(interface=True, min_words=2),
                     counts,
+                    spelt=True,  # symbols would be read as text
+                    seen=seen,
                 ):
                     file.write(f"{english}\t{other}\t{name}\n")
                 lines.append(_licence(name, tree, counts.kept - before))

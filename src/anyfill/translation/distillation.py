@@ -16,6 +16,7 @@ from anyfill.translation.hypotheses import Decoding, decoding_of
 from anyfill.translation.model import Translator
 from anyfill.translation.reading import Pair, sources_of
 from anyfill.translation.training import clean_pairs
+from anyfill.translation.vocabulary import placeholders, protected, restored
 
 
 def distill(
@@ -45,7 +46,8 @@ def distill(
     require_new(path, force=force)
     paths = [Path(one) for one in ([files] if isinstance(files, str | Path) else files)]
     sources = sources_of(paths, *teacher.languages, columns)
-    wanted = dict.fromkeys(pair[0] for pair in clean_pairs(sources, teacher.languages[0], Rules(), Counts()))
+    pairs = clean_pairs(sources, teacher.languages[0], Rules(), Counts(), spelt=True)
+    wanted = dict.fromkeys(pair[0] for pair in pairs)
     texts = list(wanted)[:most]
     if not texts:
         raise refuse("pairs", expected="at least one that is worth training on", got="none")
@@ -60,15 +62,18 @@ def distill(
 
 
 def _distilled(teacher: Translator, texts: Sequence[str], how: Decoding) -> Iterator[tuple[list[Pair], float]]:
-    """Pairs, some at a time; sources of like length are translated together. Symbols stay symbols on both sides."""
+    """Pairs, some at a time; sources of like length are translated together. The teacher sees symbols."""
     order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     at_once = teacher.decoder.rows_at_once
     for start in range(0, len(order), at_once):
         some = [texts[i] for i in order[start : start + at_once]]
-        codes = [teacher.vocabulary.encode(text) for text in some]
+        codes = [teacher.vocabulary.encode(protected(text, placeholders(text))) for text in some]
         fits = [(text, own) for text, own in zip(some, codes) if 0 < len(own) <= teacher.decoder.length]
         made: list[Pair] = []
         if fits:
             best = teacher.decoder.best_codes([own for _, own in fits], how)
-            made = [(text, teacher.vocabulary.decode(one)) for (text, _), one in zip(fits, best)]
+            made = [
+                (text, restored(teacher.vocabulary.decode(one), placeholders(text)))
+                for (text, _), one in zip(fits, best)
+            ]
         yield [pair for pair in made if pair[1]], min(1.0, (start + at_once) / len(order))

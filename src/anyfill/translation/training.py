@@ -106,9 +106,11 @@ def _silent(line: str) -> None:
     """Say nothing."""
 
 
-def clean_pairs(sources: Sequence[Source], source: str, rules: Rules, counts: Counts) -> Iterator[Pair]:
-    """(source, target) of all files, worth training on."""
-    return cleaned(read_pairs(sources, source), rules, counts)
+def clean_pairs(
+    sources: Sequence[Source], source: str, rules: Rules, counts: Counts, *, spelt: bool = False
+) -> Iterator[Pair]:
+    """(source, target) of all files, worth training on; ``spelt`` = placeholders as they are, not as symbols."""
+    return cleaned(read_pairs(sources, source), rules, counts, spelt=spelt)
 
 
 def prepare(
