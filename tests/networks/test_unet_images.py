@@ -101,7 +101,7 @@ LIKELIHOODS: list[tuple[Likelihood, int]] = [(Bernoulli(), 2), (Categorical(3), 
 
 
 @pytest.mark.parametrize(("likelihood", "levels"), LIKELIHOODS, ids=lambda one: str(one))
-@pytest.mark.parametrize("shape", [(2, 2), (2, 3)])
+@pytest.mark.parametrize("shape", [(2, 2), (2, 3), (1, 2, 3)], ids=["2 x 2", "2 x 3", "sub-pixels"])
 def test_the_chain_in_any_fixed_order_enumerates_to_one_and_is_its_steps(shape, likelihood, levels, generator) -> None:
     net = scattered(UNet(Discrete(levels), shape, likelihood.width, 8, blocks=1))
     model = Model(net, likelihood, factorizations=[Factorization.ANY_ORDER])
