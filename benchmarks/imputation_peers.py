@@ -100,6 +100,9 @@ DISTRIBUTIONS = {"forestdiffusion": "ForestDiffusion"}
 
 
 def main():
+    if sys.argv[1:] not in [[name] for name in PACKAGES]:  # imputation.py calls it; alone it has nothing to do
+        print(__doc__)
+        return
     name = sys.argv[1]
     warnings.filterwarnings("ignore")
     out = sys.stdout

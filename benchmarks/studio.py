@@ -4,8 +4,10 @@ python -m benchmarks.studio          # writes results/studio.json
 python -m benchmarks.studio --looks  # only how long a cancelled fill goes on, into results/studio_cancel.json
 """
 
+import argparse
 import asyncio
 import json
+import os
 import random
 import time
 from typing import Any
@@ -158,11 +160,11 @@ async def measure() -> dict[str, Any]:
 
 def main() -> None:
     """Measure and write."""
-    import os
-    import sys
-
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--looks", action="store_true", help="only when a long fill looks whether it was cancelled")
+    arguments = parser.parse_args()
     load = os.getloadavg()[0]
-    if "--looks" in sys.argv[1:]:
+    if arguments.looks:
         found = {recipe: looks(recipe) for recipe in ("gaussian", "auto")}
         payload = {**found, "load_average_before": load, "rows": LONG, "columns": COLUMNS, "seed": 0}
         print(json.dumps(payload, indent=2))
