@@ -2,7 +2,8 @@
 
 A model that rewrites (PaDIR, SUNDAE) starts from the draft instead of noise. One that masks (CMLM, DisCo) first asks
 how probable each word of the draft is given all others, the new ones included, and begins where mask-predict would be
-after its first pass: the least probable are masked. The number of places stays that of the changed draft.
+after its first pass: the least probable are masked. A one-pass model asks the same, and writes the less probable half
+of the words anew, given all the rest. The number of places stays that of the changed draft.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse
+from anyfill.evaluation import log_prob
 from anyfill.model import Model
 from anyfill.questions.question import Question, chain_rank
 from anyfill.samplers import MaskPredict, Restricted, State, Task
@@ -24,18 +26,25 @@ from anyfill.translation.recipes import layout_of, sampler_of
 from anyfill.translation.rules import rules_of
 from anyfill.translation.vocabulary import plain
 
+_MARKS = ".,;:!?\"'()"
+
 
 def adapted(
     decoder: Decoder, source: Sequence[int], draft: str, change: Mapping[str, str], how: Decoding
 ) -> Hypothesis:
     """The draft with its changed words held and the others adapted to them."""
-    if layout_of(decoder.recipe) != "length":
-        expected = "a model with a length (padir, cmlm, disco, sundae)"
+    layout = layout_of(decoder.recipe)
+    if layout == "end":
+        expected = "a model that takes words at any place (padir, cmlm, disco, sundae, one_pass)"
         raise refuse("adapt", expected=expected, got=f"one of the recipe {decoder.recipe}")
     codes, held = _changed(decoder, draft, change)
     if not 1 <= len(codes) <= decoder.length:
         raise refuse("draft", expected=f"1 to {decoder.length} pieces", got=len(codes))
     behind = frozenset(i + 2 for i in held if i + 1 not in held)  # no word that was put in goes on
+    if layout == "joined":
+        doubtful = _less_probable_half(decoder, source, codes, held)
+        rest = {place + 1: code for place, code in enumerate(codes) if place not in doubtful}
+        return decoder.decode([source], how, ways=lambda _: [Fixed(len(codes), rest, behind)])[0][0]
     fixed = Fixed(len(codes), {i + 1: codes[i] for i in held}, behind)
     x, told, asked = decoder.rows([fixed])
     x[0, 1:] = torch.tensor(codes)
@@ -62,20 +71,40 @@ def adapted(
 
 def _changed(decoder: Decoder, draft: str, change: Mapping[str, str]) -> tuple[list[int], set[int]]:
     """The codes of the changed draft, and which of them were put in."""
-    words, new = plain(draft).split(), dict[int, str]()
+    words = plain(draft).split()
+    new = dict[int, tuple[int, str]]()  # by its first word: how many words go, and what comes
     for old, wanted in change.items():
-        places = [i for i, word in enumerate(words) if word.strip(".,;:!?\"'()") == old]
+        own = plain(old).split()
+        spans = [(i, words[i : i + len(own)]) for i in range(len(words) - len(own) + 1)]
+        places = [i for i, some in spans if own and " ".join(some).strip(_MARKS) == " ".join(own)]
         if not places:
-            raise refuse("change", expected=f"a word of the draft {draft!r}", got=repr(old))
+            raise refuse("change", expected=f"words of the draft {draft!r}", got=repr(old))
         for place in places:
-            new[place] = words[place].replace(old, plain(wanted))
-    codes, held = list[int](), set[int]()
-    for number, word in enumerate(words):
-        own = decoder.vocabulary.encode(new.get(number, word))
+            spoken = " ".join(words[place : place + len(own)])
+            new[place] = len(own), spoken.replace(" ".join(own), plain(wanted))
+    codes, held, number = list[int](), set[int](), 0
+    while number < len(words):
+        count, text = new.get(number, (1, words[number]))
+        own = decoder.vocabulary.encode(text)
         if number in new:
             held |= set(range(len(codes), len(codes) + len(own)))
         codes += own
+        number += count
     return codes, held
+
+
+def _less_probable_half(decoder: Decoder, source: Sequence[int], codes: Sequence[int], held: set[int]) -> set[int]:
+    """Of the places of a draft (from 0) that are not held, the half least probable given all others."""
+    free = [place for place in range(len(codes)) if place not in held]
+    if not free:
+        return set()
+    x, told, asked = decoder.joined_rows(
+        [source] * len(free), [Fixed(len(codes), dict(enumerate(codes, 1)), frozenset())] * len(free)
+    )
+    asked = torch.zeros_like(asked)
+    asked[torch.arange(len(free)), decoder.length + 1 + torch.tensor(free)] = True
+    value = log_prob(decoder.model, x, Question(told & ~asked, asked)).value
+    return {free[number] for number in value.argsort()[: (len(free) + 1) // 2].tolist()}
 
 
 def _given_all_others(model: Model, x: Tensor, asked: Tensor, memory: Any) -> Tensor:

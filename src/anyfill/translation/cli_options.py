@@ -22,7 +22,7 @@ Columns = Annotated[
 
 
 Int8 = Annotated[
-    bool, typer.Option("--int8", help="Round matrices to 8 bits: about half the time on a CPU; not of one-pass models.")
+    bool, typer.Option("--int8", help="Round matrices to 8 bits, quicker on a CPU; not of one-pass models.")
 ]
 
 

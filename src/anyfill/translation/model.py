@@ -177,8 +177,7 @@ def load(
             first of those that translates to this language.
         to: the language it must translate to; None = any.
         device: "cpu" or "cuda".
-        int8: round matrices to 8 bits, on a CPU: about half the time, answers differ by rounding; not of one-pass
-            models.
+        int8: round matrices to 8 bits, on a CPU: quicker, answers differ by rounding; not of one-pass models.
 
     Raises:
         ValueError: there is no model, it is none that translates, or to another language.

@@ -89,7 +89,7 @@ class LeftToRight(Coded):
             if ways is not None and not fixed:
                 raise refuse("constraint", expected=f"words that fit into {self.length} places", got="more of them")
             owners = some if ways is None else [some[0]] * len(fixed)
-            x, told, asked = self._joined_rows(owners, fixed or [None] * len(some))
+            x, told, asked = self.joined_rows(owners, fixed or [None] * len(some))
             question = Question(told, asked & ~told)
             policy, draw = sampler_of(self.recipe, 1, speculative=how.speculative)
             if fixed:  # the places are counted: no END may cut off what is given behind a blank
@@ -109,7 +109,7 @@ class LeftToRight(Coded):
         free = self.joined([source], how, None)[0][0]
         return -(torch.arange(1, self.length + 1) - len(free.codes)).abs().double()
 
-    def _joined_rows(
+    def joined_rows(
         self, sources: Sequence[Sequence[int]], options: Sequence[Fixed | None]
     ) -> tuple[Tensor, Tensor, Tensor]:
         """x, given and asked (R, 2 (N + 1)) of sources, each under its option; None = nothing is fixed."""
@@ -131,7 +131,7 @@ class LeftToRight(Coded):
 
     def joined_beams(self, source: Sequence[int], how: Decoding) -> list[Hypothesis]:
         """The beams of one source where it is in one row with its target, best first."""
-        x, told, asked = self._joined_rows([source], [None])
+        x, told, asked = self.joined_rows([source], [None])
         options: dict[str, Any] = {"end": END, "length_penalty": how.length_penalty}
         (rows,) = beam_search(self.model, x, Question(told, asked), width=how.beam, **options)
         return self._scored_joined(rows, [source] * len(rows), None)
