@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from anyfill import images
-from anyfill.images.reading import read_pictures
+from anyfill.images.reading import PictureRows, Pictures, read_pictures
 from anyfill.images.training import Settings, about_of, chosen, counting, train_in_words
 from anyfill.training import load_model
 
@@ -107,6 +107,17 @@ def test_black_and_white_in_every_way_and_colour_train(how, tmp_path) -> None:
     if how == "static":
         coloured = images.train(source, tmp_path / "rgb", device="cpu", steps=2, grey=False, size="5x4", **SMALL)
         assert coloured.about.shape == (4, 5, 3)
+
+
+def test_a_file_of_black_and_white_is_named_static_and_grey_is_cut() -> None:
+    """Nats of the one say nothing of the other, so a model notes which it is of."""
+    grey = Pictures(np.array([[[[0], [99], [255]]]] * 2, dtype=np.uint8))
+    both = Pictures(np.array([[[[0], [255], [255]]]] * 2, dtype=np.uint8))
+    found = [chosen(Settings(**said), one, cuda=False) for one in (grey, both) for said in ({}, {"levels": 2})]
+    assert [(one.levels, one.binary) for one in found] == [(256, None), (2, "threshold"), (2, "static"), (2, "static")]
+    assert chosen(Settings(binary="threshold"), both, cuda=False).binary == "threshold"
+    rows = PictureRows(both, 2, "static")
+    assert rows.take(torch.tensor([0, 1])).x.tolist() == [[0, 1, 1]] * 2  # nothing is left to chance
 
 
 def test_counting_is_each_pixel_by_its_own_frequencies() -> None:

@@ -31,7 +31,10 @@ class Settings:
     levels: Annotated[
         int | None, _said("Of a pixel's channel.", "256; 2 if all are black and white", min=2, max=256)
     ] = None
-    binary: Annotated[str | None, _said("How two levels are made: threshold, dynamic or static.", "threshold")] = None
+    binary: Annotated[
+        str | None,
+        _said("How two levels are made: threshold, dynamic or static.", "threshold; static if all are black and white"),
+    ] = None
     width: Annotated[int | None, _said("Width of the network.", "96, CUDA 256", min=16)] = None
     depth: Annotated[int | None, _said("Its layers.", "4, CUDA 8", min=1)] = None
     steps: Annotated[int | None, _said("Optimizer steps.", "500, CUDA 5,000", min=1)] = None

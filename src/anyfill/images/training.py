@@ -218,14 +218,15 @@ def train_in_words(
 def chosen(wanted: Settings, pictures: Pictures, *, cuda: bool) -> Settings:
     """Everything that was not said, by the pictures and the device."""
     pixels = pictures.pixels
-    two = wanted.binary is not None or (wanted.levels is None and bool(((pixels == 0) | (pixels == 255)).all()))
-    levels = 2 if two else wanted.levels or 256
+    is_two = bool(((pixels == 0) | (pixels == 255)).all())  # already: static, as the file has them
+    levels = 2 if wanted.binary is not None or (wanted.levels is None and is_two) else wanted.levels or 256
+    binary = "static" if is_two else "threshold"
     unending = wanted.steps is None and wanted.seconds is not None
     usual: dict[str, Any] = {
         "grey": pixels.shape[3] == 1,
         "size": f"{pixels.shape[2]}x{pixels.shape[1]}",
         "levels": levels,
-        "binary": "threshold" if levels == 2 else None,
+        "binary": binary if levels == 2 else None,
         "width": 256 if cuda else 96,
         "depth": 8 if cuda else 4,
         "steps": UNENDING if unending else 5_000 if cuda else 500,
