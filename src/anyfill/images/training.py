@@ -130,7 +130,7 @@ class ImageRun:
         keep: dict[str, Any] = {"folder": folder, "resume": resume, "notes": self.notes(), "validation": held}
         with threads(count):
             reports = in_bits(fit_steps(model, train, objective, self.options(), **keep), self.about.dimensions)
-            title = "training (loss in bits per dimension)"
+            title = "training (loss in bits per dimension, given ones cost 0)"
             total = None if self.settings.steps == UNENDING else self.settings.steps
             done = run_in_words(watched_to_the_end(reports, total, title, console=console))
             if held is None:
