@@ -5,7 +5,9 @@ drawn side by side. ``frames`` yields every step of the one sampling loop (``any
 wants can watch the pictures come to be.
 
 The uncertainty of an erased pixel is the entropy, in bits, of its own distribution given what was known when its window
-was opened (mean over the alternatives). Where one window is enough, that is H(pixel | given). Of a coloured pixel it is
+was opened (mean over the alternatives). Where one window is enough, that is H(pixel | given), each pixel asked alone:
+what the network says then and how often many draws are white there need not agree, since nothing makes its answers to
+different questions consistent, and single pixels are the least of what it is trained on. Of a coloured pixel it is
 the entropy of its first channel: models of colours are trained on whole pixels, so what a channel is without those
 before it they do not know.
 """
