@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 
@@ -51,6 +52,18 @@ def test_passes_are_shown_and_json_has_them(folders, capsys):
         ["pass", "3"],
     ]
     assert len(json.loads(out)[0]["history"]) == 4
+
+
+def test_what_a_pass_changed_is_in_colour(folders, capsys, monkeypatch):
+    """Every piece of the first pass, and of those behind it only what was not there before."""
+    monkeypatch.setattr("typer.echo", lambda text="", **options: print(text))
+    _, out, _ = said(capsys, "Ich wohne in Wien.", "--show-passes", "--passes", 3, "--model", folders("cmlm"))
+    shown = [line.split()[2:] for line in out.splitlines() if line.startswith("pass")]
+    rows = [[piece for piece in row if "(" not in piece and "changed" not in piece] for row in shown]
+    bare = [[re.sub(r"\x1b\[\d+m", "", piece) for piece in row] for row in rows]
+    assert all("\x1b[32m" in piece for piece in rows[0])
+    for before, now, row in zip(bare, bare[1:], rows[1:]):
+        assert [("\x1b[32m" in piece) for piece in row] == [a != b for a, b in zip(before, now)]
 
 
 def test_a_file_goes_line_by_line_and_empty_lines_stay(folders, capsys, tmp_path):

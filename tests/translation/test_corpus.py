@@ -1,10 +1,12 @@
 """An encoded corpus: nothing leaks, rows say what the pairs said, batches have little padding."""
 
+import numpy as np
 import pytest
 import torch
 
 from anyfill.networks.encoder_decoder import END
 from anyfill.translation.corpus import Corpus, encode_pairs, rows_of
+from anyfill.translation.vocabulary import FIRST, learn
 
 PAIRS = [(f"Satz Nummer {i} {'und so weiter ' * (i % 5)}", f"Sentence number {i}") for i in range(300)]
 PAIRS += [(source, f"{target} again") for source, target in PAIRS[:50]]
@@ -100,3 +102,20 @@ def test_the_vocabulary_loses_nothing_and_knows_its_words(vocabulary):
     assert vocabulary.begins_word[codes[0]]
     assert not vocabulary.begins_word[vocabulary.encode("erlin", begins=False)[0]]
     assert vocabulary.encode("⟦3⟧", begins=False) == [6]
+
+
+def test_a_vocabulary_may_be_of_byte_pair_encoding_and_loses_nothing_either():
+    texts = [side.strip() for pair in PAIRS for side in pair]
+    pieces, unigram = learn(texts, 340, kind="bpe"), learn(texts, 340)
+    assert all(pieces.decode(pieces.encode(text)) == text for text in (*texts, "Grüße, 日本!"))
+    assert pieces.encode("Datei ⟦0⟧")[-1] == FIRST
+    assert pieces.model != unigram.model
+    with pytest.raises(ValueError, match="unigram"):
+        learn(texts, 340, kind="words")
+
+
+def test_codes_stay_on_the_disk_until_they_are_asked_for(corpus):
+    for side in ("source", "target"):
+        sentences = corpus.side("train", side)
+        assert isinstance(sentences.codes, np.memmap)
+        assert isinstance(sentences.bounds, np.memmap)

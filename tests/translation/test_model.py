@@ -16,7 +16,7 @@ from anyfill.translation import load
 from anyfill.translation.adapt import adapted
 from anyfill.translation.constraints import Fixed, Keep, parse_keep, parse_template, placements
 from anyfill.translation.decode import likeliest_lengths
-from anyfill.translation.hypotheses import Decoding, decoding_options
+from anyfill.translation.hypotheses import NOISY, Decoding, decoding_options
 from anyfill.translation.recipes import RECIPES
 from anyfill.translation.sentences import is_open, opened, sentences
 from anyfill.translation.vocabulary import FIRST
@@ -423,20 +423,26 @@ def test_several_lengths_are_decoded_side_by_side_and_ranked(translators):
     assert joint[0].log_prob == max(one.log_prob for one in joint)
 
 
-def test_where_words_are_fixed_it_is_the_whole_that_counts_not_the_mean_of_the_few_that_are_left(translators):
-    model = translators("padir")
-    size = len(model.vocabulary.encode("Berlin"))
-
-    def ways(log_lengths):
-        return [
-            Fixed(size + more, dict(enumerate(model.vocabulary.encode("Berlin"), 1)), frozenset()) for more in (0, 3)
-        ]
-
-    found = model.decoder.decode([model.vocabulary.encode(SOURCE)], Decoding(passes=2), ways=ways)[0]
+@pytest.mark.parametrize("recipe", PARALLEL)
+def test_where_words_are_fixed_it_is_the_whole_that_counts_theirs_included(translators, recipe):
+    """log p(n) + log p(fixed) + log p(others): of the fixed ones given the row, or before any word is known."""
+    model, core = translators(recipe), translators(recipe).decoder.model
+    source, own = model.vocabulary.encode(SOURCE), model.vocabulary.encode("Berlin")
+    fixed = [
+        Fixed(len(own) + more, {at + i: c for i, c in enumerate(own)}, frozenset()) for more, at in ((0, 1), (3, 3))
+    ]
+    found = model.decoder.decode([source], Decoding(passes=2), ways=lambda _: fixed)[0]
     assert [one.log_prob for one in found] == sorted((one.log_prob for one in found), reverse=True)
-    alone = next(one for one in found if len(one.codes) == size)
+    alone = next(one for one in found if len(one.codes) == len(own))
     assert alone.score == 0.0  # which is the best of means
-    assert alone.log_prob < -1.0
+    memory = core.read(torch.tensor([source]))
+    x = torch.tensor([[len(own), *own]])
+    known = torch.ones_like(x, dtype=torch.bool)
+    known[:, 1:] = recipe in NOISY
+    with torch.no_grad():
+        fit = core.marginals(x, known, memory).log_prob(x)[0, 1:].sum().item()
+        length = memory.lengths.log_softmax(-1)[0, len(own) - 1].item()
+    assert alone.log_prob == pytest.approx(length + fit, abs=1e-4)
 
 
 def test_phrases_take_places_that_do_not_overlap(vocabulary):

@@ -7,7 +7,7 @@ which a constraint can be met. The source is read once; all candidates share wha
             lengths compare fairly; r rewards words: repeated ones are dropped, so candidates tend to be short; l keeps
             lengths that the source does not suggest from winning by saying something sure again and again
     joint   log p(n | source) + sum_i log p(w_i | …): the likelihood that the model assigns, where it has one. Always so
-            where words are fixed: the mean of the few that are left would be best where hardly any are
+            where words are fixed, theirs included: the mean of the others would be best where hardly any are left
 
 Where words were dropped because they repeat the one before them (stutter), the others were written for a longer
 translation: they go through the passes once more, at the length that is left, starting from what they are. The
@@ -44,6 +44,7 @@ class Candidate:
         length: n, at which it was decoded first.
         codes: its words.
         total: the log-probability of those that were asked.
+        fit: that of those that were fixed.
         words: how many these are.
         dropped: how many were left out because they repeat the one before them.
         passes: of the network.
@@ -54,6 +55,7 @@ class Candidate:
     length: int
     codes: tuple[int, ...]
     total: float
+    fit: float
     words: int
     dropped: int
     passes: int
@@ -61,7 +63,7 @@ class Candidate:
 
     def judged(self, how: Decoding, prior: float, *, free: bool) -> tuple[Hypothesis, float]:
         """The hypothesis, and what it is ranked by: where words are fixed, and it is not ``free``, jointly."""
-        mean, joint = self.total / max(self.words, 1), prior + self.total
+        mean, joint = self.total / max(self.words, 1), prior + self.fit + self.total
         by = mean + how.reward * self.words + how.prior * prior if free and how.rank == "mean" else joint
         shown = mean if how.rank == "mean" else joint
         return Hypothesis(self.codes, shown, joint, False, self.passes, self.history), by
@@ -180,6 +182,7 @@ class Decoder(LeftToRight):
                     dropped[number, [place for place in fixed.counted if place <= fixed.length]] = False
         counted = asked & ~dropped
         total = torch.where(counted, last.score, 0.0).sum(1).tolist()
+        fit = self._fit(last.x, told, memory.rows(index)).tolist()
         words, left, passes = counted.sum(1).tolist(), dropped.sum(1).tolist(), last.row_passes.tolist()
         kept = ((told | asked) & ~dropped).tolist()
         rows = [state.x.tolist() for state in states]
@@ -188,8 +191,24 @@ class Decoder(LeftToRight):
             n = fixed.length
             codes = tuple(itertools.compress(rows[-1][number][1 : n + 1], kept[number][1 : n + 1]))
             seen = tuple(tuple(one[number][1 : n + 1]) for one in rows) if history else ()
-            made.append(Candidate(row, n, codes, total[number], words[number], left[number], passes[number], seen))
+            made.append(
+                Candidate(row, n, codes, total[number], fit[number], words[number], left[number], passes[number], seen)
+            )
         return made
+
+    def _fit(self, x: Tensor, told: Tensor, memory: Any) -> Tensor:
+        """float64 (R,): how well the words that are fixed in rows fit where they stand: their log-probability.
+
+        A model that predicts every word from all that stands there says it of the finished row; one that is told which
+        words are known, before it knows any of them. Without it nothing would tell one place for a word from another.
+        """
+        words = told & (torch.arange(x.shape[1], device=x.device) > 0)
+        if not bool(words.any()):
+            return torch.zeros(len(x), dtype=torch.float64, device=x.device)
+        known = torch.ones_like(told) if self.recipe in NOISY else told & ~words
+        with self.model.evaluating():
+            value = self.model.marginals(x, known, memory).log_prob(x).double()
+        return torch.where(words, value, 0.0).sum(1)
 
     def rows(self, fixed: Sequence[Fixed]) -> tuple[Tensor, Tensor, Tensor]:
         """x, given and asked (R, L + 1) of candidates."""
