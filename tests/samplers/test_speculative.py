@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Generator, nn
 
-from anyfill.likelihoods import Gaussian
+from anyfill.likelihoods import Gaussian, LogisticMixture
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer
 from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
@@ -386,3 +386,20 @@ def test_a_draft_of_another_vocabulary_is_refused(kit, generator):
     policy = Speculative(draft=ngrams(2))
     with pytest.raises(ValueError, match="draft: expected distributions over 3 codes, as the model has, got 2"):
         sample(model, torch.zeros(2, 4).long(), question, policy=policy, generator=generator)
+
+
+def test_a_temperature_that_shrinks_scales_is_not_taken_for_a_power(generator):
+    """Logistics at temperature T have another law than p^(1/T): that is refused, not drawn from in silence."""
+    likelihood = LogisticMixture(16, 2)
+    torch.manual_seed(0)
+    network = OnePassTransformer(Discrete(16), (4,), likelihood.width, 16, 1, 2)
+    model = Model(network, likelihood, factorizations=[Factorization.DIRECT])
+    x, question = torch.zeros(3, 4).long(), Question.of(4, batch=3)
+
+    def drawn(draw: Draw) -> torch.Tensor:
+        return sample(model, x, question, policy=Speculative(), draw=draw, generator=generator).x
+
+    for draw in (Draw(), Draw(temperature=0.0), Draw(temperature=0.5, top_k=3)):
+        assert drawn(draw).shape == (3, 4)
+    with pytest.raises(ValueError, match=r"temperature: expected 1 or 0 with this sampler .* got 0\.5"):
+        drawn(Draw(temperature=0.5))

@@ -137,6 +137,10 @@ class LogisticMixture(Likelihood):
     def width(self) -> int:
         return 3 * self.components
 
+    @property
+    def shrinks_scales(self) -> bool:
+        return True
+
     def __call__(self, params: Tensor) -> LogisticMixtureMarginals:
         """(B, N, 3K) -> distributions."""
         params = read_params(params, self.width, f"LogisticMixture of {self.components}")

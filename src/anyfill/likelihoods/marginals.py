@@ -151,6 +151,11 @@ class Likelihood(Protocol):
         """False if its log-probabilities are estimates (of a normaliser)."""
         return True
 
+    @property
+    def shrinks_scales(self) -> bool:
+        """True if discrete values at temperature T do not follow p^(1/T): scales are shrunk instead."""
+        return False
+
     def __call__(self, params: Tensor) -> Marginals: ...
 
 

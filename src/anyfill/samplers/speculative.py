@@ -65,6 +65,10 @@ class Speculative(Ordered):
 
     def begin(self, task: Task) -> Step:
         _ = task.model.one_pass  # refuse before the first state is asked for
+        if task.model.likelihood.shrinks_scales and not task.draw.filters and task.draw.temperature not in (0.0, 1.0):
+            # Tables of probabilities are held against each other here: p^(1/T), another law than exact draws have.
+            expected = f"1 or 0 with this sampler and {task.model.likelihood}, whose scales it would shrink"
+            raise refuse("temperature", expected=expected, got=task.draw.temperature)
         return _Speculation(self, task)
 
 
