@@ -212,6 +212,8 @@ def test_placeholders_go_and_come_back():
     assert hidden == "⟦0⟧⟦1⟧⟦2⟧ of ⟦3⟧ ⟦4⟧ ⟦5⟧ 100%"
     assert restored(hidden, found) == text
     assert restored("⟦0⟧ ⟦7⟧", ["%s"]) == "%s"
+    twice = placeholders("%s of %s: %d")
+    assert protected("%d: %s of %s, %s", twice) == "⟦2⟧: ⟦0⟧ of ⟦1⟧, %s"
     assert plain("a\x00b \u200b ⟦0⟧ ▁x\n") == "a b [0] x"
 
 

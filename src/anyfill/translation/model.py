@@ -21,7 +21,7 @@ from anyfill.translation.keeping import with_placeholders
 from anyfill.translation.likelihood import Score, exact_score
 from anyfill.translation.recipes import layout_of
 from anyfill.translation.sentences import CLOSED, is_open, opened
-from anyfill.translation.texts import Texts, Translation
+from anyfill.translation.texts import Texts, Translation, as_texts
 from anyfill.translation.vocabulary import Joint, placeholders, plain, protected, restored
 
 MADE_BY = "anyfill translate train"
@@ -44,7 +44,7 @@ class Translator(Texts):
         lengths: int | None = None,
         beam: int | None = None,
         length_penalty: float | None = None,
-        keep: Sequence[str] = (),
+        keep: str | Sequence[str] = (),
         protect: bool = True,
         seed: int | None = None,
         history: bool = False,
@@ -72,7 +72,8 @@ class Translator(Texts):
         said: dict[str, Any] = {"passes": passes, "lengths": lengths, "beam": beam, "length_penalty": length_penalty}
         how = decoding_of(self.recipe, {**said, "seed": seed, "speculative": speculative or None})
         one = isinstance(text, str)
-        texts: list[str] = [text] if isinstance(text, str) else list(text)
+        texts = as_texts(text)
+        keep = [keep] if isinstance(keep, str) else keep
         keeps = [parse_keep(phrase, placeholders(texts[0]) if protect and texts else ()) for phrase in keep]
         if keeps and len(texts) != 1:
             raise refuse("--keep", expected="one sentence", got=f"{len(texts):,} texts")

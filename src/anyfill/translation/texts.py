@@ -5,7 +5,7 @@ into parts where need be: whatever comes in, every word of it is seen. Empty tex
 protected (``keeping.py``).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from anyfill.checks import refuse
@@ -18,6 +18,16 @@ from anyfill.translation.vocabulary import MAX_PLACEHOLDERS, Joint, placeholders
 
 _BATCH = {"cpu": 64, "cuda": 2048}
 """Texts translated at a time."""
+
+
+def as_texts(text: object) -> list[str]:
+    """One text, or several, as a list; ValueError if it is something else."""
+    several = [text] if isinstance(text, str) else list(text) if isinstance(text, Iterable) else [text]
+    found = [one for one in several if isinstance(one, str)]
+    if len(found) < len(several):
+        other = next(one for one in several if not isinstance(one, str))
+        raise refuse("text", expected="a text, or several", got=repr(other)[:60])
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +135,8 @@ class Texts:
         codes = [code for part in parts for code in part]
         cut = len(parts) if len(codes) > self.decoder.length else 1
         said = remarks(codes, cut, self.vocabulary, self.languages, self.odds)
+        if kept and len(placeholders(text)) > len(kept):
+            said += (f"only the first {len(kept)} placeholders are protected",)
         passes = max((one.passes for one in found), default=0)
         return Translation(text, restored(written, kept), score, passes, self._history(found), said)
 

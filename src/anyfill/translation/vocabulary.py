@@ -139,8 +139,8 @@ def learn(texts: Iterable[str], size: int, *, kind: str = "unigram", sentences: 
 
 
 def placeholders(text: str) -> list[str]:
-    """The placeholders of a text, each once, as they come."""
-    return list(dict.fromkeys(_PLACEHOLDER.findall(text)))
+    """The placeholders of a text as they come; one that comes twice is two of them."""
+    return _PLACEHOLDER.findall(text)
 
 
 def same_placeholders(source: str, target: str) -> bool:
@@ -149,9 +149,19 @@ def same_placeholders(source: str, target: str) -> bool:
 
 
 def protected(text: str, kept: Sequence[str]) -> str:
-    """The text with the placeholders of this list as symbols, the others as they are."""
-    number = {one: f"⟦{i}⟧" for i, one in enumerate(kept[:MAX_PLACEHOLDERS])}
-    return _PLACEHOLDER.sub(lambda found: number.get(found[0], found[0]), text)
+    """The text with the placeholders of this list as symbols, the others as they are.
+
+    Of those that are equal the first in the text is the first in the list, and so on: arguments come in their order.
+    """
+    numbers: dict[str, list[int]] = {}
+    for number, one in enumerate(kept[:MAX_PLACEHOLDERS]):
+        numbers.setdefault(one, []).append(number)
+
+    def symbol(found: re.Match[str]) -> str:
+        left = numbers.get(found[0])
+        return f"⟦{left.pop(0)}⟧" if left else found[0]
+
+    return _PLACEHOLDER.sub(symbol, text)
 
 
 def restored(text: str, kept: Sequence[str]) -> str:
