@@ -270,6 +270,29 @@ def test_scores_are_exact_where_there_is_a_likelihood(translators):
         translators("padir").score("Guten Morgen", "Good morning")
 
 
+@pytest.mark.parametrize("recipe", ["disco", "autoregressive", "deep_shallow", "one_pass"])
+def test_a_score_is_the_sum_of_its_terms_asked_one_by_one(translators, recipe):
+    model = translators(recipe)
+    core, half = model.decoder.model, model.decoder.length + 1
+    source, target = (model.vocabulary.encode(text) for text in ("Guten Morgen", "Good morning"))
+    context = torch.tensor([source])
+    if recipe == "disco":
+        x, first, last = torch.tensor([[len(target), *target]]), 0, len(target)
+    elif recipe == "one_pass":
+        x, first, last, context = torch.zeros(1, 2 * half, dtype=torch.long), half, half + len(target), None
+        x[0, : len(source) + 1] = torch.tensor([*source, END])
+        x[0, half : last + 1] = torch.tensor([*target, END])
+    else:
+        x, first, last = torch.tensor([[*target, END]]), 0, len(target)
+    place, total = torch.arange(x.shape[1]).unsqueeze(0), 0.0
+    for number in range(first, last + 1):
+        known = (place < number) & ((place >= first) | (place <= len(source)))
+        law = core.marginals(torch.where(known, x, 0), known, context)
+        total += law.log_prob(x)[0, number].item()
+        assert law.log_probs[0, number].exp().sum().item() == pytest.approx(1.0, abs=1e-5)
+    assert model.score("Guten Morgen", "Good morning").nats == pytest.approx(total, abs=1e-3)
+
+
 @pytest.mark.parametrize(
     ("recipe", "option"),
     [

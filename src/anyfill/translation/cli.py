@@ -167,7 +167,8 @@ def score(
     if as_json:
         typer.echo(as_text({**asdict(found), "per_piece": found.per_piece}), nl=False)
     else:
-        typer.echo(f"{found.nats:.3f} nats, {found.per_piece:.3f} a piece, in {found.passes} passes")
+        often = "1 pass" if found.passes == 1 else f"{found.passes} passes"
+        typer.echo(f"{found.nats:.3f} nats, {found.per_piece:.3f} a piece, in {often}")
 
 
 def register(app: typer.Typer) -> None:
