@@ -6,7 +6,7 @@
     python -m experiments.sfarm.static_mnist score --out RUN                    all 10,000 test rows; RUN/score.json
 
 ``--until T`` (seconds since 1970) in place of ``--seconds``: training ends then, however long compiling took; scoring
-leaves out what it does not begin before T, probing what would not end.
+leaves out what it does not begin before T, probing what would not end. ``--begin T``: it compiles, and waits until then.
 
 Tokens are pixels, patches of 2 x 2 pixels, or (the first long run, of 1,260 s) pixels with blanks for what is ignored.
 With ``--shifts R`` training pictures are shifted by up to R pixels and the network is told how far
@@ -224,6 +224,7 @@ def train(arguments: argparse.Namespace) -> None:
     if compiles:
         print(f"compiled, {'blocks' if blocks else 'mask'}", flush=True)
         return
+    time.sleep(max(0.0, arguments.begin - time.time()))
     start, log = time.perf_counter(), arguments.out / "train.jsonl"
     for attempt in range(4):
         if arguments.until is not None:
@@ -283,6 +284,7 @@ def options_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("command", choices=("compile", "probe", "train", "score"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float)
+    parser.add_argument("--begin", type=float, default=0.0, help="seconds since 1970: training waits for it, compiled")
     parser.add_argument("--until", type=float, help="seconds since 1970: when training, or scoring, is to end")
     parser.add_argument("--validate-every", type=int, default=1000)
     parser.add_argument("--save-every", type=int, default=10**9, help="steps between checkpoints to go on from")
