@@ -1,27 +1,26 @@
 #!/usr/bin/env bash
-# One H200, about 1,600 s: all of GMLM's Table 1, the long run on static MNIST, SFARM's own network for its 300 epochs, the
-# dynamic protocol, Figures 6 to 8. What is compared at equal seconds is alone on the GPU; what compiles does so before, on
-# other cores of the CPU; what counts steps, and what only asks, comes at the end, side by side.
+# One H200, about 1,125 s: all of GMLM's Table 1, the long run on static MNIST, ARDM, SFARM and MAC by the dynamic protocol, and
+# SFARM's own network for as many of its 300 epochs as there is time for. What is compared at equal seconds is alone on the
+# GPU; what compiles does so before, on other cores of the CPU; what counts steps, and what only asks, comes at the end.
 #
 #   bash experiments/runs/pictures_and_translation.sh DATA WORK END
 #
-# DATA has mnist/, mnist_static_binarized/, lenet-static.safetensors (of picture_fills) and translation/data.tar.xz (of
-# experiments.gmlm.table1_all_data). END is a time of the day, in seconds since 1970. WORK/back is what to bring home.
+# DATA has mnist/, mnist_static_binarized/ and translation/data.tar.xz (of experiments.gmlm.table1_all_data). END is a time
+# of the day, in seconds since 1970. WORK/back is what to bring home, with pack.sh.
 set -u
 data=$(realpath "$1"); mkdir -p "$2/back"; work=$(realpath "$2"); E=$3; S=$(date +%s)
 export ANYFILL_DATA=$data PYTHONPATH=src:. PYTHONUNBUFFERED=1 OMP_NUM_THREADS=2
 export TORCHINDUCTOR_CACHE_DIR=$work/inductor TRITON_CACHE_DIR=$work/triton
 python=${PYTHON:-python3}
 if [ -z "${TRY:-}" ]; then
-  T1=$((S + 55)); U1=$((T1 + 365)); U2=$((U1 + 500))
+  T1=$((S + 40)); U1=$((T1 + 270)); U2=$((U1 + 380))
   long="--tokens patches --batch 128 --width 512 --depth 8 --dropout 0.15 --joint 0.85 --raster 0.4 --shifts 2 --validate-every 500"
-  seconds="--static 28 --dynamic 12"; rows=""; trial=""; paper=""; figures="--samples 500 --passes 4"; later=60
+  seconds="--dynamic 12"; rows=""; trial=""; paper=""; later=60
 else # seconds each, on a CPU: does it run?
   T1=$((S + 20)); U1=$((T1 + 150)); U2=$((U1 + 20))
   long="--tokens patches --batch 4 --width 64 --depth 1 --shifts 2 --validate-every 5"
   tiny="--side 14 --unet-width 16 --unet-blocks 1 --batch 4"
-  seconds="--static 2 --dynamic 2 --tiny"; rows="--rows 8"; trial="--trial"; paper="--rows 12 --steps 40 $tiny"; later=5
-  figures="--rows 6 --samples 4 --passes 2 $tiny"
+  seconds="--dynamic 2 --tiny"; rows="--rows 8"; trial="--trial"; paper="--rows 12 --steps 40 $tiny"; later=5
 fi
 said() { echo "[$(($(date +%s) - S)) s] $*" | tee -a "$work/driver.log"; }
 at() { while [ "$(date +%s)" -lt "$1" ]; do sleep 0.5; done; }
@@ -46,8 +45,8 @@ for way in en-de de-en; do
   pids="$pids $!"
 done
 at $((T1 + later)) # the first rush of compilers is over
-models="dynamic.one-pass dynamic.ardm dynamic.sfarm dynamic.mac-inpainting static.sfarm static.ardm"
-sit="$python -m experiments.sfarm.sitting --data $data --runs $work/pictures/runs --no-masks static $seconds"
+models="dynamic.ardm dynamic.sfarm dynamic.mac-inpainting"
+sit="$python -m experiments.sfarm.sitting --data $data --runs $work/pictures/runs $seconds"
 nice -n 10 $sit --out "$work/pictures" --train-only --ready $((U2 - $(date +%s) - 2)) --start $U2 --limit 200 --drawing 0 --only $models > "$work/pictures.log" 2>&1 &
 pictures=$!
 at $((U1 - 90)) # a long run that could not begin has a plainer one in its place
@@ -58,7 +57,7 @@ if ! kill -0 $mnist 2> /dev/null; then
   mnist=$!
 fi
 wait $pids; said "translation: trained"
-# 2. The long run. 3. Equal seconds on dynamic MNIST, and the models of the figures.
+# 2. The long run. 3. Equal seconds on dynamic MNIST.
 wait $mnist; said "static MNIST: trained"
 wait $pictures; said "pictures: trained"
 # 4. What counts steps, and what only asks.
@@ -70,13 +69,8 @@ done
 (
   $python -m experiments.sfarm.static_mnist score --out "$work/long" $long $rows --question-rows 2000 --until $((E - 15)) > "$work/score.log" 2>&1
   said "static MNIST: scored"
-  $sit --out "$work/scores" --score-only --memory 40 --limit 120 --only ${models% static.sfarm*} > "$work/scores.log" 2>&1
+  $sit --out "$work/scores" --score-only --memory 40 --limit 120 --only $models > "$work/scores.log" 2>&1
   said "dynamic: scored"
-  static=$work/pictures/runs/static
-  mkdir -p "$static/one-pass" && cp "$data/lenet-static.safetensors" "$static/"
-  cp "$(ls -d "$work"/long/model_*)"/* "$static/one-pass/" && cp "$work/long/train.json" "$static/one-pass/run.json"
-  $python -m experiments.sfarm.fig6_7_8 --out "$static" --set static --data "$data" $figures --methods sfarm ardm one-pass --until $((E - 25)) > "$work/figures.log" 2>&1
-  said "figures: drawn"
 ) &
 pids="$pids $!"
 wait $pids; said "asked"
