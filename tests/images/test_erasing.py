@@ -1,13 +1,17 @@
 """Words, masks and arrays erase what they say; windows cover every hole."""
 
+import time
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from scipy import ndimage
 
 from anyfill.images.erasing import erased_in, region
+from anyfill.images.holes import holes
 from anyfill.images.picture import Picture
 from anyfill.images.windows import windows
 
@@ -102,6 +106,40 @@ def test_a_hole_that_fits_has_one_window_with_it_in_the_middle() -> None:
     hole[40:50, 60:64] = True
     (window,) = windows(hole, 28, 28)
     assert (window.top, window.left) == (31, 48)
+
+
+def test_holes_close_together_share_a_window_and_those_far_apart_do_not() -> None:
+    hole = np.zeros((100, 200), dtype=bool)
+    hole[40:45, 60:64] = hole[50:60, 75:80] = True  # within 20 x 20
+    hole[90:95, 180:183] = True
+    assert {(one.top, one.left) for one in windows(hole, 28, 28)} == {(36, 56), (72, 168)}
+    assert len(windows(hole, 200, 200)) == 1
+
+
+@given(seed=st.integers(0, 10**6), share=st.sampled_from([0.01, 0.1, 0.3, 0.7]), side=st.integers(2, 12))
+def test_a_hole_is_large_or_lies_in_one_box_that_a_window_holds(seed, share, side) -> None:
+    erased = np.random.default_rng(seed).random((30, 41)) < share
+    found = holes(erased, side, side)
+    labels, count = ndimage.label(erased)
+    for number in range(1, count + 1):
+        rows, columns = np.nonzero(labels == number)
+        top, left, bottom, right = rows.min(), columns.min(), rows.max() + 1, columns.max() + 1
+        large = max(bottom - top, right - left) > side
+        assert (found.large[labels == number] == large).all()
+        held = (found.boxes[:, :2] <= (top, left)).all(1) & (found.boxes[:, 2:] >= (bottom, right)).all(1)
+        assert large or held.any()
+    assert (found.boxes[:, 2:] - found.boxes[:, :2] <= side).all()
+    assert not found.large[~erased].any()
+
+
+@pytest.mark.parametrize("share", [None, 0.1], ids=["half", "scattered"])
+def test_windows_of_a_photograph_are_found_at_once(share) -> None:
+    """2,494 windows of half a photograph took 26 s when every one was counted at every step."""
+    hole = np.zeros((800, 1200), dtype=bool)
+    hole[400:] = True if share is None else np.random.default_rng(0).random((400, 1200)) < share
+    begun = time.process_time()
+    assert len(windows(hole, 28, 28)) > 500
+    assert time.process_time() - begun < 5
 
 
 def test_the_first_window_of_a_large_hole_knows_most() -> None:
