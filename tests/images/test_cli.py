@@ -7,6 +7,7 @@ import pytest
 from PIL import Image
 
 from anyfill.cli import main as cli
+from anyfill.images.seeing import Eye
 
 RNG = np.random.default_rng(2)
 
@@ -39,6 +40,19 @@ def test_fill_writes_alternatives_and_a_sheet(picture, folder, tmp_path, capsys)
     assert code == 2
     assert "--force replaces it" in error
     assert run("image", "fill", picture, "--erase", "bottom", *options, "--force", capsys=capsys)[0] == 0
+
+
+def test_a_picture_is_prepared_once(picture, folder, tmp_path, capsys, monkeypatch) -> None:
+    calls, prepared = list[int](), Eye.prepared
+
+    def counted(*arguments, **options):
+        calls.append(1)
+        return prepared(*arguments, **options)
+
+    monkeypatch.setattr(Eye, "prepared", counted)
+    options = ("--model", folder, "-o", tmp_path / "out", "-n", 40, "--seed", 5)
+    assert run("image", "fill", picture, "--erase", "bottom", *options, capsys=capsys)[0] == 0
+    assert len(calls) == 1
 
 
 def test_mask_alpha_and_erase_add_up(picture, folder, tmp_path, capsys) -> None:

@@ -120,6 +120,14 @@ def test_the_same_seed_draws_the_same_and_many_are_drawn_in_parts(black_and_whit
     assert black_and_white.fill(pixels, "bottom", n=1).seed != black_and_white.fill(pixels, "bottom", n=1).seed
 
 
+def test_no_two_seeds_share_draws_however_many_are_drawn(black_and_white) -> None:
+    """Draws beyond the first 32 were those of the seed 32 further on."""
+    drawn = {seed: [one.pixels.tobytes() for one in black_and_white.sample(64, seed=seed)] for seed in (0, 32)}
+    assert not set(drawn[0]) & set(drawn[32])  # 64 coins each: by chance alike below 1 in 10^10
+    assert [one.pixels.tobytes() for one in black_and_white.sample(32, seed=0)] == drawn[0][:32]
+    assert [one.name for one in black_and_white.sample(33, seed=0)][-1].endswith("-33.png")
+
+
 def test_samplers_of_the_library_may_be_passed(black_and_white) -> None:
     pixels = np.zeros((8, 8, 1), dtype=np.uint8)
     for sampler in (Follow(), "speculative", "entropy-bounded", Confidence(4), EntropyBounded(1.0)):

@@ -50,8 +50,54 @@ def test_what_is_drawn_is_enlarged_into_the_hole_alone() -> None:
 
 def test_a_hole_that_a_window_holds_keeps_its_scale(black_and_white) -> None:
     pixels = RNG.integers(0, 2, (40, 40, 1)).astype(np.uint8) * 255
-    assert "one window" in black_and_white.prepared(pixels, "4,4,6,6")[0].remarks[0]
-    ready, _ = black_and_white.prepared(pixels, "4,4,20,6")
+    assert "one window" in black_and_white.prepared(pixels, "4,4,6,6").picture.remarks[0]
+    ready = black_and_white.prepared(pixels, "4,4,20,6").picture
     assert (ready.height, ready.width) == (8, 8)
     assert "enlarged" in ready.remarks[0]
-    assert "overlapping windows" in black_and_white.prepared(pixels, "4,4,20,6", resize=False)[0].remarks[0]
+    assert "overlapping windows" in black_and_white.prepared(pixels, "4,4,20,6", resize=False).picture.remarks[0]
+
+
+def spots(size: tuple[int, int], *boxes: tuple[int, int, int, int]) -> np.ndarray:
+    """bool (H, W): rectangles of left, top, width, height."""
+    places = np.zeros(size, dtype=bool)
+    for left, top, across, down in boxes:
+        places[top : top + down, left : left + across] = True
+    return places
+
+
+def test_two_small_holes_far_apart_keep_their_scale_each_in_its_window(black_and_white) -> None:
+    pixels = RNG.integers(0, 2, (60, 90, 1)).astype(np.uint8) * 255
+    hole = spots((60, 90), (4, 4, 3, 3), (70, 50, 5, 2))
+    for resize in (None, False):
+        ready = black_and_white.prepared(pixels, hole, resize=resize)
+        assert (ready.picture.size, len(ready.plan)) == ("90x60", 2)
+        assert "filled in 2 windows of 8x8" in ready.picture.remarks[0]
+
+
+def test_small_holes_beside_a_large_one_are_filled_at_their_own_scale_given_it(black_and_white) -> None:
+    """A hole of 20x20 is filled shrunk (blocks of 40/8 = 5 pixels), a spot next to it pixel by pixel, after it."""
+    pixels = RNG.integers(0, 2, (40, 40, 1)).astype(np.uint8) * 255
+    large, small = spots((40, 40), (0, 0, 20, 20)), spots((40, 40), (22, 2, 4, 4))
+    ready = black_and_white.prepared(pixels, large | small, invert=False)
+    assert np.array_equal(ready.apart, small)
+    assert "; smaller holes in one window" in ready.picture.remarks[0]
+    fills = black_and_white.fill(pixels, large | small, n=6, seed=1, invert=False)
+    assert all(np.array_equal(one.pixels[~(large | small)], pixels[~(large | small)]) for one in fills)
+    assert (fills.uncertainty[large | small] > 0).all()
+    assert len(np.unique(fills.uncertainty[small])) == 16  # each pixel of its own; of enlarged ones at most four
+
+
+def test_smaller_holes_are_asked_given_what_each_alternative_has_in_the_large_one(black_and_white) -> None:
+    """The uncertainty of a spot is the mean of those of its window in each alternative, filled alone."""
+    pixels = RNG.integers(0, 2, (40, 40, 1)).astype(np.uint8) * 255
+    large, small = spots((40, 40), (0, 0, 20, 20)), spots((40, 40), (21, 3, 2, 2))
+    fills = black_and_white.fill(pixels, large | small, n=5, seed=3, invert=False)
+    alone = [black_and_white.fill(one.pixels, small, n=1, seed=0, invert=False).uncertainty for one in fills]
+    assert np.ptp([bits[small].sum() for bits in alone]) > 1e-4  # what is drawn there matters
+    assert np.allclose(fills.uncertainty[small], np.mean(alone, axis=0)[small], atol=1e-6)
+
+
+def test_a_hole_that_resizing_crops_away_is_refused(black_and_white) -> None:
+    pixels = np.zeros((8, 40, 1), dtype=np.uint8)
+    with pytest.raises(ValueError, match="got what is erased cropped away"):
+        black_and_white.fill(pixels, spots((8, 40), (0, 0, 3, 3)), resize=True)

@@ -97,7 +97,7 @@ def fill(
         typer.Option(
             "--resize/--windows",
             help="A larger picture: crop and shrink it to the model's size, or fill it in overlapping windows "
-            "[default: in one window, or else shrunk, what is drawn enlarged].",
+            "[default: a window around each hole; for larger holes shrunk, what is drawn enlarged].",
             show_default=False,
         ),
     ] = None,
@@ -122,12 +122,11 @@ def fill(
     read = erased_in(read, erase, generator=source)
     stem = f"{picture.stem}-filled-{seed}"
     how.targets(stem, [*map(str, range(1, n + 1)), "sheet"])
-    options: dict[str, Any] = {**how.drawn, "resize": resize}
     model = load(how.model)
-    ready, _ = model.prepared(read, seed=seed, resize=resize, invert=invert)
-    say_remarks(ready.remarks)
+    ready = model.prepared(read, seed=seed, resize=resize, invert=invert)
+    say_remarks(ready.picture.remarks)
     typer.echo(f"seed {seed}")
-    fills = model.fill(read, n=n, seed=seed, invert=invert, progress=True, **options)
+    fills = model.fill_prepared(ready, n, seed, progress=True, **how.drawn)
     for path in fills.save(how.output, stem):
         typer.echo(f"wrote {path}")
 

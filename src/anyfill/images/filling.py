@@ -27,7 +27,7 @@ from anyfill.conditional import Conditional
 from anyfill.images.picture import Picture, Pixels, Places
 from anyfill.images.reading import bytes_of, codes_of
 from anyfill.images.sheets import sheet_of
-from anyfill.images.windows import Window, windows
+from anyfill.images.windows import Window
 from anyfill.model import Model
 from anyfill.questions.question import Question
 from anyfill.samplers import Draw, Sampler, trace
@@ -146,35 +146,36 @@ class Filling:
         shape: (height, width, channels) that the model sees.
         levels: of a channel.
         picture: what shall be filled; its channels are the model's, or three where it has colours of its own.
+        plan: the windows, in their order.
         inverted: the model sees light as dark.
         n: alternatives.
         draw, sampler: how.
         seed: of everything random.
+        generator: goes on from where it is; None = a new one of the seed.
+        begun: uint8 (n, H, W, C): alternatives that differ already in what is given; None = all begin as the picture.
     """
 
     model: Model
     shape: tuple[int, int, int]
     levels: int
     picture: Picture
+    plan: Sequence[Window]
     inverted: bool = False
     n: int = 1
     draw: Draw | None = None
     sampler: Sampler | None = None
     seed: int = 0
-
-    @property
-    def plan(self) -> list[Window]:
-        """The windows, in their order."""
-        return windows(~self.picture.known, *self.shape[:2])
+    generator: torch.Generator | None = None
+    begun: Pixels | None = None
 
     def frames(self, uncertainty: Bits | None = None) -> Iterator[Frame]:
         """Fill, a step at a time; an array (H, W) of zeros is filled with the uncertainty on the way."""
         picture = self.picture
         size = (picture.height, picture.width)
-        seen = picture.with_channels(self.shape[2]).pixels
+        seen = self._given(self.shape[2])
         codes = codes_of(255 - seen if self.inverted else seen, self.levels).to(torch.uint8).expand(self.n, -1, -1, -1)
         known, total = picture.known, max(1, int((~picture.known).sum()))
-        source = torch.Generator().manual_seed(self.seed)
+        source = torch.Generator().manual_seed(self.seed) if self.generator is None else self.generator
         frame = Frame(self, 0.0 if picture.erased is not None else 1.0, codes, known)
         yield frame
         for window in self.plan:
@@ -227,4 +228,9 @@ class Filling:
         drawn = 255 - drawn if self.inverted else drawn
         channels = max(self.picture.channels, drawn.shape[3])
         drawn = np.repeat(drawn, channels, axis=3) if drawn.shape[3] < channels else drawn
-        return np.where(self.picture.known[None, ..., None], self.picture.with_channels(channels).pixels, drawn)
+        return np.where(self.picture.known[None, ..., None], self._given(channels), drawn)
+
+    def _given(self, channels: int) -> Pixels:
+        """uint8 (n or 1, H, W, channels): what the alternatives begin with."""
+        begun = self.picture.pixels[None] if self.begun is None else self.begun
+        return np.stack([Picture(one).with_channels(channels).pixels for one in begun])

@@ -18,9 +18,9 @@ from anyfill.images.about import NOTES, About
 from anyfill.images.erasing import Erasing, erased_in
 from anyfill.images.filling import Bits, Filling, Fills, Frame
 from anyfill.images.picture import Picture, PictureLike, as_picture
-from anyfill.images.scales import enlarged
+from anyfill.images.scales import enlarged, smaller_holes, with_smaller_holes
 from anyfill.images.scoring import Score, scored
-from anyfill.images.seeing import Eye
+from anyfill.images.seeing import Eye, Ready
 from anyfill.interface.options import chosen_seed
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import free_threads, threads
@@ -85,40 +85,56 @@ class ImageModel:
             steps: of "confidence"; with "exact" so many groups of pixels, those of a group drawn each by itself
                 (ARDM's S'): a trade of quality for passes, not the model's law; None = as ``sampler`` says.
             resize: how a picture that is larger than the model's is filled. True: cropped and shrunk to that size, and
-                returned so. False: at its own scale, in as many overlapping windows as it takes. None: in one window
-                around the hole, or, where that does not hold it, shrunk, what is drawn enlarged and laid in.
+                returned so. False: at its own scale, in as many overlapping windows as it takes. None: in a window
+                around each hole; for a hole that none holds, shrunk, what is drawn enlarged and laid in.
             invert: read light as dark, and turn what is drawn back; None = if the border says so.
             progress: show on stderr how far it is.
         """
-        require_count("n", n, maximum=1000)
         seed = chosen_seed(seed)
-        whole = self._asked(picture, erased, seed)
-        ready, inverted = Eye(self.about, self.name).prepared(whole, resize=resize, invert=invert)
-        uncertainty = np.zeros(ready.pixels.shape[:2])
+        options: dict[str, Any] = {"temperature": temperature, "sampler": sampler, "steps": steps, "progress": progress}
+        return self.fill_prepared(
+            self.prepared(picture, erased, seed=seed, resize=resize, invert=invert), n, seed, **options
+        )
+
+    def fill_prepared(
+        self,
+        ready: Ready,
+        n: int,
+        seed: int,
+        *,
+        temperature: float = 1.0,
+        sampler: str | Sampler = "exact",
+        steps: int | None = None,
+        progress: bool = False,
+    ) -> Fills:
+        """``fill`` of what ``prepared`` returned: for whoever wants to see its remarks before anything is drawn."""
+        require_count("n", n, maximum=1000)
+        draw, how = Draw(temperature=temperature), self._sampler(sampler, steps)
+        source = torch.Generator().manual_seed(seed)
+
+        def filled(work: Filling, words: str, *, look: bool) -> Fills:
+            """All windows of a picture; how uncertain pixels are only if it is looked at."""
+            bits = np.zeros(work.picture.pixels.shape[:2])
+            frames = work.frames(bits if look else None)
+            watched = metered(((frame, frame.share) for frame in frames), words) if progress else frames
+            return work.fills(watched, bits)
+
         parts: list[Fills] = []
-        draw = Draw(temperature=temperature)
-        for begin in range(0, n, AT_ONCE):
-            count = min(AT_ONCE, n - begin)
-            work = Filling(
-                self.model,
-                self.about.shape,
-                self.about.levels,
-                ready,
-                inverted,
-                count,
-                draw,
-                self._sampler(sampler, steps),
-                seed + begin,
-            )
-            frames = work.frames(uncertainty if begin == 0 else None)
-            # The model is looked through once, not at every step; nothing is kept for gradients, as only pixels leave.
-            with threads(free_threads()), torch.inference_mode(), self.model.evaluating():
-                watched = metered(((frame, frame.share) for frame in frames), "filling") if progress else frames
-                parts.append(work.fills(watched, uncertainty))
-        pictures = tuple(one for part in parts for one in part)
-        fills = replace(parts[0], pictures=pictures, seed=seed)
-        is_shrunk = resize is None and ready.size != whole.size
-        return enlarged(fills, whole, levels=self.about.levels) if is_shrunk else fills
+        # The model is looked through once, not at every step; nothing is kept for gradients, as only pixels leave.
+        with threads(free_threads()), torch.inference_mode(), self.model.evaluating():
+            for begin in range(0, n, AT_ONCE):  # of one generator, so that no two seeds share draws
+                work = self._filling(ready, min(AT_ONCE, n - begin), draw, how, seed, source)
+                part = filled(work, "filling", look=begin == 0)
+                if ready.is_shrunk:
+                    part = enlarged(part, ready.whole, levels=self.about.levels)
+                if ready.apart_plan:
+                    work = smaller_holes(work, part, ready.apart, ready.apart_plan)
+                    part = with_smaller_holes(part, filled(work, "filling smaller holes", look=begin == 0), ready.apart)
+                parts.append(part)
+        name = Path(ready.whole.name)
+        pictures = (one for part in parts for one in part)
+        named = (replace(one, name=f"{name.stem}-{number}{name.suffix}") for number, one in enumerate(pictures, 1))
+        return replace(parts[0], pictures=tuple(named))
 
     def trace(
         self,
@@ -135,13 +151,12 @@ class ImageModel:
     ) -> Iterator[Frame]:
         """The steps of ``fill``, of at most 32 alternatives: each has the pictures so far, and what is known.
 
-        A picture that is shrunk to be filled is seen as small as the model sees it.
+        A picture that is shrunk to be filled is seen as small as the model sees it, and smaller holes of it with the
+        large ones.
         """
         require_count("n", n, maximum=AT_ONCE)
-        ready, inverted = self.prepared(picture, erased, seed=seed, resize=resize, invert=invert)
-        draw, how = Draw(temperature=temperature), self._sampler(sampler, steps)
-        about = self.about
-        return Filling(self.model, about.shape, about.levels, ready, inverted, n, draw, how, seed).frames()
+        ready = self.prepared(picture, erased, seed=seed, resize=resize, invert=invert)
+        return self._filling(ready, n, Draw(temperature=temperature), self._sampler(sampler, steps), seed).frames()
 
     def sample(
         self,
@@ -190,14 +205,16 @@ class ImageModel:
         seed: int = 0,
         resize: bool | None = None,
         invert: bool | None = None,
-    ) -> tuple[Picture, bool]:
-        """The picture as it will be filled, with what is changed about it in its remarks, and whether light is dark."""
-        whole = self._asked(picture, erased, seed)
+    ) -> Ready:
+        """The picture as it will be filled, with what is changed about it in its remarks; options as in ``fill``."""
+        whole = erased_in(as_picture(picture), erased, generator=torch.Generator().manual_seed(seed))
         return Eye(self.about, self.name).prepared(whole, resize=resize, invert=invert)
 
-    def _asked(self, picture: PictureLike, erased: Erasing | None, seed: int) -> Picture:
-        """The picture as it came, with what is erased of it."""
-        return erased_in(as_picture(picture), erased, generator=torch.Generator().manual_seed(seed))
+    def _filling(
+        self, ready: Ready, n: int, draw: Draw, how: Sampler | None, seed: int, source: torch.Generator | None = None
+    ) -> Filling:
+        what = (self.model, self.about.shape, self.about.levels, ready.picture, ready.plan, ready.inverted)
+        return Filling(*what, n, draw, how, seed, source)
 
     def _sampler(self, sampler: str | Sampler, steps: int | None) -> Sampler | None:
         if isinstance(sampler, str) and sampler not in SAMPLERS:

@@ -3,16 +3,19 @@
 A model of pictures knows whole pictures, shrunk to its size. Through a window on a corner of a photograph it sees what
 it never saw. That is well where a hole is small and its surroundings decide, not where half of a picture is missing.
 Such a picture is shrunk until it lies within the model's size, filled there, and what is drawn is enlarged and laid
-into the holes of the picture as it came: given pixels stay as they are.
+into the holes of the picture as it came: given pixels stay as they are. Holes of the same picture that a window does
+hold are filled after that, at its own scale, given all that is drawn in the large ones.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 from PIL import Image
 
-from anyfill.images.filling import Fills
+from anyfill.images.filling import Filling, Fills
 from anyfill.images.picture import Picture, Pixels, Places
+from anyfill.images.windows import Window
 
 
 def shrunk(picture: Picture, height: int, width: int) -> Picture:
@@ -46,6 +49,25 @@ def enlarged(fills: Fills, whole: Picture, *, levels: int) -> Fills:
     uncertainty = np.where(whole.known, 0.0, fills.uncertainty[np.ix_(rows, columns)])
     given = replace(whole, remarks=fills.remarks)
     return replace(fills, given=given, pictures=tuple(map(laid_in, fills.pictures)), uncertainty=uncertainty)
+
+
+def smaller_holes(work: Filling, fills: Fills, apart: Places, plan: Sequence[Window]) -> Filling:
+    """The work on smaller holes, when the large ones are filled.
+
+    Args:
+        work: that on the shrunk picture.
+        fills: what came of it, enlarged.
+        apart: bool (H, W): the smaller holes.
+        plan: their windows.
+    """
+    picture = replace(fills.given, erased=apart)
+    return replace(work, picture=picture, plan=plan, begun=np.stack([one.pixels for one in fills]))
+
+
+def with_smaller_holes(fills: Fills, after: Fills, apart: Places) -> Fills:
+    """Fills of all holes: those of the large ones, and what came after them."""
+    uncertainty = np.where(apart, after.uncertainty, fills.uncertainty)
+    return replace(fills, pictures=after.pictures, uncertainty=uncertainty)
 
 
 def _any_within(places: Places, size: tuple[int, int]) -> Places:

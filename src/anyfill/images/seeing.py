@@ -1,24 +1,53 @@
 """How a model sees the user's picture: resized, in windows, inverted, in its own colours and levels; and says so.
 
-A picture larger than the model's is seen through one window around the hole where that holds it, else shrunk as a whole
-(``anyfill.images.scales``).
+A picture larger than the model's is seen through a window around each hole where that holds it. Where a hole is larger,
+the picture is shrunk as a whole to fill that one (``anyfill.images.scales``), before the others are filled in windows.
 
 Whatever is changed about a picture on the way stands in its remarks.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from anyfill.checks import refuse
 from anyfill.images.about import About
-from anyfill.images.picture import Picture
+from anyfill.images.holes import holes
+from anyfill.images.picture import Picture, Places
 from anyfill.images.reading import resized
 from anyfill.images.scales import shrunk
-from anyfill.images.windows import windows
+from anyfill.images.windows import Window, windows, windows_on
 
 _BY_FAR = 64
 """So many levels nearer to the inverse, and the border says that light is dark."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ready:
+    """A picture, ready to be filled.
+
+    Attributes:
+        whole: as it will be returned, with what is erased of it.
+        picture: what the model fills: the same, or all of it shrunk; what was changed stands in its remarks.
+        plan: the windows through which that is filled.
+        inverted: whether light is dark.
+        apart: bool (H, W), of a shrunk picture: holes of the whole one that windows hold, which are filled at its own
+            scale when the large ones are.
+        apart_plan: the windows of those.
+    """
+
+    whole: Picture
+    picture: Picture
+    plan: tuple[Window, ...]
+    inverted: bool
+    apart: Places
+    apart_plan: tuple[Window, ...] = ()
+
+    @property
+    def is_shrunk(self) -> bool:
+        """Whether what is drawn has to be enlarged."""
+        return self.picture.size != self.whole.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,36 +67,44 @@ class Eye:
         """Width and height of the model's pictures, in words."""
         return f"{self.about.width}x{self.about.height}"
 
-    def prepared(self, whole: Picture, *, resize: bool | None, invert: bool | None) -> tuple[Picture, bool]:
-        """The picture as it will be filled, and whether light is dark; something of it must be erased.
+    def prepared(self, whole: Picture, *, resize: bool | None, invert: bool | None) -> Ready:
+        """The picture as it will be filled; something of it must be erased.
 
         Args:
             whole: the picture.
             resize: True = cropped and shrunk to the model's size; False = never, as many windows as it takes; None =
-                one window around the hole, or the whole picture shrunk.
+                a window around each hole, the whole picture shrunk for those that are larger.
             invert: read light as dark; None = if the border says so.
         """
         if whole.erased is None or not whole.erased.any():
-            expected = "something erased (a mask, transparent pixels, or --erase)"
+            expected = "something erased (a mask that is white there, transparent pixels, or --erase)"
             raise refuse(f"{whole.name}", expected=expected, got="nothing erased")
         if resize:
             whole = self.resized(whole)
+            if whole.known.all():
+                expected = f"something erased in the middle that --resize leaves of it as {self.size}"
+                raise refuse(whole.name, expected=expected, got="what is erased cropped away")
         remarks = list(whole.remarks)
-        if whole.erased is not None and whole.erased.all() and whole.pixels.any():
+        if not whole.known.any() and whole.pixels.any():
             remarks.append(f"{whole.name} is erased as a whole: drawn from nothing")
-        if whole.height > self.about.height or whole.width > self.about.width:
-            count = len(windows(~whole.known, self.about.height, self.about.width))
-            if count > 1 and resize is None:
-                small = shrunk(whole, self.about.height, self.about.width)
-                how = f"filled at {small.size}, what is drawn enlarged (--windows keeps its scale)"
-                remarks.append(f"{whole.name} is {whole.size}, its hole larger than {self.size}: {how}")
-                whole = small
-            else:
-                many = "one window" if count == 1 else f"{count} overlapping windows"
-                remarks.append(f"{whole.name} is {whole.size}: filled in {many} of {self.size} (--resize shrinks it)")
-        elif whole.height < self.about.height or whole.width < self.about.width:
+        size = (self.about.height, self.about.width)
+        found = holes(~whole.known, *size)
+        small, apart = whole, np.zeros_like(found.large)
+        if resize is None and found.large.any():
+            small, apart = shrunk(whole, *size), found.erased & ~found.large
+        plan = windows_on(found) if small is whole else windows(~small.known, *size)
+        others = windows(apart, *size)
+        if small is not whole:
+            rest = f"; smaller holes in {_counted(others)}" if others else ""
+            how = f"filled at {small.size}, what is drawn enlarged (--windows keeps its scale){rest}"
+            remarks.append(f"{whole.name} is {whole.size}, a hole larger than {self.size}: {how}")
+        elif whole.height > size[0] or whole.width > size[1]:
+            many = _counted(plan, "overlapping " if found.large.any() else "")
+            remarks.append(f"{whole.name} is {whole.size}: filled in {many} of {self.size} (--resize shrinks it)")
+        elif whole.height < size[0] or whole.width < size[1]:
             remarks.append(self.lies_within(whole))
-        return self.seen(replace(whole, remarks=tuple(remarks)), invert)
+        seen, inverted = self.seen(replace(small, remarks=tuple(remarks)), invert)
+        return Ready(whole, seen, tuple(plan), inverted, apart, tuple(others))
 
     def seen(self, whole: Picture, invert: bool | None) -> tuple[Picture, bool]:
         """The picture with what the model does not see of it in the remarks, and whether it sees light as dark."""
@@ -100,3 +137,7 @@ class Eye:
             return False
         level = float(picture.pixels[known].mean())
         return abs(level - self.about.border) > abs(255 - level - self.about.border) + _BY_FAR
+
+
+def _counted(plan: Sequence[Window], kind: str = "") -> str:
+    return "one window" if len(plan) == 1 else f"{len(plan):,} {kind}windows"
