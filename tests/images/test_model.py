@@ -13,6 +13,7 @@ from anyfill.images.model import load
 from anyfill.images.picture import Picture
 from anyfill.images.reading import bytes_of
 from anyfill.images.recipes import picture_objective
+from anyfill.images.sheets import HATCH, sheet_of
 from anyfill.questions import Shuffled
 from anyfill.rows import Rows
 from anyfill.samplers import Confidence, EntropyBounded, Follow
@@ -209,6 +210,20 @@ def test_larger_pictures_are_scored_shrunk_and_it_is_said(black_and_white) -> No
     assert any("cropped and resized to 8x8" in remark for remark in found.remarks)
 
 
+def test_what_is_scored_is_said_in_the_pictures_own_pixels_as_for_fills(black_and_white) -> None:
+    pixels = RNG.integers(0, 256, (16, 24, 1)).astype(np.uint8)
+    hole = np.zeros((16, 24), dtype=bool)
+    hole[8:12, 12:20] = True  # of what --resize leaves, columns 4 to 19: rows 4, 5 and columns 4 to 7 of 8
+    shrunk = black_and_white.prepared(pixels, hole, resize=True).picture
+    for erased in (hole, "12,8,8,4", Picture(hole[..., None] * np.uint8(255))):
+        found = black_and_white.score(pixels, erased)
+        assert found.asked == 8
+        assert np.array_equal(found.places, shrunk.erased)
+    one = np.zeros((1600, 1600), dtype=bool)
+    one[900, 900] = True  # 1 of 40,000 pixels that become one
+    assert black_and_white.score(np.zeros((1600, 1600), dtype=np.uint8), one).asked == 1
+
+
 def test_smaller_pictures_are_scored_in_the_middle_and_it_is_said(black_and_white) -> None:
     score = black_and_white.score(np.full((1, 1), 255, dtype=np.uint8), invert=False)
     assert score.asked == 1
@@ -254,6 +269,22 @@ def test_sheets_have_a_cell_for_each_and_hatch_what_is_missing(black_and_white, 
     assert all(path.is_file() for path in paths)
     black_and_white.score(pixels).save(tmp_path / "heat.png")
     assert (tmp_path / "heat.png").is_file()
+
+
+def test_what_was_scored_is_shown_and_only_what_is_missing_is_hatched(black_and_white) -> None:
+    pixels = np.full((8, 8, 1), 90, dtype=np.uint8)
+    sheet = black_and_white.score(pixels, "bottom", invert=False).sheet().pixels
+    assert (sheet == HATCH[0]).all(2).sum() == 0
+    assert (sheet == 90).all(2).sum() > 0.9 * 140**2
+    clear = Picture(pixels, np.arange(8)[:, None].repeat(8, 1) >= 6)
+    assert (black_and_white.score(clear, invert=False).sheet().pixels == HATCH[0]).all(2).any()
+
+
+def test_what_is_certain_is_dark_on_a_sheet() -> None:
+    given = Picture(np.zeros((8, 8, 1), dtype=np.uint8), np.ones((8, 8), dtype=bool))
+    sure, unsure = (sheet_of(given, [given], np.full((8, 8), bits)).pixels[60, -60] for bits in (7e-5, 0.5))
+    assert sure.max() < 10
+    assert unsure.min() > 100
 
 
 def test_a_folder_is_loaded_and_others_are_refused(folder, tmp_path) -> None:

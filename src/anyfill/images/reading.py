@@ -124,7 +124,7 @@ def resized(picture: Picture, size: tuple[int, int]) -> Picture:
     pixels = np.asarray(ImageOps.fit(Image.fromarray(squeezed), (width, height), Image.Resampling.BOX))
     erased = None
     if picture.erased is not None:
-        holes = Image.fromarray(picture.erased.astype(np.uint8) * 255)
+        holes = Image.fromarray(picture.erased.astype(np.float32))  # as bytes, small parts would round to none
         erased = np.asarray(ImageOps.fit(holes, (width, height), Image.Resampling.BOX)) > 0
     return Picture(pixels.reshape(height, width, -1), erased, picture.name, picture.remarks)
 

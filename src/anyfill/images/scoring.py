@@ -14,7 +14,7 @@ from anyfill.evaluation import log_prob
 from anyfill.evaluation.chain import terms
 from anyfill.images.erasing import Erasing, erased_in
 from anyfill.images.filling import Bits
-from anyfill.images.picture import Picture
+from anyfill.images.picture import Picture, Places
 from anyfill.images.reading import codes_of
 from anyfill.images.seeing import Eye
 from anyfill.images.sheets import heat_sheet
@@ -29,10 +29,11 @@ class Score:
     """How likely a picture is, or a part of it given the rest.
 
     Attributes:
-        picture: as the model saw it; what is erased of it was asked, or everything where nothing is.
+        picture: as the model saw it; what is erased of it was neither asked nor given.
         nats: - log p, natural logarithms.
         asked: how many numbers that is of (pixels times channels).
         kind: "exact", "bound" or "estimate".
+        places: bool (H, W): the pixels that were asked.
         surprise: bits (H, W) of each asked pixel, given all that came before it in the model's order; they sum to the
             score of an exact one.
         remarks: what was changed on the way.
@@ -42,6 +43,7 @@ class Score:
     nats: float
     asked: int
     kind: str
+    places: Places
     surprise: Bits
     remarks: tuple[str, ...] = ()
 
@@ -58,8 +60,8 @@ class Score:
         return f"{self.nats:.2f} nats, {self.bits_per_dimension:.4f} bits per dimension of {self.asked:,} ({self.kind})"
 
     def sheet(self) -> Picture:
-        """The picture beside the heat map of its surprise."""
-        return heat_sheet(self.picture, self.surprise)
+        """The picture, a line around the part that was asked, beside the heat map of its surprise."""
+        return heat_sheet(self.picture, self.surprise, self.places)
 
     def save(self, path: str | Path) -> None:
         """Write the sheet as a PNG file."""
@@ -71,14 +73,13 @@ def scored(
 ) -> Score:
     """The score of a picture; see ``ImageModel.score``."""
     about = eye.about
+    part = None if erased is None else erased_in(replace(whole, erased=None, remarks=()), erased, generator=generator)
     if whole.height > about.height or whole.width > about.width:
-        whole = eye.resized(whole)
+        whole, part = eye.resized(whole), None if part is None else eye.resized(part)
     elif whole.pixels.shape[:2] != about.shape[:2]:
         whole = replace(whole, remarks=(*whole.remarks, eye.lies_within(whole)))
     there = whole.known
-    asked = there
-    if erased is not None:
-        asked = there & ~erased_in(replace(whole, erased=None), erased, generator=generator).known
+    asked = there if part is None else there & ~part.known
     if not asked.any():
         raise refuse(f"{whole.name}", expected="a pixel at least to be scored", got="none")
     whole, inverted = eye.seen(whole, invert)
@@ -100,5 +101,5 @@ def scored(
         bits = -terms(model, x.flatten(1), chain_rank(model.order, question))[0] / math.log(2)
     surprise = np.zeros(there.shape)
     surprise[inside] = bits.reshape(about.shape).sum(2).numpy()[own]
-    shown = whole if erased is None else replace(whole, erased=~there | asked)
-    return Score(shown, -float(found.value[0]), int(question.asked.sum()), found.kind, surprise, whole.remarks)
+    count = int(question.asked.sum())
+    return Score(whole, -float(found.value[0]), count, found.kind, asked, surprise, whole.remarks)

@@ -1,7 +1,7 @@
 """Contact sheets and heat maps: what was given, what was drawn, and how sure the model is, in one picture.
 
-Small pictures are shown large, each pixel a square. A thin orange line runs around what was erased; where pixels are
-missing, hatching stands. Heat goes from black (certain) over red to pale yellow.
+Small pictures are shown large, each pixel a square. A thin orange line runs around what was erased, or scored given the
+rest; where pixels are missing, hatching stands. Heat goes from black (certain) over red to pale yellow.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,11 @@ CELL = 140
 """Points that a picture on a sheet is about as large as; larger ones are shown as they are, up to four times that."""
 GAP, HEAD = 14, 24
 PAGE, INK, FAINT, ACCENT = (251, 250, 248), (29, 31, 35), (109, 113, 120), (226, 104, 22)
+HATCH = (243, 201, 155), (253, 238, 221)
+"""Two colours by turns, where pixels are missing."""
 PER_LINE = 10
+FEWEST_BITS = 0.1
+"""Where a scale of heat ends at least: pixels that are all certain stay dark."""
 _HEAT = np.array([(0, 0, 4), (87, 16, 110), (188, 55, 84), (249, 142, 9), (252, 255, 164)], dtype=np.float64)
 """Five points of matplotlib's "inferno"."""
 
@@ -35,9 +39,9 @@ def sheet_of(
 ) -> Picture:
     """The sheet: given, drawn 1 … n, uncertainty in bits a pixel; lines of ten."""
     edge = None if given.erased is None or given.erased.all() else given.erased
-    cells = [("given", hatched(given), edge)]
+    cells: list[tuple[str, Pixels, Places | None]] = [("given", hatched(given), edge)]
     cells += [(f"drawn {number}", coloured(one.pixels), edge) for number, one in enumerate(pictures, 1)]
-    cells.append((f"0 to {uncertainty.max(initial=0.0):.2g} bits", heat(uncertainty), None))
+    cells.append(_measured(uncertainty))
     return laid_out(cells, f"{given.name} filled")
 
 
@@ -64,10 +68,17 @@ def laid_out(cells: Sequence[tuple[str, Pixels, Places | None]], name: str, per_
     return Picture(np.asarray(page), None, name)
 
 
-def heat_sheet(picture: Picture, bits: np.ndarray[Any, np.dtype[np.float64]]) -> Picture:
-    """A picture beside the bits (H, W) of its pixels."""
-    title = f"0 to {bits.max(initial=0.0):.2g} bits"
-    return laid_out([(picture.name, hatched(picture), None), (title, heat(bits), None)], f"{picture.name}, surprise")
+def heat_sheet(picture: Picture, bits: np.ndarray[Any, np.dtype[np.float64]], asked: Places) -> Picture:
+    """A picture, a line around what was asked of it (H, W), beside the bits (H, W) of its pixels."""
+    edge = None if (asked == picture.known).all() else asked
+    cells = [(picture.name, hatched(picture), edge), _measured(bits)]
+    return laid_out(cells, f"{picture.name}, surprise")
+
+
+def _measured(bits: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[str, Pixels, None]:
+    """The heat of bits (H, W), with the end of its scale."""
+    top = max(float(bits.max(initial=0.0)), FEWEST_BITS)
+    return f"0 to {top:.2g} bits", heat(bits, top), None
 
 
 def gallery(pictures: Sequence[Picture]) -> Picture:
@@ -86,7 +97,7 @@ def hatched(picture: Picture) -> Pixels:
     if picture.erased is None:
         return shown
     row, column = np.indices(picture.erased.shape)
-    tint = np.where(((row + column) % 2 == 0)[..., None], (243, 201, 155), (253, 238, 221))
+    tint = np.where(((row + column) % 2 == 0)[..., None], *HATCH)
     return np.where(picture.erased[..., None], tint, shown).astype(np.uint8)
 
 
