@@ -4,11 +4,12 @@ import math
 import sys
 from typing import Required, TypedDict
 
+import numpy as np
 import pytest
 import torch
 
 from anyfill import FitOptions, Model, Question, Rows, fit, log_prob, recipes, sample
-from anyfill.checks import refuse_given, require_keywords, require_package
+from anyfill.checks import MAX_SEED, refuse_given, require_keywords, require_package, require_seed
 from anyfill.evaluation import consistency, terms
 from anyfill.likelihoods import Categorical
 from anyfill.networks import EnumeratedJoint
@@ -72,3 +73,12 @@ def test_a_package_that_is_missing_is_named_with_what_installs_it(monkeypatch: p
     monkeypatch.setitem(sys.modules, "adder", None)
     with pytest.raises(ValueError, match=r'^sums: expected adder to be installed \(pip install "anyfill\[more\]"\)'):
         require_package("adder.fast", "sums", extra="more")
+
+
+def test_a_seed_is_a_whole_number_with_draws_of_its_own() -> None:
+    seeds = [require_seed("seed", seed) for seed in (0, 1, np.int64(7), 2**31, MAX_SEED)]
+    drawn = [torch.rand(4, generator=torch.Generator().manual_seed(seed)).sum().item() for seed in seeds]
+    assert len(set(drawn)) == 5
+    for wrong in (-1, MAX_SEED + 1, True, 1.0, "a", None):
+        with pytest.raises(ValueError, match=f"seed: expected a whole number from 0 to {MAX_SEED}, got "):
+            require_seed("seed", wrong)

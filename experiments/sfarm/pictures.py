@@ -105,7 +105,7 @@ def load(arguments: argparse.Namespace) -> Data:
     learnt = Pictures(train.pixels[:-aside][:few])
     valid = PictureRows(Pictures(train.pixels[-aside:]), codes, binary).rows(few)
     keep = spread(len(test), rows)
-    shown = PictureRows(Pictures(test.pixels[keep.numpy()]), codes, binary, seed=1).rows()
+    shown = PictureRows(Pictures(test.pixels[keep.numpy()]), codes, binary).rows()
     labels = None if test.labels is None else torch.from_numpy(test.labels)[keep]
     source: RowSource = PictureRows(learnt, codes, binary)
     if binary is None:

@@ -5,10 +5,14 @@ Command lines import it before they know what they will need: nothing here loads
 
 import importlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+
+MAX_SEED = 2**32 - 1
+"""Torch's generators on a CPU look at 32 bits of a seed (5 and 2^32 + 5 draw the same), scikit-learn takes no more."""
 
 
 def refuse(what: str, *, expected: str, got: object) -> ValueError:
@@ -38,6 +42,13 @@ def require_count(name: str, value: object, *, minimum: int = 1, maximum: int | 
     if isinstance(value, bool) or not fits:
         expected = f"a whole number from {minimum} " + ("up" if maximum is None else f"to {maximum}")
         raise refuse(name, expected=expected, got=repr(value))
+
+
+def require_seed(name: str, value: object) -> int:
+    """The seed; anything but a whole number (numpy's too) for which generators have draws of its own is refused."""
+    whole = value.__index__() if isinstance(value, SupportsIndex) and not isinstance(value, bool) else value
+    require_count(name, whole, minimum=0, maximum=MAX_SEED)
+    return cast(int, whole)
 
 
 def require_counts(part: object, *names: str, minimum: int = 1) -> None:

@@ -7,11 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
+from anyfill.checks import MAX_SEED
 from anyfill.cli import demo
 from anyfill.cli import main as cli
 from anyfill.training import CheckpointError
@@ -190,3 +193,14 @@ def test_ctrl_c_during_training(tmp_path: Path) -> None:
     assert error.splitlines()[-1] == "anyfill: interrupted"
     assert "Traceback" not in error
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_command_with_a_seed_says_how_large_it_may_be() -> None:
+    def seeds(command: Any) -> Iterator[Any]:
+        for sub in getattr(command, "commands", {}).values():
+            yield from seeds(sub)
+        yield from (option for option in command.params if option.name == "seed")
+
+    found = [getattr(option, "type", option) for option in seeds(typer.main.get_command(cli.app))]  # or Typer's own
+    assert len(found) > 15
+    assert {(kind.min, kind.max) for kind in found} == {(0, MAX_SEED)}

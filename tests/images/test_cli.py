@@ -128,6 +128,10 @@ def test_what_is_changed_is_said(folder, tmp_path, capsys) -> None:
         (("show", "{none}", "-n", "3"), "--n: expected none without --output"),
         (("show", "digits", "-o", "s.png"), "--output: expected none for a model"),
         (("train", "{text}", "-o", "{nothing}"), "got something else"),
+        (
+            ("train", "{none}", "-o", "{nothing}", "--seed", "99999999999999999999"),
+            "equal to 4294967295",
+        ),
         (("train", "{none}", "-o", "{nothing}"), "expected pictures"),
         (("train", "{picture}", "-o", "{nothing}", "--size", "9"), "WIDTHxHEIGHT"),
         (("train", "{none}", "-o", "{nothing}", "--binary", "soft"), "--binary"),

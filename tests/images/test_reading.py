@@ -149,3 +149,13 @@ def test_two_levels_are_made_in_three_named_ways() -> None:
     for levels, how in ((256, "threshold"), (2, None)):
         with pytest.raises(ValueError, match="binary"):
             PictureRows(pictures, levels, how)
+
+
+def test_every_seed_has_draws_of_its_own_however_large_it_is() -> None:
+    grey = Pictures(np.full((3, 8, 8, 1), 128, dtype=np.uint8))
+    large = (0, 1, 5, 2**23 - 1, 2**23, 20_000_000, 2**24, 2**24 + 5, 2**32 - 1)
+    rows = {seed: PictureRows(grey, 2, "dynamic", seed=seed).take(torch.arange(6)).x for seed in large}
+    drawn = [one.numpy().tobytes() for x in rows.values() for one in x]
+    assert len(set(drawn)) == 6 * len(large)  # 64 coins each: by chance alike below 1 in 10^15
+    with pytest.raises(ValueError, match="seed: expected a whole number from 0 to 4294967295"):
+        PictureRows(grey, 2, "dynamic", seed=2**32)

@@ -109,6 +109,14 @@ def test_black_and_white_in_every_way_and_colour_train(how, tmp_path) -> None:
         assert coloured.about.shape == (4, 5, 3)
 
 
+def test_large_seeds_train(tmp_path) -> None:
+    source = draw_folder(tmp_path / "p", 12)
+    for seed in (20_000_000, 2**32 - 1):
+        images.train(source, tmp_path / f"{seed}", device="cpu", steps=2, binary="dynamic", **{**SMALL, "seed": seed})
+    with pytest.raises(ValueError, match="--seed: expected a whole number from 0 to 4294967295"):
+        images.train(source, tmp_path / "m", device="cpu", seed=2**32)
+
+
 def test_a_file_of_black_and_white_is_named_static_and_grey_is_cut() -> None:
     """Nats of the one say nothing of the other, so a model notes which it is of."""
     grey = Pictures(np.array([[[[0], [99], [255]]]] * 2, dtype=np.uint8))

@@ -21,6 +21,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from anyfill.checks import MAX_SEED
 from anyfill.images import cli as image_commands
 from anyfill.ising import cli as lab_commands
 from anyfill.music import cli as music_commands
@@ -74,7 +75,7 @@ def demo(
     seconds: Annotated[
         float, typer.Option(min=0.05, max=3600, help="Training time of each of the three digit models.")
     ] = 20.0,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed of everything random.")] = 0,
 ) -> None:
     """Train on built-in data and show what one model can answer; about a minute and a half on two cores.
 

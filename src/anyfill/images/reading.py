@@ -28,10 +28,11 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
-from anyfill.checks import refuse, require_count, require_member
+from anyfill.checks import refuse, require_count, require_member, require_seed
 from anyfill.images.picture import SUFFIXES, Picture, Pixels, read_picture
 from anyfill.images.settings import BINARY, MAX_SIDE, Binary
 from anyfill.rows import Rows
+from anyfill.training.data import derive
 
 DEFAULT_SIDE = 32
 """Of pictures that are shrunk."""
@@ -299,7 +300,7 @@ class PictureRows:
             raise refuse("binary", expected="one of threshold, dynamic, static, and two levels", got=f"{levels} levels")
         if binary is not None:
             require_member("binary", binary, BINARY)
-        self.levels, self.binary, self.seed = levels, binary, seed
+        self.levels, self.binary, self.seed = levels, binary, require_seed("seed", seed)
         self._bytes = torch.from_numpy(pictures.pixels.reshape(len(pictures), -1).copy())
 
     def __len__(self) -> int:
@@ -321,8 +322,8 @@ class PictureRows:
         return Rows.from_values((noise < pixels / 255).long())
 
     def _noise(self, number: int) -> Tensor:
-        source = torch.Generator().manual_seed((self.seed << 40) + number)
-        return torch.rand(self.variables, generator=source, dtype=torch.float64)
+        own = derive(self.seed, "black and white", number) if self.seed else number  # of 0: as ever
+        return torch.rand(self.variables, generator=torch.Generator().manual_seed(own), dtype=torch.float64)
 
     def rows(self, count: int | None = None) -> Rows:
         """The first so many pictures, all by default."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from anyfill.checks import refuse, require_count, require_positive
+from anyfill.checks import MAX_SEED, refuse, require_count, require_positive, require_seed
 from anyfill.interface.options import option_name
 
 Binary = Literal["threshold", "dynamic", "static"]
@@ -43,7 +43,7 @@ class Settings:
     dropout: Annotated[float | None, _said("Rate of dropout.", "0.1", min=0.0, max=0.95)] = None
     seconds: Annotated[float | None, _said("Stop when so much time is over.")] = None
     valid_share: Annotated[float | None, _said("Share of the pictures to hold out.", "0.1")] = None
-    seed: Annotated[int | None, _said("Seed of everything random.", "0", min=0)] = None
+    seed: Annotated[int | None, _said("Seed of everything random.", "0", min=0, max=MAX_SEED)] = None
 
     def __post_init__(self) -> None:
         for name in ("width", "depth", "steps", "batch", "levels"):
@@ -60,6 +60,8 @@ class Settings:
             raise refuse("--levels", expected="2 with --binary", got=self.levels)
         if self.width is not None and self.width % 16:
             raise refuse("--width", expected="a multiple of 16", got=self.width)
+        if self.seed is not None:
+            require_seed("--seed", self.seed)
         parse_size(self.size)
 
 

@@ -26,7 +26,7 @@ from typing import Annotated, Any, TypeVar, get_type_hints
 
 import typer
 
-from anyfill.checks import refuse
+from anyfill.checks import MAX_SEED, refuse, require_seed
 
 Group = TypeVar("Group")
 
@@ -34,7 +34,7 @@ Seed = Annotated[
     int | None,
     typer.Option(
         min=0,
-        max=2**63 - 1,
+        max=MAX_SEED,
         help="Seed of everything random; a new one each time, which is printed.",
         show_default=False,
     ),
@@ -56,8 +56,8 @@ OnDevice = Annotated[Device, typer.Option(help="Where to compute; auto takes CUD
 
 
 def chosen_seed(seed: int | None) -> int:
-    """The seed, or a new one where none is stated."""
-    return secrets.randbelow(100_000) if seed is None else seed
+    """The seed, or a new one where none is stated; ValueError if it is none."""
+    return secrets.randbelow(100_000) if seed is None else require_seed("seed", seed)
 
 
 def command(short_help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, ParamSpec
 import typer
 
 from anyfill import ising
-from anyfill.checks import refuse, refuse_given
+from anyfill.checks import MAX_SEED, refuse, refuse_given
 from anyfill.interface.options import add_commands, command, new_group
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ ModelFile = Annotated[
 Ks = Annotated[str | None, typer.Option("--k", help="Sizes of the blocks: 1,2,4 or 1-4.", show_default=False)]
 FixedFields = Annotated[bool, typer.Option("--fixed-fields", help="The fields are known: couplings alone are fitted.")]
 Sampled = Annotated[bool, typer.Option("--sampled", help="Estimate from draws: for more spins than can be listed.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed of everything random.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

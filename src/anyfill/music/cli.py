@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from anyfill.checks import MAX_SEED
 from anyfill.interface.options import AsJson, Device, Force, OnDevice, add_commands, command, new_group
 from anyfill.music.cli_writing import (
     FORMATS,
@@ -113,7 +114,7 @@ class Fitting:
     heads: Annotated[int, typer.Option(min=1, help="Its heads.")] = 8
     dropout: Annotated[float, typer.Option(min=0.0, max=0.95, help="Rate of dropout.")] = 0.4
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False
-    seed: Annotated[int, typer.Option(min=0, help="Seed of everything random.")] = 0
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed of everything random.")] = 0
     device: OnDevice = Device.auto
 
 

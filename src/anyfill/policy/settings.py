@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from anyfill.checks import refuse_given, require_member, require_positive, require_probability
+from anyfill.checks import MAX_SEED, refuse_given, require_member, require_positive, require_probability
 from anyfill.interface.options import option_name
 
 METHODS = ("joint", "one-pass", "mac", "bc", "bc-dropout", "bc-mixture", "neighbour")
@@ -50,7 +50,7 @@ class Settings:
     learning_rate: Annotated[float | None, _said("Peak learning rate (Adam; Muon for one-pass).", "0.0005")] = None
     seconds: Annotated[float | None, _said("Stop when so much time is over.")] = None
     valid_share: Annotated[float | None, _said("Share of the trajectories to hold out.", "0.1")] = None
-    seed: Annotated[int | None, _said("Seed of everything random.", "0", min=0)] = None
+    seed: Annotated[int | None, _said("Seed of everything random.", "0", min=0, max=MAX_SEED)] = None
 
     def __post_init__(self) -> None:
         for name in ("learning_rate", "seconds", "epochs", "min_scale"):

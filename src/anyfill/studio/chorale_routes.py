@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import APIRouter, File, Response, UploadFile
 from pydantic import BaseModel, Field
 
+from anyfill.checks import MAX_SEED
 from anyfill.interface.options import chosen_seed
 from anyfill.studio.chorale_form import Region, Voice, WirePiece
 from anyfill.studio.context import AStudio, Start, Started, Tab
@@ -34,7 +35,7 @@ class Draw(BaseModel):
     amount: Annotated[float, Field(ge=0, le=1)] = 0.3
     key: Annotated[str | None, Field(max_length=30)] = None
     n: Annotated[int, Field(ge=1, le=8)] = 4
-    seed: Annotated[int | None, Field(ge=0, le=2**63 - 1)] = None
+    seed: Annotated[int | None, Field(ge=0, le=MAX_SEED)] = None
     temperature: Annotated[float, Field(ge=0, le=5)] = 1.0
     model: Annotated[str, Field(max_length=200)] = ""
 

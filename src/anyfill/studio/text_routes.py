@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
+from anyfill.checks import MAX_SEED
 from anyfill.interface.options import chosen_seed
 from anyfill.interface.output import jsonable
 from anyfill.interface.progress import metered
@@ -23,7 +24,7 @@ MAX_LENGTH = 5_000
 """Tokens that are written at a time."""
 Text = Annotated[str, Field(max_length=MAX_TEXT)]
 ModelKey = Annotated[str, Field(max_length=200, description="a key of /api/models; the first one by default")]
-Seed = Annotated[int | None, Field(ge=0, le=2**63 - 1, description="of everything random; a new one by default")]
+Seed = Annotated[int | None, Field(ge=0, le=MAX_SEED, description="of everything random; a new one by default")]
 Temperature = Annotated[float, Field(ge=0, le=5)]
 Nucleus = Annotated[float | None, Field(gt=0, le=1)]
 

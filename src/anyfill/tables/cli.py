@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from anyfill.checks import MAX_SEED
 from anyfill.interface.options import AsJson, add_commands, command
 from anyfill.tables.training_options import Missing, Training, describe, named
 
@@ -27,7 +28,7 @@ Unknown = StrEnum("Unknown", {"error": "error", "missing": "missing"})
 
 ModelFolder = Annotated[Path, Argument(metavar="MODEL", help="Folder of a model made by anyfill fit.")]
 DataFile = Annotated[Path, Argument(metavar="DATA", help=f"The table: {FORMATS}; - is standard input.")]
-Seed = Annotated[int, Option(min=0, help="Seed of everything random.")]
+Seed = Annotated[int, Option(min=0, max=MAX_SEED, help="Seed of everything random.")]
 
 
 @command("Train a model of a table.")

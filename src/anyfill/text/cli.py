@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from anyfill.checks import refuse
+from anyfill.checks import MAX_SEED, refuse
 from anyfill.interface.options import (
     AsJson,
     Device,
@@ -70,7 +70,9 @@ class Scoring:
     orders: Annotated[
         int | None, typer.Option(min=1, max=1000, help="How many shuffled orders to draw.", show_default="4")
     ] = None
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed of shuffled orders.", show_default="0")] = None
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=MAX_SEED, help="Seed of shuffled orders.", show_default="0")
+    ] = None
     tsv: Annotated[
         Path | None,
         typer.Option(help="Write offset, token and bits of every token there (one FILE).", show_default=False),

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import typer
 
-from anyfill.checks import refuse, require_count, require_member, require_positive, require_probability
+from anyfill.checks import MAX_SEED, refuse, require_count, require_member, require_positive, require_probability
 from anyfill.interface.options import option_name
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Settings:
     valid_share: Annotated[
         float | None, _said("Share of the corpus, at its end, to validate on; 0 = none.", "0.05")
     ] = None
-    seed: Annotated[int | None, _said("Seed of everything random.", "0", min=0)] = None
+    seed: Annotated[int | None, _said("Seed of everything random.", "0", min=0, max=MAX_SEED)] = None
     threads: Annotated[int | None, _said("Threads of a CPU.", "the fastest", min=1, hidden=True)] = None
 
     def __post_init__(self) -> None:

@@ -20,6 +20,7 @@ from anyfill.checks import (
     require_member,
     require_positive,
     require_probability,
+    require_seed,
 )
 
 
@@ -86,7 +87,7 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         require_counts(self, "steps", "batch_size", "accumulate", "report_every", "validate_every", "save_every")
-        require_count("seed", self.seed, minimum=0)
+        require_seed("seed", self.seed)
         if self.warmup_steps is not None:
             require_count("warmup_steps", self.warmup_steps, minimum=0)
         if self.patience is not None:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from anyfill.checks import MAX_SEED
+
 ModelFolder = Annotated[
     Path | None,
     typer.Option("--model", help="Folder of a model (anyfill translate train); by default the one that ships."),
@@ -14,7 +16,9 @@ To = Annotated[str | None, typer.Option("--to", help="The language to translate 
 Passes = Annotated[
     int | None, typer.Option(min=1, max=1000, help="Passes of models that decode in parallel.", show_default="4")
 ]
-Seed = Annotated[int | None, typer.Option(min=0, help="Of the noise that some models start from.", show_default="0")]
+Seed = Annotated[
+    int | None, typer.Option(min=0, max=MAX_SEED, help="Of the noise that some models start from.", show_default="0")
+]
 Columns = Annotated[
     str | None,
     typer.Option(help="Languages of the columns of TSV files, as en,de.", show_default="--from,--to"),

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from anyfill.checks import refuse
+from anyfill.checks import MAX_SEED, refuse
 from anyfill.interface.options import AsJson, Device, Force, OnDevice, command
 from anyfill.translation.cli_options import Columns, Decoding, Int8, ModelFolder, as_text, put, say_unused_seed
 
@@ -37,7 +37,7 @@ class Training:
     )
     learning_rate: Annotated[float, typer.Option(min=1e-6, max=1.0, help="Its peak.")] = 2e-3
     dropout: Annotated[float, typer.Option(min=0.0, max=0.9, help="Its rate; 0.3 for small corpora.")] = 0.1
-    seed: Annotated[int, typer.Option(min=0, help="Of everything random.")] = 0
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Of everything random.")] = 0
     valid_share: Annotated[float, typer.Option(min=0.0, max=0.5, help="Of the source sentences, held out.")] = 0.01
     interface: Annotated[
         bool, typer.Option("--interface", help="Pairs of user interfaces: strip accelerators (_File).")
