@@ -52,7 +52,7 @@ def test_a_line_now_and_then_without_a_terminal(monkeypatch: pytest.MonkeyPatch)
     out, text = console(terminal=False)
     list(watch(reports([]), None, "fit", console=out))
     assert len(text.getvalue().splitlines()) == 5
-    assert "step 1, loss 1.250, 1,234 rows/s, 2 min 30 s left" in text.getvalue()
+    assert "step 1, 2 min 30 s left, loss 1.250, 1,234 rows/s" in text.getvalue()
 
 
 def test_work_without_a_loss_says_only_how_far_it_is() -> None:
@@ -64,6 +64,15 @@ def test_bar_on_a_terminal() -> None:
     list(watch(reports([]), 4, "fit", console=out))
     assert "100 %" in text.getvalue()
     assert "step 4 of 4" in text.getvalue()
+
+
+def test_the_time_left_is_seen_on_a_terminal_of_80_columns() -> None:
+    text = io.StringIO()
+    narrow = Console(file=text, force_terminal=True, width=80, color_system=None)
+    list(watch(iter([report(4567, 0.5, 1.25)]), 5000, "training one-pass", console=narrow))
+    last = text.getvalue().splitlines()[-2]
+    for words in ("training one-pass", "━━━━", "50 %", "step 4,567 of 5,000, 1 min 40 s left"):
+        assert words in last
 
 
 @pytest.mark.parametrize("terminal", [True, False])

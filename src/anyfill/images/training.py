@@ -119,6 +119,7 @@ class ImageRun:
             f"pictures  {self.pictures.name}: {count:,} of {self.about}; {held}",
             f"model     {weights:,} weights, width {s.width}, depth {s.depth}",
             f"{verb:<9} {steps}, on {self.device}",
+            "loss      in bits per dimension, of which those that are given cost nothing",
         ]
 
     def fit(self, folder: Path, resume: bool, console: Console) -> list[str]:
@@ -130,9 +131,8 @@ class ImageRun:
         keep: dict[str, Any] = {"folder": folder, "resume": resume, "notes": self.notes(), "validation": held}
         with threads(count):
             reports = in_bits(fit_steps(model, train, objective, self.options(), **keep), self.about.dimensions)
-            title = "training (loss in bits per dimension, given ones cost 0)"
             total = None if self.settings.steps == UNENDING else self.settings.steps
-            done = run_in_words(watched_to_the_end(reports, total, title, console=console))
+            done = run_in_words(watched_to_the_end(reports, total, "training", console=console))
             if held is None:
                 return [done]
             place = next(model.parameters()).device

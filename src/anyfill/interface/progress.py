@@ -31,6 +31,8 @@ Listener = Callable[[str, float, str], object]
 
 LINE_EVERY = 30.0
 """Seconds between lines where there is no terminal."""
+LONGEST_TITLE = 32
+"""Letters before the bar; more would leave no room for the time that is left."""
 _listener: ContextVar[Listener | None] = ContextVar("who is told of progress", default=None)
 _check: ContextVar[Callable[[], object] | None] = ContextVar("who may end work between its steps", default=None)
 
@@ -119,17 +121,24 @@ def _shown(
 
 
 def _bar(steps: Iterable[Step[Done]], description: str, console: Console) -> Generator[Done]:
+    """Where there is no room for all, the bar is shorter and the end of the words is cut off, but not the share."""
+    bar_width = 24 if console.width >= 100 else 8
+    room = console.width - min(len(description), LONGEST_TITLE) - bar_width - len(" 100 % ") - 1
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=bar_width),
         TextColumn("{task.percentage:>3.0f} %"),
         TextColumn("{task.fields[state]}", style="dim"),
     )
     with Progress(*columns, console=console) as bar:
-        task = bar.add_task(description, total=1.0, state="starting")
+        task = bar.add_task(_cut(description, LONGEST_TITLE), total=1.0, state="starting")
         for done, share, words in steps:
-            bar.update(task, completed=share, state=words)
+            bar.update(task, completed=share, state=_cut(words, room))
             yield done
+
+
+def _cut(words: str, room: int) -> str:
+    return words if len(words) <= room else f"{words[: max(0, room - 1)]}…"
 
 
 def _lines(
@@ -153,7 +162,10 @@ def left(begun: float, share: float) -> str:
 
 
 def state_of(report: "StepReport", total: int | None, per: tuple[float, float, str] | None = None) -> str:
-    """One report in words: step, loss (nats per row, or ``per`` something else), speed and time left."""
+    """One report in words: step, time left, loss (nats per row, or ``per`` something else) and speed.
+
+    What matters most comes first: a narrow terminal shows no more than that.
+    """
     trained, held_out, unit = per or (1.0, 1.0, "")
     step = f"step {report.step:,}" + ("" if total is None else f" of {total:,}")
     remaining = "done" if report.progress >= 1.0 else f"{clock(report.eta)} left"
@@ -161,7 +173,8 @@ def state_of(report: "StepReport", total: int | None, per: tuple[float, float, s
     loss = f"loss {report.loss / trained:.3f}{validation}{' ' * bool(unit)}{unit}"
     if math.isnan(report.loss):  # work that has no loss, such as the joints and trees of a table
         return f"{step}, {remaining}"
-    return f"{step}, {loss}, {report.rows_per_second:,.0f} rows/s, {remaining}"
+    speed = f"{report.rows_per_second:,.0f} rows/s"
+    return ", ".join([step, loss, speed, remaining] if report.progress >= 1.0 else [step, remaining, loss, speed])
 
 
 def clock(seconds: float) -> str:
