@@ -78,6 +78,41 @@ def test_masks_white_is_erased_and_sizes_must_agree(generator, tmp_path) -> None
         erased(mask, generator)
 
 
+def test_four_numbers_are_a_rectangle_and_lists_of_truths_are_a_mask(generator) -> None:
+    words = erased("8,4,12,12", generator)
+    for numbers in ((8, 4, 12, 12), [8, 4, 12, 12], tuple(np.array([8, 4, 12, 12])), [(8, 4, 12, 12)]):
+        assert np.array_equal(erased(numbers, generator), words)
+    assert np.array_equal(erased([(8, 4, 12, 12), "top"], generator), words | erased("top", generator))
+    assert np.array_equal(erased(words.tolist(), generator), words)
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ([[True]], "size of what is erased: expected 30x20, as blank.png has, got 1x1"),
+        (3, "what is erased: expected bool .* got something else"),
+        ((8, 4, 12), "what is erased: expected bool .* got int64"),
+        ((8.0, 4.0, 1.0, 1.0), "what is erased: expected bool .* got float64"),
+        ([[True], [True, False]], "what is erased: expected rows of one length"),
+        ({"top"}, "what is erased: expected bool .* got something else"),
+        ((40, 4, 2, 2), "expected a rectangle inside 30x20"),
+        ((-1, 0, 2, 2), "--erase -1,0,2,2: expected"),
+    ],
+)
+def test_what_says_nothing_of_places_is_refused_in_a_sentence(what, words, generator) -> None:
+    with pytest.raises(ValueError, match=words):
+        erased(what, generator)
+
+
+def test_a_mask_that_is_white_nowhere_is_told_what_white_is(generator) -> None:
+    for level in (1, 100, 127):
+        grey = Image.fromarray(np.full((20, 30), level, dtype=np.uint8))
+        with pytest.raises(ValueError, match=f"mask: expected white, level 128 .* got nothing above level {level}"):
+            erased(grey, generator)
+    assert not erased(Image.fromarray(np.zeros((20, 30), dtype=np.uint8)), generator).any()  # black erases nothing
+    assert erased(Image.fromarray(np.full((20, 30), 128, dtype=np.uint8)), generator).all()
+
+
 @given(
     height=st.integers(1, 40),
     width=st.integers(1, 40),

@@ -129,6 +129,21 @@ def test_no_two_seeds_share_draws_however_many_are_drawn(black_and_white) -> Non
     assert [one.name for one in black_and_white.sample(33, seed=0)][-1].endswith("-33.png")
 
 
+def test_what_is_no_seed_and_what_is_no_picture_is_refused_in_a_sentence(black_and_white) -> None:
+    pixels = np.zeros((8, 8, 1), dtype=np.uint8)
+    for seed in ("a", -1, 2**32, 0.5, True):
+        for verb in (black_and_white.fill, black_and_white.trace, black_and_white.score, black_and_white.prepared):
+            with pytest.raises(ValueError, match="seed: expected a whole number from 0 to 4294967295, got"):
+                verb(pixels, "bottom", seed=seed)
+        with pytest.raises(ValueError, match="seed: expected a whole number"):
+            black_and_white.sample(1, seed=seed)
+    for wrong in (np.zeros((0, 0)), np.zeros((0, 5, 3), dtype=np.uint8), np.zeros(4), 3, None):
+        with pytest.raises(ValueError, match="shape of picture: expected"):
+            black_and_white.fill(wrong, "bottom")
+    with pytest.raises(ValueError, match="picture: expected rows of one length"):
+        black_and_white.fill([[0], [0, 1]], "bottom")
+
+
 def test_samplers_of_the_library_may_be_passed(black_and_white) -> None:
     pixels = np.zeros((8, 8, 1), dtype=np.uint8)
     for sampler in (Follow(), "speculative", "entropy-bounded", Confidence(4), EntropyBounded(1.0)):

@@ -36,7 +36,8 @@ Erase = Annotated[
     ),
 ]
 Mask = Annotated[
-    Path | None, typer.Option(help="A second picture of the same size: white is erased.", show_default=False)
+    Path | None,
+    typer.Option(help="A second picture of the same size: white (level 128 or above) is erased.", show_default=False),
 ]
 ModelName = Annotated[
     str, typer.Option("--model", help="digits or fashion, or a folder of a model (anyfill image train).")
@@ -58,7 +59,8 @@ class Drawing:
         Literal["exact", "speculative", "confidence", "entropy-bounded"],
         typer.Option(
             help="exact: one by one; speculative: the same law, other passes; approximations: confidence (the surest "
-            "first, in --steps), entropy-bounded (as many at once as are nearly independent)."
+            "first, in --steps), entropy-bounded (as many at once as are nearly independent), which can take longer "
+            "than exact."
         ),
     ] = "exact"
     steps: Annotated[

@@ -21,11 +21,15 @@ from PIL import Image, ImageDraw
 from torch import Tensor
 
 from anyfill.checks import refuse
-from anyfill.images.picture import SUFFIXES, Picture, Places, as_picture
+from anyfill.images.picture import SUFFIXES, Picture, Places, as_picture, numbers
 
 PARTS = ("left", "right", "top", "bottom", "middle", "frame", "strokes")
-Erasing = str | Path | Picture | Image.Image | np.ndarray[Any, Any] | Tensor | Sequence[str]
+Rectangle = tuple[int, int, int, int]
+"""Left, top, width, height."""
+Erasing = str | Path | Picture | Image.Image | np.ndarray[Any, Any] | Tensor | Rectangle | Sequence[str | Rectangle]
 """What verbs take for what is erased."""
+WHITE = 128
+"""The least level of a mask that erases."""
 _HELP = f"LEFT,TOP,WIDTH,HEIGHT, {', '.join(PARTS)}, 30%, or a stroke as '3,3 20,25 / 4'"
 
 
@@ -34,8 +38,8 @@ def erased_in(picture: Picture, erased: Erasing | None, *, generator: torch.Gene
 
     Args:
         picture: the picture.
-        erased: words as in the module's text, one or several; the name of a mask file, or a picture, white = erased; or
-            bool (H, W), True = erased.
+        erased: words as in the module's text, one or several; a rectangle as (left, top, width, height); the name of a
+            mask file, or a picture, white = erased; or bool (H, W), True = erased.
         generator: for scattered pixels and random strokes.
     """
     if erased is None:
@@ -48,25 +52,53 @@ def erased_in(picture: Picture, erased: Erasing | None, *, generator: torch.Gene
 
 def _places(picture: Picture, erased: Erasing, generator: torch.Generator) -> Places:
     height, width = picture.pixels.shape[:2]
-    if isinstance(erased, Tensor | np.ndarray):
-        values: np.ndarray[Any, Any] = erased.numpy() if isinstance(erased, Tensor) else erased
-        if values.dtype != bool:
-            raise refuse("dtype of what is erased", expected="bool (True = erased)", got=values.dtype)
-        return _of_size(values, picture, "what is erased")
     if isinstance(erased, Path | Picture | Image.Image):
         return mask_of(erased, picture)
-    words = [erased] if isinstance(erased, str) else erased
+    parts = _parts(erased)
+    if parts is None:
+        values = numbers(erased, "what is erased")
+        if values.dtype != bool:
+            got = "something else" if values.dtype == object or values.ndim == 0 else f"{values.dtype}"
+            raise refuse("what is erased", expected=f"bool (H, W), True = erased; a mask; or {_HELP}", got=got)
+        return _of_size(values, picture, "what is erased")
     places = np.zeros((height, width), dtype=bool)
-    for one in words:
+    for one in parts:
         places |= region(one, height, width, generator=generator)
     return places
+
+
+def _parts(erased: object) -> list[str] | None:
+    """What is said to be erased, in words, rectangles of four numbers too; None if it is said in another way."""
+    if isinstance(erased, str):
+        return [erased]
+    if not isinstance(erased, list | tuple):
+        return None
+    several: Sequence[Any] = erased
+    if _is_rectangle(several):
+        return [",".join(map(str, several))]
+    if all(isinstance(one, str) or _is_rectangle(one) for one in several):
+        return [one if isinstance(one, str) else ",".join(map(str, one)) for one in several]
+    return None
+
+
+def _is_rectangle(one: object) -> bool:
+    """Whether these are four whole numbers."""
+    if not isinstance(one, list | tuple):
+        return False
+    sides: Sequence[Any] = one
+    return len(sides) == 4 and all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in sides)
 
 
 def mask_of(mask: Path | Picture | Image.Image, picture: Picture) -> Places:
     """bool (H, W): where a mask is white, or transparent if it has such pixels."""
     read = as_picture(mask, "mask")
-    places = (read.grey().pixels[..., 0] >= 128) if read.erased is None else read.erased
-    return _of_size(places, picture, read.name)
+    if read.erased is not None:
+        return _of_size(read.erased, picture, read.name)
+    levels = read.grey().pixels[..., 0]
+    if 0 < levels.max() < WHITE:
+        expected = f"white, level {WHITE} or above, where something shall be erased"
+        raise refuse(read.name, expected=expected, got=f"nothing above level {levels.max()}")
+    return _of_size(levels >= WHITE, picture, read.name)
 
 
 def _of_size(places: Places, picture: Picture, name: str) -> Places:

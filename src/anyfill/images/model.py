@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, require_count, require_seed
 from anyfill.images.about import NOTES, About
 from anyfill.images.erasing import Erasing, erased_in
 from anyfill.images.filling import Bits, Filling, Fills, Frame
@@ -40,8 +40,8 @@ class ImageModel:
     """A trained model of pictures.
 
     Pictures are names of files, images of Pillow, arrays or tensors (``as_picture``), of any size. What is erased is a
-    bool array (H, W), the name of a mask file, or words such as "bottom" or "8,4,12,12" (``anyfill.images.erasing``);
-    transparent pixels and NaN are erased by themselves.
+    bool array (H, W), the name of a mask file, words such as "bottom" or "8,4,12,12", or a rectangle as four numbers
+    (``anyfill.images.erasing``); transparent pixels and NaN are erased by themselves.
 
     Attributes:
         model: p(asked | given) over the channels of the pixels; 32-bit weights, in evaluation mode.
@@ -190,7 +190,7 @@ class ImageModel:
             seed: of erased places that are drawn at random.
         """
         whole = as_picture(picture)
-        source = torch.Generator().manual_seed(seed)
+        source = torch.Generator().manual_seed(require_seed("seed", seed))
         return scored(self.model, Eye(self.about, self.name), whole, erased, invert=invert, generator=source)
 
     def surprise(self, picture: PictureLike, *, invert: bool | None = None) -> Bits:
@@ -207,7 +207,8 @@ class ImageModel:
         invert: bool | None = None,
     ) -> Ready:
         """The picture as it will be filled, with what is changed about it in its remarks; options as in ``fill``."""
-        whole = erased_in(as_picture(picture), erased, generator=torch.Generator().manual_seed(seed))
+        source = torch.Generator().manual_seed(require_seed("seed", seed))
+        whole = erased_in(as_picture(picture), erased, generator=source)
         return Eye(self.about, self.name).prepared(whole, resize=resize, invert=invert)
 
     def _filling(

@@ -215,9 +215,9 @@ def as_picture(given: PictureLike, name: str = "picture") -> Picture:
         return read_picture(given)
     if isinstance(given, Image.Image):
         return _read(given, name)
-    values: np.ndarray[Any, Any] = given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+    values = numbers(given, name)
     values = values[..., None] if values.ndim == 2 else values
-    if values.ndim != 3 or values.shape[2] not in (1, 3):
+    if values.ndim != 3 or values.shape[2] not in (1, 3) or 0 in values.shape:
         raise refuse(f"shape of {name}", expected="(height, width), or with 1 or 3 channels behind", got=values.shape)
     if values.dtype == bool:
         return Picture(values.astype(np.uint8) * 255, None, name)
@@ -233,3 +233,11 @@ def as_picture(given: PictureLike, name: str = "picture") -> Picture:
     elif not np.issubdtype(values.dtype, np.integer) or values.min() < 0 or values.max() > 255:
         raise refuse(f"levels of {name}", expected="whole numbers from 0 to 255", got=f"others ({values.dtype})")
     return Picture(values.astype(np.uint8), erased, name)
+
+
+def numbers(given: object, name: str) -> np.ndarray[Any, Any]:
+    """An array or tensor, or lists of lists, as an array; ValueError where its rows differ in length."""
+    try:
+        return given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+    except ValueError:
+        raise refuse(name, expected="rows of one length", got="rows of several") from None
