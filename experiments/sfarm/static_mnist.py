@@ -6,7 +6,7 @@
     python -m experiments.sfarm.static_mnist score --out RUN                    all 10,000 test rows; RUN/score.json
 
 ``--until T`` (seconds since 1970) in place of ``--seconds``: training ends then, however long compiling took; scoring
-leaves out what it does not begin before T, probing what would not end. ``--begin T``: it compiles, and waits until then.
+leaves out what it does not begin before T, probing what would not end. ``--begin T``: it compiles and waits.
 
 Tokens are pixels, patches of 2 x 2 pixels, or (the first long run, of 1,260 s) pixels with blanks for what is ignored.
 With ``--shifts R`` training pictures are shifted by up to R pixels and the network is told how far
