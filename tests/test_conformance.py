@@ -47,6 +47,7 @@ ORDERS = [
 ]
 FAMILIES = [
     questions.UniformCardinality(N),
+    questions.UniformCardinality(N, stratified=True),
     questions.UniformSplits(N),
     questions.Bernoulli(N),
     questions.KSubset(N, 2),

@@ -42,10 +42,13 @@ class UniformCardinality(Family):
     Args:
         variables: N.
         given: ``"rest"``: all that is not asked is given; ``"nothing"``: all that is not asked is ignored.
+        stratified: the rows of a batch share out the sizes: their rates p are (u + i / B) mod 1 with one u for all of
+            them (MD4). Each row's law is the same; a batch has large, middle and small questions alike.
     """
 
     variables: int
     given: Unasked = "rest"
+    stratified: bool = False
 
     def __post_init__(self) -> None:
         require_count("UniformCardinality variables", self.variables)
@@ -64,7 +67,10 @@ class UniformCardinality(Family):
 
     def sample(self, batch: int, *, generator: Generator) -> Question:
         certain = only(below(self.variables, batch, generator), self.variables)
-        rate = uniforms(batch, 1, generator)
+        rate = uniforms(1 if self.stratified else batch, 1, generator)
+        if self.stratified:
+            shares = torch.arange(batch, device=rate.device, dtype=rate.dtype).unsqueeze(1) / max(batch, 1)
+            rate = (rate + shares) % 1.0
         asked = (uniforms(batch, self.variables, generator) < rate) | certain
         return Question(~asked if self.given == "rest" else torch.zeros_like(asked), asked)
 
