@@ -204,7 +204,7 @@ def test_a_one_pass_model_tries_lengths_near_that_of_its_own_translation_first(t
     "text", ["Datei %s nicht gefunden", "<b>%d</b> von {total} Dateien", "%(name)s: 100 %", "%s von %s, %d"]
 )
 def test_placeholders_survive_each_as_often_as_it_came(translators, recipe, text):
-    from anyfill.translation.vocabulary import placeholders
+    from anyfill.translation.placeholders import placeholders
 
     found = translators(recipe).translate(text, **quick(recipe)).text
     assert Counter(placeholders(found)) == Counter(placeholders(text)), found

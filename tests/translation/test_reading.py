@@ -7,10 +7,11 @@ import struct
 import pytest
 
 from anyfill.translation.catalogues import entries, translate_catalogue
-from anyfill.translation.cleaning import Counts, Rules, cleaned, complaint, is_held_out
+from anyfill.translation.cleaning import Counts, Rules, cleaned, complaint, is_held_out, without_accelerators
+from anyfill.translation.placeholders import placeholders, protected, restored
 from anyfill.translation.reading import read_mo, read_pairs, read_po, read_tmx, sources_of
 from anyfill.translation.texts import Translation
-from anyfill.translation.vocabulary import placeholders, plain, protected, restored
+from anyfill.translation.vocabulary import plain
 
 PO = r"""
 # header
@@ -215,6 +216,76 @@ def test_placeholders_go_and_come_back():
     twice = placeholders("%s of %s: %d")
     assert protected("%d: %s of %s, %s", twice) == "⟦2⟧: ⟦0⟧ of ⟦1⟧, %s"
     assert plain("a\x00b \u200b ⟦0⟧ ▁x\n") == "a b [0] x"
+
+
+PLACEHOLDERS = (
+    "%s %1$d %-5.2f %*d %ld %zu %@ %o %% %1 %L2 %(name)s %(n).2f %(user.name)s {} {name} {0:.2f} {0!r} {user.name} "
+    "{items[0]} {{name}} ${name} $1 <b> </a> <br/> &amp; &#39; &#x27; &frac12;"
+).split()
+
+
+@pytest.mark.parametrize("one", [*PLACEHOLDERS, f'<a href="{"x" * 400}">', '<a  href="x"\tid="y">'])
+def test_every_form_of_placeholder_goes_and_comes_back_whatever_stands_around_it(one):
+    for text in (one, f"Open {one} now", f"({one})", f"<i>{one}</i>", f"{one}{one}"):
+        found = placeholders(text)
+        assert found.count(one) == (2 if text == one + one else 1), text
+        hidden = protected(plain(text), found)
+        assert not placeholders(hidden)
+        assert restored(hidden, found) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["100%ig sicher", "50%off today", "5 % of it", "It costs $10.50", "R&D; AT&T", "a < b > c", "{a b}", "%name"]
+)
+def test_what_only_looks_like_a_placeholder_is_text(text):
+    assert placeholders(text) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("_File", "File"),
+        ("Open the &file", "Open the file"),
+        ("(&Quit)", "(Quit)"),
+        ("<b>_Save</b> now", "<b>Save</b> now"),
+        ("_Open {user_name}, %(file_name)s", "Open {user_name}, %(file_name)s"),
+    ],
+)
+def test_the_mark_of_a_key_goes(text, bare):
+    assert without_accelerators(text) == bare
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{user_name}",
+        "%(file_name)s",
+        '<a href="x?a=1&b=2">',
+        "file_name",
+        "R&D",
+        "this & that",
+        "Find && replace",
+        "&amp; more",
+        "x?a=1&b=2",
+        "_one _two",
+        "__init__",
+        "_private_name",
+        "{dir}_name",
+        "____",
+    ],
+)
+def test_what_is_no_mark_of_a_key_stays(text):
+    assert without_accelerators(text) == text
+
+
+def test_a_catalogue_keeps_placeholders_as_they_are_and_the_space_around_its_lines(tmp_path):
+    path, translator = tmp_path / "app.po", Shouting()
+    ids = ["{user_name} R&D", "%(file_name)s", '<a href=\\"x?a=1&b=2\\">', "  two \\n\\n end\\n", " ", "\\tof "]
+    path.write_text("".join(f'msgid "{one}"\nmsgstr ""\n\n' for one in ids), "utf-8")
+    content, _, _ = translate_catalogue(translator, path)
+    found = [entry.fields for entry in entries(content.splitlines(), "new") if entry.fields]
+    assert {"{user_name} R&D", "%(file_name)s", '<a href="x?a=1&b=2">'} <= set(translator.read)
+    assert [one["msgstr"] for one in found] == [one["msgid"].upper() for one in found]
 
 
 class Shouting:

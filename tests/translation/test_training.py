@@ -14,7 +14,8 @@ from anyfill.translation.model import NOTES
 from anyfill.translation.reading import sources_of
 from anyfill.translation.recipes import RECIPES, SIZES, Options, layout_of, make_model, make_objective
 from anyfill.translation.training import Settings, clean_pairs, take_weights
-from anyfill.translation.vocabulary import learn, restored
+from anyfill.translation.placeholders import restored
+from anyfill.translation.vocabulary import learn
 
 QUICK = {"size": "toy", "vocabulary_size": 340, "length": 24, "batch": 4, "valid_share": 0.0}
 

@@ -133,7 +133,14 @@ def translate_catalogue(translator: Any, path: Path, **options: Any) -> tuple[st
     pieces = [text.split("\n") for text in wanted]
     made: list[Translation] = translator.translate([line for some in pieces for line in some], **options)
     written = iter(made)
-    texts = iter(["\n".join(next(written).text for _ in some) for some in pieces])
+    texts = iter(["\n".join(_spaced(line, next(written).text) for line in some) for some in pieces])
     content = [filled(entry, next(texts), next(texts)) if entry.is_empty else entry.lines for entry in found]
     count = sum(entry.is_empty for entry in found)
     return "".join(f"{line}\n" for lines in content for line in lines), count, made
+
+
+def _spaced(line: str, translation: str) -> str:
+    """The translation of a line with the white space around it that the line has: programs put lines together."""
+    bare = line.strip()
+    before, _, behind = line.partition(bare) if bare else (line, "", "")
+    return f"{before}{translation.strip()}{behind}"

@@ -15,10 +15,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from anyfill.checks import refuse, require_count, require_probability
+from anyfill.translation.placeholders import placeholder_spans, placeholders, protected, same_placeholders
 from anyfill.translation.reading import Pair
-from anyfill.translation.vocabulary import MAX_PLACEHOLDERS, placeholders, plain, protected, same_placeholders
+from anyfill.translation.vocabulary import MAX_PLACEHOLDERS, plain
 
-_ACCELERATOR = re.compile(r"(?<![\w_])_(?=\w)|(?<=\w)_(?=\w{1,20}\b)(?!\w*_)|&(?=\w)(?!\w{2,8};)")
+_ACCELERATOR = re.compile(r"""(?:(?<=[\s(\["'«„“>])|\A)[_&](?=[^\W\d_])(?!\w*_)""")
+"""Right before a letter that begins a word; behind ">" a tag has ended."""
+_INSIDE = re.compile(r"(?<=[^\W\d_])[_&](?=[^\W\d_])")
 _WORD = re.compile(r"\w+")
 _SHORT = 8
 """Words up to which lengths may differ as they like: "no" may well be "auf keinen Fall"."""
@@ -81,7 +84,7 @@ def cleaned(
     seen = set[bytes]() if seen is None else seen
     for pair in pairs:
         counts.read += 1
-        source, target = (plain(without_accelerators(side) if rules.interface else side) for side in pair)
+        source, target = (plain(side) for side in (_pair_without_accelerators(pair) if rules.interface else pair))
         reason = complaint(source, target, rules)
         if reason is None:
             kept = placeholders(source)
@@ -98,8 +101,30 @@ def cleaned(
 
 
 def without_accelerators(side: str) -> str:
-    """The text of a button or a menu without the mark of its key (``_File``, ``&Open``)."""
-    return _ACCELERATOR.sub("", side)
+    """The text of a button or a menu without the mark of its key (``_File``, ``&Open``).
+
+    A text has one key: where several words begin so, none of them is meant. Inside words, beside spaces and in
+    placeholders such a sign is part of the text (``file_name``, ``R&D``, ``%(file_name)s``).
+    """
+    return _without_only(_ACCELERATOR, side)
+
+
+def _pair_without_accelerators(pair: Pair) -> Pair:
+    """Both sides without them. A key may stand inside a word (``Ö&ffnen``) if the other side says that there is one."""
+    first, second = (without_accelerators(side) for side in pair)
+    if first != pair[0] and second == pair[1]:
+        second = _without_only(_INSIDE, second)
+    elif second != pair[1] and first == pair[0]:
+        first = _without_only(_INSIDE, first)
+    return first, second
+
+
+def _without_only(sign: re.Pattern[str], side: str) -> str:
+    """The text without the one place that matches and is in no placeholder; where there are several, as it is."""
+    spans = placeholder_spans(side)
+    found = [one.start() for one in sign.finditer(side)]
+    free = [place for place in found if not any(start <= place < end for start, end in spans)]
+    return side[: free[0]] + side[free[0] + 1 :] if len(free) == 1 else side
 
 
 def complaint(source: str, target: str, rules: Rules) -> str | None:

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from itertools import combinations, product
 
 from anyfill.checks import refuse
-from anyfill.translation.vocabulary import Joint, plain, protected
+from anyfill.translation.placeholders import protected
+from anyfill.translation.vocabulary import Joint, plain
 
 _BLANK = re.compile(r"_{2,}|\[(\d{1,3})\]")
 LONGEST = 8

@@ -16,7 +16,7 @@ from anyfill.translation.hypotheses import Decoding, decoding_of
 from anyfill.translation.model import Translator
 from anyfill.translation.reading import Pair, sources_of
 from anyfill.translation.training import clean_pairs
-from anyfill.translation.vocabulary import placeholders, protected, restored
+from anyfill.translation.placeholders import placeholders, protected, restored
 
 
 def distill(

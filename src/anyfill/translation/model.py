@@ -19,10 +19,11 @@ from anyfill.translation.decode import Decoder
 from anyfill.translation.hypotheses import NOISY, Hypothesis, decoding_of
 from anyfill.translation.keeping import with_placeholders
 from anyfill.translation.likelihood import Score, exact_score
+from anyfill.translation.placeholders import placeholders, protected, restored
 from anyfill.translation.recipes import layout_of
 from anyfill.translation.sentences import CLOSED, is_open, opened
 from anyfill.translation.texts import Texts, Translation, as_texts
-from anyfill.translation.vocabulary import Joint, placeholders, plain, protected, restored
+from anyfill.translation.vocabulary import Joint, plain
 
 MADE_BY = "anyfill translate train"
 NOTES = "translation"

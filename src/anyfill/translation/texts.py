@@ -13,8 +13,9 @@ from anyfill.translation.constraints import Keep
 from anyfill.translation.decode import Decoder
 from anyfill.translation.hypotheses import Decoding, Hypothesis
 from anyfill.translation.keeping import keeping, with_placeholders
+from anyfill.translation.placeholders import placeholders, protected, restored
 from anyfill.translation.sentences import is_open, opened, remarks, segments, sentences
-from anyfill.translation.vocabulary import MAX_PLACEHOLDERS, Joint, placeholders, plain, protected, restored
+from anyfill.translation.vocabulary import MAX_PLACEHOLDERS, Joint, plain
 
 _BATCH = {"cpu": 64, "cuda": 2048}
 """Texts translated at a time."""

@@ -5,14 +5,12 @@ Text is taken as it is but for white space, which is one space between words: no
 A word begins with its space ("▁word"), so that a piece says by itself whether it begins a word. Characters that were
 never seen become bytes: nothing is unknown.
 
-Placeholders (``%s``, ``%1$d``, ``%(name)s``, ``{name}``, ``<b>``, ``&amp;``) are replaced by symbols ⟦0⟧ … ⟦9⟧ before
-encoding, numbered as they come in the source, and put back afterwards: a network cannot misspell what it never sees.
+Placeholders (``%s``, ``{name}``, ``<b>``) are replaced by symbols ⟦0⟧ … ⟦9⟧ before encoding, see ``placeholders.py``.
 """
 
 import base64
 import binascii
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,14 +23,6 @@ from anyfill.pieces import processor, trained_model
 MAX_PLACEHOLDERS = 10
 FIRST = 3
 """The code of the first placeholder."""
-_SYMBOL = re.compile("⟦([0-9])⟧")
-_PLACEHOLDER = re.compile(
-    r"%(?:\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:hh|h|ll|l|z)?[sdiufxXcgeEp@]"
-    r"|%\(\w+\)[sdifr]"
-    r"|\$?\{\w*\}|\{\{\w+\}\}"
-    r"|</?[A-Za-z][^<>]{0,80}>"
-    r"|&(?:[A-Za-z]{2,8}|#\d{1,5});"
-)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u2028\u2029\ufeff\ufff9-\ufffb]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -136,35 +126,3 @@ def learn(texts: Iterable[str], size: int, *, kind: str = "unigram", sentences: 
         input_sentence_size=sentences,
     )
     return Joint(content)
-
-
-def placeholders(text: str) -> list[str]:
-    """The placeholders of a text as they come; one that comes twice is two of them."""
-    return _PLACEHOLDER.findall(text)
-
-
-def same_placeholders(source: str, target: str) -> bool:
-    """Whether both sides have the same ones, as often."""
-    return Counter(_PLACEHOLDER.findall(source)) == Counter(_PLACEHOLDER.findall(target))
-
-
-def protected(text: str, kept: Sequence[str]) -> str:
-    """The text with the placeholders of this list as symbols, the others as they are.
-
-    Of those that are equal the first in the text is the first in the list, and so on: arguments come in their order.
-    """
-    numbers: dict[str, list[int]] = {}
-    for number, one in enumerate(kept[:MAX_PLACEHOLDERS]):
-        numbers.setdefault(one, []).append(number)
-
-    def symbol(found: re.Match[str]) -> str:
-        left = numbers.get(found[0])
-        return f"⟦{left.pop(0)}⟧" if left else found[0]
-
-    return _PLACEHOLDER.sub(symbol, text)
-
-
-def restored(text: str, kept: Sequence[str]) -> str:
-    """The text with its symbols as the placeholders they stand for; symbols that stand for none are dropped."""
-    written = _SYMBOL.sub(lambda found: kept[int(found[1])] if int(found[1]) < len(kept) else "", text)
-    return " ".join(written.split())
