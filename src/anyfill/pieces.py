@@ -5,7 +5,7 @@ one thread and without normalisation; what differs between applications is passe
 """
 
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from typing import Any
@@ -39,12 +39,17 @@ def trained_model(lines: Iterable[str], size: int, *, kind: str = "unigram", **o
         size: at least 300, of which 256 are bytes.
         kind: "unigram" or "bpe".
         options: of ``SentencePieceTrainer``, over those set here.
+
+    Raises:
+        ValueError: there are too few lines.
+        Whatever ``lines`` raise while they are read.
     """
     require_count("size", size, minimum=300)
     require_member("kind", kind, ("unigram", "bpe"))
     package = sentencepiece()
     package.set_random_generator_seed(0)
-    written = (line for line in lines if line.strip())
+    raised: list[BaseException] = []
+    written = _watched(lines, raised)
     first = next(written, None)
     if first is None:
         raise refuse("text", expected="at least one word", got="none")
@@ -70,5 +75,16 @@ def trained_model(lines: Iterable[str], size: int, *, kind: str = "unigram", **o
             **(settings | options),
         )
     except (RuntimeError, OSError) as error:
+        if raised:  # the trainer wraps it into a complaint of its own
+            raise raised[0] from None
         raise refuse("text", expected=f"enough of it for {size} pieces", got=" ".join(str(error).split())) from None
     return content.getvalue()
+
+
+def _watched(lines: Iterable[str], raised: list[BaseException]) -> Iterator[str]:
+    """The lines that are not blank; what reading them raises is noted down."""
+    try:
+        yield from (line for line in lines if line.strip())
+    except BaseException as error:
+        raised.append(error)
+        raise

@@ -17,6 +17,10 @@ from anyfill.translation.training import Settings, clean_pairs, take_weights
 from anyfill.translation.placeholders import restored
 from anyfill.translation.vocabulary import learn
 
+UNIT = (
+    b"<tu><tuv xml:lang='de'><seg>Guten Morgen</seg></tuv>"
+    b"<tuv xml:lang='en'><seg>Good morning</seg></tuv></tu>"
+)
 QUICK = {"size": "toy", "vocabulary_size": 340, "length": 24, "batch": 4, "valid_share": 0.0}
 
 
@@ -184,3 +188,23 @@ def test_nothing_is_left_behind_when_training_cannot_begin(tmp_path):
     with pytest.raises(ValueError, match="another language"):
         train(path, tmp_path / "m", source="de", target="de")
     assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"x.de": b"eins\nzwei\n", "x.en": b"one\n"}, "x.en: expected as many lines"),
+        ({"x.tsv": b"Guten Morgen\tGood morning\n" * 3 + b"gut\xff\tgood\n"}, "line 4: expected text in UTF-8"),
+        ({"x.tsv": b"Guten Morgen\tGood morning\n" * 3 + b"gut\n"}, "line 4: expected two columns"),
+        ({"x.tmx": b"<tmx><body>" + UNIT * 3 + b"<tu><tuv"}, "x.tmx"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_also_where_the_vocabulary_meets_it_first(tmp_path, files, message):
+    """Not that there is too little text, which the trainer of pieces makes of every error."""
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    paths = [tmp_path / name for name in files]
+    with pytest.raises(ValueError, match=message) as error:
+        train(paths, tmp_path / "m", source="de", target="en", vocabulary_size=600, size="toy", steps=1)
+    assert "INTERNAL" not in str(error.value)
+    assert "pieces" not in str(error.value)
