@@ -170,10 +170,9 @@ def test_a_placeholder_that_is_kept_comes_once_and_a_kept_full_stop_stays(transl
     assert "Berlin." in model.translate("Ich wohne in Berlin", keep=["Berlin."], **quick(recipe)).text
 
 
-def test_one_phrase_to_keep_needs_no_list_and_too_many_placeholders_are_remarked_upon(translators):
+def test_one_phrase_to_keep_needs_no_list(translators):
     model = translators("cmlm")
     assert model.translate(SOURCE, keep="Berlin") == model.translate(SOURCE, keep=["Berlin"])
-    assert model.translate("%s " * 12, passes=1).remarks[-1] == "only the first 10 placeholders are protected"
 
 
 def test_where_a_phrase_may_stand_is_looked_for_everywhere(vocabulary):
@@ -354,7 +353,7 @@ def test_long_texts_are_cut_and_every_word_is_seen(translators):
     assert "".join(model.vocabulary.decode(part) for part in parts).replace(" ", "") == text.replace(" ", "")
     assert any("parts" in remark for remark in model.translate(text, passes=1, lengths=1).remarks)
     many = model.translate("Wort " * 10_000, passes=1, lengths=1)
-    assert many.text.count(" ") > 100
+    assert int(many.remarks[0].split()[2]) > 100
 
 
 def test_nothing_is_lost_where_a_long_text_is_cut(translators):
@@ -389,7 +388,7 @@ def test_a_model_of_sentences_translates_them_one_by_one(translators, recipe):
     model = replace(translators(recipe), closes=True)
     both = model.translate("Haus. Hund.", history=recipe == "padir")
     each = model.translate(["Haus.", "Hund."])
-    assert both.text == " ".join(one.text for one in each)
+    assert both.text.split() == [word for one in each for word in one.text.split()]
     assert both.remarks == ()  # which is nothing to remark upon
     if recipe == "padir":
         rows = [model.translate(text, history=True).history for text in ("Haus.", "Hund.")]
@@ -522,9 +521,12 @@ def test_without_a_model_it_says_how_to_make_one(tmp_path):
 @pytest.mark.parametrize("recipe", ["padir", "autoregressive"])
 def test_a_text_that_no_mark_closes_is_read_with_a_full_stop_and_its_translation_loses_it(translators, recipe):
     model = translators(recipe)
-    texts = ["Ich wohne in Wien", "Das Haus ist rot.", "Wo ist der Bahnhof?", "Datei %s", ""]
+    texts = ["Ich wohne in Wien", "Datei", "Das Haus ist rot.", "Wo ist der Bahnhof?", ""]
     closing = [one.text for one in replace(model, closes=True).translate(texts)]
-    said = [one.text for one in model.translate(["Ich wohne in Wien.", *texts[1:]])]
-    assert closing == [opened(said[0]), *said[1:]]
-    assert [is_open(text) for text in texts] == [True, False, False, True, False]  # but a placeholder is no letter
+    said = [one.text for one in model.translate(["Ich wohne in Wien.", "Datei.", *texts[2:]])]
+    assert closing == [*map(opened, said[:2]), *said[2:]]
+    assert [is_open(text) for text in texts] == [True, True, False, False, False]
+    assert all(is_open(text) for text in ("Datei ⟦0⟧", "⟦0⟧Halt⟦1⟧", "Halt. ⟦0⟧"))
+    assert not is_open("⟦0⟧Halt.⟦1⟧")
     assert opened("I live in Vienna .") == "I live in Vienna"
+    assert opened("Open. ⟦0⟧⟦1⟧") == "Open ⟦0⟧⟦1⟧"

@@ -5,6 +5,7 @@ from importlib import resources
 import pytest
 
 from anyfill import translation
+from anyfill.translation.placeholders import placeholders
 
 WAYS = ("de-en", "en-de")
 pytestmark = pytest.mark.skipif(
@@ -52,6 +53,10 @@ def test_they_know_which_language_they_read(shipped):
 
 def test_placeholders_survive(shipped):
     assert "%s" in shipped["de-en"].translate("Guten Morgen, %s!").text
+    odd = shipped["en-de"].translate('A man (%s) reads a "{title}" book.').text
+    assert "\ufffd" not in odd
+    assert {"%s", "{title}"} <= set(placeholders(odd))
+    assert shipped["en-de"].translate("Open {file}").text.endswith("{file}")  # and no full stop
 
 
 def test_padir_has_no_likelihood_and_says_so(shipped):

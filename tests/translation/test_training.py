@@ -11,16 +11,13 @@ from anyfill.translation import distill, load, train
 from anyfill.translation.cleaning import Counts, Rules
 from anyfill.translation.hypotheses import Decoding
 from anyfill.translation.model import NOTES
+from anyfill.translation.placeholders import restored
 from anyfill.translation.reading import sources_of
 from anyfill.translation.recipes import RECIPES, SIZES, Options, layout_of, make_model, make_objective
 from anyfill.translation.training import Settings, clean_pairs, take_weights
-from anyfill.translation.placeholders import restored
 from anyfill.translation.vocabulary import learn
 
-UNIT = (
-    b"<tu><tuv xml:lang='de'><seg>Guten Morgen</seg></tuv>"
-    b"<tuv xml:lang='en'><seg>Good morning</seg></tuv></tu>"
-)
+UNIT = b"<tu><tuv xml:lang='de'><seg>Guten Morgen</seg></tuv><tuv xml:lang='en'><seg>Good morning</seg></tuv></tu>"
 QUICK = {"size": "toy", "vocabulary_size": 340, "length": 24, "batch": 4, "valid_share": 0.0}
 
 

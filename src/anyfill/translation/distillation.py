@@ -14,9 +14,9 @@ from anyfill.interface.progress import metered
 from anyfill.translation.cleaning import Counts, Rules
 from anyfill.translation.hypotheses import Decoding, decoding_of
 from anyfill.translation.model import Translator
+from anyfill.translation.placeholders import placeholders, protected, restored
 from anyfill.translation.reading import Pair, sources_of
 from anyfill.translation.training import clean_pairs
-from anyfill.translation.placeholders import placeholders, protected, restored
 
 
 def distill(

@@ -38,16 +38,23 @@ def keeping(decoder: Decoder, keeps: Sequence[Keep], how: Decoding) -> Ways:
 
 
 def with_placeholders(
-    decoder: Decoder, source: Sequence[int], best: Hypothesis, how: Decoding, keeps: Sequence[Keep]
+    decoder: Decoder,
+    source: Sequence[int],
+    best: Hypothesis,
+    how: Decoding,
+    keeps: Sequence[Keep],
+    *,
+    history: bool = False,
 ) -> Hypothesis:
-    """The hypothesis with every placeholder of the source in it, once."""
+    """The hypothesis with every placeholder of the source in it, once; ``history`` = with the row after each pass."""
     wanted = [code for code in dict.fromkeys(source) if _is_placeholder(code)]
     missing = [code for code in wanted if code not in best.codes]
     if missing and layout_of(decoder.recipe) != "end":
         said = " ".join(keep.text for keep in keeps)
         pieces = [decoder.vocabulary.piece(code) for code in wanted]
         symbols = [Keep(piece) for piece in pieces if piece not in said]
-        best = decoder.decode([source], how, ways=keeping(decoder, [*keeps, *symbols], how))[0][0]
+        ways = keeping(decoder, [*keeps, *symbols], how)
+        best = decoder.decode([source], how, ways=ways, history=history)[0][0]
     elif missing:
         best = replace(best, codes=(*best.codes, *missing))
     seen = set[int]()

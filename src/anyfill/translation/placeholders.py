@@ -28,6 +28,8 @@ _PLACEHOLDER = re.compile(
     r"|&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});"
 )
 _SYMBOL = re.compile("⟦([0-9])⟧")
+_SYMBOLS = re.compile("(⟦[0-9]⟧)")
+_SENTENCE = re.compile(r"[.!?…。！？][\"'»“”’)\]]*\s")
 
 
 def placeholders(text: str) -> list[str]:
@@ -61,7 +63,66 @@ def protected(text: str, kept: Sequence[str]) -> str:
     return _PLACEHOLDER.sub(symbol, text)
 
 
-def restored(text: str, kept: Sequence[str]) -> str:
-    """The text with its symbols as the placeholders they stand for; symbols that stand for none are dropped."""
+def restored(text: str, kept: Sequence[str], source: str = "") -> str:
+    """The text with its symbols as the placeholders they stand for; symbols that stand for none are dropped.
+
+    With ``source``, the protected text that it translates, there are spaces around markup as there are in that: none
+    between ``<b>`` and the word it begins with, nor between two placeholders that touch.
+    """
     known = _SYMBOL.sub(lambda found: found[0] if int(found[1]) < len(kept) else "", text)
-    return _SYMBOL.sub(lambda found: kept[int(found[1])], " ".join(known.split()))
+    spaced = _spaced_like(source, " ".join(known.split()), kept) if source else " ".join(known.split())
+    return _SYMBOL.sub(lambda found: kept[int(found[1])], spaced)
+
+
+def has_words(text: str, *, protect: bool = True) -> bool:
+    """Whether there is a letter in a text, outside of placeholders if these are protected."""
+    return any(one.isalpha() for one in (_PLACEHOLDER.sub("", text) if protect else text))
+
+
+def passages(text: str) -> list[str]:
+    """The text in stretches that have symbols for all their placeholders; put together they are the text.
+
+    It is cut behind a sentence if one ends early enough, else at a space, else between two placeholders.
+    """
+    found: list[str] = []
+    while len(spans := placeholder_spans(text)) > MAX_PLACEHOLDERS:
+        first, last = spans[0][1], spans[MAX_PLACEHOLDERS][0]
+        ends = [end.end() for end in _SENTENCE.finditer(text, first, last)]
+        spaces = [place + 1 for place in range(first, last) if text[place].isspace()]
+        free = [place for place in ends or spaces if not any(start < place < end for start, end in spans)]
+        cut = max(free, default=last)
+        found.append(text[:cut])
+        text = text[cut:]
+    return [*found, text]
+
+
+def _spaced_like(source: str, text: str, kept: Sequence[str]) -> str:
+    """A text with symbols whose spaces around markup are those of its source."""
+    asked, parts = _SYMBOLS.split(source), _SYMBOLS.split(text)
+    beside = {
+        asked[i]: (
+            asked[i - 1][-1:] or ("⟧" if i > 1 else ""),
+            asked[i + 1][:1] or ("⟦" if i + 2 < len(asked) else ""),
+        )
+        for i in range(1, len(asked), 2)
+    }
+    between = {(asked[i], asked[i + 2]): asked[i + 1] for i in range(1, len(asked) - 2, 2)}
+    for i in range(0, len(parts), 2):
+        left, right = parts[i - 1] if i else "", parts[i + 1] if i + 1 < len(parts) else ""
+        gap = between.get((left, right), "x")
+        if not parts[i].strip() and not gap.strip():
+            parts[i] = gap
+            continue
+        if left in beside and (tag := kept[int(left[1])]).startswith("<"):
+            parts[i] = _beside(parts[i][::-1], beside[left][1], inside=not tag.startswith("</"))[::-1]
+        if right in beside and (tag := kept[int(right[1])]).startswith("<"):
+            parts[i] = _beside(parts[i], beside[right][0], inside=tag.startswith("</") or tag.endswith("/>"))
+    return "".join(parts).strip()
+
+
+def _beside(text: str, neighbour: str, *, inside: bool) -> str:
+    """What stands before a tag, whose neighbour in the source is this character: with a space at its end, or none."""
+    if neighbour in ("", " "):
+        return text + " " if text[-1:].isalnum() else text
+    bare = text.rstrip()
+    return bare if inside or not (neighbour.isalnum() or bare[-1:].isalnum()) else text

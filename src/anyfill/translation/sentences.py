@@ -19,6 +19,8 @@ _ABBREVIATIONS = re.compile(
     "dr|mr|mrs|ms|prof|st|nr|no|vs|bzw|ca|evtl|ggf|inkl|usw|etc|vgl|hr|fr|jr|sr|abs|art|bd|sog|str|tel", re.IGNORECASE
 )
 """What a full stop stands behind inside a sentence."""
+_FULL_STOP = re.compile(r"\s*\.((?:\s*⟦\d⟧)*)\s*$")
+_ENDED = re.compile(r"[.!?…。！？][\"'»“”’)\]]*(?:⟦\d⟧)*$")
 _FOREIGN = 0.3
 """More bytes of unseen characters than this, and the text is in another script."""
 _ODDS = -0.7
@@ -30,13 +32,17 @@ CLOSED = 0.9
 
 
 def is_open(text: str) -> bool:
-    """Whether a text ends in a letter or a digit: no mark closes it."""
-    return text.rstrip()[-1:].isalnum()
+    """Whether a text ends in a letter, a digit or the symbol of a placeholder, and no mark closes it.
+
+    A mark right before the symbol, as in "Stop.</b>", closes it.
+    """
+    bare = text.rstrip()
+    return not _ENDED.search(bare) if bare.endswith("⟧") else bare[-1:].isalnum()
 
 
 def opened(text: str) -> str:
-    """A text without the full stop at its end."""
-    return text.removesuffix(".").rstrip()
+    """A text without the full stop at its end, or before the placeholders at its end."""
+    return _FULL_STOP.sub(r"\1", text).rstrip()
 
 
 def sentences(text: str) -> list[str]:
@@ -75,22 +81,25 @@ def segments(text: str, vocabulary: Joint, limit: int) -> list[list[int]]:
 
 
 def remarks(
-    codes: Sequence[int], parts: int, vocabulary: Joint, languages: tuple[str, str], odds: Sequence[float]
+    parts: Sequence[Sequence[int]], limit: int, vocabulary: Joint, languages: tuple[str, str], odds: Sequence[float]
 ) -> tuple[str, ...]:
-    """What a reader should know of a text with these codes, translated in so many parts.
+    """What a reader should know of a text, translated in these parts.
 
     Args:
-        codes: of all parts.
-        parts: how many there are.
+        parts: their codes.
+        limit: how many of them the model takes at once.
         vocabulary: of both languages.
         languages: (source, target).
         odds: for each code, log-odds that a piece is of the source language; empty = not known.
     """
     found: list[str] = []
+    codes = [code for part in parts for code in part]
     if len(codes) >= 4 and sum(vocabulary.is_byte[code] for code in codes) > _FOREIGN * len(codes):
         found.append(f"this is hardly {languages[0]}: most of its characters were never seen in training")
     elif odds and len(codes) >= 4 and sum(odds[code] for code in codes) < _ODDS * len(codes):
         found.append(f"this looks like {languages[1]}, but is translated as {languages[0]}")
-    if parts > 1:
-        found.append(f"translated in {parts} parts")
+    if len(codes) > limit:
+        found.append(f"translated in {len(parts)} parts")
+        if not all(_ENDED.search(vocabulary.decode(part)) for part in parts[:-1]):
+            found.append(f"a sentence of more than {limit} pieces was cut between words: read what became of it")
     return tuple(found)

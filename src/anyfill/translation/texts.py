@@ -1,8 +1,9 @@
 """Texts through a decoder of codes: cut into parts that fit it, decoded in batches, and put together again.
 
 A text is cut into sentences where it is longer than the model's rows, or where the model is one of sentences, and those
-into parts where need be: whatever comes in, every word of it is seen. Empty text stays empty. Placeholders are
-protected (``keeping.py``).
+into parts where need be: whatever comes in, every word of it is seen. Empty text stays empty, and a text without a
+letter is nothing to translate. Placeholders are protected (``placeholders.py``, ``keeping.py``); a text with more of
+them than there are symbols is cut into passages.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,9 +14,9 @@ from anyfill.translation.constraints import Keep
 from anyfill.translation.decode import Decoder
 from anyfill.translation.hypotheses import Decoding, Hypothesis
 from anyfill.translation.keeping import keeping, with_placeholders
-from anyfill.translation.placeholders import placeholders, protected, restored
+from anyfill.translation.placeholders import has_words, passages, placeholders, protected, restored
 from anyfill.translation.sentences import is_open, opened, remarks, segments, sentences
-from anyfill.translation.vocabulary import MAX_PLACEHOLDERS, Joint, plain
+from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint, plain
 
 _BATCH = {"cpu": 64, "cuda": 2048}
 """Texts translated at a time."""
@@ -53,6 +54,25 @@ class Translation:
 
     def __str__(self) -> str:
         return self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text, or a stretch of one, as the decoder gets it.
+
+    Attributes:
+        text: plain, with symbols for placeholders.
+        kept: the placeholders that these stand for.
+        stop: whether it was lent a full stop.
+        parts: its codes, in parts that are translated one by one.
+        glue: what stands behind it, before the next.
+    """
+
+    text: str
+    kept: Sequence[str]
+    stop: bool
+    parts: list[list[int]]
+    glue: str
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -95,59 +115,85 @@ class Texts:
     def in_batches(
         self, texts: Sequence[str], how: Decoding, keeps: Sequence[Keep], protect: bool, history: bool
     ) -> Iterator[tuple[list[Translation], float]]:
-        """Translations of some texts at a time, and the share that is done."""
+        """Translations of some texts at a time, none where only parts of them are done, and the share that is done."""
         size = _BATCH.get(self.decoder.device.type, _BATCH["cpu"])
         for start in range(0, len(texts), size):
             some = texts[start : start + size]
-            yield self._translated(some, how, keeps, protect, history), min(1.0, (start + size) / len(texts))
+            for made, share in self._translated(some, how, keeps, protect, history):
+                yield made, (start + share * len(some)) / len(texts)
 
     def _translated(
         self, texts: Sequence[str], how: Decoding, keeps: Sequence[Keep], protect: bool, history: bool
-    ) -> list[Translation]:
-        kept = [placeholders(text)[:MAX_PLACEHOLDERS] if protect else [] for text in texts]
-        bare = [protected(plain(text), own) for text, own in zip(texts, kept)]
+    ) -> Iterator[tuple[list[Translation], float]]:
         dotted = any(one.text.endswith(".") for one in keeps)  # which is not taken away from what is kept
-        stops = [self.closes and not dotted and is_open(text) for text in bare]
-        parts = [self._parts(text + "." * stop, whole=bool(keeps)) for text, stop in zip(bare, stops)]
-        if keeps and len(parts[0]) != 1:
-            raise refuse("--keep", expected="one sentence that fits the model", got=f"{len(parts[0])} parts")
-        sources = [codes for some in parts for codes in some]
+        cut = [
+            self._passages(text, protect, dotted, whole=bool(keeps))
+            if keeps or has_words(text, protect=protect)
+            else []
+            for text in texts
+        ]
+        if keeps and (count := sum(len(one.parts) for one in cut[0])) != 1:
+            raise refuse("--keep", expected="one sentence that fits the model", got=f"{count} parts")
+        sources = [codes for some in cut for one in some for codes in one.parts]
         ways = keeping(self.decoder, keeps, how) if keeps else None
         order = sorted(range(len(sources)), key=lambda i: len(sources[i]))  # like lengths together
         found: list[Hypothesis | None] = [None] * len(sources)
         size = _BATCH.get(self.decoder.device.type, _BATCH["cpu"])
-        for some in (order[i : i + size] for i in range(0, len(order), size)):
+        for start in range(0, len(order), size):
+            some = order[start : start + size]
             best = self.decoder.decode([sources[i] for i in some], how, ways=ways, history=history)
             for place, hypotheses in zip(some, best):
-                found[place] = with_placeholders(self.decoder, sources[place], hypotheses[0], how, keeps)
-        made = iter([one for one in found if one is not None])
-        return [
-            self._joined(text, own, [next(made) for _ in some], some, stop)
-            for text, own, some, stop in zip(texts, kept, parts, stops)
-        ]
+                found[place] = with_placeholders(
+                    self.decoder, sources[place], hypotheses[0], how, keeps, history=history
+                )
+            if start + size < len(order):
+                yield [], (start + size) / len(order)
+        written = iter([one for one in found if one is not None])
+        owned = [[(one, [next(written) for _ in one.parts]) for one in some] for some in cut]
+        yield [self._joined(text, own) for text, own in zip(texts, owned)], 1.0
 
-    def _joined(
-        self, text: str, kept: Sequence[str], found: Sequence[Hypothesis], parts: Sequence[Sequence[int]], stop: bool
-    ) -> Translation:
-        written = " ".join(self.vocabulary.decode(one.codes) for one in found)
-        written = opened(written) if stop else written
+    def _passages(self, text: str, protect: bool, dotted: bool, *, whole: bool) -> list[Passage]:
+        """A text as the decoder gets it; ``dotted`` = no full stop is lent, ``whole`` = not cut unless it must be."""
+        bare, spelt = plain(text), iter(placeholders(text))
+        found: list[Passage] = []
+        for stretch in passages(bare) if protect else [bare]:
+            own = placeholders(stretch) if protect else []
+            kept = [next(spelt, one) for one in own]  # with the spaces inside that they came with
+            hidden = protected(stretch, kept)
+            stop = self.closes and not dotted and is_open(hidden)
+            parts = self._parts(hidden.strip() + "." * stop, whole=whole)
+            found.append(Passage(hidden, kept, stop, parts, " " if stretch.endswith(" ") else ""))
+        return found
+
+    def _joined(self, text: str, cut: Sequence[tuple[Passage, Sequence[Hypothesis]]]) -> Translation:
+        if not cut:
+            return Translation(text, text if plain(text) else "", 0.0, 0)
+        found = [one for _, some in cut for one in some]
         words = sum(len(one.codes) for one in found)
         score = sum(one.score * len(one.codes) for one in found) / max(words, 1)
-        codes = [code for part in parts for code in part]
-        cut = len(parts) if len(codes) > self.decoder.length else 1
-        said = remarks(codes, cut, self.vocabulary, self.languages, self.odds)
-        if kept and len(placeholders(text)) > len(kept):
-            said += (f"only the first {len(kept)} placeholders are protected",)
+        parts = [codes for passage, _ in cut for codes in passage.parts]
+        said = remarks(parts, self.decoder.length, self.vocabulary, self.languages, self.odds)
         passes = max((one.passes for one in found), default=0)
-        return Translation(text, restored(written, kept), score, passes, self._history(found), said)
+        written = "".join(self._written(passage, some) + passage.glue for passage, some in cut)
+        return Translation(text, written, score, passes, self._history(cut), said)
 
-    def _history(self, found: Sequence[Hypothesis]) -> tuple[tuple[str, ...], ...]:
+    def _written(self, passage: Passage, found: Sequence[Hypothesis]) -> str:
+        """The translation of a passage, spelt out."""
+        written = " ".join(self.vocabulary.decode(one.codes) for one in found)
+        return restored(opened(written) if passage.stop else written, passage.kept, passage.text)
+
+    def _history(self, cut: Sequence[tuple[Passage, Sequence[Hypothesis]]]) -> tuple[tuple[str, ...], ...]:
         """The pieces of all parts before the first pass and after each; a part that has ended stays as it is."""
-        seen = [one.history for one in found if one.history]
+        seen = [(passage.kept, one.history) for passage, some in cut for one in some if one.history]
         return tuple(
-            tuple(self.vocabulary.piece(code) for own in seen for code in own[min(number, len(own) - 1)])
-            for number in range(max(map(len, seen), default=0))
+            tuple(self._shown(code, kept) for kept, own in seen for code in own[min(number, len(own) - 1)])
+            for number in range(max((len(own) for _, own in seen), default=0))
         )
+
+    def _shown(self, code: int, kept: Sequence[str]) -> str:
+        """A piece, placeholders spelt out."""
+        number = code - FIRST
+        return kept[number] if 0 <= number < len(kept) else self.vocabulary.piece(code)
 
     def _parts(self, text: str, *, whole: bool) -> list[list[int]]:
         """The codes of a plain text in parts that are translated one by one; ``whole`` = not cut unless it must be."""

@@ -75,9 +75,31 @@ class Joint:
         return [list(codes) for codes in self._processor.encode([" " + text if text else "" for text in texts])]
 
     def decode(self, codes: Iterable[int]) -> str:
-        """The text of codes; blanks, starts and ends say nothing."""
-        written = [int(code) for code in codes if int(code) >= FIRST]
+        """The text of codes; blanks, starts and ends say nothing, nor do bytes that make no character."""
+        written = self._whole_characters(int(code) for code in codes if int(code) >= FIRST)
         return " ".join(str(self._processor.decode(written)).split())
+
+    def _whole_characters(self, codes: Iterable[int]) -> list[int]:
+        """The codes without bytes that make no character that can be seen."""
+        found, run = list[int](), list[int]()
+        for code in [*codes, BLANK]:
+            if self.is_byte[code]:
+                run.append(code)
+                continue
+            while run:
+                sizes = (size for size in range(1, 5) if self._is_character(run[:size]))
+                size = next(sizes, 0)
+                found += run[:size]
+                run = run[max(size, 1) :]
+            found.append(code)
+        return found[:-1]
+
+    def _is_character(self, codes: Sequence[int]) -> bool:
+        """Whether these bytes are one character that can be seen."""
+        try:
+            return bytes(int(self.piece(code)[3:5], 16) for code in codes).decode().isprintable()  # <0xE2>
+        except UnicodeDecodeError:
+            return False
 
     def piece(self, code: int) -> str:
         """A piece as it is written, "▁" for a space."""
