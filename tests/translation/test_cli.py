@@ -2,7 +2,7 @@
 
 import io
 import json
-import re
+from itertools import pairwise
 
 import pytest
 
@@ -41,6 +41,7 @@ def test_a_text_is_a_command_of_its_own(folders, translators, capsys):
     again = said(capsys, "text", "Guten Morgen", "--model", folders("padir"))
     assert again[1] == out
     assert said(capsys, "--model", folders("padir"), "Guten Morgen")[1] == out
+    assert said(capsys, "Guten Morgen", "--to", "EN", "--model", folders("padir"))[1] == out
 
 
 def test_passes_are_shown_and_json_has_them(folders, capsys):
@@ -54,16 +55,20 @@ def test_passes_are_shown_and_json_has_them(folders, capsys):
     assert len(json.loads(out)[0]["history"]) == 4
 
 
-def test_what_a_pass_changed_is_in_colour(folders, capsys, monkeypatch):
-    """Every piece of the first pass, and of those behind it only what was not there before."""
+def test_what_a_pass_changed_is_in_colour(folders, translators, capsys, monkeypatch):
+    """As text, with spaces. Every piece of the first pass, and of those behind it only what was not there before."""
     monkeypatch.setattr("typer.echo", lambda text="", **options: print(text))
     _, out, _ = said(capsys, "Ich wohne in Wien.", "--show-passes", "--passes", 3, "--model", folders("cmlm"))
-    shown = [line.split()[2:] for line in out.splitlines() if line.startswith("pass")]
-    rows = [[piece for piece in row if "(" not in piece and "changed" not in piece] for row in shown]
-    bare = [[re.sub(r"\x1b\[\d+m", "", piece) for piece in row] for row in rows]
-    assert all("\x1b[32m" in piece for piece in rows[0])
-    for before, now, row in zip(bare, bare[1:], rows[1:]):
-        assert [("\x1b[32m" in piece) for piece in row] == [a != b for a, b in zip(before, now)]
+    lines = [line for line in out.splitlines() if line.startswith("pass")]
+    history = translators("cmlm").translate("Ich wohne in Wien.", passes=3, history=True).history
+    assert len(lines) == len(history) - 1 == 3
+    for number, (before, row) in enumerate(pairwise(history), 1):
+        shown = [
+            piece if number > 1 and piece == old else f"\x1b[32m\x1b[1m{piece}\x1b[0m"
+            for old, piece in zip(before, row)
+        ]
+        changed = sum(old != piece for old, piece in zip(before, row))
+        assert lines[number - 1] == f"pass {number} {''.join(shown)}   ({changed} changed)".replace("▁", " ")
 
 
 def test_a_file_goes_line_by_line_and_empty_lines_stay(folders, capsys, tmp_path):
@@ -78,6 +83,16 @@ def test_a_file_goes_line_by_line_and_empty_lines_stay(folders, capsys, tmp_path
     assert "wrote" in err
     assert said(capsys, "--file", source, "-o", target, "--model", folders("padir"))[0] == 2
     assert said(capsys, "--file", source, "-o", target, "--force", "--model", folders("padir"))[0] == 0
+
+
+def test_a_line_that_was_cut_between_words_is_remarked_on_and_one_of_many_sentences_is_not(folders, capsys, tmp_path):
+    path = tmp_path / "in.txt"
+    path.write_text("Das Haus ist rot. " * 9 + "\n" + "Haus " * 60 + "\n", "utf-8")
+    code, _, err = said(capsys, "--file", path, "--model", folders("padir"), "--passes", 1)
+    assert code == 0
+    assert [line for line in err.splitlines() if line.startswith("note")] == [
+        "note: 1 of 2 lines: a sentence of more than 16 pieces was cut between words: read what became of it"
+    ]
 
 
 def test_lines_of_stdin_are_those_that_a_file_has(folders, capsys, tmp_path, monkeypatch):
@@ -194,6 +209,7 @@ def test_a_seed_is_remarked_on_where_there_is_no_noise(folders, capsys):
         (["Guten Morgen", "--to", "fr"], "anyfill translate train"),
         (["Guten Morgen", "--model", "nowhere"], "not a model folder"),
         (["Guten Morgen", "--to", "fr", "--model", "PADIR"], "expected en"),
+        (["PAIRS", "--to", "en", "--model", "PADIR"], "text, or --file and the name of a file"),
         (["--model", "PADIR"], "a TEXT or --file"),
         (["Guten Morgen", "--file", "x.txt", "--model", "PADIR"], "both"),
         (["--file", "nowhere.txt", "--model", "PADIR"], "nowhere.txt"),

@@ -11,6 +11,7 @@ import torch
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from anyfill.interface.progress import reported_to
 from anyfill.likelihoods import Categorical
 from anyfill.networks.encoder_decoder import END
 from anyfill.translation import load
@@ -354,6 +355,15 @@ def test_long_texts_are_cut_and_every_word_is_seen(translators):
     assert any("parts" in remark for remark in model.translate(text, passes=1, lengths=1).remarks)
     many = model.translate("Wort " * 10_000, passes=1, lengths=1)
     assert int(many.remarks[0].split()[2]) > 100
+
+
+def test_one_long_text_says_how_far_it_is(translators):
+    model, told = translators("padir"), []
+    with reported_to(lambda what, share, words: told.append(share)):
+        model.translate("Das Haus ist rot. " * 300, passes=1, lengths=1, progress=True)
+    inside = [share for share in told if 0.0 < share < 1.0]
+    assert len(set(inside)) >= 2
+    assert told == sorted(told)
 
 
 def test_nothing_is_lost_where_a_long_text_is_cut(translators):

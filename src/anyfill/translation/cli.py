@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from anyfill.translation.texts import Translation
 
 
+_LONGEST_NAME = 256
+"""Characters of a text that may be the name of a file."""
+
+
 class TextByDefault(TyperGroup):
     """Whatever is not the name of a command is a text to be translated."""
 
@@ -70,6 +74,9 @@ def text(
 
     if (words is None) == (file is None):
         raise refuse("translate", expected="a TEXT or --file", got="neither" if words is None else "both")
+    if words is not None and len(words) < _LONGEST_NAME and Path(words).is_file():
+        expected = "text, or --file and the name of a file to read it from"
+        raise refuse("text", expected=expected, got=f"the name of a file, {words!r}")
     if output is not None:
         require_new(output, force=force)
     if file is not None or words == "-":
@@ -210,23 +217,24 @@ def _translate_lines(
 
 
 def _say_of_lines(made: Sequence["Translation"]) -> None:
-    noted = {remark for one in made for remark in one.remarks if "parts" not in remark}
+    noted = {remark for one in made for remark in one.remarks if not remark.startswith("translated in ")}
     for remark in sorted(noted):
         count = sum(remark in one.remarks for one in made)
         typer.echo(f"note: {count:,} of {len(made):,} lines: {remark}", err=True)
 
 
 def _print_passes(found: "Translation") -> None:
-    """Each pass on stderr: pieces in green are new or changed."""
+    """Each pass on stderr, as text: pieces in green are new or changed."""
     before: tuple[str, ...] = ()
     for number, row in enumerate(found.history):
         if number == 0:
             before = row
             continue
         shown = [
-            piece if number > 1 and piece == old else typer.style(piece, fg=typer.colors.GREEN, bold=True)
+            spoken if number > 1 and piece == old else typer.style(spoken, fg=typer.colors.GREEN, bold=True)
             for piece, old in zip(row, before)
+            for spoken in [piece.replace("▁", " ")]
         ]
         changed = sum(piece != old for piece, old in zip(row, before))
-        typer.echo(f"pass {number}  {' '.join(shown)}   ({changed} changed)", err=True, color=None)
+        typer.echo(f"pass {number} {''.join(shown)}   ({changed} changed)", err=True, color=None)
         before = row

@@ -177,13 +177,14 @@ def load(
     Args:
         folder: made by ``anyfill translate train``; or the way of a model that ships, "de-en" or "en-de"; None = the
             first of those that translates to this language.
-        to: the language it must translate to; None = any.
+        to: the language it must translate to, in any case; None = any.
         device: "cpu" or "cuda".
         int8: round matrices to 8 bits, on a CPU: quicker, answers differ by rounding; not of one-pass models.
 
     Raises:
         ValueError: there is no model, it is none that translates, or to another language.
     """
+    to = None if to is None else to.lower()
     root = resources.files("anyfill").joinpath("models")
     names = sorted(one.name for one in root.iterdir() if one.name.startswith(SHIPPED)) if root.is_dir() else []
     ways = {name.removeprefix(SHIPPED): name for name in names}
@@ -200,7 +201,7 @@ def load(
             made = _load(path, str(folder), device)
     else:
         made = _load(Path(folder), str(folder), device)
-    if to is not None and made.languages[1] != to:
+    if to is not None and made.languages[1].lower() != to:
         raise refuse("--to", expected=f"{made.languages[1]}, as {folder} translates to", got=to)
     return _in_int8(made) if int8 else made
 
