@@ -51,6 +51,42 @@ def test_they_know_which_language_they_read(shipped):
     assert not shipped["de-en"].translate("Das ist ein deutscher Satz über Hunde.", passes=1).remarks
 
 
+STRANGE = (
+    "Le chat noir dort sur le canapé de la maison.",
+    "Deux jeunes garçons jouent au football dans le jardin.",
+    "Une femme vêtue de rouge traverse la rue avec son chien.",
+    "El principio de la sabiduría es el temor de Dios.",
+    "Los niños juegan en la playa con una pelota roja.",
+    "Il ragazzo legge un libro seduto sulla panchina del parco.",
+    "Vi har bott i samma hus sedan vi flyttade hit.",
+)
+KNOWN = {
+    "de-en": (
+        "Zwei Hunde spielen im Schnee vor dem Haus.",
+        "Ich habe gestern meine Mutter im Krankenhaus besucht.",
+        "Die Regierung hat am Dienstag ein neues Gesetz beschlossen.",
+        "Karl-Heinz Rummenigge wohnt jetzt in der Nähe von Lippstadt.",
+        "Wir müssen das Fenster schließen, weil es regnet.",
+    ),
+    "en-de": (
+        "Two dogs are playing in the snow in front of the house.",
+        "I visited my mother in the hospital yesterday.",
+        "The government passed a new law on Tuesday.",
+        "Christopher Hitchens used to live close to Portsmouth.",
+        "We have to close the window because it is raining.",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_third_language_is_remarked_upon_if_there_are_five_words_of_it(shipped, way):
+    options = {"passes": 1, "lengths": 1}
+    strange = [any("hardly" in said for said in one.remarks) for one in shipped[way].translate(STRANGE, **options)]
+    assert sum(strange) >= len(STRANGE) - 1
+    assert not any(one.remarks for one in shipped[way].translate(KNOWN[way], **options))
+    assert not shipped[way].translate("Le chat noir dort.", **options).remarks
+
+
 def test_placeholders_survive(shipped):
     assert "%s" in shipped["de-en"].translate("Guten Morgen, %s!").text
     odd = shipped["en-de"].translate('A man (%s) reads a "{title}" book.').text

@@ -118,6 +118,13 @@ class Joint:
         )
 
     @cached_property
+    def letters(self) -> tuple[int, ...]:
+        """For each code, how many characters it has if one of them is a letter or it is a byte, else 0."""
+        pieces = [self.piece(code).removeprefix("▁") for code in range(self.size)]
+        words = [len(piece) if any(one.isalpha() for one in piece) else 0 for piece in pieces]
+        return tuple(1 if byte else count for byte, count in zip(self.is_byte, words))
+
+    @cached_property
     def is_byte(self) -> tuple[bool, ...]:
         """For each code, whether it is a byte of a character that was never seen."""
         return tuple(bool(self._processor.is_byte(code)) for code in range(self.size))
