@@ -2,6 +2,7 @@
 
 import pytest
 
+from anyfill.cli.main import run
 from anyfill.translation.debian import build, paragraphs
 
 from .test_reading import write_mo
@@ -42,6 +43,56 @@ def test_a_tree_becomes_pairs_and_licences(tmp_path):
     assert "libreoffice-help-de\t1\tnone\tthose of libreoffice-common\n" in licences
     with pytest.raises(ValueError, match="a new folder"):
         build(tmp_path / "out", "de", (), root=tree)
+
+
+def unpacked(tree, name, licence, pairs):
+    """A package in a tree: one catalogue and its copyright file."""
+    catalogue, legal = tree / "usr/share/locale/de/LC_MESSAGES", tree / "usr/share/doc" / name
+    catalogue.mkdir(parents=True, exist_ok=True)
+    legal.mkdir(parents=True)
+    write_mo(catalogue / f"{name}.mo", pairs)
+    (legal / "copyright").write_text(f"License: {licence}\n", "utf-8")
+
+
+def written(folder):
+    """The packages of pairs.tsv, and the lines of licences.tsv as (package, pairs, licences)."""
+    pairs = [line.split("\t")[2] for line in (folder / "pairs.tsv").read_text("utf-8").splitlines()]
+    lines = [line.split("\t") for line in (folder / "licences.tsv").read_text("utf-8").splitlines()]
+    return pairs, [(name, count, licences) for name, count, _, licences in lines]
+
+
+def test_one_tree_is_the_package_that_it_documents_and_not_usr(tmp_path):
+    tree = tmp_path / "tree"
+    unpacked(tree, "tool", "GPL-3+", {"Open the file": "Die Datei öffnen"})
+    (tree / "etc").mkdir()
+    build(tmp_path / "one", "de", (), root=tree)
+    assert written(tmp_path / "one") == (["tool"], [("tool", "1", "GPL-3+")])
+    unpacked(tree, "other", "MIT", {"Close the file": "Die Datei schließen"})
+    build(tmp_path / "two", "de", (), root=tree)
+    assert written(tmp_path / "two") == (["tree", "tree"], [("tree", "2", "MIT; GPL-3+")])
+    lists = tree / "var/lib/dpkg/info"
+    lists.mkdir(parents=True)
+    for name in ("tool:amd64", "other"):
+        file = f"/usr/share/locale/de/LC_MESSAGES/{name.partition(':')[0]}.mo"
+        (lists / f"{name}.list").write_text(f"/.\n/usr\n{file}\n", "utf-8")
+    build(tmp_path / "three", "de", (), root=tree)
+    assert written(tmp_path / "three") == (["other", "tool"], [("other", "1", "MIT"), ("tool", "1", "GPL-3+")])
+
+
+def test_the_name_of_a_folder_above_says_nothing_about_the_language_of_a_catalogue(tmp_path):
+    tree = tmp_path / "fr"
+    unpacked(tree, "tool", "MIT", {"Open the file": "Die Datei öffnen"})
+    with pytest.raises(ValueError, match="expected pairs of English and fr, got none"):
+        build(tmp_path / "out", "fr", (), root=tree)
+
+
+@pytest.mark.parametrize("root", ["empty", "nowhere"])
+def test_no_pairs_are_one_sentence_and_nothing_is_written(tmp_path, capsys, root):
+    (tmp_path / "empty/usr/share").mkdir(parents=True)
+    arguments = ["translate", "corpus", "-o", str(tmp_path / "out"), "--root", str(tmp_path / root)]
+    assert run(arguments) == 2
+    assert ("pairs of English and de" if root == "empty" else "a folder") in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 def test_paragraphs_are_those_with_an_id():

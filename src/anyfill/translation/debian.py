@@ -91,10 +91,43 @@ def help_pairs(root: Path, language: str) -> Iterator[Pair]:
             yield from ((text, theirs[key]) for key, text in ours.items() if key in theirs)
 
 
-def catalogue_pairs(root: Path, language: str) -> Iterator[Pair]:
-    """Entries of all catalogues of a language under an unpacked tree; those that cannot be read are passed over."""
-    for path in sorted(root.rglob("*.mo")):
-        if language not in (part.partition("_")[0].partition("@")[0] for part in path.parts):
+@dataclass(frozen=True, slots=True)
+class Package:
+    """A package that is there: its name, the tree it is unpacked in, and its catalogues (.mo) in that."""
+
+    name: str
+    tree: Path
+    catalogues: Sequence[Path]
+
+
+def packages_in(root: Path) -> list[Package]:
+    """The packages of a folder that has one folder for each, or of one tree (usr/share …), unpacked or installed.
+
+    Whose a catalogue in one tree is says dpkg (var/lib/dpkg/info), if it was installed by that; else all are of the
+    package whose documentation is there, and where that is of several, of one with the name of the folder.
+    """
+    if not root.is_dir():
+        raise refuse("--root", expected="a folder", got=f"{root}")
+    if not (root / "usr").is_dir():
+        trees = [one for one in sorted(root.iterdir()) if one.is_dir()]
+        return [Package(one.name, one, sorted(one.rglob("*.mo"))) for one in trees]
+    owners: dict[str, str] = {}
+    for listed in sorted(root.glob("var/lib/dpkg/info/*.list")):
+        lines = listed.read_text("utf-8", errors="replace").splitlines()
+        owners |= {line: listed.stem.partition(":")[0] for line in lines if line.endswith(".mo")}
+    documented = sorted(one.name for one in root.glob("usr/share/doc/*"))
+    whose = documented[0] if len(documented) == 1 else root.resolve().name or "root"
+    found: dict[str, list[Path]] = {} if owners else {whose: []}
+    for path in sorted((root / "usr").rglob("*.mo")):
+        found.setdefault(owners.get(f"/{path.relative_to(root).as_posix()}", whose), []).append(path)
+    return [Package(name, root, paths) for name, paths in sorted(found.items())]
+
+
+def catalogue_pairs(package: Package, language: str) -> Iterator[Pair]:
+    """Entries of all catalogues of a language that a package has; those that cannot be read are passed over."""
+    for path in package.catalogues:
+        parts = path.relative_to(package.tree).parts
+        if language not in (part.partition("_")[0].partition("@")[0] for part in parts):
             continue
         try:
             yield from list(read_mo(path))
@@ -118,7 +151,7 @@ def build(
         language: beside English, as "de".
         packages: names; LANG in them is the language.
         catalogues: how many more packages with a catalogue of the language to look for (needs apt-file's index).
-        root: a tree that is unpacked already, one folder for each package; nothing is downloaded.
+        root: what is unpacked already, one folder for each package or one tree (usr/share …); nothing is downloaded.
         say: is called with what goes on.
     """
     tell = say or _silent
@@ -131,29 +164,36 @@ def build(
         if root is None:
             names = [name.replace("LANG", language) for name in packages]
             names += _with_catalogues(language, catalogues, tell) if catalogues else []
-            trees = list(_unpacked(names, Path(work), tell))
+            held = [
+                Package(name, tree, sorted(tree.rglob("*.mo"))) for name, tree in _unpacked(names, Path(work), tell)
+            ]
         else:
-            trees = [(one.name, one) for one in sorted(root.iterdir()) if one.is_dir()]
-        if not trees:
+            held = packages_in(root)
+        if not held:
             raise refuse("packages", expected="at least one that could be had", got="none")
         everything = Path(work) if root is None else root
+        alone = len(held) == 1
         with (fresh / "pairs.tsv").open("w", encoding="utf-8") as file:
-            for name, tree in trees:
+            for one in held:
                 # The help of one language is in one package, English in another: it is looked for in all of them.
-                own = help_pairs(everything, language) if name.startswith(f"libreoffice-help-{language}") else iter(())
+                helps = alone or one.name.startswith(f"libreoffice-help-{language}")
+                own = help_pairs(everything, language) if helps else iter(())
                 before = counts.kept
                 for english, other in cleaned(
-                    (pair for part in (own, catalogue_pairs(tree, language)) for pair in part),
+                    (pair for part in (own, catalogue_pairs(one, language)) for pair in part),
                     Rules(interface=True, min_words=2),
                     counts,
                     spelt=True,  # symbols would be read as text
                     seen=seen,
                 ):
-                    file.write(f"{english}\t{other}\t{name}\n")
-                lines.append(_licence(name, tree, counts.kept - before))
-                tell(f"{name}: {counts.kept - before:,} pairs")
+                    file.write(f"{english}\t{other}\t{one.name}\n")
+                lines.append(_licence(one.name, one.tree, counts.kept - before))
+                tell(f"{one.name}: {counts.kept - before:,} pairs")
+        if not counts.kept:
+            where = f"{root}" if root is not None else ", ".join(one.name for one in held)
+            raise refuse(where, expected=f"pairs of English and {language}", got=f"none ({counts})")
         (fresh / "licences.tsv").write_text("".join(lines), encoding="utf-8")
-    return Built(folder, len(trees), counts)
+    return Built(folder, len(held), counts)
 
 
 def _silent(line: str) -> None:
@@ -161,9 +201,10 @@ def _silent(line: str) -> None:
 
 
 def _licence(name: str, tree: Path, pairs: int) -> str:
-    """A line of licences.tsv."""
-    found = sorted(tree.glob("usr/share/doc/*/copyright"))
-    text = found[0].read_bytes() if found else b""
+    """A line of licences.tsv: by the package's own copyright file, or by all that its tree has."""
+    own = tree / "usr/share/doc" / name / "copyright"
+    found = [own] if own.is_file() else sorted(tree.glob("usr/share/doc/*/copyright"))
+    text = b"".join(one.read_bytes() for one in found)
     named = dict.fromkeys(_LICENCE.findall(text.decode("utf-8", "replace")))
     mark = hashlib.sha256(text).hexdigest()[:16] if text else "none"
     # A package without a copyright file of its own has a link to the folder of one that has.
