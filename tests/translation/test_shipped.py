@@ -95,6 +95,18 @@ def test_placeholders_survive(shipped):
     assert shipped["en-de"].translate("Open {file}").text.endswith("{file}")  # and no full stop
 
 
+@pytest.mark.parametrize(
+    ("text", "keep", "wanted"),
+    [
+        ("Zwei Hunde spielen im Schnee.", "puppies@2", "Two puppies are playing in the snow."),
+        ("Ich wohne in Berlin.", "Berlin", "I live in Berlin."),
+        ("Ein Mann fährt Rad.", "velocipede", "A man is riding a velocipede."),
+    ],
+)
+def test_a_kept_word_of_many_pieces_takes_no_room_from_the_others(shipped, text, keep, wanted):
+    assert shipped["de-en"].translate(text, keep=keep).text == wanted
+
+
 def test_padir_has_no_likelihood_and_says_so(shipped):
     with pytest.raises(ValueError, match="likelihood"):
         shipped["de-en"].score("Guten Morgen", "Good morning")

@@ -61,6 +61,7 @@ class Fixed:
         codes: at places 1 … n, by place.
         behind: places right behind a phrase, where no word may go on.
         begins, goes_on: places where a word must begin, or must not.
+        extra: how many pieces more than words the phrases have that are kept; None = a template or placeholders alone.
     """
 
     length: int
@@ -68,6 +69,7 @@ class Fixed:
     behind: frozenset[int]
     begins: frozenset[int] = frozenset()
     goes_on: frozenset[int] = frozenset()
+    extra: int | None = None
 
     @property
     def counted(self) -> frozenset[int]:

@@ -7,7 +7,12 @@ which a constraint can be met. The source is read once; all candidates share wha
             lengths compare fairly; r rewards words: repeated ones are dropped, so candidates tend to be short; l keeps
             lengths that the source does not suggest from winning by saying something sure again and again
     joint   log p(n | source) + sum_i log p(w_i | …): the likelihood that the model assigns, where it has one. Always so
-            where words are fixed, theirs included: the mean of the others would be best where hardly any are left
+            of templates and placeholders, what is fixed included: the mean of the others would be best where hardly any
+            are left
+
+Where phrases are kept, the mean is that of all words, theirs included. Such a phrase has e pieces beyond one a word,
+and nobody knows whether the length that the source suggests counts them: for p(n | source) stands half of p(n) and half
+of p(n - e). The joint would drop words there, each of which costs something.
 
 Where words were dropped because they repeat the one before them (stutter), the others were written for a longer
 translation: they go through the passes once more, at the length that is left, starting from what they are. The
@@ -18,6 +23,7 @@ Autoregressive models decode greedily or by a beam and are ranked by their exact
 
 import hashlib
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -49,6 +55,7 @@ class Candidate:
         dropped: how many were left out because they repeat the one before them.
         passes: of the network.
         history: the words after each pass, if they are wanted.
+        extra: see ``Fixed``.
     """
 
     row: int
@@ -60,11 +67,15 @@ class Candidate:
     dropped: int
     passes: int
     history: tuple[tuple[int, ...], ...] = ()
+    extra: int | None = None
 
-    def judged(self, how: Decoding, prior: float, *, free: bool) -> tuple[Hypothesis, float]:
-        """The hypothesis, and what it is ranked by: where words are fixed, and it is not ``free``, jointly."""
+    def judged(self, how: Decoding, log_lengths: Tensor, *, free: bool) -> tuple[Hypothesis, float]:
+        """The hypothesis, and what it is ranked by: those of a template, which are not ``free``, jointly."""
+        prior = _log_prior(log_lengths, self.length, self.extra or 0)
         mean, joint = self.total / max(self.words, 1), prior + self.fit + self.total
-        by = mean + how.reward * self.words + how.prior * prior if free and how.rank == "mean" else joint
+        count = len(self.codes)
+        of_all = (self.fit + self.total) / max(count, 1) + how.reward * count + how.prior * prior
+        by = of_all if how.rank == "mean" and (free or self.extra is not None) else joint
         shown = mean if how.rank == "mean" else joint
         return Hypothesis(self.codes, shown, joint, False, self.passes, self.history), by
 
@@ -144,7 +155,7 @@ class Decoder(LeftToRight):
         found: list[list[Hypothesis]] = [[] for _ in sources]
         ranked: list[list[float]] = [[] for _ in sources]
         for one in made:
-            hypothesis, by = one.judged(how, float(log_lengths[one.row, one.length - 1]), free=ways is None)
+            hypothesis, by = one.judged(how, log_lengths[one.row], free=ways is None)
             found[one.row].append(hypothesis)
             ranked[one.row].append(by)
         return [_by_rank(some, by) for some, by in zip(found, ranked)]
@@ -192,7 +203,10 @@ class Decoder(LeftToRight):
             codes = tuple(itertools.compress(rows[-1][number][1 : n + 1], kept[number][1 : n + 1]))
             seen = tuple(tuple(one[number][1 : n + 1]) for one in rows) if history else ()
             made.append(
-                Candidate(row, n, codes, total[number], fit[number], words[number], left[number], passes[number], seen)
+                Candidate(
+                    *(row, n, codes, total[number], fit[number], words[number], left[number], passes[number], seen),
+                    extra=fixed.extra,
+                )
             )
         return made
 
@@ -228,6 +242,15 @@ class Decoder(LeftToRight):
         if layout_of(self.recipe) != "end":
             return [one[0].codes for one in self.decode(sources, how)]
         return self.best_beams(sources, how)
+
+
+def _log_prior(log_lengths: Tensor, length: int, extra: int) -> float:
+    """log of p(n) and p(n - extra), half of each; log p(n) of n = 1 … N."""
+    usual = float(log_lengths[length - 1])
+    if extra == 0:
+        return usual
+    shorter = float(log_lengths[length - 1 - extra]) if length > extra else -math.inf
+    return float(torch.logaddexp(torch.tensor(usual), torch.tensor(shorter))) - math.log(2.0)
 
 
 def _by_rank(some: Sequence[Hypothesis], by: Sequence[float]) -> list[Hypothesis]:

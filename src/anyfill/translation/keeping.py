@@ -2,6 +2,10 @@
 
 The model sees symbols in the place of placeholders, and each comes out once, as it went in; one that the model forgot
 is kept by force, at the place it likes best (models from left to right: at the end).
+
+A word that the model would not have written may have more pieces than the one it stands for ("pup pi es" for "dogs").
+The length that the model predicts is that of its own words, so lengths that are longer by what the phrases have beyond
+a piece a word are tried as well; ``decode.py`` ranks them.
 """
 
 from collections.abc import Sequence
@@ -18,21 +22,31 @@ from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS
 
 
 def keeping(decoder: Decoder, keeps: Sequence[Keep], how: Decoding) -> Ways:
-    """The ways to keep phrases: the likeliest lengths that have room for them, and in those all places."""
+    """The ways to keep phrases: the likeliest lengths that have room for them, as they are and longer, all places."""
     if layout_of(decoder.recipe) == "end":
         expected = "a model that takes words at any place (padir, cmlm, disco, sundae, one_pass)"
         raise refuse("--keep", expected=expected, got=f"one of the recipe {decoder.recipe}")
+    encode = decoder.vocabulary.encode
+    # The length that is predicted counts placeholders, which the source has; if nothing else is kept, all is joint.
+    words = [word for one in keeps for word in one.text.split() if not any(map(_is_placeholder, encode(word)))]
+    extra = sum(len(encode(word)) - 1 for word in words)
+    share = max(1, MOST // (how.lengths + min(extra, how.lengths)))  # most of the longer lengths are likely ones, too
 
     def ways(log_lengths: Tensor) -> list[Fixed]:
-        found: list[Fixed] = []
-        tried = 0
-        for one in likeliest_lengths(log_lengths, len(log_lengths)):
-            room = placements(keeps, one.length, decoder.vocabulary, most=max(1, MOST // how.lengths))
-            found += room
-            tried += bool(room)
-            if tried == how.lengths or len(found) >= MOST:
-                break
-        return found
+        found: dict[int, list[Fixed]] = {}
+        longest = len(log_lengths)
+        for shift in dict.fromkeys((0, min(extra, longest - 1))):
+            tried = 0
+            for one in likeliest_lengths(log_lengths, longest):
+                length = one.length + shift
+                if length > longest:
+                    continue
+                if length not in found:
+                    found[length] = placements(keeps, length, decoder.vocabulary, most=share)
+                tried += bool(found[length])
+                if tried == how.lengths:
+                    break
+        return [replace(one, extra=extra if words else None) for some in found.values() for one in some]
 
     return ways
 
