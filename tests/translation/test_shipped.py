@@ -19,7 +19,7 @@ def shipped():
     return {way: translation.load(way) for way in WAYS}
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [*WAYS, *(f"one-pass-{way}" for way in WAYS)])
 def test_a_shipped_model_has_a_card_and_is_below_15_mb(way):
     folder = resources.files("anyfill").joinpath("models", f"translation-{way}")
     sizes = {one.name: len(one.read_bytes()) for one in folder.iterdir()}
@@ -107,9 +107,18 @@ def test_a_kept_word_of_many_pieces_takes_no_room_from_the_others(shipped, text,
     assert shipped["de-en"].translate(text, keep=keep).text == wanted
 
 
-def test_padir_has_no_likelihood_and_says_so(shipped):
-    with pytest.raises(ValueError, match="likelihood"):
-        shipped["de-en"].score("Guten Morgen", "Good morning")
+def test_the_one_pass_model_beside_it_scores_for_padir(shipped):
+    found = shipped["de-en"].score("Zwei Hunde spielen im Schnee.", "Two dogs are playing in the snow.")
+    other = shipped["de-en"].score("Zwei Hunde spielen im Schnee.", "Two cats are playing in the snow.")
+    own = translation.load("one-pass-de-en")
+    assert found.by == "one-pass-de-en"
+    assert (found.passes, own.recipe) == (1, "one_pass")
+    assert found.nats == own.score("Zwei Hunde spielen im Schnee.", "Two dogs are playing in the snow.").nats
+    assert found.nats > other.nats + 5
+
+
+def test_who_translates_by_default_is_padir(shipped):
+    assert translation.load(to="de").recipe == translation.load().recipe == "padir"
 
 
 def test_int8_translates_too_and_keeps_what_it_should():

@@ -175,7 +175,8 @@ def score(
         typer.echo(as_text({**asdict(found), "per_piece": found.per_piece}), nl=False)
     else:
         often = "1 pass" if found.passes == 1 else f"{found.passes} passes"
-        typer.echo(f"{found.nats:.3f} nats, {found.per_piece:.3f} a piece, in {often}")
+        by = f", by {found.by}" if found.by else ""
+        typer.echo(f"{found.nats:.3f} nats, {found.per_piece:.3f} a piece, in {often}{by}")
 
 
 def register(app: typer.Typer) -> None:

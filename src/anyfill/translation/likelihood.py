@@ -29,11 +29,13 @@ class Score:
         nats: log p(target | source), its length or end included.
         pieces: of the target.
         passes: of the network.
+        by: the model that answered in the place of one without a likelihood; "" = the one that was asked.
     """
 
     nats: float
     pieces: int
     passes: int
+    by: str = ""
 
     @property
     def per_piece(self) -> float:
@@ -41,12 +43,17 @@ class Score:
         return self.nats / (self.pieces + 1)
 
 
+def has_likelihood(recipe: str) -> bool:
+    """Whether a model of this recipe has a joint law of the words."""
+    return recipe not in ("padir", "sundae")
+
+
 def exact_score(decoder: Coded, source: Sequence[int], target: Sequence[int]) -> Score:
     """log p(target | source), both as codes; ValueError if the model has no likelihood."""
     n = len(target)
     if not 1 <= n <= decoder.length:
         raise refuse("translation", expected=f"1 to {decoder.length} pieces", got=n)
-    if decoder.recipe in ("padir", "sundae"):
+    if not has_likelihood(decoder.recipe):
         raise refuse(
             "score", expected="a model with a likelihood (cmlm, disco, autoregressive, one_pass)", got=decoder.recipe
         )

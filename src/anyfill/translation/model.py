@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from anyfill.translation.constraints import Fixed, parse_keep, parse_template
 from anyfill.translation.decode import Decoder
 from anyfill.translation.hypotheses import NOISY, Hypothesis, decoding_of
 from anyfill.translation.keeping import with_placeholders
-from anyfill.translation.likelihood import Score, exact_score
+from anyfill.translation.likelihood import Score, exact_score, has_likelihood
 from anyfill.translation.placeholders import placeholders, protected, restored
 from anyfill.translation.recipes import layout_of
 from anyfill.translation.sentences import CLOSED, is_open, opened
@@ -29,13 +30,21 @@ MADE_BY = "anyfill translate train"
 NOTES = "translation"
 SHIPPED = "translation-"
 """What the folders of models that ship begin with; the languages stand behind it."""
+SCORER = "one-pass-"
+"""What the names of one-pass models that ship begin with: they score where their neighbour has no likelihood."""
 _BLANK_END = re.compile(r"(?:_{2,}|\[\d{1,3}\])\s*$")
 """A blank at the end of a template."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Translator(Texts):
-    """A trained model, its vocabulary and its languages; made by ``load``."""
+    """A trained model, its vocabulary and its languages; made by ``load``.
+
+    Attributes:
+        scorer: the shipped model that scores for this one, which has no likelihood; "" = it scores itself, or nobody.
+    """
+
+    scorer: str = ""
 
     def translate(
         self,
@@ -162,9 +171,14 @@ class Translator(Texts):
     def score(self, text: str, translation: str) -> Score:
         """The exact log-probability of a translation of a sentence.
 
+        PaDIR and SUNDAE predict every word from noise, no joint of them. For the PaDIR models that ship, the one-pass
+        models beside them answer; ``Score.by`` says who did.
+
         Raises:
-            ValueError: the model has no likelihood: PaDIR and SUNDAE predict every word from noise, no joint of them.
+            ValueError: the model has no likelihood, and nobody who answers in its place.
         """
+        if self.scorer:
+            return replace(_scorer(self.scorer, self.decoder.device.type).score(text, translation), by=self.scorer)
         source, kept = self.one_sentence(text)
         return exact_score(self.decoder, source, self.vocabulary.encode(protected(plain(translation), kept)))
 
@@ -175,8 +189,8 @@ def load(
     """A translator, ready to be asked.
 
     Args:
-        folder: made by ``anyfill translate train``; or the way of a model that ships, "de-en" or "en-de"; None = the
-            first of those that translates to this language.
+        folder: made by ``anyfill translate train``; or the way of a model that ships, "de-en" or "en-de" (or
+            "one-pass-de-en", "one-pass-en-de"); None = the first of those that translates to this language.
         to: the language it must translate to, in any case; None = any.
         device: "cpu" or "cuda".
         int8: round matrices to 8 bits, on a CPU: quicker, answers differ by rounding; not of one-pass models.
@@ -199,11 +213,19 @@ def load(
     if str(folder) in ways and not Path(folder).exists():
         with resources.as_file(root.joinpath(ways[str(folder)])) as path:
             made = _load(path, str(folder), device)
+        if not has_likelihood(made.recipe) and f"{SCORER}{folder}" in ways:
+            made = replace(made, scorer=f"{SCORER}{folder}")
     else:
         made = _load(Path(folder), str(folder), device)
     if to is not None and made.languages[1].lower() != to:
         raise refuse("--to", expected=f"{made.languages[1]}, as {folder} translates to", got=to)
     return _in_int8(made) if int8 else made
+
+
+@cache
+def _scorer(name: str, device: str) -> Translator:
+    """A model that ships, read once."""
+    return load(name, device=device)
 
 
 def _in_int8(translator: Translator) -> Translator:
