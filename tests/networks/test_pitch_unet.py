@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from anyfill.networks.convolutions import AttentionalUNet
 from anyfill.networks.embed import Discrete, Real
 from anyfill.networks.network import Network
 from anyfill.networks.pitch_unet import PitchUNet
@@ -132,3 +133,11 @@ def test_bad_shapes_kinds_and_sizes_are_refused() -> None:
         PitchUNet(Discrete(3), (8, 4), 3, multipliers=(1, 0))
     with pytest.raises(ValueError, match="reach"):
         PitchUNet(Discrete(3), (8, 4), 3, reach=-1)
+
+
+def test_both_unets_compile_their_layers() -> None:
+    for net in (unet(8), AttentionalUNet(Discrete(5), (8, 4), 5, width=8, multipliers=(1, 2), repeats=1)):
+        assert net.compile_parts()
+        layers = [part for part in net.modules() if part._compiled_call_impl is not None]
+        assert len(layers) >= 5  # two on the way down, more on the way up, and the middle
+        assert net not in layers
