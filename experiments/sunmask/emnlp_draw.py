@@ -112,6 +112,10 @@ class Sampler:
             self.model.capabilities.compile_parts()
             self.batch(news.Setting(Draw(typical=arguments.typical), 2), torch.Generator(self.device).manual_seed(0))
 
+    def read(self, folder: Path) -> None:
+        """The weights of another model of the same sizes and words; what was compiled stays."""
+        self.model.load_state_dict(load_model(folder).float().state_dict())
+
     def draw(self, setting: news.Setting) -> tuple[list[str], int]:
         """The texts, and the passes made for all of them."""
         generator = torch.Generator(self.device).manual_seed(self.seed)

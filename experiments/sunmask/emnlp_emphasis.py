@@ -172,15 +172,20 @@ def marked(sentence: Sequence[str], manner: Manner) -> str:
     return " ".join(form.get(place, "") + word + form.get(place, "") for place, word in enumerate(sentence))
 
 
-def study(arguments: argparse.Namespace) -> dict[str, Any]:
-    """All samples and what was counted."""
-    corpus, of_news = news.load_news(arguments.data, arguments.set), arguments.set == "news"
+def study(
+    arguments: argparse.Namespace,
+    *,
+    corpus: news.News | None = None,
+    pairs: Sequence[tuple[str, str]] | None = None,
+) -> dict[str, Any]:
+    """All samples and what was counted; who has the sentences, and the pairs of captions, need not wait for them."""
+    corpus, of_news = corpus or news.load_news(arguments.data, arguments.set), arguments.set == "news"
     folder = arguments.out / "sunmask"
     model, vocabulary = load_model(folder).float().to(arguments.device), vocabulary_of(load_notes(folder), folder.name)
     times = Counter(word for sentence in corpus.train for word in sentence)
     usable = [one for one in news.without_unknown(corpus.test, corpus.words) if len(one) <= WORDS + 4]
     chosen = usable[: arguments.real]
-    words, places = (PAIRS, PLACES) if of_news else (frequent_pairs(corpus.train), CAPTION_PLACES)
+    words, places = (PAIRS, PLACES) if of_news else (pairs or frequent_pairs(corpus.train), CAPTION_PLACES)
     groups = [*((pair, pair_manners(*pair, places)) for pair in words), (None, [Manner("free", WORDS, {}, {})])]
     manners = [manner for _, some in groups for manner in some]
     of_real = [sentence_manners(sentence, times) for sentence in chosen]
@@ -195,7 +200,7 @@ def study(arguments: argparse.Namespace) -> dict[str, Any]:
         samples = [marked(text, manner) for text in texts[: arguments.shown]]
         return {"manner": manner.name, "samples": samples, "ended_before_a_kept_word": cut}
 
-    pairs: list[dict[str, Any]] = []
+    each_pair: list[dict[str, Any]] = []
     for pair, some in groups:
         if pair is None:
             continue
@@ -207,7 +212,7 @@ def study(arguments: argparse.Namespace) -> dict[str, Any]:
         difference = (one["mean"] or 0.0) - (other["mean"] or 0.0)
         emphasis = {"mean": difference, "stderr": math.hypot(*errors) if len(errors) == 2 else None}
         counts = {word: sum(word in sentence for sentence in corpus.train) for word in pair}
-        pairs.append({"words": pair, "sentences_with": counts, "manners": each, "free": free, "emphasis": emphasis})
+        each_pair.append({"words": pair, "sentences_with": counts, "manners": each, "free": free, "emphasis": emphasis})
     real: list[dict[str, Any]] = []
     for sentence, some in zip(chosen, of_real):
         kept = some[0].trusted
@@ -220,7 +225,7 @@ def study(arguments: argparse.Namespace) -> dict[str, Any]:
         ]
         real.append({"sentence": marked(sentence, some[0]), "manners": found})
     settings["set"] = arguments.set
-    return {"arguments": settings, "pairs": pairs, "free": shown(manners[-1]), "real": real}
+    return {"arguments": settings, "pairs": each_pair, "free": shown(manners[-1]), "real": real}
 
 
 def table(found: dict[str, Any]) -> str:

@@ -18,6 +18,8 @@ from experiments.sunmask import trusted
 from experiments.sunmask.emnlp_cells import typical_only
 from experiments.sunmask.emnlp_plot import Point
 
+PLAN, EMPHASES = late.plan, ("emphasis", "emphasis-untrusted")
+
 
 def seeded(seed=0):
     return Generator().manual_seed(seed)
@@ -58,7 +60,7 @@ def test_the_plan_names_every_file_once_and_the_curves_come_first():
     for label in ("sunmask", "sundae", "sunmask-untrusted", "sunmask-typical"):
         assert sorted(line.temperature for line in lines if line.label == label) == list(late.TEMPERATURES)
     assert {line.rounds for line in lines if line.label.startswith("sundae")} == {13, 26, 52, 104, 208, 520}
-    assert all(line.label.endswith(f"_{line.rounds}") == (line.rounds != 52) for line in lines)
+    assert all(line.label.endswith(f"_{line.rounds}") == (line.rounds not in (52, None)) for line in lines)
     assert {line.temperature for line in lines[:10]} <= {1.0, 0.4}
 
 
@@ -86,6 +88,59 @@ def test_what_would_not_end_in_time_is_left_out(tmp_path, monkeypatch):
     assert not one.draws(late.Line("nobody", "sundae", 1.0, 1))
     assert not one.emphasises("emphasis")
     assert drawn == ["short"]
+
+
+def test_what_had_no_time_in_one_turn_is_tried_in_the_next_and_what_fails_is_not(tmp_path, monkeypatch):
+    asked = []
+
+    class Stub:
+        def __init__(self, arguments):
+            self.arguments = arguments
+
+        def prepare(self):
+            asked.append("prepared")
+
+        def does(self, line):
+            asked.append((self.arguments.until, line))
+            return line != "long" or self.arguments.until == 9.0
+
+    monkeypatch.setattr(late, "Late", Stub)
+    monkeypatch.setattr(late, "plan", lambda rounds: iter(["short", "long", "other"]))
+    files = [tmp_path / "one", tmp_path / "two"]
+    for file, until in zip(files, ("5\n", "9\n")):
+        file.write_text(until)
+    monkeypatch.setattr("sys.argv", ["late", "--out", str(tmp_path / "out"), "--go", *map(str, files)])
+    late.main()
+    assert asked == ["prepared", (5.0, "short"), (5.0, "long"), (5.0, "other"), (9.0, "long")]
+    assert all(file.with_name(f"{file.name}.ended").exists() for file in files)
+
+
+def test_weights_that_take_the_place_of_untrained_ones_draw_the_same_sentences(tmp_path, monkeypatch):
+    few = news.News([["a", "cat"], ["a", "dog", "sits"]] * 20, [["a"]], [["a", "cat"], ["a"]], 6)
+    monkeypatch.setattr(late.news, "load_news", lambda *_: few)
+    vocabulary = news.vocabulary_for("sunmask", few.words, written=True)
+    for seed, recipe in enumerate(("sunmask", "sundae", "left_to_right"), 3):
+        model = news.made(recipe, vocabulary.size, 6, size="1M", depth=1, written=True, seed=seed)
+        for weights in model.parameters():
+            torch.nn.init.normal_(weights, std=0.3)
+        model.factorizations = late.text_objective(recipe, 6).factorizations
+        late.save_model(model.half(), tmp_path / "models" / recipe, notes=late.vocabulary_notes(vocabulary))
+    sizes = ["--size", "1M", "--depth", "1", "--sentences", "8", "--rounds", "4", "--device", "cpu"]
+    sizes += ["--emphasis", '{"samples": 2, "rounds": 2}']
+    monkeypatch.setattr(late, "plan", lambda rounds: (one for one in PLAN(rounds) if one not in EMPHASES))
+    (tmp_path / "go").write_text("inf\n")
+    found = []
+    for name, more in (("plain", []), ("turns", ["--go", str(tmp_path / "go")])):
+        out = tmp_path / name
+        monkeypatch.setattr(
+            "sys.argv", ["late", "--models", str(tmp_path / "models"), "--out", str(out), *sizes, *more]
+        )
+        late.main()
+        found.append({path.name: news.read_sentences(path) for path in out.glob("*.txt.gz")})
+        assert (out / "left_to_right.bits.json").exists()
+    assert found[0] == found[1]
+    assert {"sunmask.1.txt.gz", "sundae_40.0.8.txt.gz", "left_to_right.0.4.txt.gz"} <= found[0].keys()
+    assert len({str(lines) for lines in found[0].values()}) > 20  # not one sentence again and again
 
 
 def test_an_earlier_run_stands_beside_and_only_labels_of_both_are_marked(tmp_path):
