@@ -7,7 +7,7 @@
              they compare with; nothing here is a matter of seconds, so other jobs may compute meanwhile
     third    SMc, SD and SMt trained for the same seconds and saved, nothing else
     long     of these: the paper's rounds (SMc and SMc-T --long, the others --rounds), losses under the same questions,
-             then what more compares with them, and Figures 3 to 5
+             Figures 3 to 5, then what more compares with them
 
 A training with ``least`` may be shortened to that, if less is left than it should have; with ``last`` it waits until
 all processes are ready.
@@ -178,11 +178,11 @@ def long(arguments: Namespace, left: float) -> list[Task]:
         *(ask(name, "judge") for name in ("smt", "smc", "sd")),
         of("smt", "T", longest),
         *(of("smc", variant, most) for variant in ("AT", "ATN", "A", "T")),
-        of("smt", "plain", longest),
+        ("pitch", {"do": "figures", "model": "smc", "rounds": short}),
         *(of(name, "T", short) for name in ("smt", "smc", "sd")),
+        of("smt", "plain", longest),
         of("sd", "plain", most),
         of("smc", "plain", most),
-        ("pitch", {"do": "figures", "model": "smc", "rounds": short}),
     ]
 
 
