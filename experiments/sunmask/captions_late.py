@@ -237,6 +237,7 @@ def turns(arguments: argparse.Namespace) -> Iterator[float]:
         while not file.exists():
             time.sleep(0.2)
         yield float(file.read_text())
+        torch.cuda.empty_cache()  # others have their turn; nothing is done where there is no GPU
         file.with_name(f"{file.name}.ended").touch()
     if not arguments.go:
         yield arguments.until
@@ -272,6 +273,7 @@ def main() -> None:
     arguments.models = arguments.models or arguments.out
     if arguments.go:
         late.prepare()
+        torch.cuda.empty_cache()
         print("ready", flush=True)
     left = [
         line for line in plan(arguments.rounds)
