@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a run of sunmask.sh has to bring home so far, in at most eight files below 16 MiB each; may be called again and again:
+# What a run of sunmask.sh has to bring home so far, in at most eight files below 16 MiB each, as often as wished:
 #
 #   bash experiments/runs/pack_sunmask.sh WORK OUT
 set -u

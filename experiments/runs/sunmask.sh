@@ -1,23 +1,25 @@
 #!/usr/bin/env bash
-# One H200, about 1,640 s: what SUNMASK still lacks. Captions: SUNMASK and SUNDAE of the released size for equal seconds, left
-# to right beside, draws with error bars. Chorales: SMc, SD and SMt for equal seconds, the paper's rounds, losses, figures.
+# One H200, about 1,630 s: what SUNMASK still lacks. Captions: SUNMASK and SUNDAE of the released size for equal
+# seconds, left to right beside, draws with error bars. Chorales: SMc, SD and SMt for equal seconds, the paper's rounds,
+# losses under the same questions, figures.
 #
-#   setsid nohup bash experiments/runs/sunmask.sh DATA WORK END > /tmp/driver.out 2>&1 &
+#   setsid nohup bash experiments/runs/sunmask.sh DATA WORK END > driver.out 2>&1 < /dev/null &
 #   bash experiments/runs/pack_sunmask.sh WORK OUT      # at any moment; WORK/done is there when all has ended
 #
-# DATA has coco_captions_textgan/coco60_{train,test}.txt.gz, jsb_chorales/jsb16_train_valid.json and, for a machine
-# without them, site/ with mido, rich and typer and what these need (music is read by a file that imports mido, progress of
-# text by the others; nothing of them is used). END is in seconds since 1970: all ends by itself before.
+# DATA has coco_captions_textgan/coco60_train.txt.gz and coco60_test.txt.gz, jsb_chorales/jsb16_train_valid.json and,
+# for a machine without mido, rich or typer (imported and not used), site/ with the folders mido packaging rich typer
+# click pygments markdown_it mdurl shellingham annotated_doc of some site-packages. END is in seconds since 1970: all
+# ends by itself before.
 #
 #   from s    what                                                                              seconds
 #   0         three caption models, draws of captions, U-Net and SMt compile, on 16 cores       45
 #   45        left to right trains as soon as it is compiled                                    42
 #   90        SUNMASK, then SUNDAE, each alone but for the U-Net's compiler (ready at 350)      2 x 240
-#   575       chorales: SMc, SD, SMt, one after another                                         3 x 100 + 15
+#   575       chorales: SMc, SD, SMt, one after another                                         3 x 100 + 10
 #   890       captions are drawn: curves, typical words, emphasis                               140
-#   1030      chorales are drawn: 1,024 and 512 rounds, losses, figures                         440
-#   1470      captions again: fewer and more rounds, what else there is time for                165
-#   1635      the end
+#   1030      chorales are drawn: 1,024 and 512 rounds, losses, figures, then what else         435
+#   1465      captions again: fewer and more rounds, then what else there is time for           155
+#   1630      the end
 #
 # Jobs on the GPU come one after another. If the U-Net is not compiled when captions have trained, captions are drawn
 # first. TRY=1 runs the same commands tiny on a CPU; END is 540 s away then.
@@ -46,12 +48,12 @@ hold() { # PID TIME COMMAND: until the command is true, the process has ended or
 }
 learns() { # RECIPE OPTIONS
   local recipe=$1; shift
-  $python -m experiments.sunmask.emnlp train --set captions --recipe "$recipe" --out "$work/captions" $size --batch $batch \
-    --written --graphs "$@" > "$work/train.$recipe.log" 2>&1 8>&- 9>&- &
+  $python -m experiments.sunmask.emnlp train --set captions --recipe "$recipe" --out "$work/captions" $size \
+    --batch $batch --written --graphs "$@" > "$work/train.$recipe.log" 2>&1 8>&- 9>&- &
 }
 draws() { # OPTIONS
-  nice -n 5 $python -m experiments.sunmask.captions_late --models "$work/captions" --out "$work/captions" $size $late "$@" \
-    >> "$work/late.log" 2>&1 8>&- 9>&- &
+  nice -n 5 $python -m experiments.sunmask.captions_late --models "$work/captions" --out "$work/captions" \
+    $size $late "$@" >> "$work/late.log" 2>&1 8>&- 9>&- &
   drawing=$!
 }
 
@@ -61,12 +63,14 @@ learns left_to_right --dropout 0.3 --validate-every 250 --steps 1000 1000000000 
 learns sunmask --dropout 0.1 --validate-every 500 --after "$work/sunmask.lock"; sunmask=$!
 learns sundae --dropout 0.1 --validate-every 500 --after "$work/sundae.lock"; sundae=$!
 draws --go "$work/turn.1" "$work/turn.2"
-nice -n 10 $python -m experiments.sunmask.sitting --plan third --even --seed 1 --seconds $each $tiny --out "$work/chorales" \
-  --pack "$work/chorales.tar.gz" --go "$work/go" --later "$work/later" > "$work/sitting.log" 2>&1 8>&- 9>&- &
+nice -n 10 $python -m experiments.sunmask.sitting --plan third --even --seed 1 --seconds $each $tiny \
+  --out "$work/chorales" --pack "$work/chorales.tar.gz" --go "$work/go" --later "$work/later" \
+  > "$work/sitting.log" 2>&1 8>&- 9>&- &
 sitting=$!
 
 # 1. Captions are trained.
-hold $chain $((S + trained / 2)) grep -q "left_to_right: trained" "$work/train.left_to_right.log"; said "left to right: trained"
+hold $chain $((S + trained / 2)) grep -q "left_to_right: trained" "$work/train.left_to_right.log"
+said "left to right: trained"
 for recipe in sunmask sundae; do
   hold "${!recipe}" $((S + trained / 2)) grep -q "$recipe: ready" "$work/train.$recipe.log"
 done
@@ -74,12 +78,14 @@ seconds=$(least $most $(((S + trained - $(now)) / 2)))
 for one in sunmask:8 sundae:9; do
   recipe=${one%:*}; said "$recipe: trains for $seconds s"
   echo "$seconds" > "$work/$recipe.lock"; flock -u "${one#*:}"
-  hold "${!recipe}" $(($(now) + seconds + 60)) grep -q "$recipe: trained" "$work/train.$recipe.log"; said "$recipe: trained"
+  hold "${!recipe}" $(($(now) + seconds + 60)) grep -q "$recipe: trained" "$work/train.$recipe.log"
+  said "$recipe: trained"
 done
 
 # 2. Then by turns.
 captions() { # NUMBER UNTIL
-  if kill -0 $drawing 2> /dev/null; then tell "$work/turn.$1" "$2"; else draws --until "$2"; said "captions: begun again"; fi
+  if kill -0 $drawing 2> /dev/null; then tell "$work/turn.$1" "$2"
+  else said "captions: begun again"; draws --until "$2"; fi
   hold $drawing $(($2 + 20)) test -e "$work/turn.$1.ended"; said "captions: turn $1 has ended"
 }
 chorales() {
@@ -98,7 +104,8 @@ tell "$work/later" $((E - rest)); hold $sitting $((E - rest + 15)) false; said "
 from pathlib import Path
 from anyfill.training import load_model, save_model
 work = Path('$work')
-save_model(load_model(work / 'chorales/$name'), work / 'weights/$name', notes={'made_by': 'experiments/sunmask'}, eight_bit=True)
+notes = {'made_by': 'experiments/sunmask'}
+save_model(load_model(work / 'chorales/$name'), work / 'weights/$name', notes=notes, eight_bit=True)
 "
   done; touch "$work/weights/whole" ) > "$work/weights.log" 2>&1 8>&- 9>&- &
 weights=$!
