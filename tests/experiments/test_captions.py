@@ -90,7 +90,7 @@ def test_what_would_not_end_in_time_is_left_out(tmp_path, monkeypatch):
     assert drawn == ["short"]
 
 
-def test_what_had_no_time_in_one_turn_is_tried_in_the_next_and_what_fails_is_not(tmp_path, monkeypatch):
+def test_what_had_no_time_in_one_turn_is_tried_in_the_next(tmp_path, monkeypatch):
     asked = []
 
     class Stub:
@@ -113,6 +113,15 @@ def test_what_had_no_time_in_one_turn_is_tried_in_the_next_and_what_fails_is_not
     late.main()
     assert asked == ["prepared", (5.0, "short"), (5.0, "long"), (5.0, "other"), (9.0, "long")]
     assert all(file.with_name(f"{file.name}.ended").exists() for file in files)
+
+
+def test_what_fails_is_not_tried_again_and_the_rest_goes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(late.news, "load_news", lambda *_: None)
+    one = late.Late(argparse.Namespace(until=math.inf, models=tmp_path, data=tmp_path))
+    monkeypatch.setattr(one, "is_there", lambda folder: True)
+    monkeypatch.setattr(late, "Sampler", lambda *_: 1 / 0)
+    assert one.does(late.Line("sunmask", "sunmask", 1.0))
+    assert "ZeroDivisionError" in capsys.readouterr().err
 
 
 def test_weights_that_take_the_place_of_untrained_ones_draw_the_same_sentences(tmp_path, monkeypatch):
