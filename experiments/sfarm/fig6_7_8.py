@@ -8,7 +8,7 @@ losses, the most confident first, and as many at once as are nearly independent 
 it takes). One-pass draws one by one, exactly, from its cache; and in equal groups of a random order and by confidence,
 each step a pass over all pixels. The feature distance is that of Gaussians of features, against as many test
 pictures, with its limit in 1/n; it is not FID. The cost of groups in nats, by ARDM's formula, is given beside it, and
-the distance of as many training pictures: no model can be expected below it.
+the distance of as many training pictures, the mean of ten samples of them: no model can be expected below it.
 
 What costs least is drawn first, of all methods; --whole adds one by one of U-Nets, as many passes as variables, at the
 end. --until is a time of the day: what would not be drawn by then, at the pace so far, is left out. What was drawn is
@@ -37,6 +37,8 @@ from experiments.sfarm.picture_scores import asked_model, in_halves
 from experiments.sfarm.pictures import ONE_PASS, Data, load, parser_of, spread, timed, trained, write
 
 STEPS = (2, 8, 32, 128, 512)
+TURNS = 10
+"""How many samples of training pictures tell what distance chance makes."""
 LOSS_ROWS = 2000
 """Test rows by which step losses are measured."""
 EQUAL, CUT, CONFIDENT, BOUNDED, ONE_BY_ONE = "equal groups", "best cuts", "confidence", "entropy-bounded", "one by one"
@@ -81,8 +83,10 @@ def main() -> None:
     name, features, _ = features_for(data, arguments)
     variables = math.prod(data.shape)
     real = as_pixels(data.test[:: max(1, len(data.test) // arguments.samples)][: arguments.samples], data)
-    floor = feature_distance(_training_pictures(data, arguments.samples), real, features)
-    print(f"training pictures: {floor:.2f}", flush=True)
+    some = _training_pictures(data, arguments.samples)
+    floors = [feature_distance(pixels, real, features) for pixels in some]
+    floor, deviation = float(np.mean(floors)), float(np.std(floors))
+    print(f"training pictures: {floor:.2f} +- {deviation:.2f}", flush=True)
     found: dict[str, list[dict[str, Any]]] = {}
     pictures: dict[str, list[tuple[str, Any]]] = {}
     drawers = {method: Drawer(method, data, arguments) for method in arguments.methods}
@@ -106,6 +110,7 @@ def main() -> None:
             "features": name,
             "test_pictures": len(real),
             "training_pictures": floor,
+            "training_pictures_deviation": deviation,
             "methods": found,
         }
         about["trained"] = {each: trained_as(arguments.out / each / "run.json") for each in found}
@@ -231,10 +236,13 @@ class Drawer:
         return self._losses
 
 
-def _training_pictures(data: Data, count: int) -> Any:
-    """uint8 (n, H, W, C): so many pictures to train on, evenly spread."""
+def _training_pictures(data: Data, count: int) -> list[Any]:
+    """uint8 (n, H, W, C) each: ten times so many pictures to train on, drawn at random; fewer where there are fewer."""
     rows = data.train if isinstance(data.train, Rows) else data.train.rows()
-    return as_pixels(rows.x[spread(len(rows), min(count, len(rows)))], data)
+    count = min(count, len(rows))
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
+    parts = order.split(count)[: min(TURNS, max(1, len(rows) // count))]
+    return [as_pixels(rows.x[part], data) for part in parts]
 
 
 def _plot(found: dict[str, list[dict[str, Any]]], path: Path, name: str, floor: float) -> None:
