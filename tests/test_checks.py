@@ -1,5 +1,7 @@
 """Misspelt options are refused where they are passed on as keywords; so is what would do nothing, or is missing."""
 
+import dataclasses
+import json
 import math
 import sys
 from typing import Required, TypedDict
@@ -79,6 +81,11 @@ def test_a_seed_is_a_whole_number_with_draws_of_its_own() -> None:
     seeds = [require_seed("seed", seed) for seed in (0, 1, np.int64(7), 2**31, MAX_SEED)]
     drawn = [torch.rand(4, generator=torch.Generator().manual_seed(seed)).sum().item() for seed in seeds]
     assert len(set(drawn)) == 5
-    for wrong in (-1, MAX_SEED + 1, True, 1.0, "a", None):
+    for wrong in (-1, MAX_SEED + 1, True, 1.0, "a", None, np.array([1, 2])):
         with pytest.raises(ValueError, match=f"seed: expected a whole number from 0 to {MAX_SEED}, got "):
             require_seed("seed", wrong)
+
+
+def test_options_keep_a_seed_as_json_takes_it() -> None:
+    assert json.dumps(dataclasses.asdict(FitOptions(seed=np.int64(3))))
+    assert type(FitOptions(seed=np.int64(3)).seed) is int

@@ -5,6 +5,7 @@ Command lines import it before they know what they will need: nothing here loads
 
 import importlib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ def require_count(name: str, value: object, *, minimum: int = 1, maximum: int | 
 
 def require_seed(name: str, value: object) -> int:
     """The seed; anything but a whole number (numpy's too) for which generators have draws of its own is refused."""
-    whole = value.__index__() if isinstance(value, SupportsIndex) and not isinstance(value, bool) else value
+    whole = value
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        with suppress(TypeError):  # arrays have the method, too
+            whole = value.__index__()
     require_count(name, whole, minimum=0, maximum=MAX_SEED)
     return cast(int, whole)
 

@@ -3,10 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated
 
+import pytest
 import typer
 from typer.testing import CliRunner
 
-from anyfill.interface.options import grouped
+from anyfill.interface.options import grouped, refuse_file_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,3 +41,12 @@ def test_help_lists_the_options_where_the_group_stands_and_their_limits_count() 
     assert places == sorted(places)
     assert CliRunner().invoke(app([]), ["--height", "0"]).exit_code == 2
     assert CliRunner().invoke(app([]), []).exit_code == 2
+
+
+def test_the_name_of_a_file_is_no_text_and_a_long_text_is_no_name(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("a")
+    with pytest.raises(ValueError, match="text, or --file and the name of a file"):
+        refuse_file_name("in.txt")
+    for text in ("", "no such file", "ä" * 200, "a" * 100_000, "a\0b"):  # more bytes than a name may have, or no name
+        refuse_file_name(text)

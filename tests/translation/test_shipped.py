@@ -117,6 +117,21 @@ def test_the_one_pass_model_beside_it_scores_for_padir(shipped):
     assert found.nats > other.nats + 5
 
 
+def test_a_folder_of_the_same_name_does_not_score_in_its_place(shipped, tmp_path, monkeypatch):
+    from anyfill.translation.model import _scorer
+
+    _scorer.cache_clear()
+    (tmp_path / "one-pass-en-de").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert shipped["en-de"].score("A dog.", "Ein Hund.").nats < 0
+
+
+def test_seeds_that_are_none_are_refused(shipped):
+    for seed in (-1, 2**33, 0.5, "a"):
+        with pytest.raises(ValueError, match="seed: expected a whole number from 0"):
+            shipped["en-de"].translate("A dog.", seed=seed)
+
+
 def test_who_translates_by_default_is_padir(shipped):
     assert translation.load(to="de").recipe == translation.load().recipe == "padir"
 

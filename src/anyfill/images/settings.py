@@ -61,7 +61,7 @@ class Settings:
         if self.width is not None and self.width % 16:
             raise refuse("--width", expected="a multiple of 16", got=self.width)
         if self.seed is not None:
-            require_seed("--seed", self.seed)
+            object.__setattr__(self, "seed", require_seed("--seed", self.seed))
         parse_size(self.size)
 
 

@@ -18,6 +18,7 @@ Arguments are keyword-only, so that groups stand wherever ``--help`` shall list 
 
 import dataclasses
 import inspect
+import os
 import secrets
 from collections.abc import Callable
 from enum import StrEnum
@@ -58,6 +59,13 @@ OnDevice = Annotated[Device, typer.Option(help="Where to compute; auto takes CUD
 def chosen_seed(seed: int | None) -> int:
     """The seed, or a new one where none is stated; ValueError if it is none."""
     return secrets.randbelow(100_000) if seed is None else require_seed("seed", seed)
+
+
+def refuse_file_name(text: str) -> None:
+    """Refuse the name of a file where a text is meant; a text that can be no name is none."""
+    if os.path.isfile(text):  # False, too, of what the system cannot look up, such as a long text
+        expected = "text, or --file and the name of a file to read it from"
+        raise refuse("text", expected=expected, got=f"the name of a file, {text!r}")
 
 
 def command(short_help: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, File, Query, UploadFile
 from pydantic import BaseModel, Field
 
+from anyfill.checks import MAX_SEED
 from anyfill.interface.options import chosen_seed
 from anyfill.studio.context import AStudio, Start, Started, Tab
 from anyfill.studio.jobs import Job
@@ -20,7 +21,7 @@ class FillPicture(BaseModel):
 
     picture: WirePicture
     n: Annotated[int, Field(ge=1, le=12)] = 6
-    seed: Annotated[int | None, Field(ge=0, le=2**31 - 1)] = None
+    seed: Annotated[int | None, Field(ge=0, le=MAX_SEED)] = None
     temperature: Annotated[float, Field(ge=0, le=5)] = 1.0
     sampler: Literal["exact", "speculative"] = "exact"
     steps: Annotated[int | None, Field(ge=1, le=MAX_SIDE**2)] = None

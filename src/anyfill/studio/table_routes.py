@@ -6,6 +6,7 @@ from fastapi import APIRouter, File, HTTPException, Path, Query, UploadFile
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 
+from anyfill.checks import MAX_SEED
 from anyfill.interface.output import jsonable
 from anyfill.studio.context import AStudio, Start, Started, Tab
 from anyfill.studio.uploads import TABLES, keep
@@ -15,7 +16,7 @@ Key = Annotated[str, Path(max_length=40, description="of a table that is open")]
 Row = Annotated[int, Field(ge=0, le=10**9, description="number of a row, from 0")]
 Name = Annotated[str, Field(max_length=500)]
 Said = Annotated[str, Field(max_length=500)]
-Seed = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Seed = Annotated[int, Field(ge=0, le=MAX_SEED)]
 LEVEL = 0.9
 MAX_PAGE = 500
 """Rows of a page."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
-from anyfill.checks import refuse
+from anyfill.checks import MAX_SEED, refuse
 from anyfill.interface.output import jsonable
 from anyfill.studio.context import AStudio, Start, Started, Studio, Tab
 from anyfill.studio.how import spending
@@ -35,7 +35,7 @@ class Translate(BaseModel):
     keep: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=20)] = []
     passes: Annotated[int, Field(ge=1, le=32)] = 4
     n: Annotated[int, Field(ge=1, le=10)] = 4
-    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    seed: Annotated[int, Field(ge=0, le=MAX_SEED)] = 0
     model: Annotated[str, Field(max_length=200)] = ""
 
 

@@ -26,6 +26,7 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
+from anyfill.interface.options import refuse_file_name
 from anyfill.text.encoding import require_letters
 from anyfill.text.folding import as_text8
 from anyfill.text.vocabulary import Characters, Vocabulary, is_folded
@@ -179,9 +180,7 @@ def read_text(text: str | None, file: Path | None) -> str:
     if (text is None) == (file is None):
         raise refuse("text", expected="TEXT or --file, one of them", got="none" if text is None else "both")
     if file is None and text != "-":
-        if text and len(text) < _LONGEST_NAME and Path(text).is_file():
-            expected = "text, or --file and the name of a file to read it from"
-            raise refuse("text", expected=expected, got=f"the name of a file, {text!r}")
+        refuse_file_name(text or "")
         return require_text(text or "", "text")
     with opened("-") if file is None else nullcontext(Source(str(file), file)) as source:
         content = "".join(block.text for block in source.blocks(BLOCK))

@@ -87,7 +87,7 @@ class FitOptions:
 
     def __post_init__(self) -> None:
         require_counts(self, "steps", "batch_size", "accumulate", "report_every", "validate_every", "save_every")
-        require_seed("seed", self.seed)
+        object.__setattr__(self, "seed", require_seed("seed", self.seed))  # numpy's as well, kept as JSON takes it
         if self.warmup_steps is not None:
             require_count("warmup_steps", self.warmup_steps, minimum=0)
         if self.patience is not None:

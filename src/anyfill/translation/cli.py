@@ -14,17 +14,13 @@ import typer
 from typer.core import TyperGroup
 
 from anyfill.checks import refuse, refuse_given
-from anyfill.interface.options import AsJson, Device, Force, OnDevice, add_commands, command
+from anyfill.interface.options import AsJson, Device, Force, OnDevice, add_commands, command, refuse_file_name
 from anyfill.translation.cli_options import Decoding, Int8, ModelFolder, Passes, Seed, To, as_text, put, say_unused_seed
 from anyfill.translation.cli_training import corpus, distill, evaluate, train
 
 if TYPE_CHECKING:
     from anyfill.translation.model import Translator
     from anyfill.translation.texts import Translation
-
-
-_LONGEST_NAME = 256
-"""Characters of a text that may be the name of a file."""
 
 
 class TextByDefault(TyperGroup):
@@ -74,9 +70,8 @@ def text(
 
     if (words is None) == (file is None):
         raise refuse("translate", expected="a TEXT or --file", got="neither" if words is None else "both")
-    if words is not None and len(words) < _LONGEST_NAME and Path(words).is_file():
-        expected = "text, or --file and the name of a file to read it from"
-        raise refuse("text", expected=expected, got=f"the name of a file, {words!r}")
+    if words is not None:
+        refuse_file_name(words)
     if output is not None:
         require_new(output, force=force)
     if file is not None or words == "-":

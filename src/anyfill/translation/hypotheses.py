@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from anyfill.checks import refuse_given, require_count, require_member
+from anyfill.checks import refuse_given, require_count, require_member, require_seed
 from anyfill.interface.options import option_name
 from anyfill.model import Model
 from anyfill.questions.question import Question, chain_rank
@@ -60,6 +60,7 @@ class Decoding:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "seed", require_seed("seed", self.seed))
         require_count("passes", self.passes, maximum=1000)
         require_count("lengths", self.lengths, maximum=64)
         require_count("beam", self.beam, maximum=64)

@@ -224,8 +224,10 @@ def load(
 
 @cache
 def _scorer(name: str, device: str) -> Translator:
-    """A model that ships, read once."""
-    return load(name, device=device)
+    """A model that ships, read once; whatever lies in the working folder."""
+    root = resources.files("anyfill").joinpath("models")
+    with resources.as_file(root.joinpath(f"{SHIPPED}{name}")) as path:
+        return _load(path, name, device)
 
 
 def _in_int8(translator: Translator) -> Translator:
