@@ -1,12 +1,66 @@
-"""Placeholders in whole translations: none is lost, however many; nothing is added to what has no words."""
+"""Placeholders by themselves and in whole translations: none is lost, however many; nothing is added to what has no words."""
 
+import time
 from collections import Counter
 from dataclasses import replace
 
 import pytest
 
-from anyfill.translation.placeholders import has_words, passages, placeholders, restored
+from anyfill.translation.placeholders import has_words, passages, placeholders, protected, restored
 from anyfill.translation.recipes import RECIPES
+from anyfill.translation.vocabulary import plain
+
+
+def test_placeholders_go_and_come_back():
+    text = "<b>%1$s</b> of {count} %(name)s &amp; 100%"
+    found = placeholders(text)
+    assert found == ["<b>", "%1$s", "</b>", "{count}", "%(name)s", "&amp;"]
+    hidden = protected(text, found)
+    assert hidden == "⟦0⟧⟦1⟧⟦2⟧ of ⟦3⟧ ⟦4⟧ ⟦5⟧ 100%"
+    assert restored(hidden, found) == text
+    assert restored("⟦0⟧ ⟦7⟧", ["%s"]) == "%s"
+    twice = placeholders("%s of %s: %d")
+    assert protected("%d: %s of %s, %s", twice) == "⟦2⟧: ⟦0⟧ of ⟦1⟧, %s"
+    assert plain("a\x00b \u200b ⟦0⟧ ▁x\n") == "a b [0] x"
+
+
+PLACEHOLDERS = (
+    *("%s", "%1$d", "%-5.2f", "%*d", "%ld", "%zu", "%@", "%o", "%%", "%1", "%L2"),
+    *("%(name)s", "%(n).2f", "%(user.name)s", "{}", "{name}", "{0:.2f}", "{0!r}", "{user.name}", "{items[0]}"),
+    *("{{name}}", "${name}", "$1", "<b>", "</a>", "<br/>", "&amp;", "&#39;", "&#x27;", "&frac12;"),
+    *(f'<a href="{"x" * 2000}">', '<a  href="x"\tid="y">', "<a %s>", "<input type=radio checked disabled />"),
+    *("<p title='a. b, c!' class = \"d e\" hidden>", "<me@example.org>", "<https://example.org/a?b=c>"),
+)
+
+
+@pytest.mark.parametrize("one", PLACEHOLDERS)
+def test_every_form_of_placeholder_goes_and_comes_back_whatever_stands_around_it(one):
+    for text in (one, f"Open {one} now", f"({one})", f"<i>{one}</i>", f"{one}{one}"):
+        found = placeholders(text)
+        assert found.count(one) == (2 if text == one + one else 1), text
+        hidden = protected(plain(text), found)
+        assert not placeholders(hidden)
+        assert restored(hidden, found) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("100%ig sicher", "50%off today", "5 % of it", "It costs $10.50", "R&D; AT&T", "a < b > c", "{a b}", "%name"),
+        "For x <y the rule holds. Dogs sleep on the bed. For a> b it fails.",
+        *("x <y the rule holds> z", "For x <y, a = b> c", "If x <y then a=1 and b=2 or c=3 too> d"),
+    ],
+)
+def test_what_only_looks_like_a_placeholder_is_text(text):
+    assert placeholders(text) == []
+
+
+@pytest.mark.parametrize("some", ["a ", "a=b ", "a = ", ' a="', "a=b c ", " ", "=", "a='b' ", "<a b=c "])
+def test_a_tag_that_never_ends_is_looked_through_once(some):
+    text = "<a " + some * 20_000
+    start = time.process_time()
+    assert placeholders(text) == []
+    assert time.process_time() - start < 1.0  # takes some ms; twenty thousand times as long if it went back
 
 
 @pytest.mark.parametrize("text", ["%s", "<br/>", "...", "!", "<b>%d</b>", "  12:30 ", "%1 / %2", "— {name} —"])

@@ -8,10 +8,8 @@ import pytest
 
 from anyfill.translation.catalogues import entries, translate_catalogue
 from anyfill.translation.cleaning import Counts, Rules, cleaned, complaint, is_held_out, without_accelerators
-from anyfill.translation.placeholders import placeholders, protected, restored
 from anyfill.translation.reading import read_mo, read_pairs, read_po, read_tmx, sources_of
 from anyfill.translation.texts import Translation
-from anyfill.translation.vocabulary import plain
 
 PO = r"""
 # header
@@ -203,45 +201,6 @@ def test_a_source_sentence_is_held_out_with_all_its_translations_or_not_at_all()
         assert is_held_out(f"  {text.upper()}!", 0.3) == value
     assert not is_held_out("x", 0.0)
     assert is_held_out("x", 1.0)
-
-
-def test_placeholders_go_and_come_back():
-    text = "<b>%1$s</b> of {count} %(name)s &amp; 100%"
-    found = placeholders(text)
-    assert found == ["<b>", "%1$s", "</b>", "{count}", "%(name)s", "&amp;"]
-    hidden = protected(text, found)
-    assert hidden == "⟦0⟧⟦1⟧⟦2⟧ of ⟦3⟧ ⟦4⟧ ⟦5⟧ 100%"
-    assert restored(hidden, found) == text
-    assert restored("⟦0⟧ ⟦7⟧", ["%s"]) == "%s"
-    twice = placeholders("%s of %s: %d")
-    assert protected("%d: %s of %s, %s", twice) == "⟦2⟧: ⟦0⟧ of ⟦1⟧, %s"
-    assert plain("a\x00b \u200b ⟦0⟧ ▁x\n") == "a b [0] x"
-
-
-PLACEHOLDERS = (
-    *("%s", "%1$d", "%-5.2f", "%*d", "%ld", "%zu", "%@", "%o", "%%", "%1", "%L2"),
-    *("%(name)s", "%(n).2f", "%(user.name)s", "{}", "{name}", "{0:.2f}", "{0!r}", "{user.name}", "{items[0]}"),
-    *("{{name}}", "${name}", "$1", "<b>", "</a>", "<br/>", "&amp;", "&#39;", "&#x27;", "&frac12;"),
-    *(f'<a href="{"x" * 400}">', '<a  href="x"\tid="y">'),
-)
-
-
-@pytest.mark.parametrize("one", PLACEHOLDERS)
-def test_every_form_of_placeholder_goes_and_comes_back_whatever_stands_around_it(one):
-    for text in (one, f"Open {one} now", f"({one})", f"<i>{one}</i>", f"{one}{one}"):
-        found = placeholders(text)
-        assert found.count(one) == (2 if text == one + one else 1), text
-        hidden = protected(plain(text), found)
-        assert not placeholders(hidden)
-        assert restored(hidden, found) == text
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["100%ig sicher", "50%off today", "5 % of it", "It costs $10.50", "R&D; AT&T", "a < b > c", "{a b}", "%name"],
-)
-def test_what_only_looks_like_a_placeholder_is_text(text):
-    assert placeholders(text) == []
 
 
 @pytest.mark.parametrize(

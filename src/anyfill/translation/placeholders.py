@@ -5,7 +5,7 @@ network cannot misspell what it never sees. Protected are
 
     %s %1$d %-5.2f %* %@ %%   of C and its kin, %1 and %L1 of Qt, %(name)s and %(n).2f of Python
     {} {name} {0:.2f} {user.name} {{name}} ${name} $1
-    <b> </a> <img …>          tags
+    <b> </a> <img …>          tags, and addresses: <me@example.org>
     &amp; &#39; &#x27;        characters by name or number
 
 "100%ig" and "50%off" hold none: a letter behind a number's percent sign that goes on as a word is text.
@@ -18,13 +18,16 @@ from collections.abc import Sequence
 from anyfill.translation.vocabulary import MAX_PLACEHOLDERS
 
 _C = r"%(?:\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t|L)?(?:[sdiufFxXcgGeEp@]|[onr](?![^\W\d_]))"
+_VALUED = r"""(?:\s+[\w:.@-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'<>]+))*"""
+_TAG = rf"</?[A-Za-z](?:[^\s<>]*|[\w:.-]*(?:{_VALUED}\s+[\w:.@%${{}}-]+){{0,2}}{_VALUED}\s*/?)>"
+"""Attributes with values, and at most two words without: more of these are prose, as in "x <y the rule holds> z"."""
 _PLACEHOLDER = re.compile(
     r"%%"
     rf"|(?<!\d){_C}|{_C}(?![^\W\d_])"
     r"|%\([\w.-]+\)[-+#0]*\d*(?:\.\d+)?[sdifFrgGeExXoc]"
     r"|%L?\d{1,2}(?!\d)"
     r"|\{\{ ?[\w.]+ ?\}\}|\$?\{[\w.\[\]-]*(?:![rsa])?(?::[^{}\s]{0,20})?\}|\$[1-9](?![\d.,]*\d)"
-    r"|</?[A-Za-z][^<>]{0,1000}>"
+    rf"|{_TAG}"
     r"|&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});"
 )
 _SYMBOL = re.compile("⟦([0-9])⟧")
