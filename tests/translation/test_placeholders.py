@@ -1,4 +1,4 @@
-"""Placeholders by themselves and in whole translations: none is lost, however many; nothing is added to what has no words."""
+"""Placeholders alone and in whole translations: none is lost, however many; nothing is added to what has no words."""
 
 import time
 from collections import Counter
@@ -102,6 +102,27 @@ def test_passages_are_the_text_with_at_most_ten_each_and_no_placeholder_is_cut(t
     assert [one for some in found for one in placeholders(some)] == placeholders(text)
     if "One" in text:
         assert all(one.endswith(". ") for one in found)
+
+
+def test_a_passage_is_cut_at_a_space_where_all_sentences_end_in_placeholders():
+    assert passages("%s <a title='Yes. No'> go" + "%s" * 9) == ["%s <a title='Yes. No'> ", "go" + "%s" * 9]
+
+
+def test_passages_of_a_text_ten_times_as_long_take_about_ten_times_as_long():
+    def seconds(count):
+        start = time.process_time()
+        assert len(passages("One %s is two. " * count)) == count / 10
+        return time.process_time() - start
+
+    assert seconds(10_000) < 40 * min(seconds(1_000) for _ in range(3))  # a hundred times if the rest is read again
+
+
+@pytest.mark.parametrize("stretch", ["%s, " * 10, "%s" * 10, "— %s. " * 10])
+def test_a_passage_without_a_letter_is_written_as_it_is(translators, stretch):
+    model = replace(translators("padir"), closes=True)
+    whole, behind = model.translate(stretch + "%d Dateien."), model.translate("%d Dateien.")
+    assert whole.text == stretch + behind.text
+    assert (whole.score, whole.passes) == (behind.score, behind.passes)
 
 
 @pytest.mark.parametrize(

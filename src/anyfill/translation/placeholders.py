@@ -13,7 +13,7 @@ network cannot misspell what it never sees. Protected are
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from anyfill.translation.vocabulary import MAX_PLACEHOLDERS
 
@@ -87,16 +87,22 @@ def passages(text: str) -> list[str]:
 
     It is cut behind a sentence if one ends early enough, else at a space, else between two placeholders.
     """
-    found: list[str] = []
-    while len(spans := placeholder_spans(text)) > MAX_PLACEHOLDERS:
-        first, last = spans[0][1], spans[MAX_PLACEHOLDERS][0]
-        ends = [end.end() for end in _SENTENCE.finditer(text, first, last)]
-        spaces = [place + 1 for place in range(first, last) if text[place].isspace()]
-        free = [place for place in ends or spaces if not any(start < place < end for start, end in spans)]
-        cut = max(free, default=last)
-        found.append(text[:cut])
-        text = text[cut:]
-    return [*found, text]
+    spans = placeholder_spans(text)
+    found, start, number = list[str](), 0, 0
+    while len(spans) - number > MAX_PLACEHOLDERS:
+        some = spans[number : number + MAX_PLACEHOLDERS]
+        first, last = some[0][1], spans[number + MAX_PLACEHOLDERS][0]
+        ends = _outside(some, (end.end() for end in _SENTENCE.finditer(text, first, last)))
+        spaces = _outside(some, (place + 1 for place in range(first, last) if text[place].isspace()))
+        cut = max(ends or spaces, default=last)
+        found.append(text[start:cut])
+        start, number = cut, number + sum(end <= cut for _, end in some)
+    return [*found, text[start:]]
+
+
+def _outside(spans: Sequence[tuple[int, int]], places: Iterable[int]) -> list[int]:
+    """The places where a cut goes through none of these spans."""
+    return [place for place in places if not any(start < place < end for start, end in spans)]
 
 
 def _spaced_like(source: str, text: str, kept: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 A text is cut into sentences where it is longer than the model's rows, or where the model is one of sentences, and those
 into parts where need be: whatever comes in, every word of it is seen. Empty text stays empty, and a text without a
 letter is nothing to translate. Placeholders are protected (``placeholders.py``, ``keeping.py``); a text with more of
-them than there are symbols is cut into passages.
+them than there are symbols is cut into passages, and one of these without a letter is nothing to translate either.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -64,7 +64,7 @@ class Passage:
         text: plain, with symbols for placeholders.
         kept: the placeholders that these stand for.
         stop: whether it was lent a full stop.
-        parts: its codes, in parts that are translated one by one.
+        parts: its codes, in parts that are translated one by one; none = it has no words.
         glue: what stands behind it, before the next.
     """
 
@@ -161,7 +161,10 @@ class Texts:
             kept = [next(spelt, one) for one in own]  # with the spaces inside that they came with
             hidden = protected(stretch, kept)
             stop = self.closes and not dotted and is_open(hidden)
-            parts = self._parts(hidden.strip() + "." * stop, whole=whole)
+            words = whole or has_words(
+                stretch, protect=protect
+            )  # whole: phrases are kept, so something is written
+            parts = self._parts(hidden.strip() + "." * stop, whole=whole) if words else []
             found.append(Passage(hidden, kept, stop, parts, " " if stretch.endswith(" ") else ""))
         return found
 
@@ -178,7 +181,9 @@ class Texts:
         return Translation(text, written, score, passes, self._history(cut), said)
 
     def _written(self, passage: Passage, found: Sequence[Hypothesis]) -> str:
-        """The translation of a passage, spelt out."""
+        """The translation of a passage, spelt out; one without parts has no words and is written as it is."""
+        if not passage.parts:
+            return restored(passage.text, passage.kept)
         written = " ".join(self.vocabulary.decode(one.codes) for one in found)
         return restored(opened(written) if passage.stop else written, passage.kept, passage.text)
 
