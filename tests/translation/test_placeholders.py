@@ -140,6 +140,19 @@ def test_spaces_around_markup_are_those_of_the_source(source, written, wanted):
     assert restored(written, ["<b>", "</b>", "%d", "<br/>"], source) == wanted
 
 
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("{{  count  }} von %s Dateien", ["%s", "{{  count  }}"]),
+        ("<a\n href='x'>Haus</a> %s", ["%s", "</a>", "<a\n href='x'>"]),
+        ("{a\u200bb} von %s Dateien {n}", ["%s", "{n}"]),  # the first is none in plain text
+        ("<a title='x\u200by'>Haus %s", ["%s", "<a title='x y'>"]),
+    ],
+)
+def test_placeholders_come_out_as_they_were_spelt_and_none_in_the_place_of_another(translators, text, wanted):
+    assert Counter(placeholders(translators("padir").translate(text).text)) == Counter(wanted)
+
+
 @pytest.mark.parametrize("recipe", ["padir", "cmlm"])
 def test_a_placeholder_that_is_forced_has_its_passes_too(translators, recipe):
     model = translators(recipe)

@@ -26,7 +26,7 @@ _PLACEHOLDER = re.compile(
     rf"|(?<!\d){_C}|{_C}(?![^\W\d_])"
     r"|%\([\w.-]+\)[-+#0]*\d*(?:\.\d+)?[sdifFrgGeExXoc]"
     r"|%L?\d{1,2}(?!\d)"
-    r"|\{\{ ?[\w.]+ ?\}\}|\$?\{[\w.\[\]-]*(?:![rsa])?(?::[^{}\s]{0,20})?\}|\$[1-9](?![\d.,]*\d)"
+    r"|\{\{\s*[\w.]+\s*\}\}|\$?\{[\w.\[\]-]*(?:![rsa])?(?::[^{}\s]{0,20})?\}|\$[1-9](?![\d.,]*\d)"
     rf"|{_TAG}"
     r"|&(?:[A-Za-z][A-Za-z0-9]{1,30}|#\d{1,7}|#[xX][0-9A-Fa-f]{1,6});"
 )
@@ -43,6 +43,15 @@ def placeholders(text: str) -> list[str]:
 def placeholder_spans(text: str) -> list[tuple[int, int]]:
     """Where they stand: the first character of each, and the one behind it."""
     return [found.span() for found in _PLACEHOLDER.finditer(text)]
+
+
+def spelt_placeholders(text: str, bare: str) -> list[str]:
+    """The placeholders of a plain text as they are spelt in the text that it was, with their spaces inside.
+
+    Where both have not the same ones, as they are in the plain text.
+    """
+    found, spelt = placeholders(bare), placeholders(text)
+    return spelt if [" ".join(one.split()) for one in spelt] == found else found
 
 
 def same_placeholders(source: str, target: str) -> bool:

@@ -14,7 +14,7 @@ from anyfill.translation.constraints import Keep
 from anyfill.translation.decode import Decoder
 from anyfill.translation.hypotheses import Decoding, Hypothesis
 from anyfill.translation.keeping import keeping, with_placeholders
-from anyfill.translation.placeholders import has_words, passages, placeholders, protected, restored
+from anyfill.translation.placeholders import has_words, passages, placeholders, protected, restored, spelt_placeholders
 from anyfill.translation.sentences import is_open, opened, remarks, segments, sentences
 from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint, plain
 
@@ -154,16 +154,15 @@ class Texts:
 
     def _passages(self, text: str, protect: bool, dotted: bool, *, whole: bool) -> list[Passage]:
         """A text as the decoder gets it; ``dotted`` = no full stop is lent, ``whole`` = not cut unless it must be."""
-        bare, spelt = plain(text), iter(placeholders(text))
+        bare = plain(text)
+        spelt = iter(spelt_placeholders(text, bare))
         found: list[Passage] = []
         for stretch in passages(bare) if protect else [bare]:
-            own = placeholders(stretch) if protect else []
-            kept = [next(spelt, one) for one in own]  # with the spaces inside that they came with
+            kept = [next(spelt, one) for one in placeholders(stretch)] if protect else []
             hidden = protected(stretch, kept)
             stop = self.closes and not dotted and is_open(hidden)
-            words = whole or has_words(
-                stretch, protect=protect
-            )  # whole: phrases are kept, so something is written
+            # With phrases to keep (whole) there is something to write in any case.
+            words = whole or has_words(stretch, protect=protect)
             parts = self._parts(hidden.strip() + "." * stop, whole=whole) if words else []
             found.append(Passage(hidden, kept, stop, parts, " " if stretch.endswith(" ") else ""))
         return found
