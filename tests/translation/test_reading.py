@@ -240,6 +240,24 @@ def test_what_is_no_mark_of_a_key_stays(text):
     assert without_accelerators(text) == text
 
 
+@pytest.mark.parametrize(
+    ("pair", "bare"),
+    [
+        (("&Open it", "Ö&ffnen Sie"), ("Open it", "Öffnen Sie")),
+        (("Ö_ffnen Sie", "_Open it"), ("Öffnen Sie", "Open it")),
+        (("_About R&D", "Über R&D"), ("About R&D", "Über R&D")),  # another sign
+        (("&About R&D", "Über R&D"), ("About R&D", "Über R&D")),  # a word of both sides
+        (("&About R&D", "Ü&ber R&D"), ("About R&D", "Über R&D")),
+        (("&R&D office", "Büro für R&D"), ("R&D office", "Büro für R&D")),
+        (("_Save file_name", "file_name speichern"), ("Save file_name", "file_name speichern")),
+        (("_Save it", "Sp_eichern ab_c"), ("Save it", "Sp_eichern ab_c")),  # which one nobody knows
+    ],
+)
+def test_inside_a_word_only_the_sign_of_the_other_side_is_the_mark_of_a_key(pair, bare):
+    assert list(cleaned([pair], Rules(interface=True), Counts())) == [bare]
+    assert list(cleaned([pair[::-1]], Rules(interface=True), Counts())) == [bare[::-1]]
+
+
 def test_a_catalogue_keeps_placeholders_as_they_are_and_the_space_around_its_lines(tmp_path):
     path, translator = tmp_path / "app.po", Shouting()
     ids = ["{user_name} R&D", "%(file_name)s", '<a href=\\"x?a=1&b=2\\">', "  two \\n\\n end\\n", " ", "\\tof "]

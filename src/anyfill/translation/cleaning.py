@@ -11,7 +11,7 @@ sentence with several translations is never on both sides, and nothing has to be
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from anyfill.checks import refuse, require_count, require_probability
@@ -23,6 +23,8 @@ _ACCELERATOR = re.compile(r"""(?:(?<=[\s(\["'«„“>])|\A)[_&](?=[^\W\d_])(?!\
 """Right before a letter that begins a word; behind ">" a tag has ended."""
 _INSIDE = re.compile(r"(?<=[^\W\d_])[_&](?=[^\W\d_])")
 _WORD = re.compile(r"\w+")
+_JOINED = re.compile(r"[\w&]+")
+"""A word with the marks in it."""
 _SHORT = 8
 """Words up to which lengths may differ as they like: "no" may well be "auf keinen Fall"."""
 
@@ -106,25 +108,42 @@ def without_accelerators(side: str) -> str:
     A text has one key: where several words begin so, none of them is meant. Inside words, beside spaces and in
     placeholders such a sign is part of the text (``file_name``, ``R&D``, ``%(file_name)s``).
     """
-    return _without_only(_ACCELERATOR, side)
+    return _without(side, _free(_ACCELERATOR, side))
 
 
 def _pair_without_accelerators(pair: Pair) -> Pair:
     """Both sides without them. A key may stand inside a word (``Ö&ffnen``) if the other side says that there is one."""
     first, second = (without_accelerators(side) for side in pair)
     if first != pair[0] and second == pair[1]:
-        second = _without_only(_INSIDE, second)
+        second = _without(second, _inside(second, _sign(pair[0]), first))
     elif second != pair[1] and first == pair[0]:
-        first = _without_only(_INSIDE, first)
+        first = _without(first, _inside(first, _sign(pair[1]), second))
     return first, second
 
 
-def _without_only(sign: re.Pattern[str], side: str) -> str:
-    """The text without the one place that matches and is in no placeholder; where there are several, as it is."""
+def _sign(side: str) -> str:
+    """The mark of the key of a text that has one."""
+    return side[_free(_ACCELERATOR, side)[0]]
+
+
+def _inside(side: str, sign: str, other: str) -> list[int]:
+    """Where a sign stands inside words that the other side has not: ``R&D`` on both sides is no key."""
+    same = set(_JOINED.findall(other))
+    new = [one.span() for one in _JOINED.finditer(side) if one[0] not in same]
+    places = [place for place in _free(_INSIDE, side) if side[place] == sign]
+    return [place for place in places if any(start <= place < end for start, end in new)]
+
+
+def _free(sign: re.Pattern[str], side: str) -> list[int]:
+    """The places that match and are in no placeholder."""
     spans = placeholder_spans(side)
     found = [one.start() for one in sign.finditer(side)]
-    free = [place for place in found if not any(start <= place < end for start, end in spans)]
-    return side[: free[0]] + side[free[0] + 1 :] if len(free) == 1 else side
+    return [place for place in found if not any(start <= place < end for start, end in spans)]
+
+
+def _without(side: str, places: Sequence[int]) -> str:
+    """The text without the character at the one place; where there are several, as it is."""
+    return side[: places[0]] + side[places[0] + 1 :] if len(places) == 1 else side
 
 
 def complaint(source: str, target: str, rules: Rules) -> str | None:
