@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 import torch
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from anyfill.networks.encoder_decoder import END
 from anyfill.translation.corpus import Corpus, encode_pairs, rows_of
-from anyfill.translation.vocabulary import FIRST, learn
+from anyfill.translation.vocabulary import FIRST, learn, plain
 
 PAIRS = [(f"Satz Nummer {i} {'und so weiter ' * (i % 5)}", f"Sentence number {i}") for i in range(300)]
 PAIRS += [(source, f"{target} again") for source, target in PAIRS[:50]]
@@ -102,6 +104,20 @@ def test_the_vocabulary_loses_nothing_and_knows_its_words(vocabulary):
     assert vocabulary.begins_word[codes[0]]
     assert not vocabulary.begins_word[vocabulary.encode("erlin", begins=False)[0]]
     assert vocabulary.encode("⟦3⟧", begins=False) == [6]
+
+
+@given(st.text().map(plain))
+@example("👩\u200d💻 Donau\u00addampf \ue000 \u202b\U000e0001 \u0378")
+def test_any_plain_text_comes_back_from_its_codes(vocabulary, text):
+    assert vocabulary.decode(vocabulary.encode(text)) == text
+
+
+@pytest.mark.parametrize("sign", ["\n", "\t", " ", "\x85", "\xa0", "\u2028", "\u3000", "▁", "⟦", "\u200b"])
+def test_bytes_write_nothing_that_plain_text_has_not(vocabulary, sign):
+    bytes_of = {vocabulary.piece(code): code for code in range(vocabulary.size) if vocabulary.is_byte[code]}
+    codes = [bytes_of[f"<0x{byte:02X}>"] for byte in sign.encode()]
+    dog = vocabulary.encode("Hund")
+    assert vocabulary.decode([*dog, *codes, *dog[1:]]) == vocabulary.decode([*dog, *dog[1:]])
 
 
 def test_a_vocabulary_may_be_of_byte_pair_encoding_and_loses_nothing_either():

@@ -80,7 +80,7 @@ class Joint:
         return " ".join(str(self._processor.decode(written)).split())
 
     def _whole_characters(self, codes: Iterable[int]) -> list[int]:
-        """The codes without bytes that make no character that can be seen."""
+        """The codes without bytes that make no character of a plain text."""
         found, run = list[int](), list[int]()
         for code in [*codes, BLANK]:
             if self.is_byte[code]:
@@ -95,11 +95,12 @@ class Joint:
         return found[:-1]
 
     def _is_character(self, codes: Sequence[int]) -> bool:
-        """Whether these bytes are one character that can be seen."""
+        """Whether these bytes are one character that a plain text may have: no control, space or symbol of ours."""
         try:
-            return bytes(int(self.piece(code)[3:5], 16) for code in codes).decode().isprintable()  # <0xE2>
+            written = bytes(int(self.piece(code)[3:5], 16) for code in codes).decode()  # <0xE2>
         except UnicodeDecodeError:
             return False
+        return plain(written) == written
 
     def piece(self, code: int) -> str:
         """A piece as it is written, "▁" for a space."""
