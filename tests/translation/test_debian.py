@@ -79,6 +79,31 @@ def test_one_tree_is_the_package_that_it_documents_and_not_usr(tmp_path):
     assert written(tmp_path / "three") == (["other", "tool"], [("other", "1", "MIT"), ("tool", "1", "GPL-3+")])
 
 
+def test_the_help_of_an_installed_tree_is_of_the_package_that_dpkg_says(tmp_path):
+    tree = tmp_path / "de"
+    unpacked(tree, "tool", "GPL-3+", {"Open the file": "Die Datei öffnen"})
+    lists = tree / "var/lib/dpkg/info"
+    lists.mkdir(parents=True)
+    (lists / "tool.list").write_text("/usr/share/locale/de/LC_MESSAGES/tool.mo\n", "utf-8")
+    for name, language, text in (
+        ("libreoffice-help-en-us", "en-US", "The red house"),
+        ("libreoffice-help-de", "de", "Das rote Haus"),
+    ):
+        file = f"usr/share/libreoffice/help/{language}/text/a.html"
+        (tree / file).parent.mkdir(parents=True)
+        (tree / file).write_text(f'<p id="par1">{text}</p>', "utf-8")
+        (lists / f"{name}.list").write_text(f"/{file}\n", "utf-8")
+        (tree / "usr/share/doc" / name).mkdir()
+        (tree / "usr/share/doc" / name / "copyright").write_text("License: MPL-2.0\n", "utf-8")
+    elsewhere = tree / "usr/share/doc/tool/de/text/a.html"  # a page of the same name in another place is another page
+    elsewhere.parent.mkdir(parents=True)
+    elsewhere.write_text('<p id="par1">Etwas ganz anderes</p>', "utf-8")
+    build(tmp_path / "out", "de", (), root=tree)
+    licences = [("libreoffice-help-de", "1", "MPL-2.0"), ("tool", "1", "GPL-3+")]
+    assert written(tmp_path / "out") == (["libreoffice-help-de", "tool"], licences)
+    assert "The red house\tDas rote Haus\t" in (tmp_path / "out/pairs.tsv").read_text("utf-8")
+
+
 def test_the_name_of_a_folder_above_says_nothing_about_the_language_of_a_catalogue(tmp_path):
     tree = tmp_path / "fr"
     unpacked(tree, "tool", "MIT", {"Open the file": "Die Datei öffnen"})

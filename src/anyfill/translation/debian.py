@@ -16,9 +16,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
+from itertools import chain
 from pathlib import Path
 
 from anyfill.checks import refuse
@@ -81,46 +82,72 @@ def paragraphs(html: str) -> dict[str, str]:
     return reader.found
 
 
-def help_pairs(root: Path, language: str) -> Iterator[Pair]:
-    """Paragraphs of LibreOffice's help in English and another language, under an unpacked tree."""
-    pages = {page.as_posix().partition(f"/{language}/")[2]: page for page in root.rglob(f"{language}/**/*.html")}
-    for english in sorted(root.rglob("en-US/**/*.html")):
-        other = pages.get(english.as_posix().partition("/en-US/")[2])
-        if other is not None:
-            ours, theirs = (paragraphs(page.read_text("utf-8", errors="replace")) for page in (english, other))
-            yield from ((text, theirs[key]) for key, text in ours.items() if key in theirs)
-
-
 @dataclass(frozen=True, slots=True)
 class Package:
-    """A package that is there: its name, the tree it is unpacked in, and its catalogues (.mo) in that."""
+    """A package that is there: its name, its tree, and in that its catalogues (.mo) and pages of LibreOffice's help.
+
+    A page comes with the same one in English, (English, other), which may be in another package.
+    """
 
     name: str
     tree: Path
     catalogues: Sequence[Path]
+    pages: Sequence[tuple[Path, Path]] = ()
 
 
-def packages_in(root: Path) -> list[Package]:
+def packages_in(root: Path, language: str) -> list[Package]:
     """The packages of a folder that has one folder for each, or of one tree (usr/share …), unpacked or installed.
 
-    Whose a catalogue in one tree is says dpkg (var/lib/dpkg/info), if it was installed by that; else all are of the
-    package whose documentation is there, and where that is of several, of one with the name of the folder.
+    Whose a file in one tree is says dpkg (var/lib/dpkg/info), if it was installed by that; else all are of the package
+    whose documentation is there, and where that is of several, of one with the name of the folder.
     """
     if not root.is_dir():
         raise refuse("--root", expected="a folder", got=f"{root}")
     if not (root / "usr").is_dir():
-        trees = [one for one in sorted(root.iterdir()) if one.is_dir()]
-        return [Package(one.name, one, sorted(one.rglob("*.mo"))) for one in trees]
+        return _packages([(one.name, one) for one in sorted(root.iterdir()) if one.is_dir()], language)
     owners: dict[str, str] = {}
     for listed in sorted(root.glob("var/lib/dpkg/info/*.list")):
         lines = listed.read_text("utf-8", errors="replace").splitlines()
-        owners |= {line: listed.stem.partition(":")[0] for line in lines if line.endswith(".mo")}
+        owners |= {line: listed.stem.partition(":")[0] for line in lines if line.endswith((".mo", ".html"))}
     documented = sorted(one.name for one in root.glob("usr/share/doc/*"))
     whose = documented[0] if len(documented) == 1 else root.resolve().name or "root"
-    found: dict[str, list[Path]] = {} if owners else {whose: []}
+    found: dict[str, tuple[list[Path], list[tuple[Path, Path]]]] = {}
+
+    def of_owner(path: Path) -> tuple[list[Path], list[tuple[Path, Path]]]:
+        return found.setdefault(owners.get(f"/{path.relative_to(root).as_posix()}", whose), ([], []))
+
     for path in sorted((root / "usr").rglob("*.mo")):
-        found.setdefault(owners.get(f"/{path.relative_to(root).as_posix()}", whose), []).append(path)
-    return [Package(name, root, paths) for name, paths in sorted(found.items())]
+        of_owner(path)[0].append(path)
+    for english, other in _beside(_pages(root / "usr", "en-US"), _pages(root / "usr", language)):
+        of_owner(other)[1].append((english, other))
+    return [Package(name, root, *own) for name, own in sorted(found.items())] or [Package(whose, root, [])]
+
+
+def _packages(trees: Sequence[tuple[str, Path]], language: str) -> list[Package]:
+    """The packages with these names, each in its tree: English help is in another than that of the language."""
+    english = {key: page for _, tree in trees for key, page in _pages(tree, "en-US").items()}
+    return [
+        Package(name, tree, sorted(tree.rglob("*.mo")), _beside(english, _pages(tree, language)))
+        for name, tree in trees
+    ]
+
+
+def _pages(tree: Path, language: str) -> dict[str, Path]:
+    """The pages of a language in a tree, by their paths with * for the language."""
+    found = sorted(tree.rglob(f"{language}/**/*.html"))
+    return {f"/{page.relative_to(tree).as_posix()}".replace(f"/{language}/", "/*/", 1): page for page in found}
+
+
+def _beside(english: Mapping[str, Path], other: Mapping[str, Path]) -> list[tuple[Path, Path]]:
+    """Pages that are there in both."""
+    return [(english[key], page) for key, page in other.items() if key in english]
+
+
+def help_pairs(package: Package) -> Iterator[Pair]:
+    """Paragraphs of all pages of help that a package has, in English and its language."""
+    for pages in package.pages:
+        ours, theirs = (paragraphs(page.read_text("utf-8", errors="replace")) for page in pages)
+        yield from ((text, theirs[key]) for key, text in ours.items() if key in theirs)
 
 
 def catalogue_pairs(package: Package, language: str) -> Iterator[Pair]:
@@ -164,23 +191,16 @@ def build(
         if root is None:
             names = [name.replace("LANG", language) for name in packages]
             names += _with_catalogues(language, catalogues, tell) if catalogues else []
-            held = [
-                Package(name, tree, sorted(tree.rglob("*.mo"))) for name, tree in _unpacked(names, Path(work), tell)
-            ]
+            held = _packages(list(_unpacked(names, Path(work), tell)), language)
         else:
-            held = packages_in(root)
+            held = packages_in(root, language)
         if not held:
             raise refuse("packages", expected="at least one that could be had", got="none")
-        everything = Path(work) if root is None else root
-        alone = len(held) == 1
         with (fresh / "pairs.tsv").open("w", encoding="utf-8") as file:
             for one in held:
-                # The help of one language is in one package, English in another: it is looked for in all of them.
-                helps = alone or one.name.startswith(f"libreoffice-help-{language}")
-                own = help_pairs(everything, language) if helps else iter(())
                 before = counts.kept
                 for english, other in cleaned(
-                    (pair for part in (own, catalogue_pairs(one, language)) for pair in part),
+                    chain(help_pairs(one), catalogue_pairs(one, language)),
                     Rules(interface=True, min_words=2),
                     counts,
                     spelt=True,  # symbols would be read as text
