@@ -20,7 +20,7 @@ from anyfill.translation.decode import Decoder
 from anyfill.translation.hypotheses import NOISY, Hypothesis, decoding_of
 from anyfill.translation.keeping import with_placeholders
 from anyfill.translation.likelihood import Score, exact_score, has_likelihood
-from anyfill.translation.placeholders import placeholders, protected, restored
+from anyfill.translation.placeholders import protected, restored, spelt_placeholders
 from anyfill.translation.recipes import layout_of
 from anyfill.translation.sentences import CLOSED, is_open, opened
 from anyfill.translation.texts import Texts, Translation, as_texts
@@ -84,7 +84,10 @@ class Translator(Texts):
         one = isinstance(text, str)
         texts = as_texts(text)
         keep = [keep] if isinstance(keep, str) else keep
-        keeps = [parse_keep(phrase, placeholders(texts[0]) if protect and texts else ()) for phrase in keep]
+        keeps = [
+            parse_keep(phrase, spelt_placeholders(texts[0], plain(texts[0])) if protect and texts else ())
+            for phrase in keep
+        ]
         if keeps and len(texts) != 1:
             raise refuse("--keep", expected="one sentence", got=f"{len(texts):,} texts")
         work = self.in_batches(texts, how, keeps, protect, history)
