@@ -1,19 +1,23 @@
 """GMLM Table 1 as a whole: both directions, Tatoeba + Multi30k + catalogues, every method, raw and distilled pairs.
 
-    python -m experiments.gmlm.table1_all_data --catalogues PAIRS.tsv --work DATA                        here
-    python -m experiments.gmlm.table1_all ready --data DATA/data.tar.xz --work WORK --way en-de          a GPU's machine
-    python -m experiments.gmlm.table1_all train --work WORK --way en-de --begin T --until U --out OUT    a GPU
-    python -m experiments.gmlm.table1_all ask --work WORK --way en-de --until U --out OUT                the same
-    python -m experiments.gmlm.table1_all speed --work WORK --way en-de --until U --out OUT              the same, alone
-    python -m experiments.gmlm.table1_all_scores OUT --data DATA                                         here
+    python -m experiments.gmlm.table1_all_data --catalogues PAIRS.tsv --work DATA          here
+    python -m experiments.gmlm.table1_all ready --data DATA/data.tar.xz --work WORK        a GPU's machine
+    python -m experiments.gmlm.table1_all warm --work WORK --recipes padir disco           a GPU, beside a teacher
+    python -m experiments.gmlm.table1_all train --work WORK --out OUT --until U            a GPU, alone
+    python -m experiments.gmlm.table1_all ask --work WORK --out OUT --until U              the same
+    python -m experiments.gmlm.table1_all speed --work WORK --out OUT --until U            the same, alone
+    python -m experiments.gmlm.table1_all_scores OUT --data DATA                           here
 
-Both directions train at the same time, one process each, and in step: each method has a slot of the clock, which is the
-same for both (``slots``), so that whoever shares the GPU does the same thing in the other direction. The network is 5 +
-5 layers of width 256. A teacher learns from all raw pairs; it translates the sources of the study by a beam of 4,
-ranked by the length penalty that validation takes; PaDIR, CMLM, DisCo, SUNDAE and autoregression then begin from its
-weights, equal seconds each, on distilled pairs, and the four parallel ones on the raw pairs of the same sources. The
-one-pass model (both sides in one row, 6 layers of width 256) begins from nothing, as many seconds as the teacher had,
-on the same raw pairs less those that do not fit into its rows.
+One direction after the other, one training at a time, compiled: layers are compiled once for all sizes and all models
+(trial steps of every method, before its clock starts; ``warm`` fills the compiler's caches beside the first teacher),
+steps are replayed as CUDA graphs. What else is on the device can be told to rest: the file ``--quiet`` is there while
+methods that are compared are trained.
+
+The network is 5 + 5 layers of width 256. A teacher learns from all raw pairs; it translates the sources of the study by
+a beam of 4, ranked by the length penalty that validation takes; PaDIR, CMLM, DisCo, SUNDAE and autoregression then
+begin from its weights, equal seconds each, on distilled pairs, and the four parallel ones on the raw pairs of the same
+sources. The one-pass model (both sides in one row, 6 layers of width 256) begins from nothing, as many seconds as the
+teacher had, on the same raw pairs less those that do not fit into its rows.
 
 The teacher reads START in front of the source as the parallel models do, and positional attention begins by adding
 zero: so all of them begin from what the teacher knows (``take_weights``).
@@ -25,6 +29,7 @@ import argparse
 import json
 import random
 import time
+import traceback
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -39,24 +44,32 @@ from anyfill.translation.corpus import store_codes
 from anyfill.translation.hypotheses import Decoding
 from anyfill.translation.model import Translator, load
 from anyfill.translation.recipes import Options, Recipe
-from anyfill.translation.training import Settings
+from anyfill.translation.training import Settings, fit_pairs
 from experiments.gmlm.device_speed import measure
 from experiments.gmlm.methods import Methods
 from experiments.gmlm.schedule import Step
 from experiments.gmlm.sitting import best_of_many, packed, sentences, unique
-from experiments.gmlm.table1_all_data import LENGTH, SHORT, TIMES, ready
+from experiments.gmlm.table1_all_data import LENGTH, SHORT, TIMES, WAYS, ready
 
 PARALLEL: tuple[Recipe, ...] = ("padir", "cmlm", "disco", "sundae")
 TEACHER, ONE_PASS = "teacher-all", "one-pass"
-BOOT, CHECK, BETWEEN, REST = 9.0, 8.0, 2.0, 7.0
-"""Seconds to begin with, of a teacher's validation, between methods, and at the end."""
-DISTIL, BLOCK = 38.0, 4096
+CHECK, BETWEEN, REST = 4.0, 1.6, 3.0
+"""Seconds of a teacher's validation, between methods, and at the end of a direction."""
+DISTIL, BLOCK = 26.0, 4096
+"""The most seconds of distilling, and sources that are distilled side by side."""
+WARM = 48
+"""Trial steps of a method: enough to meet every length of batch."""
+WARMING = 45.0
+"""Seconds that trial steps take in the first direction."""
+SETTLING = 1.0
+"""Seconds that others have to fall silent."""
 TESTS = ("multi30k", "tatoeba", "catalogues")
 
 
 def steps_of(way: str, teacher: float, each: float) -> list[Step]:
     """What is trained, in this order."""
-    first: dict[str, Any] = {"rate": 2e-3, "dropout": 0.15, "batch": 768, "warmup": 400, "begin": "", "distil": True}
+    # One rate of dropout for all that share layers: compiled code holds for one.
+    first: dict[str, Any] = {"rate": 2e-3, "dropout": 0.1, "batch": 768, "warmup": 400, "begin": "", "distil": True}
     joint: dict[str, Any] = {"rate": 2e-3, "dropout": 0.1, "batch": 256, "warmup": 300, "begin": "", "size": "small"}
     how: dict[str, Any] = {"rate": 1.5e-3, "dropout": 0.1, "batch": 512, "warmup": 100, "begin": TEACHER}
     headed = Options(smoothing=0.1, headed=True)
@@ -74,45 +87,73 @@ def steps_of(way: str, teacher: float, each: float) -> list[Step]:
 
 
 def shares(seconds: float) -> tuple[float, float]:
-    """Seconds of a teacher (and of the one-pass model), and of each method, of so many in all."""
+    """Seconds of a teacher (and of the one-pass model), and of each method, of so many for a direction."""
     teacher = 0.19 * seconds
-    rest = seconds - BOOT - 2 * teacher - CHECK - DISTIL - REST
+    rest = seconds - 2 * teacher - CHECK - DISTIL - REST
     return teacher, max(rest / 9 - BETWEEN, 1.0)
-
-
-def slots(begin: float, steps: list[Step]) -> dict[str, float]:
-    """When each step begins, in seconds since 1970."""
-    found, at = dict[str, float](), begin + BOOT
-    for step in steps:
-        found[step.name] = at
-        at += step.seconds + (CHECK + DISTIL if step.distil else BETWEEN)
-    return found
 
 
 @dataclass
 class Whole(Methods):
-    """One direction, in step with the other."""
+    """One direction.
 
-    slots: dict[str, float] = field(default_factory=dict[str, float])
+    Attributes:
+        compiled: layers are.
+        quiet: a file that is there while methods are compared.
+        warmed: recipes whose code is compiled; both directions share it.
+    """
+
+    compiled: bool = True
+    quiet: Path | None = None
+    warmed: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def __post_init__(self) -> None:
         self.length, self.try_graphs, self.asking = LENGTH, False, 0.0
 
     def settings(self, step: Step, seconds: float) -> tuple[Settings, FitOptions]:
-        """As ever; rows of the one-pass model are shorter."""
+        """As ever, compiled; rows of the one-pass model are shorter."""
         settings, how = super().settings(step, seconds)
+        how = replace(how, compile=self.compiled and self.device == "cuda")
         return (replace(settings, length=SHORT) if step.recipe == "one_pass" else settings), how
 
     def seconds_of(self, step: Step, behind: list[Step]) -> float:
         """Its own; the last one's where there is less left."""
         return step.seconds if behind else min(step.seconds, max(self.left - REST, 1.0))
 
+    def warm(self, steps: list[Step]) -> None:
+        """Trial steps of every recipe, so that no training waits for a compiler; if one fails, none is compiled."""
+        for step in steps:
+            if step.recipe in self.warmed or not self.compiled:
+                continue
+            begun = time.perf_counter()
+            settings, how = self.settings(step, 1e6)
+            corpus = self.corpus(step.corpus, "raw", step.direction)
+            source, target = step.direction.split("-")
+            common: dict[str, Any] = {"device": self.device, "languages": (source, target), "options": step.options}
+            try:
+                took: list[float] = []
+                for count in (WARM, WARM):  # the second says how fast it is
+                    short = replace(how, seconds=None, steps=2 if self.trial else count, report_every=count)
+                    _, found = fit_pairs(corpus, self.vocabulary, settings, how=short, **common)
+                    took.append(found["seconds"])
+                self.warmed[step.recipe] = {"compiling": took[0], "steps_per_second": found["steps"] / took[1]}
+            except Exception:
+                traceback.print_exc()
+                self.compiled = False
+            print(f"{step.recipe}: warm after {time.perf_counter() - begun:.0f} s, {self.warmed}", flush=True)
+            if self.device == "cuda":
+                torch.cuda.empty_cache()
+
     def train(self, step: Step, seconds: float) -> tuple[Translator, dict[str, Any]]:
-        """In its slot."""
-        late = time.time() - self.slots.get(step.name, 0.0)
-        time.sleep(min(max(0.0, -late), max(self.left, 0.0)))
+        """Alone, where it is compared; all methods are compiled before the first of them is trained."""
+        self.warm([step] if step.name == TEACHER else steps_of(step.direction, 1.0, 1.0))
+        if self.quiet is not None and step.name not in (TEACHER, ONE_PASS) and not self.quiet.exists():
+            self.quiet.touch()
+            time.sleep(SETTLING)
+        elif self.quiet is not None and step.name in (TEACHER, ONE_PASS):
+            self.quiet.unlink(missing_ok=True)
         model, found = super().train(step, seconds)
-        return model, found | {"late": max(late, 0.0), "asked_seconds": seconds}
+        return model, found | {"asked_seconds": seconds, "compiled": self.compiled, "warm": self.warmed}
 
     def keep(self, model: Model, folder: Path, name: str) -> None:
         """A model in 8 bits among what comes back."""
@@ -144,7 +185,7 @@ class Whole(Methods):
         tripled = done = 0
         for number, some in enumerate(blocks):
             for block in some if not self.trial else [one[:16] for one in some[:1]]:
-                if number and time.time() > self.slots.get("padir-distilled", self.until) - 5:
+                if number and time.perf_counter() - begun > DISTIL - 3:
                     break
                 best = best_of_many(teacher.decoder, block, how)
                 made += [("train", a, b) for a, b in zip(block, best) if b and len(b) <= LENGTH]
@@ -168,39 +209,59 @@ class Whole(Methods):
         return len(set(every[:count]))
 
 
+def train_both(folders: dict[str, Path], until: float, **options: Any) -> None:
+    """One direction after the other, with equal shares of the time after compiling."""
+    warmed: dict[str, Any] = {}
+    compiled = True
+    for number, (way, work) in enumerate(folders.items()):
+        whole = Whole(work, until=until, compiled=compiled, warmed=warmed, **options)
+        warming = 0.0 if number else WARMING
+        seconds = (whole.left - warming) / (len(folders) - number)
+        whole.until = time.time() + seconds + warming
+        steps = steps_of(way, *shares(seconds))
+        whole.run([replace(step, seconds=2.0) for step in steps] if whole.trial else steps)
+        compiled = whole.compiled
+        if whole.quiet is not None:
+            whole.quiet.unlink(missing_ok=True)
+
+
 def main(argv: list[str] | None = None) -> None:
     """Run it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", choices=("ready", "train", "ask", "speed"))
-    parser.add_argument("--work", type=Path, required=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=("ready", "warm", "train", "ask", "speed"))
+    parser.add_argument("--work", type=Path, required=True, help="a folder for each direction is in it")
     parser.add_argument("--data", type=Path)
-    parser.add_argument("--way", required=True)
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--out", type=Path, default=Path("out"))
-    parser.add_argument("--begin", type=float, default=time.time(), help="seconds since 1970, of both directions")
-    parser.add_argument("--until", type=float, default=time.time() + 370, help="seconds since 1970")
+    parser.add_argument("--until", type=float, default=time.time() + 420, help="seconds since 1970")
+    parser.add_argument("--quiet", type=Path, help="a file that is there while methods are compared")
+    parser.add_argument("--recipes", nargs="+", default=list(PARALLEL), help="whose code is compiled, of warm")
     parser.add_argument("--better-than", type=float, default=100.0, help="BLEU at which PaDIR's weights come back")
     parser.add_argument("--trial", action="store_true", help="seconds for each step: does it run?")
     options = parser.parse_args(argv)
+    folders = {way: options.work / way for way in options.ways}
     if options.part == "ready":
-        ready(options.data, options.work, options.way)
+        for way, work in folders.items():
+            ready(options.data, work, way)
         return
     torch.set_float32_matmul_precision("high")
     options.out.mkdir(parents=True, exist_ok=True)
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    steps = steps_of(options.way, *shares(options.until - options.begin))
-    at = slots(options.begin, steps)
-    if options.trial:
-        steps, at = [replace(step, seconds=2.0) for step in steps], {}
-    common = (options.work, options.out, options.until, options.trial, device)
+    common: dict[str, Any] = {"out": options.out, "until": options.until, "trial": options.trial, "device": device}
     if options.part == "train":
-        Whole(*common, slots=at).run(steps)
-    elif options.part == "ask":
-        from experiments.gmlm.table1_all_ask import Asking
+        train_both(folders, quiet=options.quiet, **common)
+        return
+    for way, work in folders.items():
+        if options.part == "warm":
+            steps = steps_of(way, 1.0, 1.0)
+            Whole(work, **common).warm([step for step in steps if step.recipe in options.recipes])
+        elif options.part == "ask":
+            from experiments.gmlm.table1_all_ask import Asking
 
-        Asking(*common, better_than=options.better_than).ask_all(steps)
-    else:
-        measure(options.work, options.out, device, trial=options.trial, length=LENGTH)
-        packed([options.work / "results"], options.out / f"results.{options.way}.tar.gz")
+            Asking(work, **common, better_than=options.better_than).ask_all(steps_of(way, 1.0, 1.0))
+        else:
+            measure(work, options.out, device, trial=options.trial, length=LENGTH)
+            packed([work / "results"], options.out / f"results.{way}.tar.gz")
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from experiments.gmlm.schedule import Step
 from experiments.gmlm.sitting import note_of
 from experiments.gmlm.table1_all import ONE_PASS, PARALLEL, TEACHER, TESTS, Whole
 
-ASKED_ROWS = 1280
+ASKED_ROWS = 2560
 """Candidates side by side; sentences are sorted by length before they are cut into batches."""
 TATOEBA = 500
 """Sentences of Tatoeba that are asked."""

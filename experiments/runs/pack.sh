@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# What a run of pictures_and_translation.sh has to bring home so far, in at most eight files below 16 MiB each:
+# What a run of pictures.sh has to bring home so far, in at most eight files below 16 MiB each:
 #
 #   bash experiments/runs/pack.sh WORK OUT
 set -u
 work=$(realpath "$1"); mkdir -p "$2"; out=$(realpath "$2"); cd "$work" || exit 1
-tar czf "$out/records.tar.gz" $(ls ./*.log back/results.* long/*.json long/*.jsonl 2> /dev/null)
+tar czf "$out/records.tar.gz" $(ls ./*.log long/*.json long/*.jsonl 2> /dev/null)
 find pictures scores paper -type f \( -name '*.json' -o -name '*.jsonl' -o -name '*.npz' -o -name '*.png' -o -name '*.log' \) 2> /dev/null | tar czf "$out/pictures.tar.gz" -T -
-cp back/*.tar "$out/" 2> /dev/null
 [ -d long/model_8 ] && tar cf - long/model_8 | split -b 15000000 - "$out/long_weights."
 ls -la "$out"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# One H200, about 1,630 s: what SUNMASK still lacks. Captions: SUNMASK and SUNDAE of the released size for equal
-# seconds, left to right beside, draws with error bars. Chorales: SMc, SD and SMt for equal seconds, the paper's rounds,
-# losses under the same questions, figures.
+# One H200: what SUNMASK still lacks. Captions: SUNMASK and SUNDAE of the released size for equal seconds, draws with
+# error bars. Chorales: SMc, SD, SMt and Coconet for equal seconds, the paper's rounds, losses under the same questions,
+# figures.
 #
 #   setsid nohup bash experiments/runs/sunmask.sh DATA WORK END > driver.out 2>&1 < /dev/null &
 #   bash experiments/runs/pack_sunmask.sh WORK OUT      # at any moment; WORK/done is there when all has ended
@@ -9,31 +9,29 @@
 # DATA has coco_captions_textgan/coco60_train.txt.gz and coco60_test.txt.gz, jsb_chorales/jsb16_train_valid.json and,
 # for a machine without mido, rich or typer (imported and not used), site/ with the folders mido packaging rich typer
 # click pygments markdown_it mdurl shellingham annotated_doc of some site-packages. END is in seconds since 1970: all
-# ends by itself before.
+# ends by itself before. Jobs on the GPU come one after another:
 #
-#   from s    what                                                                              seconds
-#   0         three caption models, draws of captions, U-Net and SMt compile, on 16 cores       45
-#   45        left to right trains as soon as it is compiled                                    42
-#   90        SUNMASK, then SUNDAE, each alone but for the U-Net's compiler (ready at 350)      2 x 240
-#   575       chorales: SMc, SD, SMt, one after another                                         3 x 100 + 10
-#   890       captions are drawn: curves, typical words, emphasis                               140
-#   1030      chorales are drawn: 1,024 and 512 rounds, losses, figures, then what else         435
-#   1465      captions again: fewer and more rounds, then what else there is time for           155
-#   1630      the end
+#   everything compiles, on 16 cores; with BEGIN=FILE nothing is trained before that file is there
+#   captions: SUNMASK, then SUNDAE, CAPTIONS seconds each (left to right in front of them if CHAIN seconds are given)
+#   chorales: SMc, SD, SMt, Coconet, CHORALES seconds each
+#   captions are drawn, TURN seconds: curves, typical words, emphasis
+#   chorales are drawn: 1,024 and 512 rounds, losses, figures, then what else
+#   captions again, in the last REST seconds
 #
-# Jobs on the GPU come one after another. If the U-Net is not compiled when captions have trained, captions are drawn
-# first. TRY=1 runs the same commands tiny on a CPU; END is 540 s away then.
+# If the U-Net is not compiled when captions have trained, captions are drawn first. TRY=1 runs the same commands tiny
+# on a CPU; END is 540 s away then.
 set -u
 data=$(realpath "$1"); mkdir -p "$2/captions" "$2/chorales"; work=$(realpath "$2"); E=$3; S=$(date +%s)
+here=$(cd "$(dirname "$0")" && pwd); . "$here/turns.sh"
 python=${PYTHON:-python3}
 export ANYFILL_DATA=$data PYTHONPATH=src:. PYTHONUNBUFFERED=1 OMP_NUM_THREADS=1 TORCHINDUCTOR_COMPILE_THREADS=4
 export TORCHINDUCTOR_CACHE_DIR=$work/inductor TRITON_CACHE_DIR=$work/triton
 $python -c "import mido, rich, typer" 2> /dev/null || PYTHONPATH=$PYTHONPATH:$data/site
 if [ -z "${TRY:-}" ]; then
-  most=240; trained=600; first=42; each=100; over=45; turn=140; rest=165
+  most=${CAPTIONS:-240}; waits=120; first=${CHAIN:-}; each=${CHORALES:-100}; over=50; turn=${TURN:-140}; last=${REST:-60}
   size="--size 25M --depth 16"; batch=256; late=""; tiny=""
 else
-  most=8; trained=150; first=6; each=4; over=90; turn=75; rest=75
+  most=8; waits=60; first=${CHAIN:-}; each=4; over=100; turn=75; last=75
   size="--size 1M --depth 1"; batch=4
   late='--sentences 40 --rounds 4 --batch 40 --bits 20 --emphasis {"samples":2,"rounds":2}'
   tiny="--shrink --crop 32 --width 4 --transformer-width 32 --samples 6 --least 1 --short 4 --rounds 6 --long 8"
@@ -48,39 +46,43 @@ hold() { # PID TIME COMMAND: until the command is true, the process has ended or
 }
 learns() { # RECIPE OPTIONS
   local recipe=$1; shift
-  $python -m experiments.sunmask.emnlp train --set captions --recipe "$recipe" --out "$work/captions" $size \
+  ANYFILL_TURN_OF=captions $python -m experiments.sunmask.emnlp train --set captions --recipe "$recipe" --out "$work/captions" $size \
     --batch $batch --written --graphs "$@" > "$work/train.$recipe.log" 2>&1 8>&- 9>&- &
 }
 draws() { # OPTIONS
-  nice -n 5 $python -m experiments.sunmask.captions_late --models "$work/captions" --out "$work/captions" \
+  ANYFILL_TURN_OF=captions nice -n 5 $python -m experiments.sunmask.captions_late --models "$work/captions" --out "$work/captions" \
     $size $late "$@" >> "$work/late.log" 2>&1 8>&- 9>&- &
   drawing=$!
 }
 
 # What compiles from the beginning, and waits for its turn.
 exec 8> "$work/sunmask.lock" 9> "$work/sundae.lock"; flock 8; flock 9
-learns left_to_right --dropout 0.3 --validate-every 250 --steps 1000 1000000000 --seconds $first; chain=$!
+chain=""
+[ -z "$first" ] || { learns left_to_right --dropout 0.3 --validate-every 250 --steps 1000 1000000000 --seconds $first; chain=$!; }
 learns sunmask --dropout 0.1 --validate-every 500 --after "$work/sunmask.lock"; sunmask=$!
 learns sundae --dropout 0.1 --validate-every 500 --after "$work/sundae.lock"; sundae=$!
 draws --go "$work/turn.1" "$work/turn.2"
-nice -n 10 $python -m experiments.sunmask.sitting --plan third --even --seed 1 --seconds $each $tiny \
+ANYFILL_TURN_OF=chorales nice -n 10 $python -m experiments.sunmask.sitting --plan third --even --aside --seed 1 --seconds $each $tiny \
   --out "$work/chorales" --pack "$work/chorales.tar.gz" --go "$work/go" --later "$work/later" \
   > "$work/sitting.log" 2>&1 8>&- 9>&- &
 sitting=$!
 
 # 1. Captions are trained.
-hold $chain $((S + trained / 2)) grep -q "left_to_right: trained" "$work/train.left_to_right.log"
-said "left to right: trained"
-for recipe in sunmask sundae; do
-  hold "${!recipe}" $((S + trained / 2)) grep -q "$recipe: ready" "$work/train.$recipe.log"
-done
-seconds=$(least $most $(((S + trained - $(now)) / 2)))
+if [ -n "${BEGIN:-}" ]; then while [ ! -e "$BEGIN" ]; do sleep 0.3; done; said "begins"; fi
+if [ -n "$chain" ]; then
+  hold $chain $(($(now) + waits + first)) grep -q "left_to_right: trained" "$work/train.left_to_right.log"
+  said "left to right: trained"
+fi
+limit=$(($(now) + waits))
+for recipe in sunmask sundae; do hold "${!recipe}" $limit grep -q "$recipe: ready" "$work/train.$recipe.log"; done
+rest chorales # what still compiles for them
 for one in sunmask:8 sundae:9; do
-  recipe=${one%:*}; said "$recipe: trains for $seconds s"
-  echo "$seconds" > "$work/$recipe.lock"; flock -u "${one#*:}"
-  hold "${!recipe}" $(($(now) + seconds + 60)) grep -q "$recipe: trained" "$work/train.$recipe.log"
+  recipe=${one%:*}; said "$recipe: trains for $most s"
+  echo "$most" > "$work/$recipe.lock"; flock -u "${one#*:}"
+  hold "${!recipe}" $(($(now) + most + 60)) grep -q "$recipe: trained" "$work/train.$recipe.log"
   said "$recipe: trained"
 done
+wake chorales
 
 # 2. Then by turns.
 captions() { # NUMBER UNTIL
@@ -90,15 +92,15 @@ captions() { # NUMBER UNTIL
 }
 chorales() {
   local longer=$over; [ -e "$work/chorales/ready" ] || longer=$((over + 90))
-  tell "$work/go" "$(least $(($(now) + 3 * each + longer)) $((E - rest)))"
-  hold $sitting $((E - rest)) test -e "$work/chorales/ended"; said "chorales: trained"
+  tell "$work/go" "$(least $(($(now) + 4 * each + longer)) $((E - last)))"
+  hold $sitting $((E - last)) test -e "$work/chorales/ended"; said "chorales: trained"
 }
 if [ -e "$work/chorales/ready" ]; then
-  said "chorales: compiled"; chorales; captions 1 "$(least $(($(now) + turn)) $((E - rest)))"
+  said "chorales: compiled"; chorales; captions 1 "$(least $(($(now) + turn)) $((E - last)))"
 else
-  said "chorales: not compiled yet"; captions 1 "$(least $(($(now) + turn)) $((E - rest)))"; chorales
+  said "chorales: not compiled yet"; captions 1 "$(least $(($(now) + turn)) $((E - last)))"; chorales
 fi
-tell "$work/later" $((E - rest)); hold $sitting $((E - rest + 15)) false; said "chorales: drawn"
+tell "$work/later" $((E - last)); hold $sitting $((E - last + 15)) false; said "chorales: drawn"
 ( for name in smc smt; do # weights that travel, by the CPU
     nice -n 15 $python -c "
 from pathlib import Path

@@ -85,30 +85,38 @@ def plan(rounds: int = ROUNDS) -> Iterator[Line | str]:
     """What is drawn, in this order; the name of a record where the turn of emphasis, or of bits per word, is."""
     order = coarse_first(TEMPERATURES)
 
-    def chains(temperature: float) -> Iterator[Line]:
+    def main(temperature: float) -> Iterator[Line]:
         yield Line("sunmask", "sunmask", temperature, rounds)
         yield Line("sundae", "sundae", temperature, rounds)
+        yield Line("left_to_right", "left_to_right", temperature, None)
+
+    def others(temperature: float) -> Iterator[Line]:
         yield Line("sunmask-untrusted", "sunmask", temperature, rounds, keep_trusted=True)
         yield Line("sunmask-kept-untrusted", "sunmask", temperature, rounds, keep_trusted=True, model=KEPT)
-        yield Line("left_to_right", "left_to_right", temperature, None)
 
     def swept(label: str, count: int) -> Line:
         return Line(news.label_of(label, count), label.partition("-")[0], AT, count, keep_trusted="-" in label)
 
     for temperature in order[:3]:
-        yield from chains(temperature)
+        yield from main(temperature)
         yield Line("sunmask-typical", "sunmask", temperature, rounds, MASS)
     yield "emphasis"
     for temperature in order[3:]:
-        yield from chains(temperature)
+        yield from main(temperature)
     labels = ("sunmask", "sundae", "sunmask-untrusted")
-    for count in (rounds // 4, rounds // 2, 2 * rounds):
-        yield from (swept(label, count) for label in labels)
+    for count in (2 * rounds, rounds // 2):
+        yield from (swept(label, count) for label in labels[:2])
+    for temperature in order[:3]:
+        yield from others(temperature)
     yield "left_to_right.bits"
-    yield from (swept("sunmask", count) for count in (4 * rounds, 10 * rounds))
+    yield swept("sunmask", 4 * rounds)
     for temperature in order[3:]:
         yield Line("sunmask-typical", "sunmask", temperature, rounds, MASS)
+        yield from others(temperature)
+    yield from (swept(label, rounds // 4) for label in labels)
+    yield swept("sunmask", 10 * rounds)
     yield "emphasis-untrusted"
+    yield from (swept(labels[2], count) for count in (2 * rounds, rounds // 2))
     for label in labels[1:]:
         yield from (swept(label, count) for count in (4 * rounds, 10 * rounds))
 

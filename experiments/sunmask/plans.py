@@ -5,9 +5,9 @@
              from at once (T, --short rounds)
     late     the models that ``equal`` saved, loaded: T and plain in --long rounds, A, AT and ATN in --rounds, and what
              they compare with; nothing here is a matter of seconds, so other jobs may compute meanwhile
-    third    SMc, SD and SMt trained for the same seconds and saved, nothing else
-    long     of these: the paper's rounds (SMc and SMc-T --long, the others --rounds), losses under the same questions,
-             Figures 3 to 5, then what more compares with them
+    third    SMc, SD, SMt and Coconet trained for the same seconds and saved, nothing else
+    long     of these: the paper's rounds (SMc and SMc-T --long, Coconet its --own, the others --rounds), losses under
+             the same questions, Figures 3 to 5, then what more compares with them
 
 A training with ``least`` may be shortened to that, if less is left than it should have; with ``last`` it waits until
 all processes are ready.
@@ -38,7 +38,7 @@ RESERVE = 1.0
 """Seconds that any other task may take longer than its rounds."""
 EQUAL = {"smc": "pitch", "smc_keep": "pitch", "smc_time": "time", "sd": "pitch", "smt": "transformer"}
 """Models that are trained for equal seconds, in this order, and whose processes do it."""
-THIRD = ("smc", "sd", "smt")
+THIRD = {"smc": "pitch", "sd": "pitch", "smt": "transformer", "coconet": "coconet"}
 """Those of the third sitting."""
 SELDOM = 250
 """Steps between validations of the U-Nets there, which take 0.7 s each."""
@@ -147,10 +147,10 @@ def third(arguments: Namespace, left: float) -> list[Task]:
     """Three trainings of equal seconds."""
 
     def of(name: str, seconds: float) -> list[Task]:
-        more: dict[str, Any] = {} if name == "smt" else {"validate_every": SELDOM}
+        more: dict[str, Any] = {"validate_every": SELDOM} if THIRD[name] == "pitch" else {}
         return [
-            train(EQUAL[name], name, seconds, seed=arguments.seed, judged=False, **more),
-            (EQUAL[name], {"do": "save", "model": name}),
+            train(THIRD[name], name, seconds, seed=arguments.seed, judged=False, **more),
+            (THIRD[name], {"do": "save", "model": name}),
         ]
 
     names, share = shared(list(THIRD), of, arguments, left)
@@ -162,25 +162,29 @@ def long(arguments: Namespace, left: float) -> list[Task]:
     short, most, longest = arguments.short, arguments.rounds, arguments.long
 
     def ask(name: str, kind: str) -> Task:
-        return EQUAL[name], {"do": kind, "model": name}
+        return THIRD[name], {"do": kind, "model": name}
 
     def of(name: str, variant: str, rounds: int) -> Task:
-        return draw(EQUAL[name], name, variant, rounds, f"{variant}-{rounds}")
+        return draw(THIRD[name], name, variant, rounds, f"{variant}-{rounds}")
 
     return [
         ask("smc", "load"),
         of("smc", "T", longest),
-        of("smc", "plain", longest),
         ask("smt", "load"),
         of("smt", "T", most),
         ask("sd", "load"),
         of("sd", "T", most),
+        of("smc", "plain", longest),
         *(ask(name, "judge") for name in ("smt", "smc", "sd")),
         of("smt", "T", longest),
-        *(of("smc", variant, most) for variant in ("AT", "ATN", "A", "T")),
+        of("smc", "AT", most),
+        ask("coconet", "load"),
+        of("coconet", "own", arguments.own),
+        *(of("smc", variant, most) for variant in ("ATN", "A")),
+        of("smt", "plain", longest),
         ("pitch", {"do": "figures", "model": "smc", "rounds": short}),
         *(of(name, "T", short) for name in ("smt", "smc", "sd")),
-        of("smt", "plain", longest),
+        of("smc", "T", most),
         of("sd", "plain", most),
         of("smc", "plain", most),
     ]

@@ -52,7 +52,8 @@ from experiments.sunmask.worker import KINDS, parser_of
 LANES = [*([("pitch", kind)] for kind in KINDS), [(group, "all") for group in GROUPS if group != "pitch"]]
 """What compiles beside what, each lane in its order."""
 BOTH = ["pitch", "transformer"]
-NEEDS = {"table2": list(GROUPS), "equal": [*BOTH, "time"], "late": BOTH, "third": BOTH, "long": BOTH}
+WITH = [*BOTH, "coconet"]
+NEEDS = {"table2": list(GROUPS), "equal": [*BOTH, "time"], "late": BOTH, "third": WITH, "long": WITH}
 """Processes of a plan."""
 LOADING = ("late", "long")
 """Plans that begin with what another process has saved."""
@@ -248,7 +249,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=512)
     parser.add_argument("--short", type=int, default=128)
     parser.add_argument("--long", type=int, default=1024)
-    parser.add_argument("--own", type=int, default=256)
+    parser.add_argument("--own", type=int, default=512, help="rounds of Coconet: its own, one for each cell")
     parser.add_argument("--groups", nargs="+", choices=list(GROUPS), help="by default what the plan needs")
     return parser.parse_args()
 

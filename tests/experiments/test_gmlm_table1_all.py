@@ -1,8 +1,7 @@
-"""All of Table 1: both directions keep step, no test leaks, corpora are turned, methods are put in order."""
+"""All of Table 1: equal shares, others rest, no test leaks, corpora are turned, methods are put in order."""
 
 import json
 import tarfile
-from itertools import pairwise
 
 import pytest
 
@@ -19,21 +18,34 @@ from experiments.gmlm.table1_all_scores import name_of, ordered, system_at
 PAIRS = [(f"the dog number {n} runs", f"der Hund Nummer {n} rennt") for n in range(30)]
 
 
-@pytest.mark.parametrize("seconds", [300.0, 370.0])
-def test_slots_fill_the_time_follow_one_another_and_are_those_of_both_directions(seconds):
+@pytest.mark.parametrize("seconds", [120.0, 185.0])
+def test_methods_have_equal_shares_and_the_one_pass_model_what_the_teacher_had(seconds):
     plans = [whole.steps_of(way, *whole.shares(seconds)) for way in data.WAYS]
+    assert [step.seconds for step in plans[0]] == [step.seconds for step in plans[1]]
     steps = plans[0]
-    times = [whole.slots(1000.0, plan) for plan in plans]
-    assert times[0] == times[1]
-    at = list(times[0].values())
-    assert all(b - a >= step.seconds for (a, b), step in zip(pairwise(at), steps, strict=False))
-    assert at[-1] + steps[-1].seconds <= 1000.0 + seconds
-    assert 1000.0 + seconds - at[-1] - steps[-1].seconds < 12
-    methods = {step.seconds for step in steps[1:-1]}
-    assert len(methods) == 1
+    around = whole.CHECK + whole.DISTIL + whole.REST + whole.BETWEEN * (len(steps) - 2)
+    assert sum(step.seconds for step in steps) + around == pytest.approx(seconds)
+    assert len({step.seconds for step in steps[1:-1]}) == 1
     assert {step.name for step in steps} >= {f"{one}-{kind}" for one in whole.PARALLEL for kind in ("raw", "distilled")}
     assert steps[0].seconds == steps[-1].seconds
     assert {step.begin for step in steps[1:-1]} == {steps[0].name}
+    assert len({step.dropout for step in steps}) == 1
+
+
+def test_others_are_told_to_rest_while_methods_are_compared_and_only_then(tmp_path, monkeypatch):
+    seen: dict[str, bool] = {}
+    warmed: list[set[str]] = []
+    monkeypatch.setattr(whole, "SETTLING", 0.0)
+    monkeypatch.setattr(whole.Whole, "warm", lambda _, steps: warmed.append({step.recipe for step in steps}))
+    monkeypatch.setattr(whole.Methods, "train", lambda self, step, _: (seen.update({step.name: quiet.exists()}), {}))
+    quiet = tmp_path / "quiet"
+    study = whole.Whole(tmp_path, tmp_path, 0.0, True, "cpu", quiet=quiet)
+    steps = whole.steps_of("en-de", 1.0, 1.0)
+    for step in [*steps, steps[0]]:
+        study.train(step, 1.0)
+    assert {name for name, there in seen.items() if not there} == {whole.TEACHER, whole.ONE_PASS}
+    assert len(seen) == len(steps)
+    assert warmed[:2] == [{"autoregressive"}, {step.recipe for step in steps}]  # before anyone rests
 
 
 def test_no_pair_stays_of_which_a_side_is_tested_whatever_its_case_and_marks():

@@ -8,7 +8,7 @@ from anyfill.networks.convolutions import AttentionalUNet
 from anyfill.networks.embed import Discrete, Real
 from anyfill.networks.network import Network
 from anyfill.networks.pitch_unet import PitchUNet
-from anyfill.networks.unet_parts import Layer
+from anyfill.networks.unet_parts import Attention, Layer
 
 CODES = 60
 
@@ -32,6 +32,22 @@ def test_it_has_as_many_parameters_as_the_released_network(width: int, millions:
     with torch.device("meta"):
         net = PitchUNet(Discrete(57), (128, 4), 57, width=width)
     assert sum(weights.numel() for weights in net.parameters()) / 1e6 == pytest.approx(millions, abs=0.1)
+
+
+@torch.no_grad()
+def test_attention_runs_over_a_quarter_of_the_steps_times_all_pitches_and_at_the_bottom(generator) -> None:
+    """Released multipliers 1, 1, 2, 4: time is shrunk 1, 2, 4 and 8 times; pitch never."""
+    net = PitchUNet(Discrete(5), (32, 4), 5, width=4, multipliers=(1, 1, 2, 4), repeats=1).eval()
+    seen: list[tuple[int, ...]] = []
+    for part in net.modules():
+        if isinstance(part, Attention):
+            part.register_forward_hook(lambda _, given, __: seen.append(tuple(given[0].shape[2:])))
+    x, known = rows(32, generator)
+    net(x, known)
+    assert set(seen) == {(32 // 4, 5), (32 // 8, 5)}
+    down, up = 1, 2  # a level has one layer more on the way up
+    assert seen.count((32 // 4, 5)) == down + up
+    assert seen.count((32 // 8, 5)) == 1
 
 
 @torch.no_grad()
