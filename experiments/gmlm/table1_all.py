@@ -2,16 +2,16 @@
 
     python -m experiments.gmlm.table1_all_data --catalogues PAIRS.tsv --work DATA          here
     python -m experiments.gmlm.table1_all ready --data DATA/data.tar.xz --work WORK        a GPU's machine
-    python -m experiments.gmlm.table1_all warm --work WORK --recipes padir disco           a GPU, beside a teacher
     python -m experiments.gmlm.table1_all train --work WORK --out OUT --until U            a GPU, alone
     python -m experiments.gmlm.table1_all ask --work WORK --out OUT --until U              the same
     python -m experiments.gmlm.table1_all speed --work WORK --out OUT --until U            the same, alone
     python -m experiments.gmlm.table1_all_scores OUT --data DATA                           here
 
 One direction after the other, one training at a time, compiled: layers are compiled once for all sizes and all models
-(trial steps of every method, before its clock starts; ``warm`` fills the compiler's caches beside the first teacher),
-steps are replayed as CUDA graphs. What else is on the device can be told to rest: the file ``--quiet`` is there while
-methods that are compared are trained.
+(trial steps of every method, before the clock starts), steps are replayed as CUDA graphs. Compiling takes a minute, so
+several processes may share the work, each with its ``--recipes``: they compile side by side and train in the one order
+of all steps, each waiting until those before it are done. What else is on the device can be told to rest: the file
+``--quiet`` is there while methods that are compared are trained.
 
 The network is 5 + 5 layers of width 256. A teacher learns from all raw pairs; it translates the sources of the study by
 a beam of 4, ranked by the length penalty that validation takes; PaDIR, CMLM, DisCo, SUNDAE and autoregression then
@@ -52,15 +52,16 @@ from experiments.gmlm.sitting import best_of_many, packed, sentences, unique
 from experiments.gmlm.table1_all_data import LENGTH, SHORT, TIMES, WAYS, ready
 
 PARALLEL: tuple[Recipe, ...] = ("padir", "cmlm", "disco", "sundae")
+EVERYONE = ("autoregressive", *PARALLEL, "one_pass")
 TEACHER, ONE_PASS = "teacher-all", "one-pass"
-CHECK, BETWEEN, REST = 4.0, 1.6, 3.0
-"""Seconds of a teacher's validation, between methods, and at the end of a direction."""
-DISTIL, BLOCK = 26.0, 4096
+DISTIL, BLOCK = 22.0, 4096
 """The most seconds of distilling, and sources that are distilled side by side."""
 WARM = 48
 """Trial steps of a method: enough to meet every length of batch."""
-WARMING = 45.0
-"""Seconds that trial steps take in the first direction."""
+TRIES = 6
+"""How often trial steps are tried where memory is short."""
+PATIENCE = 100.0
+"""Seconds that others may take longer than they should before their step is given up."""
 SETTLING = 1.0
 """Seconds that others have to fall silent."""
 TESTS = ("multi30k", "tatoeba", "catalogues")
@@ -86,23 +87,18 @@ def steps_of(way: str, teacher: float, each: float) -> list[Step]:
     ]
 
 
-def shares(seconds: float) -> tuple[float, float]:
-    """Seconds of a teacher (and of the one-pass model), and of each method, of so many for a direction."""
-    teacher = 0.19 * seconds
-    rest = seconds - 2 * teacher - CHECK - DISTIL - REST
-    return teacher, max(rest / 9 - BETWEEN, 1.0)
-
-
 @dataclass
 class Whole(Methods):
     """One direction.
 
     Attributes:
+        recipes: those that this process trains; the others' steps it waits for.
         compiled: layers are.
         quiet: a file that is there while methods are compared.
         warmed: recipes whose code is compiled; both directions share it.
     """
 
+    recipes: tuple[str, ...] = EVERYONE
     compiled: bool = True
     quiet: Path | None = None
     warmed: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -117,36 +113,56 @@ class Whole(Methods):
         return (replace(settings, length=SHORT) if step.recipe == "one_pass" else settings), how
 
     def seconds_of(self, step: Step, behind: list[Step]) -> float:
-        """Its own; the last one's where there is less left."""
-        return step.seconds if behind else min(step.seconds, max(self.left - REST, 1.0))
+        """Its own."""
+        return step.seconds
+
+    def run(self, steps: list[Step]) -> None:
+        """All steps of this process's recipes, each when those before it are done."""
+        ended = self.work / "ended"
+        ended.mkdir(exist_ok=True)
+        for step in steps:
+            mark = ended / step.name
+            if step.recipe in self.recipes:
+                super().run([step])
+                mark.touch()
+            limit = time.time() + step.seconds + PATIENCE
+            while not mark.exists() and time.time() < min(limit, self.until):
+                time.sleep(0.05)
 
     def warm(self, steps: list[Step]) -> None:
         """Trial steps of every recipe, so that no training waits for a compiler; if one fails, none is compiled."""
         for step in steps:
-            if step.recipe in self.warmed or not self.compiled:
+            if step.recipe in self.warmed or step.recipe not in self.recipes or not self.compiled:
                 continue
             begun = time.perf_counter()
             settings, how = self.settings(step, 1e6)
             corpus = self.corpus(step.corpus, "raw", step.direction)
             source, target = step.direction.split("-")
             common: dict[str, Any] = {"device": self.device, "languages": (source, target), "options": step.options}
-            try:
-                took: list[float] = []
-                for count in (WARM, WARM):  # the second says how fast it is
-                    short = replace(how, seconds=None, steps=2 if self.trial else count, report_every=count)
-                    _, found = fit_pairs(corpus, self.vocabulary, settings, how=short, **common)
-                    took.append(found["seconds"])
-                self.warmed[step.recipe] = {"compiling": took[0], "steps_per_second": found["steps"] / took[1]}
-            except Exception:
-                traceback.print_exc()
-                self.compiled = False
+            for attempt in range(TRIES):
+                try:
+                    took: list[float] = []
+                    for count in (WARM, WARM):  # the second says how fast it is
+                        short = replace(how, seconds=None, steps=2 if self.trial else count, report_every=count)
+                        _, found = fit_pairs(corpus, self.vocabulary, settings, how=short, **common)
+                        took.append(found["seconds"])
+                    self.warmed[step.recipe] = {"compiling": took[0], "steps_per_second": found["steps"] / took[1]}
+                    break
+                except torch.OutOfMemoryError:  # others compile, too, and will be done soon
+                    if attempt == TRIES - 1:
+                        self.compiled = False
+                    torch.cuda.empty_cache()
+                    time.sleep(5.0)
+                except Exception:
+                    traceback.print_exc()
+                    self.compiled = False
+                    break
             print(f"{step.recipe}: warm after {time.perf_counter() - begun:.0f} s, {self.warmed}", flush=True)
             if self.device == "cuda":
                 torch.cuda.empty_cache()
 
     def train(self, step: Step, seconds: float) -> tuple[Translator, dict[str, Any]]:
-        """Alone, where it is compared; all methods are compiled before the first of them is trained."""
-        self.warm([step] if step.name == TEACHER else steps_of(step.direction, 1.0, 1.0))
+        """Alone, where it is compared."""
         if self.quiet is not None and step.name not in (TEACHER, ONE_PASS) and not self.quiet.exists():
             self.quiet.touch()
             time.sleep(SETTLING)
@@ -209,33 +225,33 @@ class Whole(Methods):
         return len(set(every[:count]))
 
 
-def train_both(folders: dict[str, Path], until: float, **options: Any) -> None:
-    """One direction after the other, with equal shares of the time after compiling."""
+def train_both(folders: dict[str, Path], teacher: float, each: float, quiet: Path | None, **options: Any) -> None:
+    """One direction after the other."""
     warmed: dict[str, Any] = {}
     compiled = True
-    for number, (way, work) in enumerate(folders.items()):
-        whole = Whole(work, until=until, compiled=compiled, warmed=warmed, **options)
-        warming = 0.0 if number else WARMING
-        seconds = (whole.left - warming) / (len(folders) - number)
-        whole.until = time.time() + seconds + warming
-        steps = steps_of(way, *shares(seconds))
+    for way, work in folders.items():
+        whole = Whole(work, compiled=compiled, warmed=warmed, quiet=quiet, **options)
+        steps = steps_of(way, teacher, each)
+        whole.warm(steps)
         whole.run([replace(step, seconds=2.0) for step in steps] if whole.trial else steps)
         compiled = whole.compiled
-        if whole.quiet is not None:
-            whole.quiet.unlink(missing_ok=True)
+    if quiet is not None:
+        quiet.unlink(missing_ok=True)
 
 
 def main(argv: list[str] | None = None) -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=("ready", "warm", "train", "ask", "speed"))
+    parser.add_argument("part", choices=("ready", "train", "ask", "speed"))
     parser.add_argument("--work", type=Path, required=True, help="a folder for each direction is in it")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--out", type=Path, default=Path("out"))
     parser.add_argument("--until", type=float, default=time.time() + 420, help="seconds since 1970")
     parser.add_argument("--quiet", type=Path, help="a file that is there while methods are compared")
-    parser.add_argument("--recipes", nargs="+", default=list(PARALLEL), help="whose code is compiled, of warm")
+    parser.add_argument("--recipes", nargs="+", choices=EVERYONE, default=EVERYONE, help="that this process trains")
+    parser.add_argument("--teacher", type=float, default=28.0, help="seconds of a teacher, and of the one-pass model")
+    parser.add_argument("--each", type=float, default=7.0, help="seconds of every other training")
     parser.add_argument("--better-than", type=float, default=100.0, help="BLEU at which PaDIR's weights come back")
     parser.add_argument("--trial", action="store_true", help="seconds for each step: does it run?")
     options = parser.parse_args(argv)
@@ -249,13 +265,11 @@ def main(argv: list[str] | None = None) -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     common: dict[str, Any] = {"out": options.out, "until": options.until, "trial": options.trial, "device": device}
     if options.part == "train":
-        train_both(folders, quiet=options.quiet, **common)
+        recipes = tuple(options.recipes)
+        train_both(folders, options.teacher, options.each, options.quiet, recipes=recipes, **common)
         return
     for way, work in folders.items():
-        if options.part == "warm":
-            steps = steps_of(way, 1.0, 1.0)
-            Whole(work, **common).warm([step for step in steps if step.recipe in options.recipes])
-        elif options.part == "ask":
+        if options.part == "ask":
             from experiments.gmlm.table1_all_ask import Asking
 
             Asking(work, **common, better_than=options.better_than).ask_all(steps_of(way, 1.0, 1.0))

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One H200, about 1,650 s: all of GMLM's Table 1, then what SUNMASK still lacks (sunmask.sh). One job at a time: while
+# One H200, about 1,400 s: all of GMLM's Table 1, then what SUNMASK still lacks (sunmask.sh). One job at a time: while
 # translators that are compared are trained, whatever compiles for later is stopped.
 #
 #   setsid nohup bash experiments/runs/translation_and_sunmask.sh DATA WORK END > driver.out 2>&1 < /dev/null &
@@ -9,12 +9,12 @@
 # 1970. TRY=1 runs the same commands tiny on a CPU.
 #
 #   from s    what                                                                               seconds
-#   0         all compile; en-de: teacher and distilling; nine methods (others rest), one-pass   235
-#   235       de-en likewise                                                                     180
-#   415       translations of the tests, both directions side by side (others compile)           60
-#   475       SUNMASK and SUNDAE on captions                                                     2 x 150
-#   785       SMc, SD, SMt, Coconet on chorales                                                  4 x 80
-#   1120      draws                                                                              to the end
+#   0         all compile                                                                        60
+#   60        en-de: teacher, distilling, nine methods (others rest), one-pass; de-en likewise   2 x 160
+#   380       translations of the tests, both directions side by side (others compile)           55
+#   435       SUNMASK and SUNDAE on captions                                                     2 x 112
+#   665       SMc, SD, SMt, Coconet on chorales                                                  4 x 68
+#   950       draws                                                                              to the end
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 data=$(realpath "$1"); mkdir -p "$2/back"; work=$(realpath "$2"); E=$3; S=$(date +%s)
@@ -22,9 +22,9 @@ data=$(realpath "$1"); mkdir -p "$2/back"; work=$(realpath "$2"); E=$3; S=$(date
 python=${PYTHON:-python3}
 export PYTHONPATH=src:. PYTHONUNBUFFERED=1
 if [ -z "${TRY:-}" ]; then
-  train=$((S + 415)); ask=75; trial=""
-  export CAPTIONS=${CAPTIONS:-150} CHORALES=${CHORALES:-80} TURN=${TURN:-120} REST=${REST:-30}
-else train=$((S + 250)); ask=200; trial="--trial"; fi
+  train=$((S + 430)); ask=65; teacher=28; each=7; trial=""
+  export CAPTIONS=${CAPTIONS:-112} CHORALES=${CHORALES:-68} TURN=${TURN:-90} REST=${REST:-20}
+else train=$((S + 250)); ask=200; teacher=2; each=2; trial="--trial"; fi
 said() { echo "[$(($(date +%s) - S)) s] $*" | tee -a "$work/driver.log"; }
 
 rm -f "$work/begin" "$work/quiet"
@@ -42,10 +42,13 @@ table="$python -m experiments.gmlm.table1_all"
 export TORCHINDUCTOR_CACHE_DIR=$work/inductor_translation TRITON_CACHE_DIR=$work/triton_translation OMP_NUM_THREADS=2
 $table ready --data "$data/translation/data.tar.xz" --work "$work/t1" > "$work/ready.log" 2>&1
 said "translation: data are there"
-for some in "padir cmlm" "disco sundae" one_pass; do # fills the compilers' caches meanwhile
-  nice -n 5 $table warm --work "$work/t1" --ways en-de --recipes $some $trial > "$work/warm.${some%% *}.log" 2>&1 &
+pids=""
+for some in autoregressive "padir cmlm" "disco sundae" one_pass; do # they compile side by side, and train by turns
+  $table train --work "$work/t1" --recipes $some --teacher $teacher --each $each --out "$work/back" --until $train \
+    --quiet "$work/quiet" $trial > "$work/train.translation.${some%% *}.log" 2>&1 &
+  pids="$pids $!"
 done
-$table train --work "$work/t1" --out "$work/back" --until $train --quiet "$work/quiet" $trial > "$work/train.translation.log" 2>&1
+wait $pids
 rm -f "$work/quiet"; said "translation: trained"
 until=$(($(date +%s) + ask)); pids=""
 for way in en-de de-en; do

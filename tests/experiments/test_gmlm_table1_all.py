@@ -1,7 +1,9 @@
-"""All of Table 1: equal shares, others rest, no test leaks, corpora are turned, methods are put in order."""
+"""All of Table 1: equal seconds, one order, others rest, no test leaks, corpora are turned, methods ordered."""
 
 import json
 import tarfile
+import threading
+import time
 
 import pytest
 
@@ -18,25 +20,40 @@ from experiments.gmlm.table1_all_scores import name_of, ordered, system_at
 PAIRS = [(f"the dog number {n} runs", f"der Hund Nummer {n} rennt") for n in range(30)]
 
 
-@pytest.mark.parametrize("seconds", [120.0, 185.0])
-def test_methods_have_equal_shares_and_the_one_pass_model_what_the_teacher_had(seconds):
-    plans = [whole.steps_of(way, *whole.shares(seconds)) for way in data.WAYS]
+def test_methods_have_equal_seconds_and_the_one_pass_model_what_the_teacher_had():
+    plans = [whole.steps_of(way, 30.0, 7.0) for way in data.WAYS]
     assert [step.seconds for step in plans[0]] == [step.seconds for step in plans[1]]
     steps = plans[0]
-    around = whole.CHECK + whole.DISTIL + whole.REST + whole.BETWEEN * (len(steps) - 2)
-    assert sum(step.seconds for step in steps) + around == pytest.approx(seconds)
-    assert len({step.seconds for step in steps[1:-1]}) == 1
+    assert {step.seconds for step in steps[1:-1]} == {7.0}
+    assert steps[0].seconds == steps[-1].seconds == 30.0
     assert {step.name for step in steps} >= {f"{one}-{kind}" for one in whole.PARALLEL for kind in ("raw", "distilled")}
-    assert steps[0].seconds == steps[-1].seconds
     assert {step.begin for step in steps[1:-1]} == {steps[0].name}
     assert len({step.dropout for step in steps}) == 1
+    assert {step.recipe for step in steps} == set(whole.EVERYONE)
+
+
+def test_processes_that_share_the_recipes_train_in_the_one_order_of_all_steps(tmp_path, monkeypatch):
+    trained: list[str] = []
+
+    def train(self, steps):
+        time.sleep(0.01)
+        trained.extend(step.name for step in steps)
+
+    monkeypatch.setattr(whole.Methods, "run", train)
+    steps = whole.steps_of("en-de", 1.0, 1.0)
+    shares = [("autoregressive",), ("padir", "one_pass"), ("cmlm", "disco", "sundae")]
+    studies = [whole.Whole(tmp_path, tmp_path, time.time() + 60, True, "cpu", recipes=one) for one in shares]
+    threads = [threading.Thread(target=study.run, args=(steps,)) for study in studies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert trained == [step.name for step in steps]
 
 
 def test_others_are_told_to_rest_while_methods_are_compared_and_only_then(tmp_path, monkeypatch):
     seen: dict[str, bool] = {}
-    warmed: list[set[str]] = []
     monkeypatch.setattr(whole, "SETTLING", 0.0)
-    monkeypatch.setattr(whole.Whole, "warm", lambda _, steps: warmed.append({step.recipe for step in steps}))
     monkeypatch.setattr(whole.Methods, "train", lambda self, step, _: (seen.update({step.name: quiet.exists()}), {}))
     quiet = tmp_path / "quiet"
     study = whole.Whole(tmp_path, tmp_path, 0.0, True, "cpu", quiet=quiet)
@@ -45,7 +62,6 @@ def test_others_are_told_to_rest_while_methods_are_compared_and_only_then(tmp_pa
         study.train(step, 1.0)
     assert {name for name, there in seen.items() if not there} == {whole.TEACHER, whole.ONE_PASS}
     assert len(seen) == len(steps)
-    assert warmed[:2] == [{"autoregressive"}, {step.recipe for step in steps}]  # before anyone rests
 
 
 def test_no_pair_stays_of_which_a_side_is_tested_whatever_its_case_and_marks():
