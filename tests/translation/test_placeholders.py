@@ -163,6 +163,22 @@ def test_a_placeholder_that_is_forced_has_its_passes_too(translators, recipe):
         assert "%s" in found.history[-1]
 
 
+TAKES_WORDS = ("padir", "cmlm", "disco", "sundae", "one_pass")
+"""Recipes that take words at any place."""
+
+
+@pytest.mark.parametrize("recipe", TAKES_WORDS)
+def test_templates_and_drafts_keep_their_placeholders_and_nothing_is_written_twice(translators, recipe):
+    model, text = translators(recipe), "<b>Haus</b> %s"
+    for one in model.fill(text, "<b>dog</b> [2] %s [2]", 4):
+        assert one.text.startswith("<b>dog</b> ")
+        assert Counter(placeholders(one.text)) == Counter(placeholders(text))
+    assert Counter(placeholders(model.fill(text, "[6] dog")[0].text)) <= Counter(placeholders(text))
+    edited = model.adapt(text, "<b>dog</b> %s is", {"is": "Good"}).text
+    assert edited.endswith("Good")
+    assert Counter(placeholders(edited)) == Counter(placeholders(text))
+
+
 def test_bytes_that_make_no_character_are_not_written(vocabulary):
     dog = vocabulary.encode("Hund")
     snow, broken = vocabulary.encode("☃", begins=False), vocabulary.encode("é☃", begins=False)

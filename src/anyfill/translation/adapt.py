@@ -24,7 +24,7 @@ from anyfill.translation.decode import Decoder
 from anyfill.translation.hypotheses import Decoding, Hypothesis, padded
 from anyfill.translation.recipes import layout_of, sampler_of
 from anyfill.translation.rules import rules_of
-from anyfill.translation.vocabulary import plain
+from anyfill.translation.vocabulary import is_placeholder, plain
 
 _MARKS = ".,;:!?\"'()"
 
@@ -32,7 +32,7 @@ _MARKS = ".,;:!?\"'()"
 def adapted(
     decoder: Decoder, source: Sequence[int], draft: str, change: Mapping[str, str], how: Decoding
 ) -> Hypothesis:
-    """The draft with its changed words held and the others adapted to them."""
+    """The plain draft, with symbols for placeholders, its changed words and these held and the others adapted to them."""
     layout = layout_of(decoder.recipe)
     if layout == "end":
         expected = "a model that takes words at any place (padir, cmlm, disco, sundae, one_pass)"
@@ -41,6 +41,7 @@ def adapted(
     if not 1 <= len(codes) <= decoder.length:
         raise refuse("draft", expected=f"1 to {decoder.length} pieces", got=len(codes))
     behind = frozenset(i + 2 for i in held if i + 1 not in held)  # no word that was put in goes on
+    held |= {i for i, code in enumerate(codes) if is_placeholder(code)}
     if layout == "joined":
         doubtful = _less_probable_half(decoder, source, codes, held)
         rest = {place + 1: code for place, code in enumerate(codes) if place not in doubtful}
@@ -71,7 +72,7 @@ def adapted(
 
 def _changed(decoder: Decoder, draft: str, change: Mapping[str, str]) -> tuple[list[int], set[int]]:
     """The codes of the changed draft, and which of them were put in."""
-    words = plain(draft).split()
+    words = draft.split()
     new = dict[int, tuple[int, str]]()  # by its first word: how many words go, and what comes
     for old, wanted in change.items():
         own = plain(old).split()

@@ -104,7 +104,7 @@ class Template:
 
 
 def parse_template(text: str, vocabulary: Joint) -> Template:
-    """A template; ValueError if it has no blank, or too many without a length."""
+    """A plain template, with symbols for placeholders; ValueError if it has no blank, or too many without a length."""
     parts: list[tuple[int, ...] | tuple[None, int, int]] = []
     start, unstated = 0, 0
     for found in _BLANK.finditer(text):
@@ -126,10 +126,10 @@ def parse_template(text: str, vocabulary: Joint) -> Template:
 def _add_text(
     parts: list[tuple[int, ...] | tuple[None, int, int]], piece: str, text: str, start: int, vocabulary: Joint
 ) -> None:
-    if not plain(piece):
+    if not piece.strip():
         return
     begins = start == 0 or text[start].isspace()
-    parts.append(tuple(vocabulary.encode(plain(piece), begins=begins)))
+    parts.append(tuple(vocabulary.encode(piece, begins=begins)))
 
 
 _SPARE = 2

@@ -16,7 +16,7 @@ from anyfill.samplers.loop import run
 from anyfill.samplers.rowwise import RowStreams
 from anyfill.translation.constraints import Fixed
 from anyfill.translation.recipes import layout_of
-from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint
+from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint, is_placeholder
 
 ROWS = {"cpu": 256, "cuda": 8192}
 """Candidates decoded side by side."""
@@ -136,7 +136,7 @@ class Coded:
     def never(self, source: Sequence[int]) -> Tensor:
         """bool (V,): codes of no text (END is one), and placeholders that the source has not."""
         never = torch.arange(self.vocabulary.size) < FIRST + MAX_PLACEHOLDERS
-        never[[code for code in source if FIRST <= code < FIRST + MAX_PLACEHOLDERS]] = False
+        never[[code for code in source if is_placeholder(code)]] = False
         return never
 
     def _states(

@@ -18,7 +18,7 @@ from anyfill.translation.constraints import Fixed, Keep, placements
 from anyfill.translation.decode import Decoder, likeliest_lengths
 from anyfill.translation.hypotheses import MOST, Decoding, Hypothesis, Ways
 from anyfill.translation.recipes import layout_of
-from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS
+from anyfill.translation.vocabulary import is_placeholder
 
 
 def keeping(decoder: Decoder, keeps: Sequence[Keep], how: Decoding) -> Ways:
@@ -28,7 +28,7 @@ def keeping(decoder: Decoder, keeps: Sequence[Keep], how: Decoding) -> Ways:
         raise refuse("--keep", expected=expected, got=f"one of the recipe {decoder.recipe}")
     encode = decoder.vocabulary.encode
     # The length that is predicted counts placeholders, which the source has; if nothing else is kept, all is joint.
-    words = [word for one in keeps for word in one.text.split() if not any(map(_is_placeholder, encode(word)))]
+    words = [word for one in keeps for word in one.text.split() if not any(map(is_placeholder, encode(word)))]
     extra = sum(len(encode(word)) - 1 for word in words)
     share = max(1, MOST // (how.lengths + min(extra, how.lengths)))  # most of the longer lengths are likely ones, too
 
@@ -61,7 +61,7 @@ def with_placeholders(
     history: bool = False,
 ) -> Hypothesis:
     """The hypothesis with every placeholder of the source in it, once; ``history`` = with the row after each pass."""
-    wanted = [code for code in dict.fromkeys(source) if _is_placeholder(code)]
+    wanted = [code for code in dict.fromkeys(source) if is_placeholder(code)]
     missing = [code for code in wanted if code not in best.codes]
     if missing and layout_of(decoder.recipe) != "end":
         said = " ".join(keep.text for keep in keeps)
@@ -71,16 +71,11 @@ def with_placeholders(
         best = decoder.decode([source], how, ways=ways, history=history)[0][0]
     elif missing:
         best = replace(best, codes=(*best.codes, *missing))
-    seen = set[int]()
-    codes: list[int] = []
-    for code in best.codes:
-        if _is_placeholder(code):
-            if code in seen:
-                continue
-            seen.add(code)
-        codes.append(code)
-    return replace(best, codes=tuple(codes))
+    return placeholders_once(best)
 
 
-def _is_placeholder(code: int) -> bool:
-    return FIRST <= code < FIRST + MAX_PLACEHOLDERS
+def placeholders_once(found: Hypothesis) -> Hypothesis:
+    """The hypothesis without placeholders that it has written before."""
+    first = {code: place for place, code in reversed(list(enumerate(found.codes)))}
+    codes = (code for place, code in enumerate(found.codes) if first[code] == place or not is_placeholder(code))
+    return replace(found, codes=tuple(codes))

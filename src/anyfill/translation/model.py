@@ -18,7 +18,7 @@ from anyfill.training import load_model, load_notes
 from anyfill.translation.constraints import Fixed, parse_keep, parse_template
 from anyfill.translation.decode import Decoder
 from anyfill.translation.hypotheses import NOISY, Hypothesis, decoding_of
-from anyfill.translation.keeping import with_placeholders
+from anyfill.translation.keeping import placeholders_once, with_placeholders
 from anyfill.translation.likelihood import Score, exact_score, has_likelihood
 from anyfill.translation.placeholders import protected, restored, spelt_placeholders
 from anyfill.translation.recipes import layout_of
@@ -134,7 +134,7 @@ class Translator(Texts):
         how = decoding_of(self.recipe, {"passes": passes, "seed": seed})
         source, kept, stop = self.closed_sentence(text)
         stop = stop and is_open(_BLANK_END.sub("x", template))  # then the template gets one, too, and loses it again
-        blanks = parse_template(protected(template, kept) + "." * stop, self.vocabulary)
+        blanks = parse_template(protected(plain(template), kept) + "." * stop, self.vocabulary)
         if layout_of(self.recipe) == "end":
             expected = "a model that takes words at any place (padir, cmlm, disco, sundae, one_pass)"
             raise refuse("template", expected=expected, got=f"one of the recipe {self.recipe}")
@@ -146,7 +146,7 @@ class Translator(Texts):
         found = self.decoder.decode([source], how, ways=ways)[0]
         texts: dict[str, Hypothesis] = {}
         for one in found:
-            written = self.vocabulary.decode(one.codes)
+            written = self.vocabulary.decode(placeholders_once(one).codes)
             texts.setdefault(restored(opened(written) if stop else written, kept), one)
         return [Translation(text, written, one.score, one.passes) for written, one in list(texts.items())[:n]]
 
@@ -168,7 +168,7 @@ class Translator(Texts):
         drafted = protected(plain(draft), kept)
         stop = stop and is_open(drafted)
         best = adapted(self.decoder, source, drafted + "." * stop, change, how)
-        written = self.vocabulary.decode(best.codes)
+        written = self.vocabulary.decode(placeholders_once(best).codes)
         return Translation(text, restored(opened(written) if stop else written, kept), best.score, best.passes)
 
     def score(self, text: str, translation: str) -> Score:

@@ -1,7 +1,7 @@
 """Which codes may stand at which place of a translation, so that what is kept in it is kept as whole words.
 
 Three rules, as bits: right behind a phrase no word goes on, and where words are counted a place must begin one or must
-not. Beside them, everywhere: no code that is no text, and no placeholder that the source has not.
+not. Beside them, everywhere: no code that is no text, no placeholder that the source has not, and none that is fixed.
 
 Decoders that write all places at once ask for all of it (``everywhere``); those that write one after another for the
 place they are at, as a ``Veto`` of the cached chain.
@@ -15,7 +15,7 @@ from torch import Tensor
 
 from anyfill.samplers.cached import Veto
 from anyfill.translation.constraints import Fixed
-from anyfill.translation.vocabulary import Joint
+from anyfill.translation.vocabulary import Joint, is_placeholder
 
 _BEHIND, _BEGINS, _GOES_ON = 1, 2, 4
 
@@ -58,11 +58,13 @@ def rules_of(fixed: Sequence[Fixed], never: Tensor, vocabulary: Joint, width: in
         width: L + 1.
         first: the variable that is place 1.
     """
-    bits = torch.zeros(len(fixed), width, dtype=torch.long)
+    bits, never = torch.zeros(len(fixed), width, dtype=torch.long), never.clone()
     for row, one in enumerate(fixed):
         for places, bit in ((one.behind, _BEHIND), (one.begins, _BEGINS), (one.goes_on, _GOES_ON)):
             if places:
                 bits[row, [place for place in places if place < width]] |= bit
+        if symbols := [code for code in one.codes.values() if is_placeholder(code)]:
+            never[row, symbols] = True  # each is written once
     device = never.device
     return Rules(bits.to(device), never, _by_bits(vocabulary).to(device), first)
 

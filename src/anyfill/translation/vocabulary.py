@@ -27,6 +27,11 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u2028\u2029\ufeff\ufff9-\ufffb
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+def is_placeholder(code: int) -> bool:
+    """Whether a code is the symbol of a placeholder."""
+    return FIRST <= code < FIRST + MAX_PLACEHOLDERS
+
+
 def plain(text: str) -> str:
     """The text with one space for every run of white space and control characters, and none of our own symbols.
 
