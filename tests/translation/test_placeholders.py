@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from anyfill.translation.placeholders import has_words, passages, placeholders, protected, restored
+from anyfill.translation.placeholders import has_words, passages, passages_like, placeholders, protected, restored
 from anyfill.translation.recipes import RECIPES
 from anyfill.translation.vocabulary import plain
 
@@ -176,7 +176,83 @@ def test_templates_and_drafts_keep_their_placeholders_and_nothing_is_written_twi
     assert Counter(placeholders(model.fill(text, "[6] dog")[0].text)) <= Counter(placeholders(text))
     edited = model.adapt(text, "<b>dog</b> %s is", {"is": "Good"}).text
     assert edited.endswith("Good")
+    assert " %s " in edited  # no word goes on behind one
     assert Counter(placeholders(edited)) == Counter(placeholders(text))
+
+
+MANY = "".join(f"{{n{i}}}" for i in range(12))
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_more_placeholders_than_symbols_are_in_every_alternative(translators, recipe):
+    text = f"Haus {MANY} Hund"
+    found = translators(recipe).alternatives(text, 5)
+    assert 2 <= len({one.text for one in found}) == len(found) <= 5
+    for one in found:
+        assert Counter(placeholders(one.text)) == Counter(placeholders(text))
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_placeholders_that_a_row_has_no_room_for_come_out_all_the_same(translators, recipe):
+    found = translators(recipe).translate(f"Haus {MANY[:40]}").text
+    assert Counter(placeholders(found)) == Counter(placeholders(MANY[:40]))
+
+
+def test_the_best_alternative_is_the_best_of_each_passage(translators):
+    model = translators("autoregressive")
+    both, first, second = (
+        model.alternatives(text, 3) for text in (f"Haus {MANY} Hund", "Haus " + MANY[:40], MANY[40:] + " Hund")
+    )
+    assert both[0].text == first[0].text + second[0].text
+    assert {both[1].text, both[2].text} == {first[0].text + second[1].text, first[1].text + second[0].text}
+    assert min(first[0].score, second[0].score) <= both[0].score <= max(first[0].score, second[0].score)
+
+
+@pytest.mark.parametrize("recipe", TAKES_WORDS)
+def test_more_placeholders_than_symbols_stay_in_templates_and_drafts(translators, recipe):
+    model, text = translators(recipe), f"Haus {MANY} Hund"
+    for template in (f"dog {MANY} [2]", f"[2] {MANY} Good", f"[1] {MANY} [1]"):
+        before, behind = template.split(MANY)
+        for one in model.fill(text, template, 3):
+            assert MANY in one.text
+            assert Counter(placeholders(one.text)) == Counter(placeholders(text))
+            assert "[" in before or one.text.startswith(before)
+            assert "[" in behind or one.text.endswith(behind)
+    assert model.adapt(text, f"dog {MANY} is", {"is": "Good"}).text == f"dog {MANY} Good"
+    assert "Good" in model.adapt(text, f"dog {MANY} is", {"dog": "Good"}).text
+
+
+def test_what_goes_in_passages_has_its_placeholders_in_their_order(translators):
+    model, text = translators("cmlm"), f"Haus {MANY} Hund"
+    with pytest.raises(ValueError, match=r"template: expected placeholders in the order of the text.*got {n0} behind"):
+        model.fill(text, "{n11} [2] {n0}")
+    with pytest.raises(ValueError, match="draft: expected placeholders in the order"):
+        model.adapt(text, "{n11} dog {n0}", {"dog": "Good"})
+    with pytest.raises(ValueError, match=r"a blank in it, ___ or \[2\], got 'dog {n0}"):
+        model.fill(text, f"dog {MANY}")
+    with pytest.raises(ValueError, match=r"words of the draft 'dog {n0}.*within one of its 2 parts, got 'Paris'"):
+        model.adapt(text, f"dog {MANY}", {"Paris": "Good"})
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("A %s b. C %d d", ["A %s b. ", "C %d d"]),
+        ("A %s ___ %d d", ["A %s ___ ", "%d d"]),
+        ("%s%d", ["%s", "%d"]),
+        ("___ %d", ["___ ", "%d"]),
+        ("A %s ___", ["A %s ___", ""]),
+        ("A {x} %s {y} b %d {z}", ["A {x} %s {y} b ", "%d {z}"]),
+        ("", ["", ""]),
+    ],
+)
+def test_a_translation_is_cut_as_its_source_is(text, wanted):
+    assert passages_like(text, [["%s", "%i"], ["%d", "%u"]], "draft") == wanted
+
+
+def test_a_passage_none_of_whose_placeholders_are_there_is_empty():
+    assert passages_like("%s a %u", [["%s"], ["%d"], ["%u"]], "draft") == ["%s a ", "", "%u"]
+    assert passages_like("%s a %s", [["%s"], ["%s"]], "draft") == ["%s a ", "%s"]
 
 
 def test_bytes_that_make_no_character_are_not_written(vocabulary):

@@ -32,7 +32,7 @@ _MARKS = ".,;:!?\"'()"
 def adapted(
     decoder: Decoder, source: Sequence[int], draft: str, change: Mapping[str, str], how: Decoding
 ) -> Hypothesis:
-    """The plain draft, with symbols for placeholders, its changed words and these held and the others adapted to them."""
+    """The plain draft with its changed words and the symbols of placeholders held, the others adapted to them."""
     layout = layout_of(decoder.recipe)
     if layout == "end":
         expected = "a model that takes words at any place (padir, cmlm, disco, sundae, one_pass)"
@@ -41,7 +41,10 @@ def adapted(
     if not 1 <= len(codes) <= decoder.length:
         raise refuse("draft", expected=f"1 to {decoder.length} pieces", got=len(codes))
     behind = frozenset(i + 2 for i in held if i + 1 not in held)  # no word that was put in goes on
-    held |= {i for i, code in enumerate(codes) if is_placeholder(code)}
+    symbols = [i for i, code in enumerate(codes) if is_placeholder(code)]
+    spaces = [i - 1 for i in symbols if i and decoder.vocabulary.piece(codes[i - 1]) == "▁"]
+    held |= {*symbols, *spaces}
+    behind |= {i + 2 for i in symbols if i + 1 < len(codes) and decoder.vocabulary.begins_word[codes[i + 1]]}
     if layout == "joined":
         doubtful = _less_probable_half(decoder, source, codes, held)
         rest = {place + 1: code for place, code in enumerate(codes) if place not in doubtful}
@@ -70,17 +73,20 @@ def adapted(
     return Hypothesis(tuple(last.x[0, 1:].tolist()), mean, total, False, last.passes)
 
 
+def words_at(draft: str, old: str) -> list[int]:
+    """Where these words stand in a plain draft, as the number of the first of them; marks around them do not count."""
+    words, own = draft.split(), old.split()
+    spans = [(i, words[i : i + len(own)]) for i in range(len(words) - len(own) + 1)]
+    return [i for i, some in spans if own and " ".join(some).strip(_MARKS) == " ".join(own)]
+
+
 def _changed(decoder: Decoder, draft: str, change: Mapping[str, str]) -> tuple[list[int], set[int]]:
     """The codes of the changed draft, and which of them were put in."""
     words = draft.split()
     new = dict[int, tuple[int, str]]()  # by its first word: how many words go, and what comes
     for old, wanted in change.items():
-        own = plain(old).split()
-        spans = [(i, words[i : i + len(own)]) for i in range(len(words) - len(own) + 1)]
-        places = [i for i, some in spans if own and " ".join(some).strip(_MARKS) == " ".join(own)]
-        if not places:
-            raise refuse("change", expected=f"words of the draft {draft!r}", got=repr(old))
-        for place in places:
+        own = old.split()
+        for place in words_at(draft, old):
             spoken = " ".join(words[place : place + len(own)])
             new[place] = len(own), spoken.replace(" ".join(own), plain(wanted))
     codes, held, number = list[int](), set[int](), 0

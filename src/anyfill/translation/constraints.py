@@ -103,8 +103,13 @@ class Template:
         return found
 
 
+def has_blank(template: str) -> bool:
+    """Whether there is something to fill."""
+    return _BLANK.search(template) is not None
+
+
 def parse_template(text: str, vocabulary: Joint) -> Template:
-    """A plain template, with symbols for placeholders; ValueError if it has no blank, or too many without a length."""
+    """A plain template, with symbols for placeholders; ValueError if it has too many blanks without a length."""
     parts: list[tuple[int, ...] | tuple[None, int, int]] = []
     start, unstated = 0, 0
     for found in _BLANK.finditer(text):
@@ -115,8 +120,6 @@ def parse_template(text: str, vocabulary: Joint) -> Template:
             raise refuse(f"blank {found[0]}", expected="a length from 1", got=size)
         parts.append((None, 1, LONGEST) if size is None else (None, int(size), int(size)))
         start = found.end()
-    if not any(part and part[0] is None for part in parts):
-        raise refuse("template", expected="a blank in it, ___ or [2]", got=repr(text[:60]))
     if unstated > 3:
         raise refuse("template", expected="at most 3 blanks of unstated length", got=unstated)
     _add_text(parts, text[start:], text, start, vocabulary)

@@ -1,7 +1,7 @@
 """What must stand in a translation: phrases that are kept, and placeholders, each of them once.
 
 The model sees symbols in the place of placeholders, and each comes out once, as it went in; one that the model forgot
-is kept by force, at the place it likes best (models from left to right: at the end).
+is kept by force, at the place it likes best (models from left to right, and rows too short for all: at the end).
 
 A word that the model would not have written may have more pieces than the one it stands for ("pup pi es" for "dogs").
 The length that the model predicts is that of its own words, so lengths that are longer by what the phrases have beyond
@@ -63,9 +63,10 @@ def with_placeholders(
     """The hypothesis with every placeholder of the source in it, once; ``history`` = with the row after each pass."""
     wanted = [code for code in dict.fromkeys(source) if is_placeholder(code)]
     missing = [code for code in wanted if code not in best.codes]
-    if missing and layout_of(decoder.recipe) != "end":
+    pieces = [decoder.vocabulary.piece(code) for code in wanted]
+    room = bool(keeps) or sum(len(decoder.vocabulary.encode(piece)) for piece in pieces) <= decoder.length
+    if missing and room and layout_of(decoder.recipe) != "end":
         said = " ".join(keep.text for keep in keeps)
-        pieces = [decoder.vocabulary.piece(code) for code in wanted]
         symbols = [Keep(piece) for piece in pieces if piece not in said]
         ways = keeping(decoder, [*keeps, *symbols], how)
         best = decoder.decode([source], how, ways=ways, history=history)[0][0]

@@ -1,6 +1,5 @@
 """A model that translates, and what can be asked of it: translate, alternatives, fill, adapt, score."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -8,21 +7,19 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
-
 from anyfill.checks import refuse, require_count
 from anyfill.interface.options import chosen_seed
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import free_threads, threads
 from anyfill.training import load_model, load_notes
-from anyfill.translation.constraints import Fixed, parse_keep, parse_template
+from anyfill.translation.choices import Choice, edited, fillings, others
+from anyfill.translation.constraints import parse_keep
 from anyfill.translation.decode import Decoder
-from anyfill.translation.hypotheses import NOISY, Hypothesis, decoding_of
-from anyfill.translation.keeping import placeholders_once, with_placeholders
+from anyfill.translation.hypotheses import NOISY, decoding_of
 from anyfill.translation.likelihood import Score, exact_score, has_likelihood
-from anyfill.translation.placeholders import protected, restored, spelt_placeholders
+from anyfill.translation.placeholders import protected, spelt_placeholders
 from anyfill.translation.recipes import layout_of
-from anyfill.translation.sentences import CLOSED, is_open, opened
+from anyfill.translation.sentences import CLOSED
 from anyfill.translation.texts import Texts, Translation, as_texts
 from anyfill.translation.vocabulary import Joint, plain
 
@@ -32,8 +29,6 @@ SHIPPED = "translation-"
 """What the folders of models that ship begin with; the languages stand behind it."""
 SCORER = "one-pass-"
 """What the names of one-pass models that ship begin with: they score where their neighbour has no likelihood."""
-_BLANK_END = re.compile(r"(?:_{2,}|\[\d{1,3}\])\s*$")
-"""A blank at the end of a template."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -103,21 +98,11 @@ class Translator(Texts):
         """Up to ``n`` different translations of a sentence, best first: other lengths, other beams, other noise."""
         require_count("n", n, maximum=100)
         asked = decoding_of(self.recipe, {"passes": passes})
-        source, kept, stop = self.closed_sentence(text)
         first = chosen_seed(seed)
         draws = range(first, first + (4 if self.recipe in NOISY else 1))
-        beam = min(max(n, 4), 64)
-        found: dict[str, Hypothesis] = {}
-        for draw in draws:
-            how = replace(asked, lengths=min(max(n, 5), self.decoder.length), beam=beam, seed=draw)
-            for one in self.decoder.several(source, how):
-                one = with_placeholders(self.decoder, source, one, how, ()) if kept else one
-                written = self.vocabulary.decode(one.codes)
-                written = restored(opened(written) if stop else written, kept)
-                if written not in found or found[written].score < one.score:
-                    found[written] = one
-        best = sorted(found.items(), key=lambda item: -item[1].score)[:n]
-        return [Translation(text, written, one.score, one.passes) for written, one in best]
+        lengths, beam = min(max(n, 5), self.decoder.length), min(max(n, 4), 64)
+        ways = [replace(asked, lengths=lengths, beam=beam, seed=draw) for draw in draws]
+        return _translations(text, others(self, text, n, ways))
 
     def fill(
         self, text: str, template: str, n: int = 1, *, passes: int | None = None, seed: int = 0
@@ -132,23 +117,10 @@ class Translator(Texts):
         """
         require_count("n", n, maximum=100)
         how = decoding_of(self.recipe, {"passes": passes, "seed": seed})
-        source, kept, stop = self.closed_sentence(text)
-        stop = stop and is_open(_BLANK_END.sub("x", template))  # then the template gets one, too, and loses it again
-        blanks = parse_template(protected(plain(template), kept) + "." * stop, self.vocabulary)
         if layout_of(self.recipe) == "end":
             expected = "a model that takes words at any place (padir, cmlm, disco, sundae, one_pass)"
             raise refuse("template", expected=expected, got=f"one of the recipe {self.recipe}")
-
-        def ways(log_lengths: Tensor) -> list[Fixed]:
-            fits = blanks.fixed(self.decoder.length)
-            return sorted(fits, key=lambda one: -float(log_lengths[one.length - 1]))
-
-        found = self.decoder.decode([source], how, ways=ways)[0]
-        texts: dict[str, Hypothesis] = {}
-        for one in found:
-            written = self.vocabulary.decode(placeholders_once(one).codes)
-            texts.setdefault(restored(opened(written) if stop else written, kept), one)
-        return [Translation(text, written, one.score, one.passes) for written, one in list(texts.items())[:n]]
+        return _translations(text, fillings(self, text, template, n, how))
 
     def adapt(
         self, text: str, draft: str, change: Mapping[str, str], *, passes: int | None = None, seed: int = 0
@@ -161,15 +133,8 @@ class Translator(Texts):
             change: words of the draft, and what shall stand there.
             passes, seed: as in ``translate``.
         """
-        from anyfill.translation.adapt import adapted
-
         how = decoding_of(self.recipe, {"passes": passes, "seed": seed})
-        source, kept, stop = self.closed_sentence(text)
-        drafted = protected(plain(draft), kept)
-        stop = stop and is_open(drafted)
-        best = adapted(self.decoder, source, drafted + "." * stop, change, how)
-        written = self.vocabulary.decode(placeholders_once(best).codes)
-        return Translation(text, restored(opened(written) if stop else written, kept), best.score, best.passes)
+        return _translations(text, [edited(self, text, draft, change, how)])[0]
 
     def score(self, text: str, translation: str) -> Score:
         """The exact log-probability of a translation of a sentence.
@@ -223,6 +188,10 @@ def load(
     if to is not None and made.languages[1].lower() != to:
         raise refuse("--to", expected=f"{made.languages[1]}, as {folder} translates to", got=to)
     return _in_int8(made) if int8 else made
+
+
+def _translations(text: str, found: Sequence[Choice]) -> list[Translation]:
+    return [Translation(text, one.text, one.score, one.passes) for one in found]
 
 
 @cache

@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from anyfill.checks import refuse
 from anyfill.translation.vocabulary import MAX_PLACEHOLDERS
 
 _C = r"%(?:\d+\$)?[-+#0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t|L)?(?:[sdiufFxXcgGeEp@]|[onr](?![^\W\d_]))"
@@ -100,13 +101,49 @@ def passages(text: str) -> list[str]:
     found, start, number = list[str](), 0, 0
     while len(spans) - number > MAX_PLACEHOLDERS:
         some = spans[number : number + MAX_PLACEHOLDERS]
-        first, last = some[0][1], spans[number + MAX_PLACEHOLDERS][0]
-        ends = _outside(some, (end.end() for end in _SENTENCE.finditer(text, first, last)))
-        spaces = _outside(some, (place + 1 for place in range(first, last) if text[place].isspace()))
-        cut = max(ends or spaces, default=last)
+        cut = _cut(text, some[0][1], spans[number + MAX_PLACEHOLDERS][0], some)
         found.append(text[start:cut])
         start, number = cut, number + sum(end <= cut for _, end in some)
     return [*found, text[start:]]
+
+
+def passages_like(text: str, kept: Sequence[Sequence[str]], name: str) -> list[str]:
+    """A plain text beside one that is in passages, in as many stretches; put together they are the text.
+
+    A placeholder is in the stretch of the passage that has it, and what is in none stays with its neighbours. A passage
+    that none of them is of has an empty stretch, or what stands before the first of the next.
+
+    Args:
+        text: a translation of the other, or a part of one.
+        kept: the placeholders of each passage.
+        name: of the text, for complaints.
+
+    Raises:
+        ValueError: one of a passage stands behind one of a later passage.
+    """
+    left = [Counter(" ".join(one.split()) for one in some) for some in kept]
+    found, start, behind = list[str](), 0, 0
+    for first, last in placeholder_spans(text):
+        one = " ".join(text[first:last].split())
+        own = next((i for i in range(len(found), len(left)) if left[i][one]), None)
+        if own is None and any(some[one] for some in left):
+            expected = f"placeholders in the order of the text, which goes in {len(left)} parts, for it has so many"
+            raise refuse(name, expected=expected, got=f"{one} behind those of a later part")
+        if own is not None:
+            left[own][one] -= 1
+            if own > len(found):
+                cut = _cut(text, behind, first)
+                found += [text[start:cut], *[""] * (own - len(found) - 1)]
+                start = cut
+        behind = last
+    return [*found, text[start:], *[""] * (len(left) - len(found) - 1)]
+
+
+def _cut(text: str, first: int, last: int, spans: Sequence[tuple[int, int]] = ()) -> int:
+    """Where between two places to cut: behind the last sentence there, else the last space, else at the end."""
+    ends = _outside(spans, (end.end() for end in _SENTENCE.finditer(text, first, last)))
+    spaces = _outside(spans, (place + 1 for place in range(first, last) if text[place].isspace()))
+    return max(ends or spaces, default=last)
 
 
 def _outside(spans: Sequence[tuple[int, int]], places: Iterable[int]) -> list[int]:

@@ -176,10 +176,10 @@ class Texts:
         parts = [codes for passage, _ in cut for codes in passage.parts]
         said = remarks(parts, self.decoder.length, self.vocabulary, self.languages, self.odds)
         passes = max((one.passes for one in found), default=0)
-        written = "".join(self._written(passage, some) + passage.glue for passage, some in cut)
+        written = "".join(self.written(passage, some) + passage.glue for passage, some in cut)
         return Translation(text, written, score, passes, self._history(cut), said)
 
-    def _written(self, passage: Passage, found: Sequence[Hypothesis]) -> str:
+    def written(self, passage: Passage, found: Sequence[Hypothesis]) -> str:
         """The translation of a passage, spelt out; one without parts has no words and is written as it is."""
         if not passage.parts:
             return restored(passage.text, passage.kept)
@@ -208,16 +208,20 @@ class Texts:
         """The codes of a plain text, in parts that fit the model."""
         return segments(text, self.vocabulary, self.decoder.length)
 
-    def closed_sentence(self, text: str) -> tuple[list[int], list[str], bool]:
-        """As ``one_sentence``, with a full stop where one is lent, and whether it is."""
-        stop = self.closes and is_open(protected(plain(text), placeholders(text)[:MAX_PLACEHOLDERS]))
-        return *self.one_sentence(text + "." * stop), stop
+    def sentence_passages(self, text: str) -> list[Passage]:
+        """The passages of a sentence, each of them one part; ValueError if one does not fit the model."""
+        found = self._passages(text, True, False, whole=True)
+        for one in found:
+            self._only(one.parts)
+        return found
 
     def one_sentence(self, text: str) -> tuple[list[int], list[str]]:
         """The codes of a text that fits the model, and its placeholders; ValueError if it does not."""
         kept = placeholders(text)[:MAX_PLACEHOLDERS]
-        parts = self.segments(protected(plain(text), kept))
+        return self._only(self.segments(protected(plain(text), kept))), kept
+
+    def _only(self, parts: Sequence[list[int]]) -> list[int]:
         if len(parts) != 1:
             limit = self.decoder.length
             raise refuse("text", expected=f"a sentence of 1 to {limit} pieces", got=f"{sum(map(len, parts))} pieces")
-        return parts[0], kept
+        return parts[0]
