@@ -3,6 +3,7 @@
 import copy
 import math
 import re
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -384,6 +385,14 @@ def test_nothing_is_lost_where_a_long_text_is_cut(translators):
         ("Version 2.0 ist da.", 1),
         ("これは本です。今日は。", 2),
         ("Wirklich? ja!", 1),
+        ("Das Haus ist rot. *** Der Hund schläft.", 3),
+        ("Das Haus ist rot. — 42 — Der Hund schläft. ...", 4),
+        ("* * * Der Hund schläft. “ 😀", 3),
+        ("- Der Hund schläft!", 2),
+        ("Nein! 42 Hunde schlafen. 3. Mai.", 1),
+        ("Er ging ... Dann kam sie. ... und ging.", 1),
+        ("Fertig! ⟦0⟧ Dateien. — ⟦1⟧ — Ende", 1),
+        ("Fertig! 1 — Dateien. — 1 Datei", 1),
         ("", 0),
     ],
 )
@@ -404,6 +413,29 @@ def test_a_model_of_sentences_translates_them_one_by_one(translators, recipe):
         rows = [model.translate(text, history=True).history for text in ("Haus.", "Hund.")]
         assert len(both.history) == max(map(len, rows))
         assert both.history[-1] == rows[0][-1] + rows[1][-1]
+
+
+@pytest.mark.parametrize("marks", ["***", "— 42 —", "...", "* * *"])
+@pytest.mark.parametrize("recipe", ["padir", "cmlm"])
+def test_a_sentence_without_words_is_written_as_it_is(translators, recipe, marks):
+    model = replace(translators(recipe), closes=True)
+    first, second = model.translate(["Haus.", "Hund"])
+    both = model.translate(["Haus. Hund", f"Haus. {marks} Hund", f"{marks} Haus. Hund"])
+    assert [one.text for one in both] == [
+        f"{first.text} {second.text}",
+        f"{first.text} {marks} {second.text}",
+        f"{marks} {first.text} {second.text}",
+    ]
+    assert len({(one.score, one.passes) for one in both}) == 1
+    long = translators(recipe).translate("Das Haus ist rot. ... " * 9).text
+    assert long.split(" ... ")[0] == translators(recipe).translate("Das Haus ist rot.").text
+    assert long.count(" ...") == 9
+
+
+def test_marks_that_never_end_are_looked_through_a_few_times():
+    start = time.process_time()
+    assert len(sentences("Haus! " + "! " * 20_000 + "ja")) == 1
+    assert time.process_time() - start < 5.0  # takes half a second; minutes if each looked through all behind it
 
 
 def test_a_heading_is_filled_and_edited_as_a_sentence(translators):

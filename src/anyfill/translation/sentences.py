@@ -15,6 +15,8 @@ from itertools import pairwise
 from anyfill.translation.vocabulary import Joint
 
 _SENTENCE = re.compile(r"[.!?…]+[\"'»“”’)\]]*(?=\s)|[。！？]+[」』）]*")
+_MARKS = re.compile(r"\s*(?:[^\w\s⟦⟧]|_)+(?:(?:\s+(?:[^\w\s⟦⟧]|[\d_])+){0,200}\s+(?:[^\w\s⟦⟧]|_)+)?(?!\S)")
+"""Words without a letter or a symbol, the first and the last of them without a digit: "3. May" and "42 dogs" go on."""
 _ABBREVIATIONS = re.compile(
     "dr|mr|mrs|ms|prof|st|nr|no|vs|bzw|ca|evtl|ggf|inkl|usw|etc|vgl|hr|fr|jr|sr|abs|art|bd|sog|str|tel", re.IGNORECASE
 )
@@ -49,30 +51,53 @@ def opened(text: str) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a plain text, whole: cut where one surely ends and another begins with a capital or a quote."""
-    found, start = list[str](), 0
-    for end in _SENTENCE.finditer(text):
-        before, behind = text[start : end.start()].rpartition(" ")[2].lstrip("\"'(«„“"), text[end.end() :].lstrip()[:1]
-        begins = behind.isupper() or (behind != "" and behind in "\"'(«»„“¿¡")
+    """The sentences of a plain text, whole: cut where one surely ends and another begins with a capital or a quote.
+
+    Marks that stand alone before such a beginning or the end ("***", "— 42 —") are one, too.
+    """
+    found, start = list[str](), _marks_end(text, 0)
+    if start:
+        found.append(text[:start].strip())
+    for end in _SENTENCE.finditer(text, start):
+        if end.start() < start:
+            continue
+        before = text[start : end.start()].rpartition(" ")[2].lstrip("\"'(«„“")
         doubtful = end[0][0] == "." and (not before.isalpha() or len(before) < 2 or _ABBREVIATIONS.fullmatch(before))
-        if end[0][0] in "。！？" or (begins and not doubtful):
-            found.append(text[start : end.end()].strip())
-            start = end.end()
+        marks = end.end() if doubtful else _marks_end(text, end.end())
+        if end[0][0] in "。！？" or (not doubtful and (marks > end.end() or _begins(text, end.end()))):
+            found += [some for some in (text[start : end.end()].strip(), text[end.end() : marks].strip()) if some]
+            start = marks
     rest = text[start:].strip()
     return [*found, rest] if rest else found
 
 
+def _begins(text: str, place: int) -> bool:
+    """Whether a sentence surely begins here, or behind the space here."""
+    behind = text[place : place + 2].strip()[:1]
+    return behind.isupper() or (behind != "" and behind in "\"'(«»„“¿¡")
+
+
+def _marks_end(text: str, place: int) -> int:
+    """The end of marks that are a sentence of their own, numbers between them, and begin here; ``place`` = none do."""
+    found = _MARKS.match(text, place)
+    if found is None or not (found.end() == len(text) or _begins(text, found.end())):
+        return place
+    return found.end()
+
+
+def fitting(text: str, vocabulary: Joint, limit: int) -> list[str]:
+    """A plain text of at most ``limit`` pieces, whole; or what may be the sentences of a longer one, however long."""
+    if len(vocabulary.encode(text)) <= limit:
+        return [text] if text else []
+    ends = [end.end() for end in _SENTENCE.finditer(text)]
+    cut = (text[start:end].strip() for start, end in pairwise([0, *ends, len(text)]))
+    return [sentence for sentence in cut if sentence]
+
+
 def segments(text: str, vocabulary: Joint, limit: int) -> list[list[int]]:
     """The codes of a plain text, in parts of at most ``limit``: whole if it fits, else sentences, else words."""
-    whole = vocabulary.encode(text)
-    if not whole:
-        return []
-    if len(whole) <= limit:
-        return [whole]
     found: list[list[int]] = []
-    ends = [end.end() for end in _SENTENCE.finditer(text)]
-    for start, end in pairwise([0, *ends, len(text)]):
-        sentence = text[start:end].strip()
+    for sentence in fitting(text, vocabulary, limit):
         codes = vocabulary.encode(sentence)
         while len(codes) > limit:
             cut = max((i for i in range(1, limit + 1) if vocabulary.begins_word[codes[i]]), default=limit)

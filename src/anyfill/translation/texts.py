@@ -1,9 +1,9 @@
 """Texts through a decoder of codes: cut into parts that fit it, decoded in batches, and put together again.
 
 A text is cut into sentences where it is longer than the model's rows, or where the model is one of sentences, and those
-into parts where need be: whatever comes in, every word of it is seen. Empty text stays empty, and a text without a
-letter is nothing to translate. Placeholders are protected (``placeholders.py``, ``keeping.py``); a text with more of
-them than there are symbols is cut into passages, and one of these without a letter is nothing to translate either.
+into parts where need be: whatever comes in, every word of it is seen. Placeholders are protected (``placeholders.py``,
+``keeping.py``); a text with more of them than there are symbols is cut into passages. Empty text stays empty, and what
+has no letter, a text, a passage or a sentence that is cut off, is nothing to translate.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,7 +15,7 @@ from anyfill.translation.decode import Decoder
 from anyfill.translation.hypotheses import Decoding, Hypothesis
 from anyfill.translation.keeping import keeping, with_placeholders
 from anyfill.translation.placeholders import has_words, passages, placeholders, protected, restored, spelt_placeholders
-from anyfill.translation.sentences import is_open, opened, remarks, segments, sentences
+from anyfill.translation.sentences import fitting, is_open, opened, remarks, segments, sentences
 from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint, plain
 
 _BATCH = {"cpu": 64, "cuda": 2048}
@@ -64,15 +64,20 @@ class Passage:
         text: plain, with symbols for placeholders.
         kept: the placeholders that these stand for.
         stop: whether it was lent a full stop.
-        parts: its codes, in parts that are translated one by one; none = it has no words.
+        sentences: what it is written from, one by one: parts of it in codes, and texts without words as they are.
         glue: what stands behind it, before the next.
     """
 
     text: str
     kept: Sequence[str]
     stop: bool
-    parts: list[list[int]]
+    sentences: Sequence[list[int] | str]
     glue: str
+
+    @property
+    def parts(self) -> list[list[int]]:
+        """What is translated of it."""
+        return [one for one in self.sentences if not isinstance(one, str)]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -161,10 +166,8 @@ class Texts:
             kept = [next(spelt, one) for one in placeholders(stretch)] if protect else []
             hidden = protected(stretch, kept)
             stop = self.closes and not dotted and is_open(hidden)
-            # With phrases to keep (whole) there is something to write in any case.
-            words = whole or has_words(stretch, protect=protect)
-            parts = self._parts(hidden.strip() + "." * stop, whole=whole) if words else []
-            found.append(Passage(hidden, kept, stop, parts, " " if stretch.endswith(" ") else ""))
+            own = self._sentences(hidden.strip() + "." * stop, whole=whole)
+            found.append(Passage(hidden, kept, stop, own, " " if stretch.endswith(" ") else ""))
         return found
 
     def _joined(self, text: str, cut: Sequence[tuple[Passage, Sequence[Hypothesis]]]) -> Translation:
@@ -180,10 +183,10 @@ class Texts:
         return Translation(text, written, score, passes, self._history(cut), said)
 
     def written(self, passage: Passage, found: Sequence[Hypothesis]) -> str:
-        """The translation of a passage, spelt out; one without parts has no words and is written as it is."""
-        if not passage.parts:
-            return restored(passage.text, passage.kept)
-        written = " ".join(self.vocabulary.decode(one.codes) for one in found)
+        """The translation of a passage, whose parts became these, spelt out."""
+        made = iter(found)
+        said = [one if isinstance(one, str) else self.vocabulary.decode(next(made).codes) for one in passage.sentences]
+        written = " ".join(said)
         return restored(opened(written) if passage.stop else written, passage.kept, passage.text)
 
     def _history(self, cut: Sequence[tuple[Passage, Sequence[Hypothesis]]]) -> tuple[tuple[str, ...], ...]:
@@ -199,10 +202,15 @@ class Texts:
         number = code - FIRST
         return kept[number] if 0 <= number < len(kept) else self.vocabulary.piece(code)
 
-    def _parts(self, text: str, *, whole: bool) -> list[list[int]]:
-        """The codes of a plain text in parts that are translated one by one; ``whole`` = not cut unless it must be."""
-        several = [text] if whole or not self.closes else sentences(text)
-        return [part for one in several for part in self.segments(one)]
+    def _sentences(self, text: str, *, whole: bool) -> list[list[int] | str]:
+        """A plain text with symbols as a ``Passage`` has it; ``whole`` = all is translated, uncut if it fits."""
+        if whole:
+            return [*self.segments(text)]
+        found: list[list[int] | str] = []
+        for sentence in sentences(text) if self.closes else [text]:
+            for one in fitting(sentence, self.vocabulary, self.decoder.length):
+                found += self.segments(one) if has_words(one, protect=False) else [one]
+        return found
 
     def segments(self, text: str) -> list[list[int]]:
         """The codes of a plain text, in parts that fit the model."""
