@@ -9,6 +9,7 @@ The notes of the model: made_by, and translation = recipe, languages, length, vo
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -128,7 +129,10 @@ def prepare(
     if vocabulary is None:
         counts = Counts()
         texts = (side for pair in clean_pairs(sources, languages[0], rules, counts) for side in pair)
-        vocabulary = learn(texts, settings.vocabulary_size, kind=settings.pieces)
+        if (first := next(texts, None)) is None:
+            names = ", ".join(f"{path}" for one in sources for path in one.paths)
+            raise refuse(names, expected="at least one pair to train on", got=counts)
+        vocabulary = learn(chain([first], texts), settings.vocabulary_size, kind=settings.pieces)
         tell(f"corpus    {counts}; {vocabulary.size:,} pieces for both languages")
     counts = Counts()
     pairs = clean_pairs(sources, languages[0], rules, counts)
