@@ -451,6 +451,9 @@ def test_a_heading_is_filled_and_edited_as_a_sentence(translators):
 def test_foreign_scripts_and_control_characters_are_noticed(translators):
     model = translators("padir")
     assert any("hardly de" in remark for remark in model.translate("これは日本語の文です", passes=1).remarks)
+    assert any("hardly de" in remark for remark in model.translate("नमस्ते दुनिया", passes=1).remarks)
+    for text in ("Haus…", "„Haus“ – Wien", "Wie geht’s?", "Haus 😀😀"):  # marks that it has not seen tell no language
+        assert model.translate(text, passes=1).remarks == ()
     assert model.translate("\x00\x07 \t ", passes=1).text == ""
     assert model.translate("Guten\x00Morgen", passes=1).text == model.translate("Guten Morgen", passes=1).text
 

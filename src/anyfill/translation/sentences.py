@@ -9,6 +9,7 @@ has it seen two sentences in one row, and mixes them up: they go one by one, whe
 """
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -125,6 +126,12 @@ def _is_strange(codes: Sequence[int], vocabulary: Joint, odds: Sequence[float]) 
     return total > 0 and known < _KNOWN * total and speaks < _SPEAKS * total
 
 
+def _unseen_bytes(codes: Sequence[int], vocabulary: Joint) -> int:
+    """The bytes of characters that were never seen, less marks and signs ("…", "’"): these tell no script."""
+    unseen = vocabulary.decode(code for code in codes if vocabulary.is_byte[code])
+    return sum(len(one.encode()) for one in unseen if unicodedata.category(one)[0] not in "PSZ")
+
+
 def remarks(
     parts: Sequence[Sequence[int]], limit: int, vocabulary: Joint, languages: tuple[str, str], odds: Sequence[float]
 ) -> tuple[str, ...]:
@@ -139,7 +146,7 @@ def remarks(
     """
     found: list[str] = []
     codes = [code for part in parts for code in part]
-    if len(codes) >= 4 and sum(vocabulary.is_byte[code] for code in codes) > _FOREIGN * len(codes):
+    if len(codes) >= 4 and _unseen_bytes(codes, vocabulary) > _FOREIGN * len(codes):
         found.append(f"this is hardly {languages[0]}: most of its characters were never seen in training")
     elif odds and len(codes) >= 4 and sum(odds[code] for code in codes) < _ODDS * len(codes):
         found.append(f"this looks like {languages[1]}, but is translated as {languages[0]}")
