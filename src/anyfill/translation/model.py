@@ -78,10 +78,9 @@ class Translator(Texts):
         how = decoding_of(self.recipe, {**said, "seed": seed, "speculative": speculative or None})
         one = isinstance(text, str)
         texts = as_texts(text)
-        keep = [keep] if isinstance(keep, str) else keep
         keeps = [
             parse_keep(phrase, spelt_placeholders(texts[0], plain(texts[0])) if protect and texts else ())
-            for phrase in keep
+            for phrase in as_texts(keep, "keep")
         ]
         if keeps and len(texts) != 1:
             raise refuse("--keep", expected="one sentence", got=f"{len(texts):,} texts")

@@ -22,13 +22,13 @@ _BATCH = {"cpu": 64, "cuda": 2048}
 """Texts translated at a time."""
 
 
-def as_texts(text: object) -> list[str]:
+def as_texts(text: object, name: str = "text") -> list[str]:
     """One text, or several, as a list; ValueError if it is something else."""
     several = [text] if isinstance(text, str) else list(text) if isinstance(text, Iterable) else [text]
     found = [one for one in several if isinstance(one, str)]
     if len(found) < len(several):
         other = next(one for one in several if not isinstance(one, str))
-        raise refuse("text", expected="a text, or several", got=repr(other)[:60])
+        raise refuse(name, expected="a text, or several", got=repr(other)[:60])
     return found
 
 
@@ -225,8 +225,9 @@ class Texts:
 
     def one_sentence(self, text: str) -> tuple[list[int], list[str]]:
         """The codes of a text that fits the model, and its placeholders; ValueError if it does not."""
-        kept = placeholders(text)[:MAX_PLACEHOLDERS]
-        return self._only(self.segments(protected(plain(text), kept))), kept
+        bare = plain(text)
+        kept = spelt_placeholders(text, bare)[:MAX_PLACEHOLDERS]
+        return self._only(self.segments(protected(bare, kept))), kept
 
     def _only(self, parts: Sequence[list[int]]) -> list[int]:
         if len(parts) != 1:

@@ -32,11 +32,13 @@ def is_placeholder(code: int) -> bool:
     return FIRST <= code < FIRST + MAX_PLACEHOLDERS
 
 
-def plain(text: str) -> str:
+def plain(text: object) -> str:
     """The text with one space for every run of white space and control characters, and none of our own symbols.
 
-    ValueError if it holds what is no character: bytes that were not UTF-8 come so from a command line.
+    ValueError if it is no text, or holds what is no character: bytes that were not UTF-8 come so from a command line.
     """
+    if not isinstance(text, str):
+        raise refuse("text", expected="a text", got=repr(text)[:60])
     if broken := _SURROGATE.search(text):
         number = ord(broken[0])
         got = f"byte {number - 0xDC00:#04x} that is none" if 0xDC80 <= number <= 0xDCFF else f"{broken[0]!a}"
