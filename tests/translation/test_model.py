@@ -448,6 +448,15 @@ def test_a_heading_is_filled_and_edited_as_a_sentence(translators):
     assert edited == opened(model.adapt("Ich wohne in Wien.", "I live in Berlin.", {"Berlin": "Vienna"}).text)
 
 
+def test_a_sentence_that_fits_is_not_refused_for_the_full_stop_that_it_is_lent(translators):
+    model = replace(translators("cmlm"), closes=True)
+    count, length = (lambda text: len(model.vocabulary.encode(text))), model.decoder.length
+    words = next(text for n in range(40) if count(text := "Haus" + "5" * n) == length)
+    assert count(words + ".") == length + 1
+    assert model.alternatives(words, 1)[0].text
+    assert model.fill(words, "I [2]")[0].text.startswith("I ")
+
+
 def test_foreign_scripts_and_control_characters_are_noticed(translators):
     model = translators("padir")
     assert any("hardly de" in remark for remark in model.translate("これは日本語の文です", passes=1).remarks)

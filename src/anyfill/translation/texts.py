@@ -167,6 +167,8 @@ class Texts:
             hidden = protected(stretch, kept)
             stop = self.closes and not dotted and is_open(hidden)
             own = self._sentences(hidden.strip() + "." * stop, whole=whole)
+            if whole and stop and len(own) > 1:  # without what is lent it may fit
+                stop, own = False, self._sentences(hidden.strip(), whole=whole)
             found.append(Passage(hidden, kept, stop, own, " " if stretch.endswith(" ") else ""))
         return found
 
