@@ -177,6 +177,9 @@ def test_templates_and_drafts_keep_their_placeholders_and_nothing_is_written_twi
     edited = model.adapt(text, "<b>dog</b> %s is", {"is": "Good"}).text
     assert edited.endswith("Good")
     assert " %s " in edited  # no word goes on behind one
+    assert model.adapt(text, "<b>dog</b> %s is", {"%s": "Good", "is": "I"}).text.endswith(" Good I")
+    with pytest.raises(ValueError, match="words of the draft '<b>dog</b> %s is', got '%d'"):
+        model.adapt(text, "<b>dog</b> %s is", {"%d": "Good"})
     assert Counter(placeholders(edited)) == Counter(placeholders(text))
 
 

@@ -109,13 +109,13 @@ def edited(model: Texts, text: str, draft: str, change: Mapping[str, str], how: 
     cut, hidden = _beside(model, text, draft, "draft")
     changes = [dict[str, str]() for _ in cut]
     for old, new in change.items():
-        for passage, given, own in zip(cut, hidden, changes):
-            words = protected(plain(old), passage.kept)
-            if words_at(given, words):
-                own[words] = new
-        if not any(words_at(given, protected(plain(old), one.kept)) for one, given in zip(cut, hidden)):
+        wanted = [protected(plain(old), one.kept) for one in cut]
+        there = [i for i, (given, words) in enumerate(zip(hidden, wanted)) if words_at(given, words)]
+        if not there:
             within = f", within one of its {len(cut)} parts" if len(cut) > 1 else ""
             raise refuse("change", expected=f"words of the draft {draft!r}{within}", got=repr(old))
+        for i in there:
+            changes[i][wanted[i]] = new
 
     def of(passage: Passage, given: str, own: Mapping[str, str]) -> list[Choice]:
         if len(cut) > 1 and not own:
