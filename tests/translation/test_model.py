@@ -427,6 +427,10 @@ def test_a_sentence_without_words_is_written_as_it_is(translators, recipe, marks
         f"{marks} {first.text} {second.text}",
     ]
     assert len({(one.score, one.passes) for one in both}) == 1
+    seen = model.translate(f"Haus. {marks} Hund", history=True).history
+    pieces = [f"▁{one}" for one in marks.split()]
+    assert all(any(list(row[i : i + len(pieces)]) == pieces for i in range(len(row))) for row in seen)
+    assert len(seen) == len(model.translate("Haus. Hund", history=True).history) > 1
     long = translators(recipe).translate("Das Haus ist rot. ... " * 9).text
     assert long.split(" ... ")[0] == translators(recipe).translate("Das Haus ist rot.").text
     assert long.count(" ...") == 9

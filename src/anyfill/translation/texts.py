@@ -193,10 +193,18 @@ class Texts:
 
     def _history(self, cut: Sequence[tuple[Passage, Sequence[Hypothesis]]]) -> tuple[tuple[str, ...], ...]:
         """The pieces of all parts before the first pass and after each; a part that has ended stays as it is."""
-        seen = [(passage.kept, one.history) for passage, some in cut for one in some if one.history]
+        seen: list[Sequence[Sequence[str]]] = []
+        for passage, some in cut:
+            made = iter(some)
+            for one in passage.sentences:
+                if isinstance(one, str):
+                    seen.append([[f"▁{word}" for word in restored(one, passage.kept).split()]])
+                else:
+                    rows = [[self._shown(code, passage.kept) for code in row] for row in next(made).history]
+                    seen.append(rows or [[]])
+        passes = max((len(one.history) for _, some in cut for one in some), default=0)
         return tuple(
-            tuple(self._shown(code, kept) for kept, own in seen for code in own[min(number, len(own) - 1)])
-            for number in range(max((len(own) for _, own in seen), default=0))
+            tuple(piece for own in seen for piece in own[min(number, len(own) - 1)]) for number in range(passes)
         )
 
     def _shown(self, code: int, kept: Sequence[str]) -> str:
