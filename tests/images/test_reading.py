@@ -9,7 +9,8 @@ import torch
 from PIL import Image
 
 from anyfill.images.picture import Picture
-from anyfill.images.reading import PictureRows, Pictures, bytes_of, codes_of, read_pictures, resized
+from anyfill.images.reading import PictureRows, Pictures, bytes_of, codes_of, read_pictures
+from anyfill.images.resizing import resized
 
 RNG = np.random.default_rng(3)
 GREY = RNG.integers(0, 256, (5, 6, 4)).astype(np.uint8)

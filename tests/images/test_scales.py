@@ -5,7 +5,8 @@ import pytest
 
 from anyfill.images.filling import Fills
 from anyfill.images.picture import Picture
-from anyfill.images.scales import enlarged, shrunk
+from anyfill.images.resizing import resized, shrunk
+from anyfill.images.scales import enlarged
 
 RNG = np.random.default_rng(5)
 
@@ -23,12 +24,17 @@ def test_the_whole_picture_fits_and_every_erased_pixel_is_erased(size) -> None:
         assert small.erased[middle]
 
 
-def test_nothing_of_what_stood_in_the_hole_is_seen() -> None:
+def seen_as_8x8(picture: Picture) -> Picture:
+    return resized(picture, (8, 8))
+
+
+@pytest.mark.parametrize("smaller", [lambda picture: shrunk(picture, 8, 8), seen_as_8x8])
+def test_nothing_of_what_stood_in_the_hole_is_seen(smaller) -> None:
     pixels = RNG.integers(0, 256, (50, 33, 1)).astype(np.uint8)
     erased = np.zeros((50, 33), dtype=bool)
     erased[7:40, 3:20] = True
     other = np.where(erased[..., None], 255 - pixels, pixels)
-    one, two = (shrunk(Picture(values, erased), 8, 8) for values in (pixels, other))
+    one, two = (smaller(Picture(values, erased)) for values in (pixels, other))
     assert one.known.any()
     assert not np.array_equal(pixels, other)
     assert np.array_equal(one.pixels[one.known], two.pixels[two.known])

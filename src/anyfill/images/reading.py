@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count, require_member, require_seed
 from anyfill.images.picture import SUFFIXES, Picture, Pixels, read_picture
+from anyfill.images.resizing import resized
 from anyfill.images.settings import BINARY, MAX_SIDE, Binary
 from anyfill.rows import Rows
 from anyfill.training.data import derive
@@ -111,23 +111,6 @@ def _fitted(found: Pictures, size: tuple[int, int] | None, grey: bool | None) ->
     if grey is False and pixels.shape[3] == 1:
         pixels = np.repeat(pixels, 3, axis=3)
     return Pictures(np.ascontiguousarray(pixels), found.name, found.labels, tuple(remarks))
-
-
-def resized(picture: Picture, size: tuple[int, int]) -> Picture:
-    """The picture (height, width) large: its sides are cropped alike to the proportions, then it is shrunk or grown.
-
-    What lies in the way of an erased pixel is erased.
-    """
-    height, width = size
-    if picture.pixels.shape[:2] == size:
-        return picture
-    squeezed = picture.pixels[..., 0] if picture.channels == 1 else picture.pixels
-    pixels = np.asarray(ImageOps.fit(Image.fromarray(squeezed), (width, height), Image.Resampling.BOX))
-    erased = None
-    if picture.erased is not None:
-        holes = Image.fromarray(picture.erased.astype(np.float32))  # as bytes, small parts would round to none
-        erased = np.asarray(ImageOps.fit(holes, (width, height), Image.Resampling.BOX)) > 0
-    return Picture(pixels.reshape(height, width, -1), erased, picture.name, picture.remarks)
 
 
 def _folder(folder: Path, size: tuple[int, int] | None, grey: bool | None) -> Pictures:

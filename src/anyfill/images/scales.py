@@ -14,19 +14,9 @@ import numpy as np
 from PIL import Image
 
 from anyfill.images.filling import Filling, Fills
-from anyfill.images.picture import Picture, Pixels, Places
+from anyfill.images.picture import Picture, Places
+from anyfill.images.resizing import nearest, resized_pixels
 from anyfill.images.windows import Window
-
-
-def shrunk(picture: Picture, height: int, width: int) -> Picture:
-    """The whole picture, in its proportions, as large as fits in (height, width).
-
-    Whatever an erased pixel has a part in is erased: nothing of what stood there is seen.
-    """
-    share = min(height / picture.height, width / picture.width)
-    size = (max(1, round(picture.width * share)), max(1, round(picture.height * share)))
-    erased = None if picture.erased is None else _any_within(picture.erased, size)
-    return replace(picture, pixels=_resized(picture.pixels, size, Image.Resampling.BOX), erased=erased)
 
 
 def enlarged(fills: Fills, whole: Picture, *, levels: int) -> Fills:
@@ -40,12 +30,13 @@ def enlarged(fills: Fills, whole: Picture, *, levels: int) -> Fills:
     size = (whole.width, whole.height)
 
     def laid_in(small: Picture) -> Picture:
-        drawn = _resized(small.pixels, size, Image.Resampling.BICUBIC)
+        drawn = resized_pixels(small.pixels, size, Image.Resampling.BICUBIC)
         drawn = np.where(drawn >= 128, np.uint8(255), np.uint8(0)) if levels == 2 else drawn
         given = whole.with_channels(max(whole.channels, drawn.shape[2])).pixels
         return replace(small, pixels=np.where(whole.known[..., None], given, drawn))
 
-    rows, columns = (_nearest(*sides) for sides in zip(whole.known.shape, fills.uncertainty.shape))
+    sides = zip(whole.known.shape, fills.uncertainty.shape)
+    rows, columns = (nearest(np.arange(many), few, 0, many) for many, few in sides)
     uncertainty = np.where(whole.known, 0.0, fills.uncertainty[np.ix_(rows, columns)])
     given = replace(whole, remarks=fills.remarks)
     return replace(fills, given=given, pictures=tuple(map(laid_in, fills.pictures)), uncertainty=uncertainty)
@@ -68,23 +59,3 @@ def with_smaller_holes(fills: Fills, after: Fills, apart: Places) -> Fills:
     """Fills of all holes: those of the large ones, and what came after them."""
     uncertainty = np.where(apart, after.uncertainty, fills.uncertainty)
     return replace(fills, pictures=after.pictures, uncertainty=uncertainty)
-
-
-def _any_within(places: Places, size: tuple[int, int]) -> Places:
-    """bool (h, w): where any of the places (H, W) has a part in a pixel of the (width, height) smaller picture."""
-    parts = np.asarray(Image.fromarray(places.astype(np.float32)).resize(size, Image.Resampling.BOX)) > 0
-    row, column = np.nonzero(places)  # and the pixel that it lies in, however small its part
-    parts[_nearest(places.shape[0], size[1])[row], _nearest(places.shape[1], size[0])[column]] = True
-    return parts
-
-
-def _nearest(many: int, few: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """int (many,): the pixel out of few in which the middle of each lies."""
-    return ((2 * np.arange(many) + 1) * few) // (2 * many)
-
-
-def _resized(pixels: Pixels, size: tuple[int, int], resample: Image.Resampling) -> Pixels:
-    """uint8 (h, w, C) of this (width, height)."""
-    squeezed = pixels[..., 0] if pixels.shape[2] == 1 else pixels
-    found = np.asarray(Image.fromarray(squeezed).resize(size, resample))
-    return found.reshape(size[1], size[0], -1)

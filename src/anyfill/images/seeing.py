@@ -15,8 +15,7 @@ from anyfill.checks import refuse
 from anyfill.images.about import About
 from anyfill.images.holes import holes
 from anyfill.images.picture import Picture, Places
-from anyfill.images.reading import resized
-from anyfill.images.scales import shrunk
+from anyfill.images.resizing import resized, shrunk
 from anyfill.images.windows import Window, windows, windows_on
 
 _BY_FAR = 64

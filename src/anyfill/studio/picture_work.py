@@ -9,7 +9,7 @@ import numpy as np
 
 from anyfill import images
 from anyfill.images.filling import Frame
-from anyfill.images.reading import resized
+from anyfill.images.resizing import resized
 from anyfill.interface.output import jsonable
 from anyfill.interface.progress import metered
 from anyfill.studio.how import arguments, options, spending
