@@ -25,7 +25,7 @@ from anyfill.evaluation.acquire import Information, information
 from anyfill.evaluation.chain import LogProb, log_prob, rows_in_a_pass
 from anyfill.evaluation.posterior import Posterior, posterior
 from anyfill.likelihoods.marginals import Marginals
-from anyfill.likelihoods.mixed import code_sizes
+from anyfill.likelihoods.mixed import code_sizes, marginals_at
 from anyfill.model import Model
 from anyfill.questions.question import Factorization, Question
 from anyfill.questions.supported import step_factorization, untrained
@@ -178,13 +178,16 @@ class Conditional:
         shape = values.shape[:2]
         return replace(answer, value=answer.value.reshape(shape), stderr=answer.stderr.reshape(shape))
 
-    def marginals(self, asked: Tensor | None = None) -> Marginals:
+    def marginals(self, asked: Tensor | None = None, *, cells: tuple[Tensor, Tensor] | None = None) -> Marginals:
         """p(x_j | given) for every unknown j, each on its own, in one pass; meaningless at given variables.
 
         Args:
             asked: bool (B, N), those of them that matter; the others' answers may be meaningless as well.
+            cells: (row, variable), each (H,): the answers (H, 1) about these alone, which may be far cheaper.
         """
         model = self.model
+        if cells is not None:
+            asked = torch.zeros_like(self.known).index_put(cells, torch.tensor(True, device=self.known.device))
         question = Question(self.known, self.unknown if asked is None else asked & self.unknown)
         if step_factorization(model.factorizations, question, model.order, order=model.order, parallel=True) is None:
             raise untrained(model.factorizations, "p(x_j | given) for each unknown variable by itself")
@@ -194,7 +197,12 @@ class Conditional:
         with model.evaluating():
             shown = model.corruption.fill(self.x, self.known, generator=source)
             rank = model.known_rank(self.known, generator=source) if model.is_one_pass else None
-            return model.likelihood(model.params(shown, self.known, rank=rank, context=self.context))
+            if cells is None:
+                return model.likelihood(model.params(shown, self.known, rank=rank, context=self.context))
+            if rank is not None:
+                return model.chain_at(self.x, rank, cells, self.context)
+            params = model.params(shown, self.known, context=self.context, cells=cells)
+            return marginals_at(model.likelihood, params.unsqueeze(1), cells[1].unsqueeze(1))
 
     def mean(self) -> Tensor:
         """(B, N) floating point: the expected value (code) of each unknown variable; given values as they are."""

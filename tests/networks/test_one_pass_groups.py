@@ -84,6 +84,38 @@ def test_cached_steps_equal_the_chain(shape, patch, order, generator) -> None:
     assert compared == int(asked_in(rank).sum())
 
 
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize(("shape", "patch"), CASES)
+@torch.no_grad()
+def test_some_cells_of_a_chain_are_those_of_the_whole(shape, patch, ties, generator) -> None:
+    net = network(shape, patch)
+    x, rank = questions(net, 4, generator, Shuffled())
+    rank = torch.where(asked_in(rank), rank // 3, rank) if ties else rank
+    row, variable = (rank < NEVER).nonzero(as_tuple=True)
+    some = torch.randperm(len(row), generator=generator)[: len(row) // 2]
+    row, variable = row[some], variable[some]
+    torch.testing.assert_close(
+        net.chain_at(x, rank, row, variable), net.chain(x, rank)[row, variable], atol=1e-6, rtol=0
+    )
+    assert net.chain_at(x, rank, row[:0], variable[:0]).shape == (0, LEVELS)
+
+
+@pytest.mark.parametrize(("shape", "patch"), CASES)
+@torch.no_grad()
+def test_selected_rows_of_a_cache_go_on_by_themselves(shape, patch, generator) -> None:
+    net = network(shape, patch)
+    x, rank = questions(net, 3, generator, Shuffled())
+    _, cache = net.open(torch.where(rank < 0, x, 0), rank)
+    rows, first = torch.tensor([2, 0, 0, 1]), torch.tensor([1, 3, 0])  # first[r]: where row r was copied to
+    copies = [net.select(cache, rows), net.select(cache, rows, room=net.variables + 5)]
+    for _ in range(4):
+        answers = torch.randint(LEVELS, (len(rows),), generator=generator)
+        found, copies = zip(*(net.extend(answers, copy) for copy in copies))
+        torch.testing.assert_close(found[0], found[1], atol=1e-6, rtol=0)
+        expected, cache = net.extend(answers[first], cache)
+        torch.testing.assert_close(found[0][first], expected, atol=1e-5, rtol=0)
+
+
 @pytest.mark.parametrize(("shape", "patch"), CASES)
 @torch.no_grad()
 def test_ties_are_answered_in_parallel_without_seeing_each_other(shape, patch, generator) -> None:

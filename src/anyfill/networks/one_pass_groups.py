@@ -123,6 +123,23 @@ class OnePassGroups(AimedDecoder):
         """(B, N, P): each variable given all that rank strictly before it; zero where given. See ``OnePass.chain``."""
         if not len(x):
             return self.start.new_zeros(0, self.variables, self.outputs)
+        h, slot = self._states(x, rank, context, strict)
+        h = h.gather(1, slot.unsqueeze(-1).expand(-1, -1, self.width))
+        variable = torch.arange(self.variables, device=x.device).expand_as(rank)
+        return torch.where((rank < 0).unsqueeze(-1), 0.0, self._answers(h, x, rank, variable))
+
+    def chain_at(self, x: Tensor, rank: Tensor, row: Tensor, variable: Tensor, context: Tensor | None = None) -> Tensor:
+        """(H, P): the same for the variables (H,) of the rows (H,) alone; see ``ChainsCells``."""
+        if not len(row):
+            return self.start.new_zeros(0, self.outputs)
+        h, slot = self._states(x, rank, context, strict=False)
+        mates, when = self.get_buffer("members")[self.get_buffer("group_of")[variable]], rank[row, variable]
+        row_of = row.unsqueeze(1)  # (H, 1): of the mates (H, M)
+        params = self._read_off(h[row, slot[row, variable]], x[row_of, mates], rank[row_of, mates], when, variable)
+        return torch.where((when < 0).unsqueeze(-1), 0.0, params)
+
+    def _states(self, x: Tensor, rank: Tensor, context: Tensor | None, strict: bool) -> tuple[Tensor, Tensor]:
+        """(B, L, width), int64 (B, N): the states of one pass, and which of them aims at each variable."""
         visits = self._visits(rank)
         if strict or not self._ties(visits):
             length = self._room(visits) if strict else max(int((visits.told + visits.count).max()), 1)
@@ -131,9 +148,7 @@ class OnePassGroups(AimedDecoder):
             slot = visits.told + visits.number.clamp(min=0)
         else:
             h, slot = self._parallel(x, visits, context)
-        h = h.gather(1, slot.clamp(max=h.shape[1] - 1).unsqueeze(-1).expand(-1, -1, self.width))
-        variable = torch.arange(self.variables, device=x.device).expand_as(rank)
-        return torch.where((rank < 0).unsqueeze(-1), 0.0, self._answers(h, x, rank, variable))
+        return h, slot.clamp(max=h.shape[1] - 1)
 
     def room(self, rank: Tensor) -> int | None:
         """How many tokens a strict chain of these ranks (B, N) has room for; None = always the same."""
@@ -198,6 +213,10 @@ class OnePassGroups(AimedDecoder):
         cache = replace(cache, place=place, x=x, h=h)
         return self._current(cache), cache
 
+    def select(self, cache: GroupCache, rows: Tensor, *, room: int | None = None) -> GroupCache:
+        """The cache of some rows (R,) alone, copied; with ``room``, for so many tokens from now on."""
+        return cache.rows(rows, room)
+
     def _step(self, x: Tensor, own: Tensor, following: Tensor, moves: Tensor, cache: GroupCache) -> Tensor:
         """(B, width): the token of the visit that ended with the variable ``own`` (B, 1), aimed at ``following``."""
         visits, group_of = cache.visits, self.get_buffer("group_of")
@@ -245,7 +264,11 @@ class OnePassGroups(AimedDecoder):
 
     def _answered(self, h: Tensor, x: Tensor, rank: Tensor, variable: Tensor) -> Tensor:
         values, when = self._mates(self.get_buffer("group_of")[variable], x, rank)
-        told = self.told_head(values, when < rank.gather(1, variable).unsqueeze(-1))
+        return self._read_off(h, values, when, rank.gather(1, variable), variable)
+
+    def _read_off(self, h: Tensor, values: Tensor, ranks: Tensor, rank: Tensor, variable: Tensor) -> Tensor:
+        """(…, P) of variables (…) of a rank (…), from states (…, width), and values and ranks (…, M) of groups."""
+        told = self.told_head(values, ranks < rank.unsqueeze(-1))
         z = self.norm(h) + told + self.member(self.get_buffer("member_of")[variable])
         z = z + self.head_down(functional.relu(self.head_up(self.head_norm(z))).square())
         return self.head(z)

@@ -198,20 +198,21 @@ class Cache:
 
     def rows(self, index: Tensor, room: int | None = None) -> "Cache":
         """The cache of the rows ``index`` (R,) alone, copied; with ``room`` (above ``place``), for so many tokens."""
-
-        def some(kept: Tensor) -> Tensor:
-            if room is None or room == kept.shape[2]:
-                return kept[index]
-            return functional.pad(kept[:, :, :room][index], (0, 0, 0, max(room - kept.shape[2], 0)))
-
         return Cache(
             self.order[index],
             self.place[index],
-            [some(key) for key in self.keys],
-            [some(value) for value in self.values],
+            [some_rows(key, index, room) for key in self.keys],
+            [some_rows(value, index, room) for value in self.values],
             None if self.context is None else self.context[index],
             None if self.blanks is None else self.blanks[index],
         )
+
+
+def some_rows(kept: Tensor, index: Tensor, room: int | None) -> Tensor:
+    """(R, H, L, D): keys or values (B, H, L, D) of the rows ``index`` (R,), copied; with ``room``, L of them."""
+    if room is None or room == kept.shape[2]:
+        return kept[index]
+    return functional.pad(kept[:, :, :room][index], (0, 0, 0, max(room - kept.shape[2], 0)))
 
 
 @dataclass(frozen=True, slots=True)

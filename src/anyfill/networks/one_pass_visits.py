@@ -4,12 +4,13 @@ See ``networks.one_pass_groups`` for what a visit is.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from anyfill.networks.one_pass_tokens import some_rows
 from anyfill.rank import asked_in
 
 _WAVES = 4
@@ -105,6 +106,10 @@ class Visits:
         told, begin = something.sum(1, keepdim=True), (rank < 0).sum(1, keepdim=True)
         return cls(rank, order, told, given, number, group, turn, until, begin, count)
 
+    def rows(self, index: Tensor) -> "Visits":
+        """How the rows ``index`` (R,) are read."""
+        return Visits(*(getattr(self, part.name)[index] for part in fields(self)))
+
 
 @dataclass(slots=True)
 class GroupCache:
@@ -126,6 +131,15 @@ class GroupCache:
     keys: list[Tensor]
     values: list[Tensor]
     context: Tensor | None
+
+    def rows(self, index: Tensor, room: int | None = None) -> "GroupCache":
+        """The cache of the rows ``index`` (R,) alone, copied; with ``room``, for so many tokens."""
+        slots = None if room is None else room + 1
+        keys, values = ([some_rows(one, index, slots) for one in kept] for kept in (self.keys, self.values))
+        context = None if self.context is None else self.context[index]
+        return GroupCache(
+            self.visits.rows(index), self.place[index], self.x[index], self.h[index], keys, values, context
+        )
 
 
 def group_layout(shape: tuple[int, ...], patch: tuple[int, int]) -> Tensor:

@@ -30,7 +30,7 @@ from anyfill.likelihoods.discrete import FiniteMarginals
 from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
-from anyfill.networks.network import Branching, Cached, Windowed
+from anyfill.networks.network import Branching, Cached
 from anyfill.questions.question import Question, chain_rank
 from anyfill.questions.supported import completed
 from anyfill.samplers.policy import Ordered, State, Step, Task, all_ended, as_values
@@ -101,7 +101,7 @@ def _opened_once(network: Cached, x: Tensor, rank: Tensor, context: Tensor | Non
     visible = torch.cat([rank, torch.where(rank < 0, x, torch.zeros_like(x))], 1)
     distinct, number = visible.unique(dim=0, return_inverse=True)
     told_alike = context is None or bool((context == context[:1]).all())
-    if not told_alike or len(distinct) == len(x) or not isinstance(network, Windowed):
+    if not told_alike or len(distinct) == len(x) or not isinstance(network, Branching):
         return network.open(x, rank, context)
     rank, x = distinct.split(x.shape[1], 1)
     params, cache = network.open(x, rank, None if context is None else context[: len(x)])
