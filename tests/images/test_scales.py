@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from anyfill.images import filling
 from anyfill.images.filling import Fills
 from anyfill.images.picture import Picture
 from anyfill.images.resizing import resized, shrunk
 from anyfill.images.scales import enlarged
+from anyfill.images.windows import rounds, windows
 
 RNG = np.random.default_rng(5)
 
@@ -107,3 +111,40 @@ def test_a_hole_that_resizing_crops_away_is_refused(black_and_white) -> None:
     pixels = np.zeros((8, 40, 1), dtype=np.uint8)
     with pytest.raises(ValueError, match="got what is erased cropped away"):
         black_and_white.fill(pixels, spots((8, 40), (0, 0, 3, 3)), resize=True)
+
+
+@given(st.integers(0, 999), st.floats(0.01, 0.5), st.booleans())
+def test_in_rounds_a_window_sees_what_it_sees_one_after_another(seed, share, block) -> None:
+    erased = np.random.default_rng(seed).random((30, 47)) < share
+    erased[10:24, 20:30] |= block
+    plan = windows(erased, 8, 8)
+    after, known = {}, ~erased
+    for window in plan:
+        part = window.inside(erased.shape)
+        after[window] = known[part].copy()
+        known[part] = True
+    known, done = ~erased, []
+    for some in rounds(plan, erased):
+        for window in some:
+            assert np.array_equal(known[window.inside(erased.shape)], after[window])
+        for window in some:
+            known[window.inside(erased.shape)] = True
+        done += some
+    assert sorted(map(repr, done)) == sorted(map(repr, plan))
+
+
+def test_scattered_pixels_are_drawn_in_rounds_from_the_laws_of_their_windows(black_and_white, monkeypatch) -> None:
+    """Nearly without temperature nothing is left to chance: at once or one after another, the same is drawn."""
+    pixels = RNG.integers(0, 2, (64, 80, 1)).astype(np.uint8) * 255
+    erased = RNG.random((64, 80)) < 0.03
+    how = {"n": 3, "seed": 1, "invert": False}
+    together = black_and_white.fill(pixels, erased, temperature=1e-4, **how)
+    frames = len([*black_and_white.trace(pixels, erased, **how)])
+    assert frames < int(erased.sum()) / 2
+    with monkeypatch.context() as one_by_one:
+        one_by_one.setattr(filling, "VALUES_AT_ONCE", 1)
+        alone = black_and_white.fill(pixels, erased, temperature=1e-4, **how)
+        assert len([*black_and_white.trace(pixels, erased, **how)]) > int(erased.sum())
+    assert all(np.array_equal(a.pixels, b.pixels) for a, b in zip(together, alone, strict=True))
+    assert np.allclose(together.uncertainty, alone.uncertainty, atol=1e-5)
+    assert (together.uncertainty[erased] > 0).all()

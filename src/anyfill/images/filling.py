@@ -1,8 +1,8 @@
 """Filling a picture: the holes of the user's picture as questions of the model, and its answers as pictures.
 
 What is given is never changed: filled pixels are laid into the picture as it came, in its own colours. Alternatives are
-drawn side by side. ``frames`` yields every step of the one sampling loop (``anyfill.samplers.trace``), so that whoever
-wants can watch the pictures come to be.
+drawn side by side, and so are windows that see nothing of one another's holes. ``frames`` yields every step of the one
+sampling loop (``anyfill.samplers.trace``), so that whoever wants can watch the pictures come to be.
 
 The uncertainty of an erased pixel is the entropy, in bits, of its own distribution given what was known when its window
 was opened (mean over the alternatives). Where one window is enough, that is H(pixel | given), each pixel asked alone:
@@ -27,13 +27,18 @@ from anyfill.conditional import Conditional
 from anyfill.images.picture import Picture, Pixels, Places
 from anyfill.images.reading import bytes_of, codes_of
 from anyfill.images.sheets import sheet_of
-from anyfill.images.windows import Window
+from anyfill.images.windows import Window, rounds
 from anyfill.model import Model
+from anyfill.networks.network import Cached
 from anyfill.questions.question import Question
-from anyfill.samplers import Draw, Sampler, trace
+from anyfill.samplers import CachedChain, Draw, Sampler, trace
 
 Bits = np.ndarray[Any, np.dtype[np.float64]]
 """(H, W)."""
+AT_ONCE = 32
+"""Alternatives that are drawn side by side."""
+VALUES_AT_ONCE = AT_ONCE * 28 * 28
+"""Values of rows that are drawn side by side, alternatives times windows: what is kept of them grows with it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -43,17 +48,17 @@ class Frame:
     Attributes:
         filling: the work.
         share: of the erased pixels, how much is drawn, 0 to 1.
-        codes: uint8 (n, H, W, c) before this window; never written to.
-        before: bool (H, W): what was known before it.
-        window: where the model is at work; None before the first.
-        x, drawn: (n, N), bool (N,): the window's variables, and which of them are drawn by now.
+        codes: uint8 (n, H, W, c) before these windows; never written to.
+        before: bool (H, W): what was known before them.
+        windows: where the model is at work; none before the first.
+        x, drawn: (windows, n, N), bool (windows, N): their variables, and which of them are drawn by now.
     """
 
     filling: "Filling"
     share: float
     codes: Tensor
     before: Places
-    window: Window | None = None
+    windows: Sequence[Window] = ()
     x: Tensor | None = None
     drawn: Tensor | None = None
 
@@ -66,21 +71,22 @@ class Frame:
     def known(self) -> Places:
         """bool (H, W): given or drawn by now."""
         known = self.before.copy()
-        if self.window is not None and self.drawn is not None:
+        if self.drawn is not None:
             size = (known.shape[0], known.shape[1])
-            drawn = self.drawn.reshape(self.filling.shape).all(2).numpy()
-            known[self.window.inside(size)] |= drawn[self.window.own(size)]
+            for window, drawn in zip(self.windows, self.drawn.unflatten(1, self.filling.shape).all(3).numpy()):
+                known[window.inside(size)] |= drawn[window.own(size)]
         return known
 
     def after(self) -> Tensor:
-        """The codes with what is drawn in the window."""
-        if self.window is None or self.x is None:
+        """The codes with what is drawn in the windows."""
+        if self.x is None or self.drawn is None:
             return self.codes
-        size = (self.codes.shape[1], self.codes.shape[2])
-        rows, own = self.window.inside(size), self.window.own(size)
-        codes = self.codes.clone()
-        seen = self.x.reshape(len(codes), *self.filling.shape)[:, own[0], own[1]]
-        codes[:, rows[0], rows[1]] = seen.to(torch.uint8)
+        codes, size = self.codes.clone(), (self.codes.shape[1], self.codes.shape[2])
+        shape = self.filling.shape
+        for window, x, drawn in zip(self.windows, self.x.unflatten(2, shape), self.drawn.unflatten(1, shape)):
+            rows, own = window.inside(size), window.own(size)
+            there = codes[:, rows[0], rows[1]]
+            there.copy_(torch.where(drawn[own], x[:, own[0], own[1]].to(torch.uint8), there))
         return codes
 
 
@@ -178,26 +184,43 @@ class Filling:
         source = torch.Generator().manual_seed(self.seed) if self.generator is None else self.generator
         frame = Frame(self, 0.0 if picture.erased is not None else 1.0, codes, known)
         yield frame
-        for window in self.plan:
-            rows, own = window.inside(size), window.own(size)
-            there, given = (np.zeros((window.height, window.width), dtype=bool) for _ in range(2))
-            there[own], given[own] = True, known[rows]
-            x = torch.zeros(self.n, *self.shape, dtype=torch.int64)
-            x[:, own[0], own[1]] = codes[:, rows[0], rows[1]].long()
-            question = Question(self._variables(given), self._variables(there & ~given))
+        options: dict[str, Any] = {"draw": self.draw, "generator": source}
+        if self.sampler is not None and approximates(self.sampler, self.model):
+            options["allow_untrained"] = True  # of colours too
+        sampler = self.sampler
+        if sampler is None and isinstance(self.model.network, Cached):
+            sampler = CachedChain(read_once=True)  # alternatives mostly begin alike
+        for windows in self._batches():
+            parts = [(window.inside(size), window.own(size)) for window in windows]
+            given, asked = (np.zeros((len(windows), *self.shape[:2]), dtype=bool) for _ in range(2))
+            x = torch.zeros(len(windows), self.n, *self.shape, dtype=torch.int64)
+            for one, (rows, own) in enumerate(parts):
+                given[one][own], asked[one][own] = known[rows], ~known[rows]
+                x[one, :, own[0], own[1]] = codes[:, rows[0], rows[1]].long()
+            question = Question(self._variables(given), self._variables(asked))
+            x = x.flatten(2).flatten(0, 1)
             if uncertainty is not None:
-                uncertainty[rows] = np.where(known[rows], uncertainty[rows], self._entropy(x, question)[own])
-            asked, cells = question.asked[0], total * self.shape[2]
+                for (rows, own), bits in zip(parts, self._entropy(x, question)):
+                    uncertainty[rows] = np.where(known[rows], uncertainty[rows], bits[own])
+            wanted, cells = question.asked[:: self.n], total * self.shape[2]
             done = cells - int((~known).sum()) * self.shape[2]
-            options: dict[str, Any] = {"draw": self.draw, "generator": source}
-            if self.sampler is not None and approximates(self.sampler, self.model):
-                options["allow_untrained"] = True  # of colours too
-            for state in trace(self.model, x.flatten(1), question, self.sampler, **options):
-                drawn = state.known[0] & asked
-                frame = Frame(self, (done + int(drawn.sum())) / cells, codes, known, window, state.x, drawn)
+            for state in trace(self.model, x, question, sampler, **options):
+                drawn = state.known[:: self.n] & wanted
+                now = state.x.unflatten(0, (len(windows), self.n))
+                frame = Frame(self, (done + int(drawn.sum())) / cells, codes, known, windows, now, drawn)
                 yield frame
             codes, known = frame.after(), known.copy()
-            known[rows] = True
+            for rows, _ in parts:
+                known[rows] = True
+
+    def _batches(self) -> Iterator[list[Window]]:
+        """The windows that are filled at once; an approximation goes from one to the next."""
+        if self.sampler is not None:
+            yield from ([window] for window in self.plan)
+            return
+        count = max(1, VALUES_AT_ONCE // (self.n * math.prod(self.shape)))
+        for some in rounds(self.plan, ~self.picture.known):
+            yield from (some[begin : begin + count] for begin in range(0, len(some), count))
 
     def fills(self, frames: Iterator[Frame], uncertainty: Bits) -> Fills:
         """All frames at once, and what came of them."""
@@ -207,20 +230,23 @@ class Filling:
         return Fills(self.picture, tuple(pictures), uncertainty, self.seed, self.picture.remarks)
 
     def _variables(self, places: Places) -> Tensor:
-        """bool (n, N): the variables of these places (h, w)."""
-        flat = torch.from_numpy(places).flatten().repeat_interleave(self.shape[2])
-        return flat.expand(self.n, -1)
+        """bool (windows n, N): the variables of these places (windows, h, w), for each alternative."""
+        flat = torch.from_numpy(places).flatten(1).repeat_interleave(self.shape[2], 1)
+        return flat.repeat_interleave(self.n, 0)
 
     def _entropy(self, x: Tensor, question: Question) -> Bits:
-        """bits (h, w): mean over the alternatives; those that begin alike are asked once."""
-        rows = x.flatten(1)
-        alike = bool((torch.where(question.given, rows, 0) == torch.where(question.given, rows, 0)[:1]).all())
-        count = 1 if alike else self.n
-        first = torch.arange(rows.shape[1]) % self.shape[2] == 0
-        asked = question.asked[:count] & first
-        marginals = Conditional.on(self.model, rows[:count], question.given[:count]).marginals(asked)
-        nats = torch.where(asked, marginals.entropy().double(), 0.0)
-        return nats.mean(0).reshape(self.shape).sum(2).numpy() / math.log(2)
+        """bits (windows, h, w): mean over the alternatives; those of a window that begin alike are asked once."""
+        given = torch.where(question.given, x, 0).unflatten(0, (-1, self.n))
+        apart = (given != given[:, :1]).flatten(1).any(1, keepdim=True).expand(-1, self.n).clone()
+        apart[:, 0] = True
+        rows = apart.flatten().nonzero().squeeze(1)
+        first = torch.arange(x.shape[1]) % self.shape[2] == 0
+        row, variable = (question.asked[rows] & first).nonzero(as_tuple=True)
+        found = Conditional.on(self.model, x[rows], question.given[rows]).marginals(cells=(row, variable))
+        window = rows[row] // self.n
+        share = found.entropy().double().squeeze(1) / apart.sum(1)[window] / math.log(2)
+        bits = torch.zeros(len(given), x.shape[1], dtype=torch.float64)
+        return bits.index_put((window, variable), share, accumulate=True).unflatten(1, self.shape).sum(3).numpy()
 
     def shown(self, codes: Tensor) -> Pixels:
         """uint8 (n, H, W, C): the picture as it came, with what is drawn laid in."""

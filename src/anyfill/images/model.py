@@ -16,7 +16,7 @@ import torch
 from anyfill.checks import refuse, require_count, require_seed
 from anyfill.images.about import NOTES, About
 from anyfill.images.erasing import Erasing, erased_in
-from anyfill.images.filling import Bits, Filling, Fills, Frame
+from anyfill.images.filling import AT_ONCE, Bits, Filling, Fills, Frame
 from anyfill.images.picture import Picture, PictureLike, as_picture
 from anyfill.images.scales import enlarged, smaller_holes, with_smaller_holes
 from anyfill.images.scoring import Score, scored
@@ -31,8 +31,6 @@ from anyfill.training import load_model, load_notes
 SHIPPED = {"digits": "models/digits", "fashion": "models/fashion"}
 """Where the package keeps its own models."""
 SAMPLERS = ("exact", "speculative", "confidence", "entropy-bounded")
-AT_ONCE = 32
-"""Alternatives that are drawn side by side."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

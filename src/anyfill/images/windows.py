@@ -4,7 +4,8 @@ A picture no larger than the window lies in its middle; what is around it is nei
 each hole that fits in a window has one, with the hole in its middle; holes close together share it
 (``anyfill.images.holes``). Larger holes are covered by windows that overlap by half. They are filled one after the
 other, each given all that is known by then: always the one of which most is known, so that a hole is closed from its
-edge inwards. For K windows on H x W pixels that takes O(HW + K log K).
+edge inwards. For K windows on H x W pixels that takes O(HW + K log K). Windows that see nothing of one another's holes
+may as well be filled at once (``rounds``): scattered pixels of a large picture need few rounds.
 """
 
 import heapq
@@ -60,6 +61,24 @@ def windows_on(found: Holes) -> list[Window]:
         place: Window(*place, *size) for place in [*_lattice(found.large, *size), *_around(found.boxes, shape, size)]
     }
     return _most_known_first([*places.values()], found.erased)
+
+
+def rounds(plan: Sequence[Window], erased: Places) -> list[list[Window]]:
+    """The windows of a plan in rounds: those of one round see nothing of what another of them draws.
+
+    A window comes in the round behind the last of those that drew something it sees. So each sees exactly what it sees
+    when they come one after another, whatever order a round has; here those come first in which least is asked.
+    """
+    shape, drawn_in = (erased.shape[0], erased.shape[1]), np.where(erased, 0, -1)  # 0 = not drawn, -1 = given
+    found: list[list[tuple[int, Window]]] = []
+    for window in plan:
+        seen = drawn_in[window.inside(shape)]
+        own, number = seen == 0, max(0, int(seen.max()))
+        seen[own] = number + 1
+        if number == len(found):
+            found.append([])
+        found[number].append((int(np.count_nonzero(own)), window))
+    return [[window for _, window in sorted(each, key=lambda one: one[0])] for each in found]
 
 
 def _lattice(large: Places, height: int, width: int) -> Iterator[tuple[int, int]]:
