@@ -1,4 +1,4 @@
-"""Told shifts: nothing is lost, what is told is what was done, and each told law sums to one."""
+"""Told shifts and shears: what is told is what was done, nothing changed is exact, and its law sums to one."""
 
 import itertools
 
@@ -8,13 +8,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyfill import recipes
-from anyfill.images.shifts import ShiftedRows, at_rest, margins, shifted, told_shift, told_width
+from anyfill.images.shifts import (
+    ShiftedRows,
+    at_rest,
+    margins,
+    sheared,
+    shifted,
+    told_rest,
+    told_shift,
+    told_width,
+)
 from anyfill.likelihoods import Bernoulli
 from anyfill.model import Model
 from anyfill.questions import Question
 from anyfill.questions.question import chain_rank
 from anyfill.rows import Rows, RowSource
-from anyfill.training import FitOptions, fit
+from anyfill.training import FitOptions, fit, load_model, save_model
 
 SHAPE = (6, 5)
 
@@ -88,9 +97,10 @@ def test_impossible_settings_are_refused(settings, named) -> None:
         ShiftedRows(Rows.from_values(pictures(0)), SHAPE, **settings)
 
 
-def told_model(shape: tuple[int, int], reach: int, patch: tuple[int, int] = (1, 1)) -> Model:
+def told_model(shape: tuple[int, int], reach: int, patch: tuple[int, int] = (1, 1), shears: int = 0) -> Model:
+    told = told_width(reach, shears)
     model = recipes.one_pass.image_model(
-        shape, 2, Bernoulli(), patch=patch, width=16, depth=2, heads=2, context_width=told_width(reach)
+        shape, 2, Bernoulli(), patch=patch, width=16, depth=2, heads=2, context_width=told
     )
     torch.manual_seed(3)
     for parameter in model.parameters():
@@ -155,3 +165,95 @@ def test_it_is_trained_told_and_settled_as_an_ordinary_model() -> None:
     found = nats(settled, x, None)
     assert torch.allclose(found, nats(model, x, rest.context), atol=1e-4)
     assert done.best_validation_loss == pytest.approx(float(found.mean()), abs=1e-3)
+
+
+def by_hand(picture: torch.Tensor, down: int, right: int) -> torch.Tensor:
+    """A picture (H, W) sheared as the formula says, pixel by pixel."""
+    height, width = picture.shape
+    first, second = torch.zeros_like(picture), torch.zeros_like(picture)
+    for row, column in itertools.product(range(height), range(width)):
+        to = column + round(right / 10 * (row - (height - 1) / 2))
+        if 0 <= to < width:
+            first[row, to] = picture[row, column]
+    for row, column in itertools.product(range(height), range(width)):
+        to = row + round(down / 10 * (column - (width - 1) / 2))
+        if 0 <= to < height:
+            second[to, column] = first[row, column]
+    return second
+
+
+@given(st.integers(0, 99), st.integers(-10, 10), st.integers(-10, 10))
+def test_a_shear_moves_whole_pixels_as_stated(seed, down, right) -> None:
+    shape = (9, 7)
+    source = torch.Generator().manual_seed(seed)
+    x = torch.randint(1, 50, (2, 63), generator=source)  # no blanks: what enters is told from what is kept
+    moved = sheared(x, torch.tensor([[down, right], [0, 0]]), shape)
+    assert torch.equal(moved[0].view(shape), by_hand(x[0].view(shape), down, right))
+    assert torch.equal(moved[1], x[1])  # the identity is exact
+    assert set(sheared(x, torch.tensor([[9, 9]] * 2), shape, blank=99).flatten().tolist()) <= {
+        *x.flatten().tolist(),
+        99,
+    }
+
+
+def test_the_rows_of_a_digit_move_by_up_to_three_pixels() -> None:
+    x = torch.zeros(1, 28, 28, dtype=torch.int64)
+    x[0, :, 14] = 1
+    moved = sheared(x.flatten(1), torch.tensor([[0, 2]]), (28, 28)).view(28, 28)
+    assert (moved.argmax(1) - 14).tolist() == [round(0.2 * (row - 13.5)) for row in range(28)]
+    assert (moved.argmax(1) - 14)[[0, 27]].tolist() == [-3, 3]
+
+
+@given(st.integers(0, 99))
+def test_shears_come_before_shifts_and_both_are_told(seed) -> None:
+    x = pictures(seed).clamp(max=1)
+    rows = ShiftedRows(Rows.from_values(x), SHAPE, 1, shears=2)
+    assert len(rows) == len(x) * (9 * 25 + 111)  # a third at rest
+    assert rows.context_width == told_width(1, 2) == 16
+    index = torch.arange(0, len(rows), 37)
+    taken, by = rows.take(index), rows.shifts(index)
+    assert taken.context is not None
+    tenths = taken.context[:, 6:].view(-1, 2, 5).argmax(2) - 2
+    assert torch.equal(taken.context, told_shift(torch.cat([by, tenths], 1), 1, 2))
+    for n, number in enumerate(index.tolist()):
+        slanted = sheared(x[number % len(x)].unsqueeze(0), tenths[n : n + 1], SHAPE)
+        assert torch.equal(taken.x[n : n + 1], shifted(slanted, by[n : n + 1], SHAPE))
+        assert int(taken.x[n].sum()) == int(slanted.sum())  # shifts are cut to its margin: they lose nothing
+    still = (torch.cat([by, tenths], 1) == 0).all(1)
+    assert torch.equal(taken.x[still], x[index[still] % len(x)])
+    assert len(ShiftedRows(Rows.from_values(x), SHAPE, 0, shears=1)) == len(x) * (9 + 3)
+
+
+def test_told_nothing_it_is_a_law_and_what_is_told_goes_through_the_network_alone() -> None:
+    model = told_model((2, 3), 1, shears=2)
+    every = torch.tensor(list(itertools.product(range(2), repeat=6)))
+    rest = at_rest(Rows.from_values(every), 1, 2)
+    assert torch.equal(rest.x, every)
+    assert rest.context is not None
+    assert float((-nats(model, every, rest.context)).exp().sum()) == pytest.approx(1.0, abs=1e-5)
+    told = told_shift(torch.tensor([[0, 0, 0, 2]]).expand(64, -1), 1, 2)
+    assert float((-nats(model, every, told)).exp().sum()) == pytest.approx(1.0, abs=1e-5)  # a law of sheared pictures
+    assert (nats(model, every, told) - nats(model, every, rest.context)).abs().max() > 0.1  # it listens
+    with torch.no_grad():
+        model.network.context.weight.zero_()  # type: ignore[union-attr]
+    assert torch.allclose(nats(model, every, told), nats(model, every, rest.context), atol=1e-6)  # by nothing else
+
+
+def test_a_model_that_was_told_shifts_alone_answers_as_before(tmp_path) -> None:
+    model = told_model((2, 3), 1)
+    save_model(model, tmp_path / "told")
+    again = load_model(tmp_path / "told").eval()
+    assert again.capabilities.context_width == told_width(1) == told_width(1, 0) == 6
+    every = torch.tensor(list(itertools.product(range(2), repeat=6)))
+    by = torch.tensor([[1, -1]]).expand(64, -1)
+    assert told_shift(by, 1)[0].tolist() == [0, 0, 1, 1, 0, 0]  # what it was told then, it is told now
+    assert torch.equal(told_rest(1), told_shift(torch.zeros(1, 2, dtype=torch.int64), 1)[0])
+    assert torch.equal(nats(again, every, told_shift(by, 1)), nats(model, every, told_shift(by, 1)))
+
+
+@pytest.mark.parametrize("options", [{"shears": 11}, {"shears": -1}, {"reach": 0}, {"reach": 0, "shears": 0}])
+def test_bad_changes_are_refused(options) -> None:
+    with pytest.raises(ValueError, match="expected a whole number"):
+        ShiftedRows(Rows.from_values(torch.zeros(1, 30, dtype=torch.int64)), SHAPE, **options)
+    with pytest.raises(ValueError, match="shifts and shears"):
+        told_shift(torch.zeros(1, 2, dtype=torch.int64), 1, 2)

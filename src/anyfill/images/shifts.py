@@ -1,19 +1,28 @@
-"""Told shifts: pictures to train on at every place that their blank margin allows, the network being told which.
+"""Told shifts and shears: pictures to train on at other places and slants, the network being told which.
 
 Jun et al. (2020, Distribution Augmentation): a network that is told t learns p(t(x) | t) of changed pictures t(x)
 beside p(x | nothing changed), shares what it learns between them, and learns no single picture by heart. Told
-"nothing", it is a model of the pictures as they are; shifted untold, they would cost it the mass of all shifts.
+"nothing", it is a model of the pictures as they are; changed untold, they would cost it the mass of all changes.
 
 A shift (dy, dx) moves all of a picture, at most ``reach`` pixels along each axis, and is cut to the picture's own blank
 margin: nothing is lost, what wraps around is blank. As a rotation of rows and columns it is a bijection of all
 pictures, so x -> p(shift(x) | told it) sums to one, too, whichever shift.
 
-The network is told each axis as a one-hot vector of 2 reach + 1, at the head of the context:
+A shear (ky, kx), in tenths, comes before it. Row r moves right and then column c down, by whole pixels,
 
-    context = (dy == -reach, …, dy == reach, dx == -reach, …, dx == reach)
+    row r by round(kx / 10 (r - (H - 1) / 2)),    column c by round(ky / 10 (c - (W - 1) / 2)),
 
-Nothing is drawn: row n stands for picture n mod R in the copy n div R, one copy for each shift and as many more at rest
-as its share wants, so an epoch has every picture at every place once, in the order that training draws.
+halves to the even number. No two pixels are mixed, so pixels that were drawn independently (binarised ones) still are.
+What leaves the frame is lost and what enters is blank: a shear is no bijection, and x -> p(shear(x) | told it) no law
+of x. What is answered in the end is asked with (0, 0) told and nothing moved, which is the law of pictures as they are.
+
+The network is told each as a one-hot vector of 2 reach + 1, and where there are shears of 2 shears + 1, at the head of
+the context:
+
+    context = (dy == -reach, …, dy == reach, dx == -reach, …, dx == reach, ky == -shears, …, kx == shears)
+
+Nothing is drawn: row n stands for picture n mod R in the copy n div R, one copy for each change and as many more at
+rest as its share wants, so an epoch has every picture in every way once, in the order that training draws.
 """
 
 import torch
@@ -22,26 +31,66 @@ from torch import Tensor
 from anyfill.checks import refuse, require_count
 from anyfill.rows import Rows
 
+MAX_SHEARS = 10
+"""Tenths: a slant of 45 degrees."""
+
 
 def shifted(x: Tensor, by: Tensor, shape: tuple[int, ...]) -> Tensor:
     """(B, N): pictures x (B, N) of this shape, (H, W) or (H, W, C), moved by (B, 2) pixels down and right, around."""
     height, width, channels = (*shape, 1)[:3]
     row = (torch.arange(height, device=x.device) - by[:, :1]) % height
     column = (torch.arange(width, device=x.device) - by[:, 1:]) % width
-    pixel = (row.unsqueeze(2) * width + column.unsqueeze(1)).flatten(1)
-    values = pixel.unsqueeze(-1) * channels + torch.arange(channels, device=x.device)
+    return _gathered(x, row.unsqueeze(2) * width + column.unsqueeze(1), channels)
+
+
+def sheared(x: Tensor, by: Tensor, shape: tuple[int, ...], blank: int = 0) -> Tensor:
+    """(B, N): pictures x (B, N) of this shape, rows moved, then columns, by tenths (B, 2): columns down, rows right."""
+    height, width, channels = (*shape, 1)[:3]
+    rows, columns = (torch.arange(side, device=x.device) for side in (height, width))
+    row = rows.view(1, -1, 1) - _moves(by[:, :1], width).unsqueeze(1)  # (B, H, W): whence each pixel comes
+    inside = (row >= 0) & (row < height)
+    row = row.clamp(0, height - 1)
+    right = _moves(by[:, 1:], height).gather(1, row.flatten(1)).view_as(row)
+    column = columns - right
+    inside &= (column >= 0) & (column < width)
+    moved = _gathered(x, row * width + column.clamp(0, width - 1), channels)
+    return torch.where(inside.flatten(1).repeat_interleave(channels, 1), moved, blank)
+
+
+def _moves(tenths: Tensor, side: int) -> Tensor:
+    """int64 (B, side): by how much each line moves under a shear of so many tenths (B, 1)."""
+    offset = 2 * torch.arange(side, device=tenths.device) - (side - 1)  # in halves, so that nothing is rounded before
+    return (tenths * offset / 20.0).round().long()
+
+
+def _gathered(x: Tensor, pixel: Tensor, channels: int) -> Tensor:
+    """(B, N): the pixels (B, H, W) of pictures x (B, N), by their numbers, with all their channels."""
+    values = pixel.flatten(1).unsqueeze(-1) * channels + torch.arange(channels, device=x.device)
     return x.gather(1, values.flatten(1))
 
 
-def told_shift(by: Tensor, reach: int) -> Tensor:
-    """float32 (B, 2 (2 reach + 1)): what the network is told of shifts (B, 2)."""
-    each = torch.arange(-reach, reach + 1, device=by.device)
-    return (by.unsqueeze(-1) == each).flatten(1).float()
+def told_shift(by: Tensor, reach: int, shears: int = 0) -> Tensor:
+    """float32 (B, C): what the network is told of shifts (B, 2), or with ``shears`` of shifts and shears (B, 4)."""
+    if by.shape[1] != (4 if shears else 2):
+        raise refuse("by", expected=f"{'shifts and shears (B, 4)' if shears else 'shifts (B, 2)'}", got=tuple(by.shape))
+    parts = [by[:, :2].unsqueeze(-1) == _line(reach, by.device)]
+    if shears:
+        parts.append(by[:, 2:].unsqueeze(-1) == _line(shears, by.device))
+    return torch.cat([part.flatten(1) for part in parts], 1).float()
 
 
-def told_width(reach: int) -> int:
-    """How long the context is that tells a shift."""
-    return 2 * (2 * reach + 1)
+def told_width(reach: int, shears: int = 0) -> int:
+    """C, how long the context is that tells a shift, or with ``shears`` a shift and a shear."""
+    return 2 * (2 * reach + 1) + (2 * (2 * shears + 1) if shears else 0)
+
+
+def told_rest(reach: int, shears: int = 0) -> Tensor:
+    """float32 (C,): that nothing is changed."""
+    return told_shift(torch.zeros(1, 4 if shears else 2, dtype=torch.int64), reach, shears)[0]
+
+
+def _line(reach: int, device: torch.device) -> Tensor:
+    return torch.arange(-reach, reach + 1, device=device)
 
 
 def margins(x: Tensor, shape: tuple[int, ...], blank: int = 0) -> tuple[Tensor, Tensor]:
@@ -59,34 +108,43 @@ def margins(x: Tensor, shape: tuple[int, ...], blank: int = 0) -> tuple[Tensor, 
 
 
 class ShiftedRows:
-    """Pictures as rows, shifted and told so, a source to train on (``RowSource``).
+    """Pictures as rows, sheared and shifted and told so, a source to train on (``RowSource``).
 
     Args:
-        rows: whole pictures of codes, without a context, on the device where they are to be shifted.
+        rows: whole pictures of codes, without a context, on the device where they are to be changed.
         shape: (H, W) or (H, W, C).
-        reach: the farthest shift along an axis, in pixels.
-        still: about what share of the rows is not shifted, besides those that cannot be.
+        reach: the farthest shift along an axis, in pixels; 0 = none, with shears.
+        shears: the steepest shear, in tenths; 0 = none, and nothing is told of it.
+        still: about what share of the rows is not changed, besides those that cannot be.
         blank: the code of a blank pixel.
     """
 
     def __init__(
-        self, rows: Rows, shape: tuple[int, ...], reach: int = 2, *, still: float = 1 / 3, blank: int = 0
+        self,
+        rows: Rows,
+        shape: tuple[int, ...],
+        reach: int = 2,
+        *,
+        shears: int = 0,
+        still: float = 1 / 3,
+        blank: int = 0,
     ) -> None:
         height, width, channels = (*shape, 1)[:3]
-        require_count("reach", reach, maximum=min(height, width) - 1)
+        require_count("shears", shears, minimum=0, maximum=MAX_SHEARS)
+        require_count("reach", reach, minimum=0 if shears else 1, maximum=min(height, width) - 1)
         if rows.variables != height * width * channels:
             raise refuse("rows", expected=f"{height * width * channels} variables, as {shape} has", got=rows.variables)
         if rows.context is not None or not bool(rows.present.all()):
             raise refuse("rows", expected="whole pictures without a context", got="others")
-        places = (2 * reach + 1) ** 2
+        lines = [_line(reach, rows.x.device)] * 2 + [_line(shears, rows.x.device)] * (2 if shears else 0)
+        changes = torch.cartesian_prod(*lines)
+        places = len(changes)
         if not 1 / places <= still <= 1.0:
-            raise refuse("still", expected=f"a share from 1/{places}, one shift of all, to 1", got=still)
-        self.rows, self.shape, self.reach, self.still = rows, shape, reach, still
-        line = torch.arange(-reach, reach + 1, device=rows.x.device)
-        shifts = torch.cartesian_prod(line, line)
-        resting = shifts.new_zeros(1 if still == 1.0 else round((still * places - 1) / (1 - still)), 2)
-        self._copies = resting if still == 1.0 else torch.cat([shifts, resting])
-        self._up, self._down = margins(rows.x, shape, blank)
+            raise refuse("still", expected=f"a share from 1/{places}, one change of all, to 1", got=still)
+        self.rows, self.shape, self.reach, self.shears = rows, shape, reach, shears
+        self.still, self.blank = still, blank
+        resting = changes.new_zeros(1 if still == 1.0 else round((still * places - 1) / (1 - still)), changes.shape[1])
+        self._copies = resting if still == 1.0 else torch.cat([changes, resting])
 
     def __len__(self) -> int:
         """Pictures times copies."""
@@ -99,23 +157,29 @@ class ShiftedRows:
 
     @property
     def context_width(self) -> int:
-        """What a network needs to be told a shift."""
-        return told_width(self.reach)
+        """What a network needs to be told a change."""
+        return told_width(self.reach, self.shears)
 
     def shifts(self, index: Tensor) -> Tensor:
         """int64 (B, 2): how far down and right the rows of these numbers (B,) are."""
-        picture = index % len(self.rows)
-        wanted = self._copies[index // len(self.rows)]
-        return torch.minimum(torch.maximum(wanted, -self._up[picture]), self._down[picture])
+        return self._changed(index)[1][:, :2]
 
     def take(self, index: Tensor) -> Rows:
         """The rows of these numbers, with what is told of them."""
-        by = self.shifts(index)
-        x = shifted(self.rows.x[index % len(self.rows)], by, self.shape)
-        return Rows(x, torch.ones_like(x, dtype=torch.bool), told_shift(by, self.reach))
+        x, by = self._changed(index)
+        x = shifted(x, by[:, :2], self.shape)
+        return Rows(x, torch.ones_like(x, dtype=torch.bool), told_shift(by, self.reach, self.shears))
+
+    def _changed(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """(B, N), int64 (B, 2 or 4): pictures with their shears, not yet shifted; and what is done to them in all."""
+        x, by = self.rows.x[index % len(self.rows)], self._copies[index // len(self.rows)]
+        if self.shears:
+            x = sheared(x, by[:, 2:], self.shape, self.blank)
+        up, down = margins(x, self.shape, self.blank)  # of the picture as it lies now
+        return x, torch.cat([torch.minimum(torch.maximum(by[:, :2], -up), down), by[:, 2:]], 1)
 
 
-def at_rest(rows: Rows, reach: int) -> Rows:
-    """The same pictures, told that they are not shifted: what to validate on."""
-    by = torch.zeros(len(rows), 2, dtype=torch.int64, device=rows.x.device)
-    return Rows(rows.x, rows.present, told_shift(by, reach))
+def at_rest(rows: Rows, reach: int, shears: int = 0) -> Rows:
+    """The same pictures, told that nothing of them is changed: what to validate on."""
+    told = told_rest(reach, shears).to(rows.x.device)
+    return Rows(rows.x, rows.present, told.repeat(len(rows), 1))
