@@ -9,11 +9,14 @@
 leaves out what it does not begin before T, probing what would not end. ``--begin T``: it compiles and waits.
 
 Tokens are pixels, patches of 2 x 2 pixels, or (the first long run, of 1,260 s) pixels with blanks for what is ignored.
-With ``--shifts R`` training pictures are shifted by up to R pixels and the network is told how far
-(``anyfill.images.shifts``); in the end it is settled that nothing is shifted, and the model takes no context.
+With ``--shifts R`` training pictures are shifted by up to R pixels, with ``--shears N`` they are slanted by up to N
+tenths, and the network is told how (``anyfill.images.shifts``); in the end it is settled that nothing is changed, and
+the model takes no context.
 
 Data: Larochelle's file (50,000 / 10,000 / 10,000), packed bits, in ANYFILL_DATA. Validation rows choose the checkpoint,
-by their exact nats in the raster order, and the weights of a mixture; the test rows are looked at once. Of the rows
+by their exact nats in the raster order, and the weights of a mixture; the test rows are looked at once. With
+``--valid-too`` they are trained on like the others (60,000): then the last weights are kept, which train.json says. Of
+the rows
 that follow a scan a share follows the raster order (``--raster``), the others one of the other seven; the rest of the
 rows train any subset and rectangles, so that the same model fills holes.
 """
@@ -36,7 +39,7 @@ from torch import Tensor
 
 from anyfill import recipes
 from anyfill.images.questions import PictureQuestions
-from anyfill.images.shifts import ShiftedRows, at_rest, told_shift, told_width
+from anyfill.images.shifts import MAX_SHEARS, ShiftedRows, at_rest, told_rest, told_width
 from anyfill.likelihoods import Bernoulli
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer
@@ -73,9 +76,14 @@ def patch_of(arguments: argparse.Namespace) -> tuple[int, int]:
     return (2, 2) if arguments.tokens == "patches" else (1, 1)
 
 
+def is_told(arguments: argparse.Namespace) -> bool:
+    """Whether training pictures are changed, and the network told how."""
+    return bool(arguments.shifts or arguments.shears)
+
+
 def fresh(arguments: argparse.Namespace) -> Model:
     """The model, untrained."""
-    told = told_width(arguments.shifts) if arguments.shifts else 0
+    told = told_width(arguments.shifts, arguments.shears) if is_told(arguments) else 0
     sizes: dict[str, Any] = {
         "width": arguments.width,
         "depth": arguments.depth,
@@ -102,11 +110,11 @@ def prepared(arguments: argparse.Namespace, blocks: bool) -> Model:
     return model
 
 
-def settled(model: Model, reach: int) -> Model:
-    """The model that is told for good that nothing is shifted."""
-    if not reach:
+def settled(model: Model, arguments: argparse.Namespace) -> Model:
+    """The model that is told for good that nothing is changed."""
+    if not is_told(arguments):
         return model
-    rest = told_shift(torch.zeros(1, 2, dtype=torch.int64), reach)[0]
+    rest = told_rest(arguments.shifts, arguments.shears)
     network: Any = model.network
     own = network.settled(rest.to(next(model.parameters()).device))
     return Model(own, model.likelihood, order=model.order, factorizations=model.factorizations)
@@ -131,13 +139,19 @@ def raster(arguments: argparse.Namespace) -> OnePassLoss:
     return replace(objective(arguments), joint_share=1.0, joint_orders=(), joint_batches=False)
 
 
-def sources(arguments: argparse.Namespace, device: torch.device) -> tuple[RowSource, Rows]:
-    """Rows to train on, and to validate on."""
-    train = Rows.from_values(read("train")[: arguments.train_rows or arguments.rows].to(device))
-    valid = Rows.from_values(read("valid")[: min(VALID, arguments.rows or VALID)].to(device))
-    if not arguments.shifts:
+def sources(arguments: argparse.Namespace, device: torch.device) -> tuple[RowSource, Rows | None]:
+    """Rows to train on, and to validate on: none if these are trained on."""
+    parts = ("train", "valid") if arguments.valid_too else ("train",)
+    train = Rows.from_values(
+        torch.cat([read(part)[: arguments.train_rows or arguments.rows] for part in parts]).to(device)
+    )
+    valid = None
+    if not arguments.valid_too:
+        valid = Rows.from_values(read("valid")[: min(VALID, arguments.rows or VALID)].to(device))
+    if not is_told(arguments):
         return train, valid
-    return ShiftedRows(train, SHAPE, arguments.shifts, still=arguments.still), at_rest(valid, arguments.shifts)
+    told = ShiftedRows(train, SHAPE, arguments.shifts, shears=arguments.shears, still=arguments.still)
+    return told, None if valid is None else at_rest(valid, arguments.shifts, arguments.shears)
 
 
 def fit_options(arguments: argparse.Namespace, device: torch.device) -> FitOptions:
@@ -164,26 +178,29 @@ def fit_options(arguments: argparse.Namespace, device: torch.device) -> FitOptio
 
 
 def fitted(
-    model: Model, rows: tuple[RowSource, Rows], loss: OnePassLoss, measure: OnePassLoss, options: FitOptions,
+    model: Model, rows: tuple[RowSource, Rows | None], loss: OnePassLoss, measure: OnePassLoss, options: FitOptions,
     *, say: str | None = None, **further: Any,
 ) -> FitResult:  # fmt: skip
     """Train; what validation found is said as it comes, if a run has a name."""
-    reports = fit_steps(model, rows[0], loss, options, validation=rows[1], validation_objective=measure, **further)
+    if rows[1] is not None:
+        further |= {"validation": rows[1], "validation_objective": measure}
+    reports = fit_steps(model, rows[0], loss, options, **further)
     with closing(reports):
         while True:
             try:
                 report = next(reports)
             except StopIteration as end:
                 return end.value
-            if say is not None and report.validation_loss is not None:
+            found = "" if report.validation_loss is None else f", valid raster {report.validation_loss:.3f}"
+            if say is not None and (found or (rows[1] is None and report.step % options.validate_every == 0)):
                 print(
                     f"{say}: step {report.step}, {report.seconds:.0f} s, {report.rows_per_second:.0f} rows/s, "
-                    f"loss {report.loss:.3f}, valid raster {report.validation_loss:.3f}",
+                    f"loss {report.loss:.3f}{found}",
                     flush=True,
                 )
 
 
-def trial(arguments: argparse.Namespace, rows: tuple[RowSource, Rows], options: FitOptions) -> bool:
+def trial(arguments: argparse.Namespace, rows: tuple[RowSource, Rows | None], options: FitOptions) -> bool:
     """A few steps that are forgotten, so that everything is compiled; True = attention in blocks works here."""
     patches = arguments.tokens == "patches"
     # Questions about patches are of several lengths: most of a short trial must ask them.
@@ -215,7 +232,7 @@ def _forget() -> None:
 
 
 def train(arguments: argparse.Namespace) -> None:
-    """Train against the clock, save the best by validation; ``compile``: make the trial run alone."""
+    """Train against the clock, save the best by validation, or the last; ``compile``: make the trial run alone."""
     device = device_of()
     arguments.out.mkdir(parents=True, exist_ok=True)
     rows, options = sources(arguments, device), fit_options(arguments, device)
@@ -245,10 +262,13 @@ def train(arguments: argparse.Namespace) -> None:
             time.sleep(5.0)
     else:
         raise RuntimeError("out of memory, again and again")
-    own = settled(model.cpu(), arguments.shifts)
+    own = settled(model.cpu(), arguments)
     keep(own, arguments)
     record = {
         "arguments": said(arguments),
+        "trained_on": "training and validation rows" if arguments.valid_too else "training rows",
+        "train_rows": len(rows[0].rows if isinstance(rows[0], ShiftedRows) else rows[0]),
+        "weights": "the last" if arguments.valid_too else "the best by validation",
         "steps": done.steps,
         "best_step": done.best_step,
         "best_validation": done.best_validation_loss,
@@ -258,7 +278,8 @@ def train(arguments: argparse.Namespace) -> None:
         "environment": environment(device),
     }
     (arguments.out / "train.json").write_text(json.dumps(record, indent=1) + "\n")
-    print(f"{done.steps} steps, best after {done.best_step}: {done.best_validation_loss}", flush=True)
+    chosen = "the last weights" if arguments.valid_too else f"best after {done.best_step}: {done.best_validation_loss}"
+    print(f"{done.steps} steps, {chosen}", flush=True)
 
 
 def keep(model: Model, arguments: argparse.Namespace) -> None:
@@ -267,7 +288,7 @@ def keep(model: Model, arguments: argparse.Namespace) -> None:
     if not small:
         save_model(model, arguments.out / "model_8", eight_bit=True)
         return
-    halved = settled(fresh(arguments), arguments.shifts)
+    halved = settled(fresh(arguments), arguments)
     halved.load_state_dict(model.state_dict())
     halved.factorizations = model.factorizations
     save_model(halved.bfloat16(), arguments.out / "model_16")
@@ -302,16 +323,27 @@ def options_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--joint", type=float, default=0.7, help="share of rows that follow a scan")
     parser.add_argument("--raster", type=float, default=0.5, help="share of these that follow the raster order, about")
     parser.add_argument("--shifts", type=int, default=0, help="told shifts of training pictures, by so many pixels")
-    parser.add_argument("--still", type=float, default=1 / 3, help="share of the pictures that are not shifted, about")
+    parser.add_argument(
+        "--shears", type=int, default=0, choices=range(MAX_SHEARS + 1), metavar="N",
+        help="told shears of training pictures, by so many tenths: row r moves right by round(k / 10 (r - 13.5)) "
+        "pixels, k from -N to N, and columns down likewise",
+    )  # fmt: skip
+    parser.add_argument("--still", type=float, default=1 / 3, help="share of the pictures that are not changed, about")
+    parser.add_argument("--valid-too", action="store_true", help="train on validation rows too, keep the last weights")
     parser.add_argument(
         "--no-trial", dest="trial", action="store_false", help="no trial run: what it compiles is there"
     )
-    parser.add_argument("--start", type=Path, help="begin with the weights of this run, of the same sizes and shifts")
+    parser.add_argument(
+        "--start", type=Path, help="begin with the weights of this run, of the same sizes, shifts and shears"
+    )
     parser.add_argument("--rows", type=int, help="so many rows only, for a trial")
     parser.add_argument("--train-rows", type=int, help="so many rows to train on only")
     parser.add_argument("--only", nargs="+", help="of probing: these settings alone, in this order")
     parser.add_argument("--seed", type=int, default=0)
-    return parser.parse_args(words)
+    found = parser.parse_args(words)
+    if found.command == "probe" and found.valid_too:
+        parser.error("--valid-too: settings are compared by validation rows, so probe cannot train on them")
+    return found
 
 
 def main() -> None:

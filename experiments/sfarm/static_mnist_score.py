@@ -77,7 +77,7 @@ class Scorer:
     def __init__(self, arguments: argparse.Namespace) -> None:
         self.arguments, self.device = arguments, device_of()
         torch.set_float32_matmul_precision("high")
-        self.model = settled(self.load(), arguments.shifts).eval()
+        self.model = settled(self.load(), arguments).eval()
         self.x = self.some("test", arguments.rows)
         self.found: dict[str, Any] = {
             "arguments": said(arguments), "rows": len(self.x), "environment": environment(self.device),
@@ -93,6 +93,11 @@ class Scorer:
         """Rows of a part, evenly spread."""
         x = read(part)
         return (x if count is None else x[:: max(1, len(x) // count)]).to(self.device)
+
+    def trained_on_valid(self) -> bool:
+        """Whether the run was trained on validation rows, too (``--valid-too``)."""
+        record = self.arguments.out / "train.json"
+        return record.is_file() and bool(json.loads(record.read_text())["arguments"].get("valid_too", False))
 
     def late(self) -> bool:
         """Whether nothing more is to be begun."""
@@ -136,7 +141,7 @@ class Scorer:
             held_out.append(self.whole(valid, number))
         weights = mixture_weights(torch.stack(held_out))
         mixed = (weights.log().unsqueeze(1) + torch.stack(each)).logsumexp(0)
-        shown = {"weights": weights.tolist(), "validation_rows": len(valid)}
+        shown = {"weights": weights.tolist(), "validation_rows": len(valid), "trained_on_them": self.trained_on_valid()}
         self.note(weighted_mixture_of_8_scans={**nats(mixed), **shown})
 
     def kept(self) -> None:
@@ -163,14 +168,15 @@ class Scorer:
         """The mixture over scans and shifts."""
         if not self.arguments.shifts:
             return
-        told = self.load()
+        told, shears = self.load(), self.arguments.shears
         total: Tensor | None = None
         for number, shift in product(range(len(self.orders)), SHIFTS):
             if self.late():
                 return
             by = torch.tensor([shift], device=self.device)
             moved = shifted(self.x, by.expand(len(self.x), -1), SHAPE)
-            one = self.whole(moved, number, told, told_shift(by, self.arguments.shifts)[0])
+            change = torch.nn.functional.pad(by, (0, 2)) if shears else by  # shifted, and not slanted
+            one = self.whole(moved, number, told, told_shift(change, self.arguments.shifts, shears)[0])
             total = one if total is None else torch.logaddexp(total, one)
         if total is not None:
             count = len(self.orders) * len(SHIFTS)

@@ -97,6 +97,52 @@ def test_told_shifts_end_in_a_model_without_a_context(out, monkeypatch) -> None:
     assert about["best_validation"] == pytest.approx(float(-scorer.whole(x, 0).mean()), abs=1e-2)
 
 
+def test_told_shears_go_with_shifts_and_end_in_a_model_without_a_context(out, monkeypatch) -> None:
+    told = (*SMALL, "--tokens", "patches", "--shifts", "1", "--shears", "2")
+    run(monkeypatch, "train", "--out", str(out), *told, "--steps", "3", "--validate-every", "2")
+    about = json.loads((out / "train.json").read_text())
+    assert about["arguments"]["shears"] == 2
+    assert about["trained_on"] == "training rows"
+    assert load_model(out / "model").capabilities.context_width == 16
+    assert load_model(out / "model_16").capabilities.context_width == 0
+    run(monkeypatch, "score", "--out", str(out), *told, "--rows", "8", "--question-rows", "2")
+    found = json.loads((out / "score.json").read_text())
+    assert found["mixture_of_scans_and_shifts"]["members"] == 32
+    assert found["weighted_mixture_of_8_scans"]["trained_on_them"] is False
+    x = static_mnist.read("valid")[:8]
+    scorer = static_mnist_score.Scorer(static_mnist.options_of(["score", "--out", str(out), *told]))
+    assert about["best_validation"] == pytest.approx(float(-scorer.whole(x, 0).mean()), abs=1e-2)
+
+
+def test_shears_alone_are_told_too(out, monkeypatch) -> None:
+    told = (*SMALL, "--tokens", "patches", "--shears", "1")
+    run(monkeypatch, "train", "--out", str(out), *told, "--steps", "2", "--validate-every", "2")
+    assert load_model(out / "model").capabilities.context_width == 2 + 6
+    assert load_model(out / "model_16").capabilities.context_width == 0
+
+
+def test_validation_rows_can_be_trained_on_and_the_last_weights_kept(out, monkeypatch, capsys) -> None:
+    both = (*SMALL, "--valid-too", "--ema", "0")
+    run(monkeypatch, "train", "--out", str(out), *both, "--steps", "3", "--validate-every", "1")
+    assert "valid raster" not in capsys.readouterr().out
+    about = json.loads((out / "train.json").read_text())
+    assert about["trained_on"] == "training and validation rows"
+    assert (about["train_rows"], about["weights"]) == (16, "the last")
+    assert about["arguments"]["valid_too"] is True
+    assert about["best_validation"] is about["best_step"] is None
+    rows, valid = static_mnist.sources(
+        static_mnist.options_of(["train", "--out", str(out), *both]), torch.device("cpu")
+    )
+    assert valid is None
+    expected = torch.cat([static_mnist.read(part)[:8] for part in ("train", "valid")])
+    assert torch.equal(rows.take(torch.arange(16)).x, expected)
+    run(monkeypatch, "score", "--out", str(out), "--rows", "4", "--question-rows", "2")
+    found = json.loads((out / "score.json").read_text())
+    assert found["weighted_mixture_of_8_scans"]["trained_on_them"] is True
+    with pytest.raises(SystemExit):
+        static_mnist.options_of(["probe", "--out", str(out), "--valid-too"])
+
+
 def test_weights_too_many_for_16_bits_come_home_in_8(out, monkeypatch) -> None:
     monkeypatch.setattr(static_mnist, "LARGEST", 1e4)
     run(monkeypatch, "train", "--out", str(out), *SMALL, "--steps", "2", "--validate-every", "2")
