@@ -21,7 +21,16 @@ from anyfill.ising.blocks import Pseudolikelihood
 from anyfill.ising.chains import BlockDynamics, IndependentParallel, Kernel, KGibbs
 from anyfill.ising.model import Ising
 from anyfill.likelihoods.marginals import DiscreteMarginals, Likelihood, Marginals, PerVariable, Poolable
-from anyfill.networks.network import Branching, Cached, ChainsCells, Network, OnePass, ReadsContext, Windowed
+from anyfill.networks.network import (
+    Branching,
+    Cached,
+    ChainsCells,
+    Foresees,
+    Network,
+    OnePass,
+    ReadsContext,
+    Windowed,
+)
 from anyfill.rows import Rows
 from anyfill.tables.calibrated import Calibrated, Observed
 from anyfill.tables.choosers import AtRandom, Chooser, Informed, InOrder, Latent, Oracle, Rewarding
@@ -162,6 +171,7 @@ CONTRACTS: list[tuple[list[Any], type]] = [
     ([net for net in ONE_PASS if hasattr(net, "chain_at")], ChainsCells),
     (CACHED, Cached),
     ([net for net in CACHED if hasattr(net, "select")], Branching),
+    ([net for net in CACHED if hasattr(net, "foresee")], Foresees),
     ([net for net in CACHED if hasattr(net, "peek")], Windowed),
     ([net for net in NETWORKS if hasattr(net, "read_context")], ReadsContext),
     (DRAFTS, samplers.Draft),

@@ -29,6 +29,7 @@ from anyfill.likelihoods.mixed import code_sizes, marginals_at
 from anyfill.model import Model
 from anyfill.questions.question import Factorization, Question
 from anyfill.questions.supported import step_factorization, untrained
+from anyfill.samplers.cached import Opened
 from anyfill.samplers.draw import Draw
 from anyfill.samplers.loop import sample
 from anyfill.samplers.policy import Sampler
@@ -178,12 +179,19 @@ class Conditional:
         shape = values.shape[:2]
         return replace(answer, value=answer.value.reshape(shape), stderr=answer.stderr.reshape(shape))
 
-    def marginals(self, asked: Tensor | None = None, *, cells: tuple[Tensor, Tensor] | None = None) -> Marginals:
+    def marginals(
+        self,
+        asked: Tensor | None = None,
+        *,
+        cells: tuple[Tensor, Tensor] | None = None,
+        opened: Opened | None = None,
+    ) -> Marginals:
         """p(x_j | given) for every unknown j, each on its own, in one pass; meaningless at given variables.
 
         Args:
             asked: bool (B, N), those of them that matter; the others' answers may be meaningless as well.
             cells: (row, variable), each (H,): the answers (H, 1) about these alone, which may be far cheaper.
+            opened: these very rows, if what is given has been read already; with cells, of a network that ``Foresees``.
         """
         model = self.model
         if cells is not None:
@@ -199,9 +207,12 @@ class Conditional:
             rank = model.known_rank(self.known, generator=source) if model.is_one_pass else None
             if cells is None:
                 return model.likelihood(model.params(shown, self.known, rank=rank, context=self.context))
-            if rank is not None:
+            if opened is None and rank is not None:
                 return model.chain_at(self.x, rank, cells, self.context)
-            params = model.params(shown, self.known, context=self.context, cells=cells)
+            if opened is not None:
+                params = opened.foreseen(*cells)
+            else:
+                params = model.params(shown, self.known, context=self.context, cells=cells)
             return marginals_at(model.likelihood, params.unsqueeze(1), cells[1].unsqueeze(1))
 
     def mean(self) -> Tensor:

@@ -14,6 +14,7 @@ from anyfill.questions import Factorization, Increasing, Question, Shuffled, cha
 from anyfill.questions.regions import Scan
 from anyfill.rank import NEVER, asked_in
 from anyfill.samplers import CachedChain, Follow, sample
+from anyfill.samplers.cached import Opened
 
 LEVELS = 3
 CASES = [
@@ -98,6 +99,24 @@ def test_some_cells_of_a_chain_are_those_of_the_whole(shape, patch, ties, genera
         net.chain_at(x, rank, row, variable), net.chain(x, rank)[row, variable], atol=1e-6, rtol=0
     )
     assert net.chain_at(x, rank, row[:0], variable[:0]).shape == (0, LEVELS)
+
+
+@pytest.mark.parametrize(("shape", "patch"), CASES)
+@torch.no_grad()
+def test_what_is_foreseen_is_each_variable_given_the_given_block_alone(shape, patch, generator) -> None:
+    net = network(shape, patch)
+    x, rank = questions(net, 4, generator)
+    rank[0] = torch.arange(net.variables)  # nothing given
+    rank[1], rank[2] = NEVER, rank[3]
+    rank[1, 2], x[2] = 0, x[3]  # one asked, all others ignored; and a row that is read with another
+    opened = Opened.once(net, torch.where(rank < 0, x, 0), rank)
+    assert len(opened.params) == 3
+    row, variable = asked_in(rank).nonzero(as_tuple=True)
+    alone = net.chain(x, torch.where(rank < 0, rank, 0))  # all of them tied
+    found = opened.foreseen(row, variable)
+    torch.testing.assert_close(found, alone[row, variable], atol=1e-5, rtol=0)
+    torch.testing.assert_close(opened.apart()[0], net.open(x, rank)[0], atol=1e-6, rtol=0)  # and the cache is as it was
+    assert opened.foreseen(row[:0], variable[:0]).shape == (0, LEVELS)
 
 
 @pytest.mark.parametrize(("shape", "patch"), CASES)

@@ -20,7 +20,7 @@ from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.questions import Decreasing, Factorization, Increasing, Question, Shuffled
 from anyfill.questions.question import chain_rank
 from anyfill.samplers import CachedChain, Draw, Follow, Speculative, beam_search, can_search, sample, watch
-from anyfill.samplers.cached import _opened_once
+from anyfill.samplers.cached import Opened
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -131,7 +131,7 @@ def test_rows_that_are_given_the_same_are_read_once_with_the_same_outcome(tiny_m
     with model.evaluating():
         expected, cache = model.network.open(x, rank)
         monkeypatch.setattr(type(model.network), "open", counting)
-        got, mine = _opened_once(model.network, x, rank, None)
+        got, mine = Opened.once(model.network, x, rank).apart()
         assert opened == [3]
         torch.testing.assert_close(got, expected)
         value = torch.arange(12) % 3
@@ -158,7 +158,7 @@ def test_rows_that_are_told_the_same_beside_their_values_are_read_once_too(
     with torch.no_grad():
         expected, cache = network.open(x, rank, context)
         monkeypatch.setattr(OnePassTransformer, "open", counting)
-        got, mine = _opened_once(network, x, rank, context)
+        got, mine = Opened.once(network, x, rank, context).apart()
         assert opened == [read]
         torch.testing.assert_close(got, expected)
         value = torch.arange(12) % 3

@@ -29,9 +29,11 @@ from anyfill.images.reading import bytes_of, codes_of
 from anyfill.images.sheets import sheet_of
 from anyfill.images.windows import Window, rounds
 from anyfill.model import Model
-from anyfill.networks.network import Cached
-from anyfill.questions.question import Question
+from anyfill.networks.network import Foresees
+from anyfill.questions.question import Question, chain_rank
+from anyfill.questions.supported import completed
 from anyfill.samplers import CachedChain, Draw, Sampler, trace
+from anyfill.samplers.cached import Opened
 
 Bits = np.ndarray[Any, np.dtype[np.float64]]
 """(H, W)."""
@@ -187,9 +189,6 @@ class Filling:
         options: dict[str, Any] = {"draw": self.draw, "generator": source}
         if self.sampler is not None and approximates(self.sampler, self.model):
             options["allow_untrained"] = True  # of colours too
-        sampler = self.sampler
-        if sampler is None and isinstance(self.model.network, Cached):
-            sampler = CachedChain(read_once=True)  # alternatives mostly begin alike
         for windows in self._batches():
             parts = [(window.inside(size), window.own(size)) for window in windows]
             given, asked = (np.zeros((len(windows), *self.shape[:2]), dtype=bool) for _ in range(2))
@@ -199,8 +198,11 @@ class Filling:
                 x[one, :, own[0], own[1]] = codes[:, rows[0], rows[1]].long()
             question = Question(self._variables(given), self._variables(asked))
             x = x.flatten(2).flatten(0, 1)
+            exact = self.sampler is None
+            opened = self._opened(x, question) if exact or uncertainty is not None else None
+            sampler = CachedChain(opened=opened) if exact and opened is not None else self.sampler
             if uncertainty is not None:
-                for (rows, own), bits in zip(parts, self._entropy(x, question)):
+                for (rows, own), bits in zip(parts, self._entropy(x, question, opened)):
                     uncertainty[rows] = np.where(known[rows], uncertainty[rows], bits[own])
             wanted, cells = question.asked[:: self.n], total * self.shape[2]
             done = cells - int((~known).sum()) * self.shape[2]
@@ -234,19 +236,24 @@ class Filling:
         flat = torch.from_numpy(places).flatten(1).repeat_interleave(self.shape[2], 1)
         return flat.repeat_interleave(self.n, 0)
 
-    def _entropy(self, x: Tensor, question: Question) -> Bits:
-        """bits (windows, h, w): mean over the alternatives; those of a window that begin alike are asked once."""
-        given = torch.where(question.given, x, 0).unflatten(0, (-1, self.n))
-        apart = (given != given[:, :1]).flatten(1).any(1, keepdim=True).expand(-1, self.n).clone()
-        apart[:, 0] = True
-        rows = apart.flatten().nonzero().squeeze(1)
-        first = torch.arange(x.shape[1]) % self.shape[2] == 0
-        row, variable = (question.asked[rows] & first).nonzero(as_tuple=True)
-        found = Conditional.on(self.model, x[rows], question.given[rows]).marginals(cells=(row, variable))
-        window = rows[row] // self.n
-        share = found.entropy().double().squeeze(1) / apart.sum(1)[window] / math.log(2)
-        bits = torch.zeros(len(given), x.shape[1], dtype=torch.float64)
-        return bits.index_put((window, variable), share, accumulate=True).unflatten(1, self.shape).sum(3).numpy()
+    def _opened(self, x: Tensor, question: Question) -> Opened | None:
+        """What is given, read once to be asked about and drawn from; None where the network cannot."""
+        model, network = self.model, self.model.network
+        if model.order.random or not isinstance(network, Foresees):
+            return None
+        if self.sampler is None:
+            question = completed(model.factorizations, question, model.order, order=model.order)
+        with model.evaluating():
+            return Opened.once(network, x, chain_rank(model.order, question))
+
+    def _entropy(self, x: Tensor, question: Question, opened: Opened | None) -> Bits:
+        """bits (windows, h, w): mean over the alternatives."""
+        asked = question.asked & (torch.arange(x.shape[1]) % self.shape[2] == 0)
+        row, variable = asked.nonzero(as_tuple=True)
+        conditional = Conditional.on(self.model, x, question.given)
+        nats = torch.zeros(x.shape, dtype=torch.float64)
+        nats[row, variable] = conditional.marginals(cells=(row, variable), opened=opened).entropy().double().squeeze(1)
+        return nats.unflatten(0, (-1, self.n)).mean(1).unflatten(1, self.shape).sum(3).numpy() / math.log(2)
 
     def shown(self, codes: Tensor) -> Pixels:
         """uint8 (n, H, W, C): the picture as it came, with what is drawn laid in."""

@@ -11,7 +11,16 @@ from anyfill.networks.exact import EnumeratedJoint, RandomConditionals
 from anyfill.networks.latent import LatentVariable
 from anyfill.networks.latent_unet import LatentUNet
 from anyfill.networks.mlp import PlainMLP, ResidualMLP, WithCounts, count_features
-from anyfill.networks.network import Branching, Cached, ChainsCells, Network, OnePass, ReadsContext, Windowed
+from anyfill.networks.network import (
+    Branching,
+    Cached,
+    ChainsCells,
+    Foresees,
+    Network,
+    OnePass,
+    ReadsContext,
+    Windowed,
+)
 from anyfill.networks.one_pass import OnePassTransformer
 from anyfill.networks.one_pass_groups import OnePassGroups
 from anyfill.networks.pitch_unet import PitchUNet
@@ -33,6 +42,7 @@ __all__ = [
     "EncoderDecoder",
     "EnumeratedJoint",
     "FixedContext",
+    "Foresees",
     "LatentUNet",
     "LatentVariable",
     "Mixed",

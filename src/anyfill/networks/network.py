@@ -145,6 +145,18 @@ class Branching(Cached, Protocol):
 
 
 @runtime_checkable
+class Foresees(Branching, Protocol):
+    """A cached network that answers about any variable from what it has read of the given block."""
+
+    def foresee(self, cache: Any, variable: Tensor) -> Tensor:
+        """(B, K, P): parameters of the variables (B, K), each given the given block and no more.
+
+        The cache is one that ``open`` made, which is left as it is. Given variables may be anything in the answer.
+        """
+        ...
+
+
+@runtime_checkable
 class Windowed(Branching, Protocol):
     """A cached network that reads several answers at once, foresees several, and takes answers back."""
 

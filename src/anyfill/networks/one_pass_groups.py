@@ -217,6 +217,26 @@ class OnePassGroups(AimedDecoder):
         """The cache of some rows (R,) alone, copied; with ``room``, for so many tokens from now on."""
         return cache.rows(rows, room)
 
+    def foresee(self, cache: GroupCache, variable: Tensor) -> Tensor:
+        """(B, K, P): the variables (B, K), each given the given block alone: copies of the start, aimed at groups."""
+        visits, group = cache.visits, self.get_buffer("group_of")[variable]
+        wanted = torch.zeros_like(visits.given, dtype=torch.bool).scatter(1, group, True)  # (B, G): one copy for each
+        count, length = int(wanted.sum(1).max()), int(visits.told.max())
+        aim = wanted.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :count]
+        start = self.start.expand(*aim.shape, -1)
+        h, query_turn, key_turn = self._embed(start, torch.full_like(aim, self.groups), aim, cache.context)
+        told = torch.arange(length, device=aim.device) < visits.told  # (B, L): what each copy sees beside itself
+        alone = torch.eye(count, dtype=torch.bool, device=aim.device).expand(len(aim), -1, -1)
+        visible = torch.cat([told.unsqueeze(1).expand(-1, count, -1), alone], 2).unsqueeze(1)
+        for block, keys, stored in zip(self._blocks(), cache.keys, cache.values):
+            query, key, new = block.project(h, query_turn, key_turn)
+            key, new = torch.cat([keys[:, :, :length], key], 2), torch.cat([stored[:, :, :length], new], 2)
+            h = block.finish(h, functional.scaled_dot_product_attention(query, key, new, attn_mask=visible))
+        slot = torch.zeros_like(visits.given).scatter(1, aim, torch.arange(count, device=aim.device).expand_as(aim))
+        h = h.gather(1, slot.gather(1, group).unsqueeze(-1).expand(-1, -1, self.width))
+        values, ranks = self._mates(group, cache.x, visits.rank)
+        return self._read_off(h, values, ranks, torch.zeros_like(variable), variable)
+
     def _step(self, x: Tensor, own: Tensor, following: Tensor, moves: Tensor, cache: GroupCache) -> Tensor:
         """(B, width): the token of the visit that ended with the variable ``own`` (B, 1), aimed at ``following``."""
         visits, group_of = cache.visits, self.get_buffer("group_of")

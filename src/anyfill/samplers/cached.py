@@ -19,7 +19,7 @@ The asked variables are answered in the model's order, given the given ones, fro
 been dropped. Not a sampler of the one loop, whose rows are independent: here the beams of a question compete.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import torch
@@ -30,7 +30,7 @@ from anyfill.likelihoods.discrete import FiniteMarginals
 from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
 from anyfill.likelihoods.mixed import marginals_at
 from anyfill.model import Model
-from anyfill.networks.network import Branching, Cached
+from anyfill.networks.network import Branching, Cached, Foresees
 from anyfill.questions.question import Question, chain_rank
 from anyfill.questions.supported import completed
 from anyfill.samplers.policy import Ordered, State, Step, Task, all_ended, as_values
@@ -48,6 +48,57 @@ class Veto(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Opened:
+    """B rows whose given block has been read, those that are given the same once.
+
+    Attributes:
+        network: what read it.
+        rank: int64 (B, N), of what is given and asked.
+        number: int64 (B,), which of the D distinct rows each is; None = each its own.
+        params: (D, P), of the first asked variable of the distinct rows.
+        cache: the network's, of these.
+    """
+
+    network: Cached
+    rank: Tensor
+    number: Tensor | None
+    params: Tensor
+    cache: Any
+
+    @classmethod
+    def once(cls, network: Cached, x: Tensor, rank: Tensor, context: Tensor | None = None) -> "Opened":
+        """Read values x (B, N) where they are given."""
+        visible = torch.cat([rank, torch.where(rank < 0, x, torch.zeros_like(x))], 1)
+        distinct, number = visible.unique(dim=0, return_inverse=True)
+        told_alike = context is None or bool((context == context[:1]).all())
+        if not told_alike or len(distinct) == len(x) or not isinstance(network, Branching):
+            return cls(network, rank, None, *network.open(x, rank, context))
+        own, x = distinct.split(x.shape[1], 1)
+        return cls(network, rank, number, *network.open(x, own, None if context is None else context[: len(x)]))
+
+    def foreseen(self, row: Tensor, variable: Tensor) -> Tensor:
+        """(H, P): parameters of the variables (H,) of the rows (H,), each given the given block alone.
+
+        ValueError unless the network can (``Foresees``). Of rows that were read once it is asked once.
+        """
+        if not isinstance(self.network, Foresees):
+            raise refuse("network", expected="one that foresees", got=type(self.network).__name__)
+        own = row if self.number is None else self.number[row]
+        wanted = torch.zeros(len(self.params), self.rank.shape[1], dtype=torch.bool, device=row.device)
+        wanted[own, variable] = True
+        count = int(wanted.sum(1).max()) if len(row) else 0
+        some = wanted.to(torch.uint8).argsort(dim=1, descending=True, stable=True)[:, :count]  # (D, K), padded
+        place = wanted.cumsum(1) - 1  # (D, N): where each stands in it
+        return self.network.foresee(self.cache, some)[own, place[own, variable]]
+
+    def apart(self) -> tuple[Tensor, Any]:
+        """Parameters (B, P) of each row's first asked variable, and the cache of all rows, as ``network.open``."""
+        if self.number is None or not isinstance(self.network, Branching):
+            return self.params, self.cache
+        return self.params[self.number], self.network.select(self.cache, self.number)
+
+
 @dataclass(frozen=True, slots=True)
 class CachedChain(Ordered):
     """Answers one by one from a cache; ValueError unless the network is ``Cached``.
@@ -60,12 +111,14 @@ class CachedChain(Ordered):
             ones are s + d l instead of d (s + l) values of work, and nothing else changes.
         end: the code that ends a line: nothing more is drawn when every row has it, and what stands behind it means
             nothing.
+        opened: the very rows that are to be drawn, if they have been read already; good for one run.
     """
 
     veto: Veto | None = None
     read_once: bool = False
     min_mass: float = MIN_MASS
     end: int | None = None
+    opened: Opened | None = field(default=None, compare=False, repr=False)
 
     def done(self, state: State, question: Question) -> bool:
         """Only where a line may end before its last variable: when all have ended."""
@@ -82,8 +135,7 @@ class CachedChain(Ordered):
             variable = due.to(torch.uint8).argmax(1, keepdim=True)  # (B, 1); rows that are finished: any
             with model.evaluating():
                 if state.step == 0:
-                    read = _opened_once if self.read_once else type(network).open
-                    params, cache = read(network, state.x, state.plan, task.context)
+                    params, cache = self._open(network, state, task)
                 else:
                     params, cache = network.extend(drawn, cache)
                 marginals = marginals_at(model.likelihood, params.unsqueeze(1), variable)
@@ -95,17 +147,12 @@ class CachedChain(Ordered):
 
         return step
 
-
-def _opened_once(network: Cached, x: Tensor, rank: Tensor, context: Tensor | None) -> tuple[Tensor, Any]:
-    """As ``network.open``, equal rows together."""
-    visible = torch.cat([rank, torch.where(rank < 0, x, torch.zeros_like(x))], 1)
-    distinct, number = visible.unique(dim=0, return_inverse=True)
-    told_alike = context is None or bool((context == context[:1]).all())
-    if not told_alike or len(distinct) == len(x) or not isinstance(network, Branching):
-        return network.open(x, rank, context)
-    rank, x = distinct.split(x.shape[1], 1)
-    params, cache = network.open(x, rank, None if context is None else context[: len(x)])
-    return params[number], network.select(cache, number)
+    def _open(self, network: Cached, state: State, task: Task) -> tuple[Tensor, Any]:
+        if self.opened is not None and torch.equal(self.opened.rank, state.plan):
+            return self.opened.apart()
+        if self.read_once:
+            return Opened.once(network, state.x, state.plan, task.context).apart()
+        return network.open(state.x, state.plan, task.context)
 
 
 def vetoed(rule: Veto, marginals: Marginals, state: State, variable: Tensor, min_mass: float = MIN_MASS) -> Marginals:

@@ -15,7 +15,7 @@ from anyfill.interface.progress import check_cancelled
 if TYPE_CHECKING:
     from torch import nn
 
-_WAYS = ("forward", "chain", "chain_at", "at", "open", "extend", "advance", "peek")
+_WAYS = ("forward", "chain", "chain_at", "at", "open", "extend", "foresee", "advance", "peek")
 _own = threading.local()
 _counted: set[type] = set()
 
