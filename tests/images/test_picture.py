@@ -116,6 +116,13 @@ def huge(width: int, height: int) -> bytes:
     return png_of(width, height, b"\0")
 
 
+@pytest.mark.parametrize("levels", [[0, 65_536], [-1, 5]])
+def test_levels_beyond_sixteen_bits_are_refused_and_not_cut_off(tmp_path, levels) -> None:
+    Image.fromarray(np.array([levels], dtype=np.int32)).save(tmp_path / "deep.tif")
+    with pytest.raises(ValueError, match=r"deep\.tif: expected levels from 0 to 65,535, got some from"):
+        read_picture(tmp_path / "deep.tif")
+
+
 def test_sixteen_bits_a_channel_of_colours_are_said_too(tmp_path) -> None:
     """Pillow makes eight of them without a word."""
     body = b"".join(b"\0" + (line.astype(">u2") * 257).tobytes() for line in RGB)

@@ -177,10 +177,13 @@ def _read(image: Image.Image, name: str) -> Picture:
         raise _RefusedError(str(refuse(name, expected="a picture of whole numbers", got="one of fractions")))
     if image.mode.startswith("I"):
         levels = np.asarray(image).astype(np.int64)
+        if levels.min() < 0 or levels.max() > 65535:  # cut off, all of it could be white
+            got = f"some from {levels.min():,} to {levels.max():,}"
+            raise _RefusedError(str(refuse(name, expected="levels from 0 to 65,535", got=got)))
         if image.mode != "I" or levels.max() > 255:
             remarks.append(f"{name} has 16 bits a pixel: read with 8")
-            levels = (levels.clip(0, 65535) + 128) // 257
-        return Picture(levels.clip(0, 255).astype(np.uint8)[..., None], None, name, tuple(remarks))
+            levels = (levels + 128) // 257
+        return Picture(levels.astype(np.uint8)[..., None], None, name, tuple(remarks))
     if deep:
         remarks.append(f"{name} has 16 bits a channel: read with 8")
     if image.mode == "CMYK":
