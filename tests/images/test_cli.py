@@ -86,7 +86,8 @@ def test_score_says_nats_and_bits_as_text_and_as_json(picture, folder, tmp_path,
 
 def test_generate_and_show(folder, tmp_path, capsys) -> None:
     options = ("--model", folder, "-o", tmp_path / "out", "-n", 2, "--seed", 1)
-    code, said, _ = run("image", "generate", *options, capsys=capsys)
+    code, said, progress = run("image", "generate", *options, capsys=capsys)
+    assert "drawing: done" in progress
     assert (code, said.count("wrote")) == (0, 3)
     code, said, _ = run("image", "show", tmp_path / "out", "-o", tmp_path / "s.png", capsys=capsys)
     assert code == 0

@@ -125,11 +125,13 @@ def test_in_rounds_a_window_sees_what_it_sees_one_after_another(seed, share, blo
         known[part] = True
     known, done = ~erased, []
     for some in rounds(plan, erased):
-        for window in some:
-            assert np.array_equal(known[window.inside(erased.shape)], after[window])
-        for window in some:
+        for window, asked in some:
+            seen = known[window.inside(erased.shape)]
+            assert np.array_equal(seen, after[window])
+            assert asked == int((~seen).sum())
+        for window, _ in some:
             known[window.inside(erased.shape)] = True
-        done += some
+            done.append(window)
     assert sorted(map(repr, done)) == sorted(map(repr, plan))
 
 
@@ -139,8 +141,10 @@ def test_scattered_pixels_are_drawn_in_rounds_from_the_laws_of_their_windows(bla
     erased = RNG.random((64, 80)) < 0.03
     how = {"n": 3, "seed": 1, "invert": False}
     together = black_and_white.fill(pixels, erased, temperature=1e-4, **how)
-    frames = len([*black_and_white.trace(pixels, erased, **how)])
-    assert frames < int(erased.sum()) / 2
+    shares = [frame.share for frame in black_and_white.trace(pixels, erased, **how)]
+    assert len(shares) < int(erased.sum()) / 2
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0.0, 1.0)
     with monkeypatch.context() as one_by_one:
         one_by_one.setattr(filling, "VALUES_AT_ONCE", 1)
         alone = black_and_white.fill(pixels, erased, temperature=1e-4, **how)

@@ -41,6 +41,8 @@ AT_ONCE = 32
 """Alternatives that are drawn side by side."""
 VALUES_AT_ONCE = AT_ONCE * 28 * 28
 """Values of rows that are drawn side by side, alternatives times windows: what is kept of them grows with it."""
+_STEP = 20
+"""Drawing a value takes about as long as reading so many."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -49,7 +51,7 @@ class Frame:
 
     Attributes:
         filling: the work.
-        share: of the erased pixels, how much is drawn, 0 to 1.
+        share: of the work, how much is done, 0 to 1.
         codes: uint8 (n, H, W, c) before these windows; never written to.
         before: bool (H, W): what was known before them.
         windows: where the model is at work; none before the first.
@@ -182,14 +184,15 @@ class Filling:
         size = (picture.height, picture.width)
         seen = self._given(self.shape[2])
         codes = codes_of(255 - seen if self.inverted else seen, self.levels).to(torch.uint8).expand(self.n, -1, -1, -1)
-        known, total = picture.known, max(1, int((~picture.known).sum()))
+        batches = self._batches()
+        known, done, total = picture.known, 0, sum(work for _, work in batches)
         source = torch.Generator().manual_seed(self.seed) if self.generator is None else self.generator
         frame = Frame(self, 0.0 if picture.erased is not None else 1.0, codes, known)
         yield frame
         options: dict[str, Any] = {"draw": self.draw, "generator": source}
         if self.sampler is not None and approximates(self.sampler, self.model):
             options["allow_untrained"] = True  # of colours too
-        for windows in self._batches():
+        for windows, work in batches:
             parts = [(window.inside(size), window.own(size)) for window in windows]
             given, asked = (np.zeros((len(windows), *self.shape[:2]), dtype=bool) for _ in range(2))
             x = torch.zeros(len(windows), self.n, *self.shape, dtype=torch.int64)
@@ -204,25 +207,30 @@ class Filling:
             if uncertainty is not None:
                 for (rows, own), bits in zip(parts, self._entropy(x, question, opened)):
                     uncertainty[rows] = np.where(known[rows], uncertainty[rows], bits[own])
-            wanted, cells = question.asked[:: self.n], total * self.shape[2]
-            done = cells - int((~known).sum()) * self.shape[2]
+            wanted = question.asked[:: self.n]
+            asked_here = max(1, int(wanted.sum()))
             for state in trace(self.model, x, question, sampler, **options):
                 drawn = state.known[:: self.n] & wanted
                 now = state.x.unflatten(0, (len(windows), self.n))
-                frame = Frame(self, (done + int(drawn.sum())) / cells, codes, known, windows, now, drawn)
+                share = (done + work * int(drawn.sum()) / asked_here) / total
+                frame = Frame(self, share, codes, known, windows, now, drawn)
                 yield frame
-            codes, known = frame.after(), known.copy()
+            codes, known, done = frame.after(), known.copy(), done + work
             for rows, _ in parts:
                 known[rows] = True
 
-    def _batches(self) -> Iterator[list[Window]]:
-        """The windows that are filled at once; an approximation goes from one to the next."""
-        if self.sampler is not None:
-            yield from ([window] for window in self.plan)
-            return
-        count = max(1, VALUES_AT_ONCE // (self.n * math.prod(self.shape)))
-        for some in rounds(self.plan, ~self.picture.known):
-            yield from (some[begin : begin + count] for begin in range(0, len(some), count))
+    def _batches(self) -> list[tuple[list[Window], int]]:
+        """The windows that are filled at once, with the work that they are; an approximation goes one by one."""
+        values = math.prod(self.shape)
+        count = 1 if self.sampler is not None else max(1, VALUES_AT_ONCE // (self.n * values))
+        found: list[tuple[list[Window], int]] = []
+        for number, some in enumerate(rounds(self.plan, ~self.picture.known)):
+            read = 1 if number == 0 and self.begun is None else self.n  # before anything is drawn, all begin alike
+            for begin in range(0, len(some), count):
+                part = some[begin : begin + count]
+                work = sum(read * values + _STEP * self.n * self.shape[2] * asked for _, asked in part)
+                found.append(([window for window, _ in part], work))
+        return found
 
     def fills(self, frames: Iterator[Frame], uncertainty: Bits) -> Fills:
         """All frames at once, and what came of them."""

@@ -122,7 +122,7 @@ class ImageModel:
         with threads(free_threads()), torch.inference_mode(), self.model.evaluating():
             for begin in range(0, n, AT_ONCE):  # of one generator, so that no two seeds share draws
                 work = self._filling(ready, min(AT_ONCE, n - begin), draw, how, seed, source)
-                part = filled(work, "filling", look=begin == 0)
+                part = filled(work, "filling" if ready.whole.known.any() else "drawing", look=begin == 0)
                 if ready.is_shrunk:
                     part = enlarged(part, ready.whole, levels=self.about.levels)
                 if ready.apart_plan:

@@ -63,22 +63,22 @@ def windows_on(found: Holes) -> list[Window]:
     return _most_known_first([*places.values()], found.erased)
 
 
-def rounds(plan: Sequence[Window], erased: Places) -> list[list[Window]]:
-    """The windows of a plan in rounds: those of one round see nothing of what another of them draws.
+def rounds(plan: Sequence[Window], erased: Places) -> list[list[tuple[Window, int]]]:
+    """The windows of a plan, each with how many pixels it fills, in rounds: none sees what another of its round draws.
 
     A window comes in the round behind the last of those that drew something it sees. So each sees exactly what it sees
     when they come one after another, whatever order a round has; here those come first in which least is asked.
     """
     shape, drawn_in = (erased.shape[0], erased.shape[1]), np.where(erased, 0, -1)  # 0 = not drawn, -1 = given
-    found: list[list[tuple[int, Window]]] = []
+    found: list[list[tuple[Window, int]]] = []
     for window in plan:
         seen = drawn_in[window.inside(shape)]
         own, number = seen == 0, max(0, int(seen.max()))
         seen[own] = number + 1
         if number == len(found):
             found.append([])
-        found[number].append((int(np.count_nonzero(own)), window))
-    return [[window for _, window in sorted(each, key=lambda one: one[0])] for each in found]
+        found[number].append((window, int(np.count_nonzero(own))))
+    return [sorted(each, key=lambda one: one[1]) for each in found]
 
 
 def _lattice(large: Places, height: int, width: int) -> Iterator[tuple[int, int]]:
