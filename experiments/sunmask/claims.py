@@ -7,8 +7,9 @@ percentile bootstrap that resamples pieces of both sides; "confirmed" means an i
     CLAIMS   of the first sitting, whose trainings had unequal seconds; both sides have the same number of rounds
     EQUAL    of the second, where SMc, its two ablations, SD and SMt were trained for the same seconds, one after
              another; rows are named by their rounds
-    THIRD    of the third, where SMc, SD and SMt were trained for the same seconds: the paper's rounds (SMc and SMc-T
-             1,024, A, AT and ATN 512), and equal rounds on both sides where the paper has others
+    THIRD    of the third, where SMc, SD, SMt and Coconet were trained for the same seconds: the paper's rounds (SMc and
+             SMc-T 1,024, A, AT and ATN 512, Coconet its own 512), and equal rounds on both sides where the paper has
+             others
 
 Validation losses are compared window by window, under the same questions, by means of differences (``losses``).
 """
@@ -84,6 +85,9 @@ THIRD: dict[str, Claim] = {
     "SMc-T beats SD-T, 128 rounds": ("SMc T-128", "SD T-128", -1),
     "SMt-T beats SD-T, 512 rounds": ("SMt T-512", "SD T-512", -1),
     "T helps SD, 512 rounds": ("SD T-512", "SD plain-512", -1),
+    "SMc-T beats Coconet, 1,024 rounds against its own 512": ("SMc T-1024", "Coconet own-512", -1),
+    "SMt-T beats Coconet, 512 rounds": ("SMt T-512", "Coconet own-512", -1),
+    "Coconet beats SD-T, 512 rounds": ("Coconet own-512", "SD T-512", -1),
     "more rounds help SMc-T, 1,024 against 512": ("SMc T-1024", "SMc T-512", -1),
     "more rounds help SMc-T, 1,024 against 128": ("SMc T-1024", "SMc T-128", -1),
     "more rounds help SMc, 1,024 against 512": ("SMc plain-1024", "SMc plain-512", -1),
@@ -92,7 +96,7 @@ THIRD: dict[str, Claim] = {
 }
 BEST = ("SMc T", "SMt T", "SMt T-half")
 """Rows of the first sitting whose best tenth is compared with real Bach."""
-BEST_THIRD = ("SMc T-1024", "SMt T-1024", "SD T-512")
+BEST_THIRD = ("SMc T-1024", "SMt T-1024", "SD T-512", "Coconet own-512")
 BEST_EQUAL = ("SMc T-1024", "SMt T-1024", "SMc T-128", "SMt T-128")
 
 

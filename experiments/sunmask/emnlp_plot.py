@@ -30,6 +30,13 @@ from anyfill.text.ngram_tables import NgramTable, Sentences
 from experiments.sunmask.emnlp_errors import half_interval, standard_error
 
 COLORS = ("#1b6ca8", "#c0392b", "#3a8f5c", "#d1843a", "#7d5ba6", "#4d4d4d", "#17a2b8", "#b0588a")
+SHOWN = {
+    "left_to_right": "left to right", "one_pass": "one-pass", "sundae": "SUNDAE", "sunmask": "SUNMASK",
+    "sunmask-typical": "SUNMASK, typical words", "sunmask-untrusted": "SUNMASK, trusted words kept",
+    "chain1": "Markov chain, first order", "chain2": "Markov chain, second order",
+    "chain3": "Markov chain, third order",
+}  # fmt: skip
+"""What recipes are called."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +125,8 @@ def draw_sweep(
 ) -> None:
     """Draw curves, and ``marks`` (points of others, real text) in grey; temperatures stand at the ends and at 1.
 
-    A curve through several numbers of rounds is dotted, and says each of them.
+    "NAME, more" has the colour of NAME: a curve through several numbers of rounds is dotted and says each of them, any
+    other (of an earlier run) is dashed and says nothing.
     """
     import matplotlib
 
@@ -130,30 +138,35 @@ def draw_sweep(
 
     def named(name: str, points: Sequence[Point]) -> str:
         counts = sorted({f"{point.sentences:,}" for point in points})
+        base, comma, more = name.partition(",")
+        name = SHOWN.get(base, base) + comma + more
         return name if len(sizes) == 1 else f"{name} ({', '.join(counts)} sentences)"
 
     def bars(points: Sequence[Point]) -> dict[str, Any]:
         return {"xerr": [point.bar("bleu") for point in points], "yerr": [point.bar("self_bleu") for point in points]}
 
-    figure, axis = plt.subplots(figsize=(7.5, 5.6), layout="constrained")
+    figure, axis = plt.subplots(figsize=(9, 6.6), layout="constrained")
     for (name, points), shape in zip(marks.items(), "sDv^P*X" * (len(marks) // 7 + 1)):
         x, y = [-point.bleu for point in points], [point.self_bleu for point in points]
         style: dict[str, Any] = {"color": "#9a9a9a", "marker": shape, "markersize": 6, "linewidth": 1, "zorder": 1}
         line = ":" if len(points) > 1 else "none"
         axis.errorbar(x, y, linestyle=line, label=named(name, points), **bars(points), **style)
-    for (name, points), color in zip(curves.items(), COLORS * (len(curves) // len(COLORS) + 1)):
+    bases = list(dict.fromkeys(name.partition(",")[0] for name in curves))
+    for name, points in curves.items():
+        base, more, _ = name.partition(",")
+        color, own = COLORS[bases.index(base) % len(COLORS)], not more or base not in curves
         x, y = [-point.bleu for point in points], [point.self_bleu for point in points]
         style = {"color": color, "marker": "o", "markersize": 4, "linewidth": 1.4, "elinewidth": 1, "capsize": 2}
         by_rounds = any(point.rounds is not None for point in points)
-        line = ":" if by_rounds else "-"
+        line = ":" if by_rounds else "-" if own else "--"
         axis.errorbar(x, y, linestyle=line, label=named(name, points), **bars(points), **style)
         temperatures = [point.temperature for point in points if point.temperature is not None]
         told = {1.0, *([min(temperatures), max(temperatures)] if temperatures else [])}
         for point in points:
-            if by_rounds or point.temperature in told:
-                spot, shift = (-point.bleu, point.self_bleu), (6, 5)
+            if by_rounds or (own and point.temperature in told):
+                spot, shift = (-point.bleu, point.self_bleu), (-50, -4) if by_rounds else (6, 5)
                 text = f"{point.rounds} rounds" if by_rounds else f"t = {point.temperature:g}"
-                axis.annotate(text, spot, shift, textcoords="offset points", color=color, fontsize=8)
+                axis.annotate(text, spot, shift, textcoords="offset points", color=color, fontsize=7)
     counted = f", {next(iter(sizes)):,} sentences" if len(sizes) == 1 else ""
     axis.set(xlabel=f"negative BLEU-{n}{counted}     (left: better)", ylabel=f"Self-BLEU-{n}     (below: more varied)")
     axis.set_title(title)

@@ -25,8 +25,8 @@ with "equal seconds:": SMc, SMc whose given values are kept in both steps of its
 SD and SMt, trained one after another for the same seconds (``equal`` of the result says how many); numbers behind a
 variant are rounds. What is claimed of them, and their losses under the same questions, is in ``equal``, too. What got
 no turn is in logs/table2_equal/tasks.jsonl and tasks_late.jsonl: SMt was not trained, SD not drawn from.
-Those of the third, "third:", are of SMc, SD and SMt alone, again trained for the same seconds, and drawn in the paper's
-rounds; they are in ``third`` (logs/table2_third/tasks.jsonl).
+Those of the third, "third:", are of SMc, SD, SMt and Coconet, again trained for the same seconds, and drawn in the
+paper's rounds; they are in ``third`` (logs/table2_third/tasks.jsonl).
 
     python -m experiments.sunmask.table2
     python -m experiments.sunmask.table2 --graded results/sunmask/table2.json   # only rows that it does not have

@@ -128,7 +128,7 @@ def test_every_claim_of_the_second_sitting_is_of_rows_that_its_plans_draw() -> N
 
 
 def test_every_claim_of_the_third_sitting_is_of_rows_that_its_plan_draws() -> None:
-    sizes = Namespace(rounds=512, short=128, long=1024)
+    sizes = Namespace(rounds=512, short=128, long=1024, own=512)
     listed = plans.long(sizes, 400.0)
     drawn = {f"{table2.ROWS[task['model']]} {task['key']}" for _, task in listed if task["do"] == "sample"}
     for one, other, sign in claims.THIRD.values():
