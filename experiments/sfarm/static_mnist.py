@@ -16,9 +16,8 @@ the model takes no context.
 Data: Larochelle's file (50,000 / 10,000 / 10,000), packed bits, in ANYFILL_DATA. Validation rows choose the checkpoint,
 by their exact nats in the raster order, and the weights of a mixture; the test rows are looked at once. With
 ``--valid-too`` they are trained on like the others (60,000): then the last weights are kept, which train.json says. Of
-the rows
-that follow a scan a share follows the raster order (``--raster``), the others one of the other seven; the rest of the
-rows train any subset and rectangles, so that the same model fills holes.
+the rows that follow a scan a share follows the raster order (``--raster``), the others one of the other seven; the rest
+of the rows train any subset and rectangles, so that the same model fills holes.
 """
 
 import argparse
