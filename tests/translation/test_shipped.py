@@ -46,6 +46,15 @@ def test_a_text_that_no_mark_closes_is_not_said_twice(shipped):
     assert shipped["en-de"].translate("A dog in the snow").text == "Ein Hund im Schnee"
 
 
+def test_typographic_marks_read_as_plain_ones(shipped):
+    german, english = shipped["de-en"].translate, shipped["en-de"].translate
+    assert english("“Two dogs are playing.”").text == "“Zwei Hunde spielen.”"
+    assert english("Open the door…").text == english("Open the door...").text
+    assert english("A ﬁre in the oﬃce.").text == english("A fire in the office.").text
+    assert german("„Zwei Hunde spielen.“").text == "„Two dogs are playing.“"
+    assert german("Mach die Tür auf…").text == german("Mach die Tür auf...").text
+
+
 def test_they_know_which_language_they_read(shipped):
     assert shipped["de-en"].translate("This is an English sentence about dogs.", passes=1).remarks
     assert not shipped["de-en"].translate("Das ist ein deutscher Satz über Hunde.", passes=1).remarks

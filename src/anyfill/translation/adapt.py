@@ -26,7 +26,7 @@ from anyfill.translation.recipes import layout_of, sampler_of
 from anyfill.translation.rules import rules_of
 from anyfill.translation.vocabulary import is_placeholder, plain
 
-_MARKS = ".,;:!?\"'()"
+_MARKS = ".,;:!?\"'()…“”„«»‹›‘’‚"
 
 
 def adapted(
@@ -92,7 +92,8 @@ def _changed(decoder: Decoder, draft: str, change: Mapping[str, str]) -> tuple[l
     codes, held, number = list[int](), set[int](), 0
     while number < len(words):
         count, text = new.get(number, (1, words[number]))
-        own = decoder.vocabulary.encode(text)
+        # What was put in stays as it is, and so does the mark that closes German quotations: models write it in bytes.
+        own = decoder.vocabulary.encode(text, spelt=number in new or "“" in text)
         if number in new:
             held |= set(range(len(codes), len(codes) + len(own)))
         codes += own

@@ -77,7 +77,11 @@ def others(model: Texts, text: str, n: int, ways: Sequence[Decoding]) -> list[Ch
                     found[written] = one
         return [_choice(*item) for item in sorted(found.items(), key=lambda item: -item[1].score)]
 
-    return put_together(((of(passage), passage.glue) for passage in model.sentence_passages(text)), n)
+    cut = model.sentence_passages(text)
+    return [
+        replace(one, text=cut[0].lead + one.text)
+        for one in put_together(((of(passage), passage.glue) for passage in cut), n)
+    ]
 
 
 def fillings(model: Texts, text: str, template: str, n: int, how: Decoding) -> list[Choice]:

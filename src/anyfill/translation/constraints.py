@@ -132,7 +132,7 @@ def _add_text(
     if not piece.strip():
         return
     begins = start == 0 or text[start].isspace()
-    parts.append(tuple(vocabulary.encode(piece, begins=begins)))
+    parts.append(tuple(vocabulary.encode(piece, begins=begins, spelt=True)))
 
 
 _SPARE = 2
@@ -147,7 +147,7 @@ def placements(keeps: Sequence[Keep], length: int, vocabulary: Joint, *, most: i
     than are wanted, they are looked for at every second, third … place: so phrases get to the end of a long one, too.
     """
     at = sorted((keep for keep in keeps if keep.place is not None), key=lambda keep: keep.place or 0)
-    anywhere = [vocabulary.encode(keep.text) for keep in keeps if keep.place is None]
+    anywhere = [vocabulary.encode(keep.text, spelt=True) for keep in keeps if keep.place is None]
     counted = _counted(at, length, vocabulary)[:most]
     each = max(1, most // max(len(counted), 1))
     return [one for fixed in counted for one in _spread(anywhere, fixed, vocabulary, each)][:most]
@@ -167,7 +167,7 @@ def _counted(keeps: Sequence[Keep], length: int, vocabulary: Joint) -> list[Fixe
     """The ways of keeping phrases that are counted, in the order of their places; fewest spare pieces first."""
     ways = [(0, 0, Fixed(length, {}, frozenset()))]  # (places, words) behind the last phrase
     for keep in keeps:
-        own, onward = vocabulary.encode(keep.text), list[tuple[int, int, Fixed]]()
+        own, onward = vocabulary.encode(keep.text, spelt=True), list[tuple[int, int, Fixed]]()
         for place, words, fixed in ways:
             missing = (keep.place or 1) - 1 - words
             for begins in _cuts(missing, length - place - len(own)):

@@ -10,6 +10,7 @@ a piece a word are tried as well; ``decode.py`` ranks them.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from torch import Tensor
 
@@ -26,7 +27,7 @@ def keeping(decoder: Decoder, keeps: Sequence[Keep], how: Decoding) -> Ways:
     if layout_of(decoder.recipe) == "end":
         expected = "a model that takes words at any place (padir, cmlm, disco, sundae, one_pass)"
         raise refuse("--keep", expected=expected, got=f"one of the recipe {decoder.recipe}")
-    encode = decoder.vocabulary.encode
+    encode = partial(decoder.vocabulary.encode, spelt=True)
     # The length that is predicted counts placeholders, which the source has; if nothing else is kept, all is joint.
     words = [word for one in keeps for word in one.text.split() if not any(map(is_placeholder, encode(word)))]
     extra = sum(len(encode(word)) - 1 for word in words)

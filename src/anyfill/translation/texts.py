@@ -7,13 +7,14 @@ has no letter, a text, a passage or a sentence that is cut off, is nothing to tr
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from anyfill.checks import refuse
 from anyfill.translation.constraints import Keep
 from anyfill.translation.decode import Decoder
 from anyfill.translation.hypotheses import Decoding, Hypothesis
 from anyfill.translation.keeping import keeping, with_placeholders
+from anyfill.translation.marks import quoted
 from anyfill.translation.placeholders import has_words, passages, placeholders, protected, restored, spelt_placeholders
 from anyfill.translation.sentences import fitting, is_open, opened, remarks, segments, sentences
 from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint, plain
@@ -66,6 +67,7 @@ class Passage:
         stop: whether it was lent a full stop.
         sentences: what it is written from, one by one: parts of it in codes, and texts without words as they are.
         glue: what stands behind it, before the next.
+        lead: what stands before it.
     """
 
     text: str
@@ -73,6 +75,7 @@ class Passage:
     stop: bool
     sentences: Sequence[list[int] | str]
     glue: str
+    lead: str = ""
 
     @property
     def parts(self) -> list[list[int]]:
@@ -161,6 +164,7 @@ class Texts:
         """A text as the decoder gets it; ``dotted`` = no full stop is lent, ``whole`` = not cut unless it must be."""
         bare = plain(text)
         spelt = iter(spelt_placeholders(text, bare))
+        opens, bare, closes = self._quoted(bare)
         found: list[Passage] = []
         for stretch in passages(bare) if protect else [bare]:
             kept = [next(spelt, one) for one in placeholders(stretch)] if protect else []
@@ -170,7 +174,18 @@ class Texts:
             if whole and stop and len(own) > 1:  # without what is lent it may fit
                 stop, own = False, self._sentences(hidden.strip(), whole=whole)
             found.append(Passage(hidden, kept, stop, own, " " if stretch.endswith(" ") else ""))
+        found[0] = replace(found[0], lead=opens)
+        found[-1] = replace(found[-1], glue=found[-1].glue + closes)
         return found
+
+    def _quoted(self, text: str) -> tuple[str, str, str]:
+        """A plain text without quotation marks around it that the model cannot read, and these, for its translation.
+
+        A word that touches one is so read as it is anywhere else.
+        """
+        opens, inside, closes = quoted(text)
+        marks = (opens + closes).replace(" ", "")
+        return ("", text, "") if self.vocabulary.readable(marks) == marks else (opens, inside, closes)
 
     def _joined(self, text: str, cut: Sequence[tuple[Passage, Sequence[Hypothesis]]]) -> Translation:
         if not cut:
@@ -181,7 +196,7 @@ class Texts:
         parts = [codes for passage, _ in cut for codes in passage.parts]
         said = remarks(parts, self.decoder.length, self.vocabulary, self.languages, self.odds)
         passes = max((one.passes for one in found), default=0)
-        written = "".join(self.written(passage, some) + passage.glue for passage, some in cut)
+        written = "".join(passage.lead + self.written(passage, some) + passage.glue for passage, some in cut)
         return Translation(text, written, score, passes, self._history(cut), said)
 
     def written(self, passage: Passage, found: Sequence[Hypothesis]) -> str:

@@ -3,7 +3,7 @@
 Codes 0, 1 and 2 are those of the networks (blank, start, end) and stand in no text; 3 … 12 stand for placeholders.
 Text is taken as it is but for white space, which is one space between words: no lower case, no splitting of marks.
 A word begins with its space ("▁word"), so that a piece says by itself whether it begins a word. Characters that were
-never seen become bytes: nothing is unknown.
+never seen become bytes: nothing is unknown. Of these, typographic marks are read as plain ones (``marks.py``).
 
 Placeholders (``%s``, ``{name}``, ``<b>``) are replaced by symbols ⟦0⟧ … ⟦9⟧ before encoding, see ``placeholders.py``.
 """
@@ -11,6 +11,7 @@ Placeholders (``%s``, ``{name}``, ``<b>``) are replaced by symbols ⟦0⟧ … �
 import base64
 import binascii
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ from typing import Any
 from anyfill.checks import refuse
 from anyfill.networks.encoder_decoder import BLANK, END, START
 from anyfill.pieces import processor, trained_model
+from anyfill.translation.marks import counterpart
 
 MAX_PLACEHOLDERS = 10
 FIRST = 3
@@ -72,13 +74,31 @@ class Joint:
         """V."""
         return int(self._processor.get_piece_size())
 
-    def encode(self, text: str, *, begins: bool = True) -> list[int]:
-        """The codes of a plain text; ``begins`` = its first word begins one."""
+    def encode(self, text: str, *, begins: bool = True, spelt: bool = False) -> list[int]:
+        """The codes of a plain text.
+
+        Args:
+            text: the text.
+            begins: its first word begins one.
+            spelt: it must come out as it is; else marks that are bytes alone are read as their plain counterparts.
+        """
         words = " ".join(text.split())
-        return list(self._processor.encode(" " + words if begins and words else words))
+        codes = list[int](self._processor.encode(" " + words if begins and words else words))
+        if spelt or words.isascii() or not any(self.is_byte[code] for code in codes):
+            return codes
+        return self.encode(self.readable(words), begins=begins, spelt=True)
+
+    def readable(self, text: str) -> str:
+        """The text with plain counterparts of the marks that have no piece, and accents joined to their letters."""
+        joined = unicodedata.normalize("NFC", text)
+        return "".join(one if one in self._pieces else counterpart(one) for one in joined)
+
+    @cached_property
+    def _pieces(self) -> frozenset[str]:
+        return frozenset(self.piece(code) for code in range(self.size))
 
     def encode_all(self, texts: Sequence[str]) -> list[list[int]]:
-        """The codes of many plain texts."""
+        """The codes of many plain texts to learn from, with every mark as it is: so a model learns to write it."""
         return [list(codes) for codes in self._processor.encode([" " + text if text else "" for text in texts])]
 
     def decode(self, codes: Iterable[int]) -> str:
