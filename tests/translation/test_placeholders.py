@@ -24,6 +24,22 @@ def test_placeholders_go_and_come_back():
     assert plain("a\x00b \u200b ⟦0⟧ ▁x\n") == "a b [0] x"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\x1b[31mDas\x1b[0m Haus ist \x1b[1;38;5;9mr\x1b[mot.\x1b[K",
+        "\x1b]8;;https://example.org\x1b\\Das Haus\x1b]8;;\x1b\\ ist rot.",
+        "\x1b]0;title\x07Das Haus ist\x1b(B rot.",
+        "\x1b7Das Haus ist rot.\x1b",
+    ],
+)
+def test_escape_sequences_of_terminals_are_left_out_whole(text):
+    assert plain(text) == "Das Haus ist rot."
+    assert plain("\x1b[31m") == ""
+    assert plain("[31m") == "[31m"
+    assert plain("\x1bHaus") == "Haus"
+
+
 PLACEHOLDERS = (
     *("%s", "%1$d", "%-5.2f", "%*d", "%ld", "%zu", "%@", "%o", "%%", "%1", "%L2"),
     *("%(name)s", "%(n).2f", "%(user.name)s", "{}", "{name}", "{0:.2f}", "{0!r}", "{user.name}", "{items[0]}"),

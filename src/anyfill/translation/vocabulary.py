@@ -26,6 +26,12 @@ MAX_PLACEHOLDERS = 10
 FIRST = 3
 """The code of the first placeholder."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b\u2028\u2029\ufeff\ufff9-\ufffb]+")
+_ESCAPE = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # colours, and the cursor
+    r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # titles and links
+    r"|\x1b(?:[()*+][0-~]|[78=>])"  # sets of characters, and what is saved
+)
+"""What speaks to a terminal, whole. A letter right behind an escape may be text, and stays."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -37,6 +43,8 @@ def is_placeholder(code: int) -> bool:
 def plain(text: object) -> str:
     """The text with one space for every run of white space and control characters, and none of our own symbols.
 
+    Escape sequences of terminals, such as colours, are left out whole.
+
     ValueError if it is no text, or holds what is no character: bytes that were not UTF-8 come so from a command line.
     """
     if not isinstance(text, str):
@@ -45,7 +53,8 @@ def plain(text: object) -> str:
         number = ord(broken[0])
         got = f"byte {number - 0xDC00:#04x} that is none" if 0xDC80 <= number <= 0xDCFF else f"{broken[0]!a}"
         raise refuse("text", expected="text in UTF-8", got=got)
-    return " ".join(_CONTROL.sub(" ", text.replace("▁", " ").replace("⟦", "[").replace("⟧", "]")).split())
+    bare = _ESCAPE.sub("", text)
+    return " ".join(_CONTROL.sub(" ", bare.replace("▁", " ").replace("⟦", "[").replace("⟧", "]")).split())
 
 
 @dataclass(frozen=True)
