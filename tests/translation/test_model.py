@@ -221,6 +221,12 @@ def test_a_changed_word_stays_and_the_length_is_that_of_the_changed_draft(transl
         model.adapt("Ich wohne in Wien.", "I live in Berlin.", {"Paris": "Vienna"})
 
 
+@pytest.mark.parametrize("change", [["Berlin=Vienna"], [("Berlin", "Vienna")], "Berlin=Vienna", None])
+def test_changes_that_are_no_mapping_are_refused_in_a_sentence(translators, change):
+    with pytest.raises(ValueError, match="change: expected a mapping of words to others"):
+        translators("padir").adapt("Ich wohne in Wien.", "I live in Berlin.", change)
+
+
 def test_several_words_may_be_changed_into_one_and_one_into_several(translators):
     model = translators("padir")
     found = model.adapt(SOURCE, "I in Good Berlin.", {"Good Berlin": "Vienna", "I": "The dog"}, passes=2).text

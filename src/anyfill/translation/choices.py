@@ -110,6 +110,8 @@ def fillings(model: Texts, text: str, template: str, n: int, how: Decoding) -> l
 
 def edited(model: Texts, text: str, draft: str, change: Mapping[str, str], how: Decoding) -> Choice:
     """A draft with other words in it, and the rest adapted to them."""
+    if not isinstance(change, Mapping):
+        raise refuse("change", expected="a mapping of words to others, {old: new}", got=repr(change)[:60])
     cut, hidden = _beside(model, text, draft, "draft")
     changes = [dict[str, str]() for _ in cut]
     for old, new in change.items():
