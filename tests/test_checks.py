@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from anyfill import FitOptions, Model, Question, Rows, fit, log_prob, recipes, sample
-from anyfill.checks import MAX_SEED, refuse_given, require_keywords, require_package, require_seed
+from anyfill.checks import MAX_SEED, counted, refuse_given, require_keywords, require_package, require_seed
 from anyfill.evaluation import consistency, terms
 from anyfill.likelihoods import Categorical
 from anyfill.networks import EnumeratedJoint
@@ -89,3 +89,8 @@ def test_a_seed_is_a_whole_number_with_draws_of_its_own() -> None:
 def test_options_keep_a_seed_as_json_takes_it() -> None:
     assert json.dumps(dataclasses.asdict(FitOptions(seed=np.int64(3))))
     assert type(FitOptions(seed=np.int64(3)).seed) is int
+
+
+def test_things_are_counted_in_words():
+    assert [counted(number, "pair") for number in (0, 1, 2, 12345)] == ["0 pairs", "1 pair", "2 pairs", "12,345 pairs"]
+    assert [counted(number, "entry", "entries") for number in (1, 2)] == ["1 entry", "2 entries"]

@@ -21,6 +21,11 @@ def refuse(what: str, *, expected: str, got: object) -> ValueError:
     return ValueError(f"{what}: expected {expected}, got {got}")
 
 
+def counted(number: int, what: str, several: str = "") -> str:
+    """The number of things in words: "1 line", "2 lines"; ``several`` = what more of them are called."""
+    return f"{number:,} {what if number == 1 else several or what + 's'}"
+
+
 def refuse_given(why: str, options: Mapping[str, object]) -> None:
     """ValueError if an option was said (is neither None nor False) that would do nothing here, which ``why`` tells."""
     for option, value in options.items():

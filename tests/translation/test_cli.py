@@ -122,6 +122,9 @@ def test_a_catalogue_is_filled_with_plural_forms_and_placeholders(folders, capsy
     assert out.count("#, fuzzy") == 2
     assert out.count("%s") == 2
     assert out.count("%d") == 4
+    path.write_text('msgid "Datei %s"\nmsgstr ""\n', "utf-8")
+    err = said(capsys, "--file", path, "--model", folders("padir"), "--passes", 1)[2]
+    assert "1 empty entry was translated" in err
     (tmp_path / "x.mo").write_bytes(b"")
     code, _, err = said(capsys, "--file", tmp_path / "x.mo", "--model", folders("padir"))
     assert code == 2

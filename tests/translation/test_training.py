@@ -181,7 +181,7 @@ def test_nothing_is_left_behind_when_training_cannot_begin(tmp_path):
     path = tmp_path / "x.tsv"
     path.write_text("gleich\tgleich\n", "utf-8")
     with pytest.raises(
-        ValueError, match=r"x\.tsv: expected at least one pair to train on, got 1 pairs read, 0 kept \(1 "
+        ValueError, match=r"x\.tsv: expected at least one pair to train on, got 1 pair read, 0 kept \(1 "
     ):
         train(path, tmp_path / "m", source="de", target="en")
     with pytest.raises(ValueError, match="another language"):

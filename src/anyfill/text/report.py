@@ -15,7 +15,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from anyfill.checks import refuse
+from anyfill.checks import counted, refuse
 from anyfill.disk import whole_file
 from anyfill.interface.output import require_new, unwritable
 from anyfill.interface.progress import metered
@@ -237,11 +237,6 @@ def score_text(
 
 def _error(stderr: float) -> str:
     return f" ± {stderr:.3f}" if math.isfinite(stderr) else ", error not known"
-
-
-def counted(number: int, what: str) -> str:
-    """The number of things in words: "1 line", "2 lines"."""
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def level(bits: float) -> int:

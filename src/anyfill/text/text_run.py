@@ -18,6 +18,7 @@ import torch
 import torch.distributed
 from rich.console import Console
 
+from anyfill.checks import counted
 from anyfill.evaluation import log_prob
 from anyfill.interface.progress import clock, in_bits
 from anyfill.interface.runs import run_in_words, watched_to_the_end
@@ -29,7 +30,6 @@ from anyfill.questions.supported import step_factorization
 from anyfill.rows import Rows
 from anyfill.text.corpus import Corpus
 from anyfill.text.recipes import text_model, text_objective
-from anyfill.text.report import counted
 from anyfill.text.settings import Chosen
 from anyfill.text.vocabularies import vocabulary_notes
 from anyfill.text.vocabulary import Characters, Vocabulary

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from anyfill.checks import refuse, require_count, require_probability
+from anyfill.checks import counted, refuse, require_count, require_probability
 from anyfill.translation.placeholders import placeholder_spans, placeholders, protected, same_placeholders
 from anyfill.translation.reading import Pair
 from anyfill.translation.vocabulary import MAX_PLACEHOLDERS, plain
@@ -68,7 +68,7 @@ class Counts:
 
     def __str__(self) -> str:
         why = ", ".join(f"{count:,} {reason}" for reason, count in self.dropped.most_common())
-        return f"{self.read:,} pairs read, {self.kept:,} kept" + (f" ({why})" if why else "")
+        return f"{counted(self.read, 'pair')} read, {self.kept:,} kept" + (f" ({why})" if why else "")
 
 
 def cleaned(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from anyfill.checks import refuse, refuse_given
+from anyfill.checks import counted, refuse, refuse_given
 from anyfill.interface.options import AsJson, Device, Force, OnDevice, add_commands, command, refuse_file_name
 from anyfill.translation.cli_options import Decoding, Int8, ModelFolder, Passes, Seed, To, as_text, put, say_unused_seed
 from anyfill.translation.cli_training import corpus, distill, evaluate, train
@@ -169,8 +169,8 @@ def score(
     if as_json:
         typer.echo(as_text({**asdict(found), "per_piece": found.per_piece}), nl=False)
     else:
-        often = "1 pass" if found.passes == 1 else f"{found.passes} passes"
         by = f", by {found.by}" if found.by else ""
+        often = counted(found.passes, "pass", "passes")
         typer.echo(f"{found.nats:.3f} nats, {found.per_piece:.3f} a piece, in {often}{by}")
 
 
@@ -199,7 +199,8 @@ def _translate_lines(
     if file is not None and kind == ".po":
         content, count, made = translate_catalogue(translator, file, **decoding, progress=True)
         put(content, output, force)
-        typer.echo(f"note: {count:,} empty entries were translated, and marked fuzzy: somebody should look", err=True)
+        done = f"{counted(count, 'empty entry', 'empty entries')} {'was' if count == 1 else 'were'} translated"
+        typer.echo(f"note: {done}, and marked fuzzy: somebody should look", err=True)
         _say_of_lines(made)
         return
     if file is None:
@@ -216,7 +217,7 @@ def _say_of_lines(made: Sequence["Translation"]) -> None:
     noted = {remark for one in made for remark in one.remarks if not remark.startswith("translated in ")}
     for remark in sorted(noted):
         count = sum(remark in one.remarks for one in made)
-        typer.echo(f"note: {count:,} of {len(made):,} lines: {remark}", err=True)
+        typer.echo(f"note: {count:,} of {counted(len(made), 'line')}: {remark}", err=True)
 
 
 def _print_passes(found: "Translation") -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from anyfill.checks import MAX_SEED, refuse
+from anyfill.checks import MAX_SEED, counted, refuse
 from anyfill.interface.options import AsJson, Device, Force, OnDevice, command
 from anyfill.translation.cli_options import Columns, Decoding, Int8, ModelFolder, as_text, put, say_unused_seed
 
@@ -134,7 +134,7 @@ def evaluate(
     typer.echo(f"stutter   {found['stutter']:.2f} % of words")
     typer.echo(f"length    {found['length_ratio']:.3f} of the references', {found['length_error']:.2f} words off")
     typer.echo(f"distinct  {found['distinct']:.3f} of pairs of words")
-    typer.echo(f"passes    {found['passes']:.1f} a sentence, {found['sentences']:,} sentences")
+    typer.echo(f"passes    {found['passes']:.1f} a sentence, {counted(found['sentences'], 'sentence')}")
 
 
 @command("A teacher's translations as training pairs.")
@@ -159,7 +159,7 @@ def distill(
     teacher = load(model, device=compute_device(device))
     options: dict[str, Any] = {"columns": columns_of(columns), "beam": beam, "force": force, "most": limit}
     count = distill_pairs(teacher, files, output, **options, progress=True)
-    typer.echo(f"wrote {count:,} pairs to {output}", err=True)
+    typer.echo(f"wrote {counted(count, 'pair')} to {output}", err=True)
 
 
 @command("Gather pairs from Debian packages.")

@@ -22,7 +22,7 @@ from html.parser import HTMLParser
 from itertools import chain
 from pathlib import Path
 
-from anyfill.checks import refuse
+from anyfill.checks import counted, refuse
 from anyfill.disk import whole_folder
 from anyfill.translation.cleaning import Counts, Rules, cleaned
 from anyfill.translation.reading import Pair, read_mo
@@ -42,7 +42,7 @@ class Built:
     counts: Counts
 
     def __str__(self) -> str:
-        return f"{self.folder / 'pairs.tsv'}: {self.counts}, from {self.packages} packages"
+        return f"{self.folder / 'pairs.tsv'}: {self.counts}, from {counted(self.packages, 'package')}"
 
 
 class _Paragraphs(HTMLParser):
@@ -208,7 +208,7 @@ def build(
                 ):
                     file.write(f"{english}\t{other}\t{one.name}\n")
                 lines.append(_licence(one.name, one.tree, counts.kept - before))
-                tell(f"{one.name}: {counts.kept - before:,} pairs")
+                tell(f"{one.name}: {counted(counts.kept - before, 'pair')}")
         if not counts.kept:
             where = f"{root}" if root is not None else ", ".join(one.name for one in held)
             raise refuse(where, expected=f"pairs of English and {language}", got=f"none ({counts})")

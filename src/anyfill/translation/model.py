@@ -7,7 +7,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import counted, refuse, require_count
 from anyfill.interface.options import chosen_seed
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import free_threads, threads
@@ -83,7 +83,7 @@ class Translator(Texts):
             for phrase in as_texts(keep, "keep")
         ]
         if keeps and len(texts) != 1:
-            raise refuse("--keep", expected="one sentence", got=f"{len(texts):,} texts")
+            raise refuse("--keep", expected="one sentence", got=counted(len(texts), "text"))
         work = self.in_batches(texts, how, keeps, protect, history)
         with threads(free_threads()):
             made = [

@@ -9,7 +9,7 @@ has no letter, a text, a passage or a sentence that is cut off, is nothing to tr
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from anyfill.checks import refuse
+from anyfill.checks import counted, refuse
 from anyfill.translation.constraints import Keep
 from anyfill.translation.decode import Decoder
 from anyfill.translation.hypotheses import Decoding, Hypothesis
@@ -141,7 +141,7 @@ class Texts:
             for text in texts
         ]
         if keeps and (count := sum(len(one.parts) for one in cut[0])) != 1:
-            raise refuse("--keep", expected="one sentence that fits the model", got=f"{count} parts")
+            raise refuse("--keep", expected="one sentence that fits the model", got=counted(count, "part"))
         sources = [codes for some in cut for one in some for codes in one.parts]
         ways = keeping(self.decoder, keeps, how) if keeps else None
         order = sorted(range(len(sources)), key=lambda i: len(sources[i]))  # like lengths together
@@ -257,5 +257,6 @@ class Texts:
     def _only(self, parts: Sequence[list[int]]) -> list[int]:
         if len(parts) != 1:
             limit = self.decoder.length
-            raise refuse("text", expected=f"a sentence of 1 to {limit} pieces", got=f"{sum(map(len, parts))} pieces")
+            got = counted(sum(map(len, parts)), "piece")
+            raise refuse("text", expected=f"a sentence of 1 to {limit} pieces", got=got)
         return parts[0]

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from rich.console import Console
 
-from anyfill.checks import refuse, require_count, require_member, require_probability
+from anyfill.checks import counted, refuse, require_count, require_member, require_probability
 from anyfill.interface.progress import clock
 from anyfill.interface.runs import watched_to_the_end
 from anyfill.interface.threads import compute_device
@@ -148,7 +148,8 @@ def prepare(
     corpus = Corpus.open(folder, vocabulary)
     held, longer = corpus.about["pairs"]["valid"], corpus.about["longer"]
     cut = f", {longer:,} longer than {settings.length} pieces left out" if longer else ""
-    tell(f"          {corpus.about['pairs']['train']:,} pairs to train on, {held:,} held out by their source{cut}")
+    taught = counted(corpus.about["pairs"]["train"], "pair")
+    tell(f"          {taught} to train on, {held:,} held out by their source{cut}")
     return vocabulary, corpus
 
 
@@ -321,7 +322,7 @@ def _run(
     )
     weights = sum(one.numel() for one in model.parameters())
     about = f"{settings.recipe}, size {settings.size} ({weights:,} weights)"
-    tell(f"model     {about}, {found['steps']:,} steps in {clock(found['seconds'])} on {place}")
+    tell(f"model     {about}, {counted(found['steps'], 'step')} in {clock(found['seconds'])} on {place}")
     shutil.rmtree(folder / CORPUS, ignore_errors=True)  # the run has ended: nobody resumes it
 
 
