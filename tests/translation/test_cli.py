@@ -85,6 +85,20 @@ def test_a_file_goes_line_by_line_and_empty_lines_stay(folders, capsys, tmp_path
     assert said(capsys, "--file", source, "-o", target, "--force", "--model", folders("padir"))[0] == 0
 
 
+def test_a_table_is_no_file_of_lines_but_lines_may_have_tabs(folders, capsys, tmp_path, pairs_tsv):
+    options = ("--model", folders("padir"), "--passes", 1)
+    code, out, err = said(capsys, "--file", pairs_tsv, *options)
+    assert (code, out) == (2, "")
+    assert "--file: expected lines of text, one column of the table in a file of its own, got a .tsv file" in err
+    assert len(err.strip().splitlines()) == 1
+    text, column = tmp_path / "lines.txt", tmp_path / "column.tsv"
+    text.write_text("Guten\tMorgen\nGuten Abend\n", "utf-8")
+    column.write_text("Guten Morgen\nGuten Abend\n", "utf-8")
+    code, out, _ = said(capsys, "--file", text, *options)
+    assert (code, out.count("\n")) == (0, 2)
+    assert said(capsys, "--file", column, *options)[1] == out
+
+
 def test_a_line_that_was_cut_between_words_is_remarked_on_and_one_of_many_sentences_is_not(folders, capsys, tmp_path):
     path = tmp_path / "in.txt"
     path.write_text("Das Haus ist rot. " * 9 + "\n" + "Haus " * 60 + "\n", "utf-8")

@@ -208,6 +208,9 @@ def _translate_lines(
     else:
         with opened_lines(file) as found:
             lines = list(found)
+        if kind == ".tsv" and any("\t" in line for line in lines):
+            expected = "lines of text, one column of the table in a file of its own"
+            raise refuse("--file", expected=expected, got="a .tsv file of several")
     made = translator.translate(lines, **decoding, progress=True) if lines else []
     put("".join(f"{one.text}\n" for one in made), output, force)
     _say_of_lines(made)
