@@ -110,8 +110,7 @@ def fillings(model: Texts, text: str, template: str, n: int, how: Decoding) -> l
 
 def edited(model: Texts, text: str, draft: str, change: Mapping[str, str], how: Decoding) -> Choice:
     """A draft with other words in it, and the rest adapted to them."""
-    if not isinstance(change, Mapping):
-        raise refuse("change", expected="a mapping of words to others, {old: new}", got=repr(change)[:60])
+    _require_mapping(change)
     cut, hidden = _beside(model, text, draft, "draft")
     changes = [dict[str, str]() for _ in cut]
     for old, new in change.items():
@@ -132,6 +131,11 @@ def edited(model: Texts, text: str, draft: str, change: Mapping[str, str], how: 
 
     made = [(of(passage, given, own), _glue(given)) for passage, given, own in zip(cut, hidden, changes)]
     return put_together(made, 1)[0]
+
+
+def _require_mapping(change: object) -> None:
+    if not isinstance(change, Mapping):
+        raise refuse("change", expected="a mapping of words to others, {old: new}", got=repr(change)[:60])
 
 
 def _beside(model: Texts, text: str, other: str, name: str) -> tuple[list[Passage], list[str]]:
