@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.attention.flex_attention import create_block_mask
 
-from anyfill.networks import Discrete, OnePassGroups, one_pass_groups
+from anyfill.networks import Discrete, OnePassGroups, group_chain
 from anyfill.networks.sight import attend, prefix_blocks, prefix_mask
 from anyfill.questions import Increasing, Question, chain_rank
 
@@ -48,7 +48,7 @@ def test_a_strict_chain_in_blocks_or_with_room_reserved_is_the_chain(shape, patc
     part = torch.randint(3, x.shape, generator=generator)
     rank = chain_rank(Increasing(), Question(part == 0, part == 1), then_ignored=True)
     plain = net.chain(x, rank)
-    monkeypatch.setattr(one_pass_groups, "_MANY", 1)
+    monkeypatch.setattr(group_chain, "_MANY", 1)
     net.in_blocks = True
     torch.testing.assert_close(net.chain(x, rank, strict=True), plain, atol=1e-5, rtol=0)
     net.reserved = net.room(rank)
