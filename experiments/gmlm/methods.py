@@ -138,7 +138,7 @@ class Methods(Study):
 
 def coded(model: Translator, pairs: list[list[str]]) -> tuple[list[tuple[list[int], list[int]]], int]:
     """Pairs as codes, and how many were left out because a side does not fit."""
-    both = [(model.vocabulary.encode(a), model.vocabulary.encode(b)) for a, b in pairs]
+    both = [(model.vocabulary.encode(a), model.vocabulary.encode(b, spelt=True)) for a, b in pairs]
     fit = [(a, b) for a, b in both if 0 < len(a) <= model.decoder.length and 0 < len(b) <= model.decoder.length]
     return fit, len(both) - len(fit)
 

@@ -131,7 +131,11 @@ def test_rows_that_are_given_the_same_are_read_once_with_the_same_outcome(tiny_m
     with model.evaluating():
         expected, cache = model.network.open(x, rank)
         monkeypatch.setattr(type(model.network), "open", counting)
-        got, mine = Opened.once(model.network, x, rank).apart()
+        read = Opened.once(model.network, x, rank)
+        assert read.is_of(torch.where(rank < 0, x, 1 - x), rank)
+        assert not read.is_of(torch.where(rank < 0, 1 + x, x), rank)  # the same questions of other rows
+        assert not read.is_of(x, rank + (rank >= 0).long())
+        got, mine = read.apart()
         assert opened == [3]
         torch.testing.assert_close(got, expected)
         value = torch.arange(12) % 3

@@ -2,6 +2,7 @@
 
 import pytest
 
+from anyfill.translation.adapt import words_at
 from anyfill.translation.marks import counterpart, quoted
 from anyfill.translation.vocabulary import learn
 
@@ -68,6 +69,23 @@ def test_what_must_stand_in_a_translation_keeps_its_marks(translators):
     assert "“dog”…" in edited.text
 
 
-def test_scores_do_not_depend_on_how_an_apostrophe_is_set(translators):
+def test_words_of_a_draft_are_found_with_their_marks_and_without():
+    draft = "Two “dogs” saw the cats’ toys, twice…"
+    assert words_at(draft, "dogs") == words_at(draft, "“dogs”") == [1]
+    assert words_at(draft, "cats’") == words_at(draft, "cats") == [4]
+    assert words_at(draft, "twice") == [6]
+    assert words_at(draft, "dog") == words_at(draft, "“”") == []
+
+
+def test_quotation_marks_around_a_draft_or_a_template_do_not_change_what_is_made_of_it(translators):
+    model = translators("padir")
+    bare = model.adapt("Das Haus ist rot.", "The house is red.", {"house": "dog"}).text
+    assert model.adapt("„Das Haus ist rot.“", "“The house is red.”", {"house": "dog"}).text == f"“{bare}”"
+    bare = model.fill("Das Haus ist rot.", "The ___ is red.")[0].text
+    assert model.fill("„Das Haus ist rot.“", "“The ___ is red.”")[0].text == f"“{bare}”"
+
+
+def test_scores_do_not_depend_on_how_a_source_is_set_and_are_of_the_translation_as_it_is_set(translators):
     model = translators("cmlm")
-    assert model.score("Wie geht’s?", "How’s it?") == model.score("Wie geht's?", "How's it?")
+    assert model.score("Wie geht’s?", "How's it?") == model.score("Wie geht's?", "How's it?")
+    assert model.score("Wie geht's?", "How’s it?") != model.score("Wie geht's?", "How's it?")

@@ -55,6 +55,7 @@ class Opened:
     Attributes:
         network: what read it.
         rank: int64 (B, N), of what is given and asked.
+        given: (B, N), the values that were read, 0 elsewhere.
         number: int64 (B,), which of the D distinct rows each is; None = each its own.
         params: (D, P), of the first asked variable of the distinct rows.
         cache: the network's, of these.
@@ -62,6 +63,7 @@ class Opened:
 
     network: Cached
     rank: Tensor
+    given: Tensor
     number: Tensor | None
     params: Tensor
     cache: Any
@@ -69,13 +71,18 @@ class Opened:
     @classmethod
     def once(cls, network: Cached, x: Tensor, rank: Tensor, context: Tensor | None = None) -> "Opened":
         """Read values x (B, N) where they are given."""
-        visible = torch.cat([rank, torch.where(rank < 0, x, torch.zeros_like(x))], 1)
+        given = torch.where(rank < 0, x, torch.zeros_like(x))
+        visible = torch.cat([rank, given], 1)
         distinct, number = visible.unique(dim=0, return_inverse=True)
         told_alike = context is None or bool((context == context[:1]).all())
         if not told_alike or len(distinct) == len(x) or not isinstance(network, Branching):
-            return cls(network, rank, None, *network.open(x, rank, context))
+            return cls(network, rank, given, None, *network.open(x, rank, context))
         own, x = distinct.split(x.shape[1], 1)
-        return cls(network, rank, number, *network.open(x, own, None if context is None else context[: len(x)]))
+        return cls(network, rank, given, number, *network.open(x, own, None if context is None else context[: len(x)]))
+
+    def is_of(self, x: Tensor, rank: Tensor) -> bool:
+        """Whether these are the rows that were read: the same questions, the same values given."""
+        return torch.equal(self.rank, rank) and torch.equal(self.given, torch.where(rank < 0, x, torch.zeros_like(x)))
 
     def foreseen(self, row: Tensor, variable: Tensor) -> Tensor:
         """(H, P): parameters of the variables (H,) of the rows (H,), each given the given block alone.
@@ -148,7 +155,7 @@ class CachedChain(Ordered):
         return step
 
     def _open(self, network: Cached, state: State, task: Task) -> tuple[Tensor, Any]:
-        if self.opened is not None and torch.equal(self.opened.rank, state.plan):
+        if self.opened is not None and self.opened.is_of(state.x, state.plan):
             return self.opened.apart()
         if self.read_once:
             return Opened.once(network, state.x, state.plan, task.context).apart()

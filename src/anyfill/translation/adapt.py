@@ -75,9 +75,10 @@ def adapted(
 
 def words_at(draft: str, old: str) -> list[int]:
     """Where these words stand in a plain draft, as the number of the first of them; marks around them do not count."""
-    words, own = draft.split(), old.split()
-    spans = [(i, words[i : i + len(own)]) for i in range(len(words) - len(own) + 1)]
-    return [i for i, some in spans if own and " ".join(some).strip(_MARKS) == " ".join(own)]
+    words, own = draft.split(), " ".join(old.split())
+    count = len(own.split())
+    spans = [(i, " ".join(words[i : i + count])) for i in range(len(words) - count + 1)]
+    return [i for i, said in spans if own and (said == own or said.strip(_MARKS) == own.strip(_MARKS) != "")]
 
 
 def _changed(decoder: Decoder, draft: str, change: Mapping[str, str]) -> tuple[list[int], set[int]]:
@@ -85,15 +86,15 @@ def _changed(decoder: Decoder, draft: str, change: Mapping[str, str]) -> tuple[l
     words = draft.split()
     new = dict[int, tuple[int, str]]()  # by its first word: how many words go, and what comes
     for old, wanted in change.items():
-        own = old.split()
+        own = " ".join(old.split())
         for place in words_at(draft, old):
-            spoken = " ".join(words[place : place + len(own)])
-            new[place] = len(own), spoken.replace(" ".join(own), plain(wanted))
+            spoken = " ".join(words[place : place + len(own.split())])
+            said = own if own in spoken else own.strip(_MARKS)
+            new[place] = len(own.split()), spoken.replace(said, plain(wanted))
     codes, held, number = list[int](), set[int](), 0
     while number < len(words):
         count, text = new.get(number, (1, words[number]))
-        # What was put in stays as it is, and so does the mark that closes German quotations: models write it in bytes.
-        own = decoder.vocabulary.encode(text, spelt=number in new or "“" in text)
+        own = decoder.vocabulary.encode(text, spelt=True)  # a draft stays as it was written
         if number in new:
             held |= set(range(len(codes), len(codes) + len(own)))
         codes += own

@@ -16,7 +16,8 @@ from anyfill.checks import refuse
 from anyfill.translation.adapt import adapted, words_at
 from anyfill.translation.constraints import Fixed, has_blank, parse_template
 from anyfill.translation.hypotheses import Decoding, Hypothesis
-from anyfill.translation.keeping import placeholders_once, with_placeholders
+from anyfill.translation.keeping import all_with_placeholders, placeholders_once
+from anyfill.translation.marks import quoted
 from anyfill.translation.placeholders import has_words, passages_like, protected, restored
 from anyfill.translation.sentences import is_open, opened
 from anyfill.translation.texts import Passage, Texts
@@ -70,8 +71,8 @@ def others(model: Texts, text: str, n: int, ways: Sequence[Decoding]) -> list[Ch
             return [Choice(restored(passage.text, passage.kept))]
         source, found = passage.parts[0], dict[str, Hypothesis]()
         for how in ways:
-            for one in model.decoder.several(source, how):
-                one = with_placeholders(model.decoder, source, one, how, ()) if passage.kept else one
+            several = model.decoder.several(source, how)
+            for one in all_with_placeholders(model.decoder, source, several, how) if passage.kept else several:
                 written = model.written(passage, [one])
                 if written not in found or found[written].score < one.score:
                     found[written] = one
@@ -86,7 +87,8 @@ def others(model: Texts, text: str, n: int, ways: Sequence[Decoding]) -> list[Ch
 
 def fillings(model: Texts, text: str, template: str, n: int, how: Decoding) -> list[Choice]:
     """Up to ``n`` ways to fill a template."""
-    cut, hidden = _beside(model, text, template, "template")
+    opens, inside, closes = quoted(plain(template))
+    cut, hidden = _beside(model, text, inside, "template")
     if not any(map(has_blank, hidden)):
         raise refuse("template", expected="a blank in it, ___ or [2]", got=repr(template[:60]))
 
@@ -105,13 +107,15 @@ def fillings(model: Texts, text: str, template: str, n: int, how: Decoding) -> l
             found.setdefault(_spelt(model, passage, one, stop), one)
         return [_choice(*item) for item in found.items()]
 
-    return put_together(((of(passage, given), _glue(given)) for passage, given in zip(cut, hidden)), n)
+    made = put_together(((of(passage, given), _glue(given)) for passage, given in zip(cut, hidden)), n)
+    return [replace(one, text=opens + one.text + closes) for one in made]
 
 
 def edited(model: Texts, text: str, draft: str, change: Mapping[str, str], how: Decoding) -> Choice:
     """A draft with other words in it, and the rest adapted to them."""
     _require_mapping(change)
-    cut, hidden = _beside(model, text, draft, "draft")
+    opens, inside, closes = quoted(plain(draft))
+    cut, hidden = _beside(model, text, inside, "draft")
     changes = [dict[str, str]() for _ in cut]
     for old, new in change.items():
         wanted = [protected(plain(old), one.kept) for one in cut]
@@ -130,7 +134,8 @@ def edited(model: Texts, text: str, draft: str, change: Mapping[str, str], how: 
         return [_choice(_spelt(model, passage, best, stop), best)]
 
     made = [(of(passage, given, own), _glue(given)) for passage, given, own in zip(cut, hidden, changes)]
-    return put_together(made, 1)[0]
+    best = put_together(made, 1)[0]
+    return replace(best, text=opens + best.text + closes)
 
 
 def _require_mapping(change: object) -> None:
@@ -139,9 +144,9 @@ def _require_mapping(change: object) -> None:
 
 
 def _beside(model: Texts, text: str, other: str, name: str) -> tuple[list[Passage], list[str]]:
-    """The passages of a sentence, and for each the stretch of the other text, with its symbols for placeholders."""
+    """The passages of a sentence, and for each the stretch of the other, plain text, with symbols for placeholders."""
     cut = model.sentence_passages(text)
-    stretches = passages_like(plain(other), [one.kept for one in cut], name)
+    stretches = passages_like(other, [one.kept for one in cut], name)
     return cut, [protected(stretch, one.kept) for one, stretch in zip(cut, stretches)]
 
 

@@ -76,6 +76,21 @@ def with_placeholders(
     return placeholders_once(best)
 
 
+def all_with_placeholders(
+    decoder: Decoder, source: Sequence[int], found: Sequence[Hypothesis], how: Decoding
+) -> list[Hypothesis]:
+    """The hypotheses with every placeholder of the source; what is kept by force is the same for all, so it is once."""
+    made: dict[tuple[int, ...], Hypothesis] = {}
+    forced = False
+    for one in found:
+        complete = {code for code in source if is_placeholder(code)} <= {*one.codes}
+        if complete or not forced:
+            best = with_placeholders(decoder, source, one, how, ())
+            made.setdefault(best.codes, best)
+            forced = forced or (not complete and best.codes[: len(one.codes)] != one.codes)
+    return list(made.values())
+
+
 def placeholders_once(found: Hypothesis) -> Hypothesis:
     """The hypothesis without placeholders that it has written before."""
     first = {code: place for place, code in reversed(list(enumerate(found.codes)))}

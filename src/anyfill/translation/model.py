@@ -147,7 +147,8 @@ class Translator(Texts):
         if self.scorer:
             return replace(_scorer(self.scorer, self.decoder.device.type).score(text, translation), by=self.scorer)
         source, kept = self.one_sentence(text)
-        return exact_score(self.decoder, source, self.vocabulary.encode(protected(plain(translation), kept)))
+        target = self.vocabulary.encode(protected(plain(translation), kept), spelt=True)  # of this text, no other
+        return exact_score(self.decoder, source, target)
 
 
 def load(
