@@ -13,7 +13,7 @@ from anyfill.images.model import load
 from anyfill.images.picture import Picture
 from anyfill.images.reading import bytes_of
 from anyfill.images.recipes import picture_objective
-from anyfill.images.sheets import HATCH, sheet_of
+from anyfill.images.sheets import ACCENT, HATCH, sheet_of
 from anyfill.questions import Shuffled
 from anyfill.rows import Rows
 from anyfill.samplers import Confidence, EntropyBounded, Follow
@@ -272,6 +272,20 @@ def test_nothing_erased_is_refused_and_everything_erased_is_drawn_from_nothing(b
     assert any("drawn from nothing" in remark for remark in whole.remarks)
     drawn = black_and_white.sample(2, seed=5)
     assert all(np.array_equal(a.pixels, b.pixels) for a, b in zip(whole, drawn))
+
+
+def test_a_line_runs_around_a_hole_but_not_over_single_pixels_of_a_large_picture() -> None:
+    hole, scattered = (np.zeros((200, 300), dtype=bool) for _ in range(2))
+    hole[20:60, 30:90] = True
+    scattered[::20, ::20] = True
+    lines: list[int] = []
+    for erased in (hole, scattered):
+        given = Picture(np.zeros((200, 300, 1), dtype=np.uint8), erased, "x")
+        drawn = Picture(np.full((200, 300, 1), 90, dtype=np.uint8), None, "x")
+        sheet = sheet_of(given, [drawn], np.zeros((200, 300))).pixels
+        lines.append(int((sheet == ACCENT).all(2).sum()))
+    assert lines[0] >= 2 * 2 * (40 + 60)  # around the hole, in what was given and in what was drawn
+    assert lines[1] == 0
 
 
 def test_sheets_have_a_cell_for_each_and_hatch_what_is_missing(black_and_white, tmp_path) -> None:

@@ -1,7 +1,8 @@
 """Contact sheets and heat maps: what was given, what was drawn, and how sure the model is, in one picture.
 
 Small pictures are shown large, each pixel a square. A thin orange line runs around what was erased, or scored given the
-rest; where pixels are missing, hatching stands. Heat goes from black (certain) over red to pale yellow.
+rest, unless it would hide it; where pixels are missing, hatching stands. Heat goes from black (certain) over red to
+pale yellow.
 """
 
 from collections.abc import Sequence
@@ -102,10 +103,13 @@ def hatched(picture: Picture) -> Pixels:
 
 
 def _outline(pen: ImageDraw.ImageDraw, erased: Places, left: int, top: int, scale: float) -> None:
-    """Lines between what is erased and what is not."""
-    for row, column in np.argwhere(erased[1:] != erased[:-1]):
+    """Lines between what is erased and what is not; none where they would hide it (single pixels, shown small)."""
+    below, beside = np.argwhere(erased[1:] != erased[:-1]), np.argwhere(erased[:, 1:] != erased[:, :-1])
+    if len(below) + len(beside) > scale * erased.sum():  # as long as the area is large, in points
+        return
+    for row, column in below:
         y, x = top + (row + 1) * scale, left + column * scale
         pen.line((x, y, x + scale, y), fill=ACCENT)
-    for row, column in np.argwhere(erased[:, 1:] != erased[:, :-1]):
+    for row, column in beside:
         y, x = top + row * scale, left + (column + 1) * scale
         pen.line((x, y, x, y + scale), fill=ACCENT)
