@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from anyfill.translation import keeping as keeping_module
 from anyfill.translation.placeholders import has_words, passages, passages_like, placeholders, protected, restored
 from anyfill.translation.recipes import RECIPES
 from anyfill.translation.vocabulary import plain
@@ -284,3 +285,13 @@ def test_bytes_that_make_no_character_are_not_written(vocabulary):
         assert "\ufffd" not in vocabulary.decode([*dog, *broken[:one], *broken[one + 1 :]])
     assert "".join(vocabulary.decode([*dog, *byte]).split()).isprintable()
     assert "\ufffd" not in vocabulary.decode(byte[::-1])
+
+
+def test_alternatives_force_forgotten_placeholders_once_for_each_way_of_decoding(translators, monkeypatch):
+    model, forced = translators("padir"), list[int]()
+    usual = keeping_module.keeping
+    monkeypatch.setattr(keeping_module, "keeping", lambda *told: forced.append(1) or usual(*told))
+    found = model.alternatives("Haus %s {a} <b>", 3)
+    assert found
+    assert all(one.text.count(each) == 1 for one in found for each in ("%s", "{a}", "<b>"))
+    assert 1 <= len(forced) <= 4  # ways of decoding

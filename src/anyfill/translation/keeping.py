@@ -62,12 +62,10 @@ def with_placeholders(
     history: bool = False,
 ) -> Hypothesis:
     """The hypothesis with every placeholder of the source in it, once; ``history`` = with the row after each pass."""
-    wanted = [code for code in dict.fromkeys(source) if is_placeholder(code)]
-    missing = [code for code in wanted if code not in best.codes]
-    pieces = [decoder.vocabulary.piece(code) for code in wanted]
-    room = bool(keeps) or sum(len(decoder.vocabulary.encode(piece)) for piece in pieces) <= decoder.length
-    if missing and room and layout_of(decoder.recipe) != "end":
+    missing = _missing(source, best)
+    if missing and _can_force(decoder, source, keeps):
         said = " ".join(keep.text for keep in keeps)
+        pieces = [decoder.vocabulary.piece(code) for code in _placeholders(source)]
         symbols = [Keep(piece) for piece in pieces if piece not in said]
         ways = keeping(decoder, [*keeps, *symbols], how)
         best = decoder.decode([source], how, ways=ways, history=history)[0][0]
@@ -79,16 +77,28 @@ def with_placeholders(
 def all_with_placeholders(
     decoder: Decoder, source: Sequence[int], found: Sequence[Hypothesis], how: Decoding
 ) -> list[Hypothesis]:
-    """The hypotheses with every placeholder of the source; what is kept by force is the same for all, so it is once."""
-    made: dict[tuple[int, ...], Hypothesis] = {}
-    forced = False
-    for one in found:
-        complete = {code for code in source if is_placeholder(code)} <= {*one.codes}
-        if complete or not forced:
-            best = with_placeholders(decoder, source, one, how, ())
-            made.setdefault(best.codes, best)
-            forced = forced or (not complete and best.codes[: len(one.codes)] != one.codes)
-    return list(made.values())
+    """The hypotheses with every placeholder of the source, best first as they came.
+
+    What is kept by force does not depend on the hypothesis that forgot it: of those that did, the first stands for all.
+    """
+    forgetful = [one for one in found if _missing(source, one)]
+    left_out = forgetful[1:] if forgetful and _can_force(decoder, source, ()) else []
+    return [with_placeholders(decoder, source, one, how, ()) for one in found if one not in left_out]
+
+
+def _placeholders(source: Sequence[int]) -> list[int]:
+    return [code for code in dict.fromkeys(source) if is_placeholder(code)]
+
+
+def _missing(source: Sequence[int], found: Hypothesis) -> list[int]:
+    return [code for code in _placeholders(source) if code not in found.codes]
+
+
+def _can_force(decoder: Decoder, source: Sequence[int], keeps: Sequence[Keep]) -> bool:
+    """Whether placeholders can be put anywhere, and there is room for all (phrases to keep have seen to theirs)."""
+    pieces = [decoder.vocabulary.piece(code) for code in _placeholders(source)]
+    room = bool(keeps) or sum(len(decoder.vocabulary.encode(piece)) for piece in pieces) <= decoder.length
+    return room and layout_of(decoder.recipe) != "end"
 
 
 def placeholders_once(found: Hypothesis) -> Hypothesis:
