@@ -4,7 +4,7 @@
 #   bash experiments/runs/pack.sh WORK OUT
 set -u
 work=$(realpath "$1"); mkdir -p "$2"; out=$(realpath "$2"); cd "$work" || exit 1
-tar czf "$out/records.tar.gz" $(ls ./*.log long/*.json long/*.jsonl 2> /dev/null)
+tar czf "$out/records.tar.gz" $(ls ./*.log long/*.json long/*.jsonl restore/*.json restore/*.jsonl 2> /dev/null)
 find pictures scores paper -maxdepth 3 -type f \( -name '*.json' -o -name '*.jsonl' -o -name '*.npz' -o -name '*.png' -o -name '*.log' \) 2> /dev/null | tar czf "$out/pictures.tar.gz" -T -
 [ -d paper/sfarm-paper ] && tar cf "$out/paper.tar" paper/sfarm-paper # it can go on from there
 [ -d long/model_8 ] && tar cf - long/model_8 | split -b 15000000 - "$out/long_weights."

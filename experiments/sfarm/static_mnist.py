@@ -3,6 +3,7 @@
     python -m experiments.sfarm.static_mnist compile --out RUN                  a trial run that fills the caches
     python -m experiments.sfarm.static_mnist probe --out RUN --seconds 12       short runs of several settings
     python -m experiments.sfarm.static_mnist train --out RUN --seconds 400      one GPU; log and weights under RUN
+    python -m experiments.sfarm.static_mnist targets --out RUN                  soft targets, ``static_mnist_targets``
     python -m experiments.sfarm.static_mnist score --out RUN                    all 10,000 test rows; RUN/score.json
 
 ``--until T`` (seconds since 1970) in place of ``--seconds``: training ends then, however long compiling took; scoring
@@ -11,7 +12,8 @@ leaves out what it does not begin before T, probing what would not end. ``--begi
 Tokens are pixels, patches of 2 x 2 pixels, or (the first long run, of 1,260 s) pixels with blanks for what is ignored.
 With ``--shifts R`` training pictures are shifted by up to R pixels, with ``--shears N`` they are slanted by up to N
 tenths, and the network is told how (``anyfill.images.shifts``); in the end it is settled that nothing is changed, and
-the model takes no context.
+the model takes no context. With ``--targets FILE`` a term of the loss is towards what all other pixels say of a pixel
+(``SoftTargetLoss``), not towards the coin that was tossed for it; validation and scores are of the pixels as they are.
 
 Data: Larochelle's file (50,000 / 10,000 / 10,000), packed bits, in ANYFILL_DATA. Validation rows choose the checkpoint,
 by their exact nats in the raster order, and the weights of a mixture; the test rows are looked at once. With
@@ -28,7 +30,7 @@ import shutil
 import time
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +44,7 @@ from anyfill.images.shifts import MAX_SHEARS, ShiftedRows, at_rest, told_rest, t
 from anyfill.likelihoods import Bernoulli
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer
-from anyfill.objectives import OnePassLoss
+from anyfill.objectives import OnePassLoss, SoftTargetLoss, with_targets
 from anyfill.questions import Increasing, Mixture, UniformSplits
 from anyfill.questions.regions import Rectangles, scans
 from anyfill.rows import Rows, RowSource
@@ -120,7 +122,16 @@ def settled(model: Model, arguments: argparse.Namespace) -> Model:
 
 
 def objective(arguments: argparse.Namespace) -> OnePassLoss:
-    """Scans, subsets, rectangles, and strokes."""
+    """Scans, subsets, rectangles, and strokes; towards soft targets, where there are any."""
+    chain = chains(arguments)
+    if arguments.targets is None:
+        return chain
+    own = {one.name: getattr(chain, one.name) for one in fields(chain)}
+    return SoftTargetLoss(**own, share=arguments.target_share)
+
+
+def chains(arguments: argparse.Namespace) -> OnePassLoss:
+    """The same, of the pixels as they are."""
     if arguments.tokens != "blanks":
         patch = patch_of(arguments)
         patches = patch != (1, 1)  # a batch takes as long as its longest row: there scans have batches of their own
@@ -135,11 +146,13 @@ def objective(arguments: argparse.Namespace) -> OnePassLoss:
 
 def raster(arguments: argparse.Namespace) -> OnePassLoss:
     """What is measured meanwhile: exact nats in the model's own order."""
-    return replace(objective(arguments), joint_share=1.0, joint_orders=(), joint_batches=False)
+    return replace(chains(arguments), joint_share=1.0, joint_orders=(), joint_batches=False)
 
 
-def sources(arguments: argparse.Namespace, device: torch.device) -> tuple[RowSource, Rows | None]:
-    """Rows to train on, and to validate on: none if these are trained on."""
+def sources(
+    arguments: argparse.Namespace, device: torch.device, *, targets: bool = True
+) -> tuple[RowSource, Rows | None]:
+    """Rows to train on, and to validate on: none if these are trained on. Not ``targets``: values stand for them."""
     parts = ("train", "valid") if arguments.valid_too else ("train",)
     train = Rows.from_values(
         torch.cat([read(part)[: arguments.train_rows or arguments.rows] for part in parts]).to(device)
@@ -147,10 +160,20 @@ def sources(arguments: argparse.Namespace, device: torch.device) -> tuple[RowSou
     valid = None
     if not arguments.valid_too:
         valid = Rows.from_values(read("valid")[: min(VALID, arguments.rows or VALID)].to(device))
+    soft = None
+    if arguments.targets is not None:
+        soft = read_targets(arguments.targets, train.x) if targets else train.x.half()
     if not is_told(arguments):
-        return train, valid
-    told = ShiftedRows(train, SHAPE, arguments.shifts, shears=arguments.shears, still=arguments.still)
+        return train if soft is None else with_targets(train, soft), valid
+    told = ShiftedRows(train, SHAPE, arguments.shifts, shears=arguments.shears, still=arguments.still, targets=soft)
     return told, None if valid is None else at_rest(valid, arguments.shifts, arguments.shears)
+
+
+def read_targets(path: Path, x: Tensor) -> Tensor:
+    """float16 (R, N): the soft targets of rows x (R, N); waits for the file, which may be written meanwhile."""
+    while not path.is_file():
+        time.sleep(0.5)
+    return torch.from_numpy(np.load(path, allow_pickle=False)[: len(x)]).to(x.device)
 
 
 def fit_options(arguments: argparse.Namespace, device: torch.device) -> FitOptions:
@@ -234,12 +257,14 @@ def train(arguments: argparse.Namespace) -> None:
     """Train against the clock, save the best by validation, or the last; ``compile``: make the trial run alone."""
     device = device_of()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    rows, options = sources(arguments, device), fit_options(arguments, device)
+    rows, options = sources(arguments, device, targets=False), fit_options(arguments, device)
     compiles = arguments.command == "compile"
     blocks = trial(arguments, rows, options) if compiles or (device.type == "cuda" and arguments.trial) else True
     if compiles:
         print(f"compiled, {'blocks' if blocks else 'mask'}", flush=True)
         return
+    if arguments.targets is not None:
+        rows = sources(arguments, device)
     time.sleep(max(0.0, arguments.begin - time.time()))
     start, log = time.perf_counter(), arguments.out / "train.jsonl"
     for attempt in range(4):
@@ -301,7 +326,7 @@ def said(arguments: argparse.Namespace) -> dict[str, Any]:
 def options_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("compile", "probe", "train", "score"))
+    parser.add_argument("command", choices=("compile", "probe", "targets", "train", "score"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--begin", type=float, default=0.0, help="seconds since 1970: training waits for it, compiled")
@@ -328,6 +353,13 @@ def options_of(words: Sequence[str] | None = None) -> argparse.Namespace:
         "pixels, k from -N to N, and columns down likewise",
     )  # fmt: skip
     parser.add_argument("--still", type=float, default=1 / 3, help="share of the pictures that are not changed, about")
+    parser.add_argument("--targets", type=Path, help="soft targets of the training rows, a file of the command targets")
+    parser.add_argument(
+        "--target-share", type=float, default=1.0, help="what of each term they are, the pixel the rest"
+    )
+    parser.add_argument("--restore-steps", type=int, default=4000, help="of targets: steps of the U-Net, at most")
+    parser.add_argument("--restore-seconds", type=float, help="of targets: seconds of its training")
+    parser.add_argument("--restore-width", type=int, default=64, help="of targets: channels of its first level")
     parser.add_argument("--valid-too", action="store_true", help="train on validation rows too, keep the last weights")
     parser.add_argument(
         "--no-trial", dest="trial", action="store_false", help="no trial run: what it compiles is there"
@@ -342,6 +374,8 @@ def options_of(words: Sequence[str] | None = None) -> argparse.Namespace:
     found = parser.parse_args(words)
     if found.command == "probe" and found.valid_too:
         parser.error("--valid-too: settings are compared by validation rows, so probe cannot train on them")
+    if found.targets is not None and found.valid_too:
+        parser.error("--targets: they are of the training rows alone, so --valid-too cannot go with them")
     return found
 
 
@@ -352,6 +386,10 @@ def main() -> None:
         from experiments.sfarm.static_mnist_score import score
 
         score(arguments)
+    elif arguments.command == "targets":
+        from experiments.sfarm.static_mnist_targets import write_targets
+
+        write_targets(arguments)
     elif arguments.command == "probe":
         from experiments.sfarm.static_mnist_probe import probe
 

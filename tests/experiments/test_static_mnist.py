@@ -121,6 +121,33 @@ def test_shears_alone_are_told_too(out, monkeypatch) -> None:
     assert load_model(out / "model_16").capabilities.context_width == 0
 
 
+def test_soft_targets_are_written_and_trained_towards(out, monkeypatch) -> None:
+    few = ("--restore-steps", "2", "--restore-width", "8")
+    run(monkeypatch, "targets", "--out", str(out / "restore"), *SMALL, *few)
+    path = out / "restore" / "targets.npy"
+    targets = np.load(path)
+    assert targets.shape == (8, 784)
+    assert ((targets > 0) & (targets < 1)).all()
+    about = json.loads((out / "restore" / "targets.json").read_text())
+    assert about["nats_of_rows_trained_on"] > 0
+    told = (*SMALL, "--tokens", "patches", "--shifts", "1", "--targets", str(path))
+    run(monkeypatch, "train", "--out", str(out), *told, "--steps", "3", "--validate-every", "2")
+    about = json.loads((out / "train.json").read_text())
+    assert about["arguments"]["targets"] == "targets.npy"
+    arguments = static_mnist.options_of(["train", "--out", str(out), *told])
+    rows, valid = static_mnist.sources(arguments, torch.device("cpu"))
+    context = rows.take(torch.arange(3)).context
+    assert valid is not None
+    assert context is not None
+    assert (context.shape[1], valid.context.shape[1]) == (6 + 784, 6)
+    x = static_mnist.read("valid")[:8]
+    scorer = static_mnist_score.Scorer(static_mnist.options_of(["score", "--out", str(out), *told]))
+    # Validation is of the pixels as they are, whatever the loss is towards.
+    assert about["best_validation"] == pytest.approx(float(-scorer.whole(x, 0).mean()), abs=1e-2)
+    with pytest.raises(SystemExit):
+        static_mnist.options_of(["train", "--out", str(out), "--targets", str(path), "--valid-too"])
+
+
 def test_validation_rows_can_be_trained_on_and_the_last_weights_kept(out, monkeypatch, capsys) -> None:
     both = (*SMALL, "--valid-too", "--ema", "0")
     run(monkeypatch, "train", "--out", str(out), *both, "--steps", "3", "--validate-every", "1")

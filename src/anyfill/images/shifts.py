@@ -29,6 +29,7 @@ import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
+from anyfill.objectives.soft_targets import require_targets
 from anyfill.rows import Rows
 
 MAX_SHEARS = 10
@@ -117,6 +118,7 @@ class ShiftedRows:
         shears: the steepest shear, in tenths; 0 = none, and nothing is told of it.
         still: about what share of the rows is not changed, besides those that cannot be.
         blank: the code of a blank pixel.
+        targets: soft targets of the pictures (R, N), which move with them (``objectives.SoftTargetLoss``).
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class ShiftedRows:
         shears: int = 0,
         still: float = 1 / 3,
         blank: int = 0,
+        targets: Tensor | None = None,
     ) -> None:
         height, width, channels = (*shape, 1)[:3]
         require_count("shears", shears, minimum=0, maximum=MAX_SHEARS)
@@ -143,6 +146,7 @@ class ShiftedRows:
             raise refuse("still", expected=f"a share from 1/{places}, one change of all, to 1", got=still)
         self.rows, self.shape, self.reach, self.shears = rows, shape, reach, shears
         self.still, self.blank = still, blank
+        self.targets = None if targets is None else require_targets(targets, rows.x)
         resting = changes.new_zeros(1 if still == 1.0 else round((still * places - 1) / (1 - still)), changes.shape[1])
         self._copies = resting if still == 1.0 else torch.cat([changes, resting])
 
@@ -157,7 +161,7 @@ class ShiftedRows:
 
     @property
     def context_width(self) -> int:
-        """What a network needs to be told a change."""
+        """What a network needs to be told a change; targets come behind that."""
         return told_width(self.reach, self.shears)
 
     def shifts(self, index: Tensor) -> Tensor:
@@ -167,16 +171,22 @@ class ShiftedRows:
     def take(self, index: Tensor) -> Rows:
         """The rows of these numbers, with what is told of them."""
         x, by = self._changed(index)
-        x = shifted(x, by[:, :2], self.shape)
-        return Rows(x, torch.ones_like(x, dtype=torch.bool), told_shift(by, self.reach, self.shears))
+        x, told = shifted(x, by[:, :2], self.shape), told_shift(by, self.reach, self.shears)
+        if self.targets is not None:
+            target = self._sheared(self.targets[index % len(self.rows)], by)
+            told = torch.cat([told, shifted(target, by[:, :2], self.shape).to(told.dtype)], 1)
+        return Rows(x, torch.ones_like(x, dtype=torch.bool), told)
 
     def _changed(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """(B, N), int64 (B, 2 or 4): pictures with their shears, not yet shifted; and what is done to them in all."""
-        x, by = self.rows.x[index % len(self.rows)], self._copies[index // len(self.rows)]
-        if self.shears:
-            x = sheared(x, by[:, 2:], self.shape, self.blank)
+        by = self._copies[index // len(self.rows)]
+        x = self._sheared(self.rows.x[index % len(self.rows)], by)
         up, down = margins(x, self.shape, self.blank)  # of the picture as it lies now
         return x, torch.cat([torch.minimum(torch.maximum(by[:, :2], -up), down), by[:, 2:]], 1)
+
+    def _sheared(self, x: Tensor, by: Tensor) -> Tensor:
+        """(B, N): pictures, or targets, with the shears of all that is done to them (B, 2 or 4)."""
+        return sheared(x, by[:, 2:], self.shape, self.blank) if self.shears else x
 
 
 def at_rest(rows: Rows, reach: int, shears: int = 0) -> Rows:

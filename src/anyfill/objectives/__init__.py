@@ -21,6 +21,7 @@ from anyfill.objectives.objective import (
 )
 from anyfill.objectives.one_pass import OnePassLoss
 from anyfill.objectives.posterior import PosteriorLoss
+from anyfill.objectives.soft_targets import SoftTargetLoss, with_targets
 
 __all__ = [
     "AgreeingLoss",
@@ -40,7 +41,9 @@ __all__ = [
     "Rescaled",
     "RescaledEveryone",
     "SampledNormaliser",
+    "SoftTargetLoss",
     "Stepwise",
     "Sum",
     "Weights",
+    "with_targets",
 ]

@@ -150,7 +150,7 @@ class OnePassLoss(Objective):
             first = torch.where(scored, block, 3).amin(1, keepdim=True)
             blank = scored & (block > first) & ~(rank < 0).any(1, keepdim=True)
             rank, block = torch.where(blank, NEVER, rank), torch.where(blank, first, block)
-        marginals = model.chain(rows.x, rank, rows.context, strict=True)
+        marginals = model.chain(rows.x, rank, self.told(rows), strict=True)
         nats = torch.where(scored, self.term_nats(marginals, rows, rank), 0.0)
         if self.weigh == "terms":
             return nats.sum(1)
@@ -162,6 +162,10 @@ class OnePassLoss(Objective):
             means.append(torch.where(member, nats, 0.0).sum(1) / sizes[-1].clamp(min=1))
         blocks = torch.stack(sizes).gt(0).sum(0).clamp(min=1)
         return rows.present.sum(1) / blocks * torch.stack(means).sum(0)
+
+    def told(self, rows: Rows) -> Tensor | None:
+        """(B, ...): what of the rows' context the network is shown: all of it."""
+        return rows.context
 
     def term_nats(self, marginals: Marginals, rows: Rows, rank: Tensor) -> Tensor:
         """(B, N): what each term counts, from the laws that a model gave under this rank; unscored are not read."""
