@@ -4,6 +4,9 @@ import pytest
 import torch
 from training_standin import tiny_model
 
+from anyfill import recipes
+from anyfill.likelihoods import Bernoulli
+from anyfill.model import Model
 from anyfill.training import FitOptions
 from anyfill.training.optimizers import Muon, Optimization, make_optimizers, sort_parameters
 
@@ -91,3 +94,32 @@ def test_gradients_are_clipped_entry_by_entry_before_their_length(
 def test_a_bound_for_entries_must_be_positive() -> None:
     with pytest.raises(ValueError, match="clip_value"):
         FitOptions(clip_value=0.0)
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw", "muon"])
+def test_state_of_kernels_that_lie_channels_last_comes_back_bit_for_bit(kind: str) -> None:
+    """As a run on an accelerator lays them; what a checkpoint holds does not."""
+
+    def network() -> Model:
+        model = recipes.sfarm.image_model((4, 4), 2, Bernoulli(), told="nothing", width=8, levels=1, blocks=1)
+        return model.to(memory_format=torch.channels_last)
+
+    def step(model: Model, optimization: Optimization, number: int) -> None:
+        for parameter in model.parameters():
+            parameter.grad = number * torch.cos(parameter.detach())
+        optimization.step(number, 1e-3)
+
+    one, two = network(), network()
+    assert any(not parameter.is_contiguous() for parameter in one.parameters())
+    options = FitOptions(optimizer=kind, ema=0.9)
+    first, second = Optimization(one, options), Optimization(two, options)
+    step(one, first, 1)
+    two.load_state_dict(one.state_dict())
+    second.restore({name: value.contiguous() for name, value in first.tensors().items()})
+    for parameter, state in ((p, s) for optimizer in second.optimizers for p, s in optimizer.state.items()):
+        assert all(value.stride() == parameter.stride() for value in state.values() if value.shape == parameter.shape)
+    for number in (2, 3):
+        step(one, first, number)
+        step(two, second, number)
+    for mine, other in zip(one.parameters(), two.parameters()):
+        assert torch.equal(mine, other)

@@ -81,11 +81,21 @@ class Optimization:
             for parameter in (p for group in optimizer.param_groups for p in group["params"]):
                 if state := saved.get(self.names[parameter]):
                     optimizer.state[parameter] = {
-                        quantity: part(value.to(parameter.device, copy=True), parameter)
+                        quantity: _laid_as(part(value.to(parameter.device, copy=True), parameter), parameter)
                         for quantity, value in state.items()
                     }
         if self.average is not None:
             self.average.restore({name: tensors[f"average/{name}"] for name in self.average.names})
+
+
+def _laid_as(value: Tensor, parameter: Tensor) -> Tensor:
+    """The value, in memory as the parameter is where it has its shape: fused steps go through both side by side.
+
+    Kernels may lie channels last (``networks.unet_parts.compile_layers``); what comes from a file never does.
+    """
+    if value.shape != parameter.shape or value.stride() == parameter.stride():
+        return value
+    return torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
 
 def sort_parameters(model: Model) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
