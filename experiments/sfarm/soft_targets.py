@@ -1,0 +1,83 @@
+"""What soft targets bring where training rows are few: the same network, steps and seed towards pixels and towards targets.
+
+    python -m experiments.sfarm.soft_targets --out RUN                 results/sfarm/soft_targets.json, a CPU will do
+
+Static binarised MNIST, its first 1,000 training rows. A U-Net of these rows restores left-out pixels
+(``static_mnist_targets``); then a small one-pass network over patches of 2 x 2 pixels, in the raster order alone, is
+trained with targets that are a share s of each term: 0 is the pixels as they are. Exact nats of 1,024 validation rows,
+which neither network was trained on, every so many steps.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from anyfill.training import FitOptions, fit_steps
+from benchmarks.common import environment
+from experiments.sfarm import static_mnist, static_mnist_targets
+
+SHARES = (0.0, 0.5, 0.8, 1.0)
+
+
+def curve(arguments: argparse.Namespace, share: float) -> list[dict[str, Any]]:
+    """Step, times through the rows, and exact nats of validation rows, of one training."""
+    own = argparse.Namespace(**{**vars(arguments), "target_share": share, "targets": arguments.out / "targets.npy"})
+    device = static_mnist.device_of()
+    rows, valid = static_mnist.sources(own, device)
+    options = FitOptions(
+        steps=own.steps, batch_size=own.batch, learning_rate=own.rate, warmup_steps=50, optimizer="muon",
+        betas=(0.9, 0.95), weight_decay=own.decay, ema=0.99, report_every=own.validate_every,
+        validate_every=own.validate_every, save_every=10**9, seed=own.seed,
+    )  # fmt: skip
+    found: list[dict[str, Any]] = []
+    for report in fit_steps(
+        *(static_mnist.fresh(own), rows, static_mnist.objective(own), options),
+        validation=valid, validation_objective=static_mnist.raster(own),
+    ):  # fmt: skip
+        if report.validation_loss is not None:
+            epochs = report.step * own.batch / own.train_rows
+            found.append({"step": report.step, "epochs": epochs, "nats": report.validation_loss})
+            print(f"share {share:g}: step {report.step}, {epochs:.1f} epochs, {report.validation_loss:.3f}", flush=True)
+    return found
+
+
+def main() -> None:
+    """Targets, then a training for each share."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--restore-steps", type=int, default=400)
+    parser.add_argument("--shares", type=float, nargs="+", default=SHARES)
+    parser.add_argument("--width", type=int, default=64)
+    parser.add_argument("--valid", type=int, default=1024)
+    parser.add_argument("--every", type=int, default=100)
+    parser.add_argument("--results", type=Path, default=Path("results/sfarm/soft_targets.json"))
+    asked = parser.parse_args()
+    torch.set_num_threads(max(1, torch.get_num_threads()))
+    words = (
+        f"train --out {asked.out} --tokens patches --batch 32 --width {asked.width} --depth 3 --dropout 0.1 --raster 1.0 "
+        f"--train-rows {asked.rows} --steps {asked.steps} --validate-every {asked.every} "
+        f"--restore-steps {asked.restore_steps} --restore-width 16 --joint 0.95 --rate 0.003"
+    )
+    arguments = static_mnist.options_of(words.split())
+    static_mnist.VALID = asked.valid
+    static_mnist_targets.write_targets(arguments)
+    found = {
+        "training_rows": asked.rows,
+        "validation_rows": asked.valid,
+        "restorer": json.loads((asked.out / "targets.json").read_text()),
+        "curves": {f"{share:g}": curve(arguments, share) for share in asked.shares},
+        "environment": environment(static_mnist.device_of()),
+    }
+    asked.results.write_text(json.dumps(found, indent=1) + "\n")
+    for share, line in found["curves"].items():
+        best = min(line, key=lambda one: one["nats"])
+        print(f"share {share}: best {best['nats']:.2f} after {best['epochs']:.0f} epochs, last {line[-1]['nats']:.2f}")
+
+
+if __name__ == "__main__":
+    main()
