@@ -1,6 +1,7 @@
 """SFARM's own network of MNIST for its 300 epochs on the static file, and what its published 78.12 nats may have been.
 
     python -m experiments.sfarm.paper --out RUN --data DATA --until TIME --scoring 25      TIME: seconds since 1970
+    python -m experiments.sfarm.paper --out RUN --data DATA --ask --orders 64              K orders of one that is over
     python -m experiments.sfarm.paper --out RUN --data DATA --report                       results/sfarm/paper.json
 
 0.33 M weights, Adam at 2e-4, batches of 128, 117,187 steps of a constant rate, no average of the weights (the paper
@@ -12,7 +13,8 @@ written to RUN/sfarm-paper/epochs.jsonl. Training ends at its steps, at SIGTERM,
     bound            random mode, all test rows, 8 stratified passes; of 2,000 rows that were trained on, too
     modes            the bound in each of the seven modes, 8 random steps a row; their mean is what is trained (eq. 8)
     orders           K whole random orders of some test rows, evenly spread, each 784 passes: the mean (K = 1, in
-                     expectation the bound), and log-mean-exp of K, as eq. 14 has it; K is not stated in the paper
+                     expectation the bound), and log-mean-exp of K, as eq. 14 has it; K is not stated in the paper.
+                     8 unless --orders says more; with --ask no step is made, and these alone are asked
 """
 
 import argparse
@@ -36,7 +38,7 @@ from anyfill.questions import Modes, Question
 from anyfill.questions.modes import MODES
 from anyfill.recipes.sfarm import in_mode
 from anyfill.rows import Rows
-from anyfill.training import FitOptions, JsonLines, fit_steps
+from anyfill.training import FitOptions, JsonLines, fit_steps, load_model
 from benchmarks.common import environment
 from experiments.sfarm.picture_scores import in_halves, rows_per_pass, scored
 from experiments.sfarm.pictures import Data, load, made, options_of, parser_of, said, spread
@@ -45,8 +47,8 @@ METHOD = "sfarm-paper"
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "sfarm"
 EVERY = 5_000
 """Steps between validations and checkpoints."""
-ORDERS, ORDER_ROWS, AT_ONCE = 8, 500, 20
-"""K; test rows for it, at most, and how many between two looks at the clock."""
+ORDERS, AT_ONCE = 8, 20
+"""K unless it is said, and how many test rows are asked between two looks at the clock."""
 
 
 class Paper:
@@ -164,6 +166,15 @@ class Paper:
         self._orders(found, rows)
         return found
 
+    def ask(self) -> None:
+        """Of a run that is over: K orders, beside what it was asked before."""
+        found = json.loads((self.folder / "scores.json").read_text())
+        with np.load(self.folder / "scores.npz", allow_pickle=False) as kept:
+            rows = {name: torch.from_numpy(kept[name]) for name in kept.files}
+        self.plain.load_state_dict(load_model(self.folder).state_dict())
+        self.plain.eval()
+        self._orders(found, rows)
+
     def _in_mode(self, number: int, x: Tensor, draws: int = 8) -> Tensor:
         """float64 (B,): single random steps of a mode, weighted; their mean is its bound on log p, without bias."""
         loss = cast(ModalLoss, self.objective)
@@ -182,7 +193,8 @@ class Paper:
     def _orders(self, found: dict[str, Any], rows: dict[str, Tensor]) -> None:
         """K random orders of as many rows as there is time for."""
         test = self.data.test
-        chosen = test[spread(len(test), ORDER_ROWS)]
+        where = spread(len(test), self.arguments.order_rows)
+        chosen, orders = test[where], self.arguments.orders or ORDERS
         chosen = chosen[torch.randperm(len(chosen), generator=torch.Generator().manual_seed(0))]
         asked, parts = in_mode(self.plain), list[Tensor]()
         source = torch.Generator(self.device).manual_seed(0)
@@ -198,7 +210,7 @@ class Paper:
             with in_halves(asked):
                 each = [
                     log_prob(asked, some, question, orders=1, generator=source, rows_per_pass=size).value
-                    for _ in range(ORDERS)
+                    for _ in range(orders)
                 ]
             parts.append(torch.stack(each).cpu())
             rows["orders"] = torch.cat(parts, 1)  # (K, rows)
@@ -206,7 +218,6 @@ class Paper:
             self._write(found, rows)
             took = time.time() - begun
         if parts:
-            where = spread(len(test), ORDER_ROWS)
             order = torch.randperm(len(where), generator=torch.Generator().manual_seed(0))
             same = rows["bound"].cpu()[where[order][: rows["orders"].shape[1]]]
             found["orders"]["the bound of these rows"] = {"nats": float(-same.mean())}
@@ -262,6 +273,7 @@ def main() -> None:
     parser.add_argument("--until", type=float, default=math.inf, help="seconds since 1970 by which all is written")
     parser.add_argument("--scoring", type=float, default=25.0, help="seconds of that which are kept for scores")
     parser.add_argument("--compile-only", action="store_true", help="a few steps, so that all is in the caches")
+    parser.add_argument("--ask", action="store_true", help="no step more: K orders of a run that is over")
     parser.add_argument("--report", action="store_true", help="write results/sfarm/paper.json of what is there")
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
@@ -273,6 +285,9 @@ def main() -> None:
     if arguments.compile_only:
         arguments.steps, arguments.until = 24, math.inf
         paper.train()
+        return
+    if arguments.ask:
+        paper.ask()
         return
     paper.train()
     paper.score()

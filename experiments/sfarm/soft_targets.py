@@ -1,4 +1,4 @@
-"""What soft targets bring where training rows are few: the same network, steps and seed towards pixels and towards targets.
+"""What soft targets bring where rows are few: the same network, steps and seed towards pixels and towards targets.
 
     python -m experiments.sfarm.soft_targets --out RUN                 results/sfarm/soft_targets.json, a CPU will do
 
@@ -59,7 +59,8 @@ def main() -> None:
     asked = parser.parse_args()
     torch.set_num_threads(max(1, torch.get_num_threads()))
     words = (
-        f"train --out {asked.out} --tokens patches --batch 32 --width {asked.width} --depth 3 --dropout 0.1 --raster 1.0 "
+        f"train --out {asked.out} --tokens patches --batch 32 --width {asked.width} --depth 3 --dropout 0.1 "
+        f"--raster 1.0 "
         f"--train-rows {asked.rows} --steps {asked.steps} --validate-every {asked.every} "
         f"--restore-steps {asked.restore_steps} --restore-width 16 --joint 0.95 --rate 0.003"
     )

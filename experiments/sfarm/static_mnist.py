@@ -4,6 +4,7 @@
     python -m experiments.sfarm.static_mnist probe --out RUN --seconds 12       short runs of several settings
     python -m experiments.sfarm.static_mnist train --out RUN --seconds 400      one GPU; log and weights under RUN
     python -m experiments.sfarm.static_mnist targets --out RUN                  soft targets, ``static_mnist_targets``
+    python -m experiments.sfarm.static_mnist keep --out RUN                     of a run that goes on: small weights
     python -m experiments.sfarm.static_mnist score --out RUN                    all 10,000 test rows; RUN/score.json
 
 ``--until T`` (seconds since 1970) in place of ``--seconds``: training ends then, however long compiling took; scoring
@@ -28,7 +29,6 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -40,7 +40,7 @@ from torch import Tensor
 
 from anyfill import recipes
 from anyfill.images.questions import PictureQuestions
-from anyfill.images.shifts import MAX_SHEARS, ShiftedRows, at_rest, told_rest, told_width
+from anyfill.images.shifts import ShiftedRows, at_rest, told_rest, told_width
 from anyfill.likelihoods import Bernoulli
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassTransformer
@@ -50,6 +50,7 @@ from anyfill.questions.regions import Rectangles, scans
 from anyfill.rows import Rows, RowSource
 from anyfill.training import FitOptions, FitResult, JsonLines, fit_steps, load_model, save_model
 from benchmarks.common import environment
+from experiments.sfarm.static_mnist_options import options_of, said
 
 SIDE = 28
 SHAPE = (SIDE, SIDE)
@@ -286,8 +287,7 @@ def train(arguments: argparse.Namespace) -> None:
             time.sleep(5.0)
     else:
         raise RuntimeError("out of memory, again and again")
-    own = settled(model.cpu(), arguments)
-    keep(own, arguments)
+    keep(model.cpu(), arguments)
     record = {
         "arguments": said(arguments),
         "trained_on": "training and validation rows" if arguments.valid_too else "training rows",
@@ -297,7 +297,7 @@ def train(arguments: argparse.Namespace) -> None:
         "best_step": done.best_step,
         "best_validation": done.best_validation_loss,
         "seconds": time.perf_counter() - start,
-        "parameters": sum(one.numel() for one in own.parameters()),
+        "parameters": sum(one.numel() for one in settled(model, arguments).parameters()),
         "options": asdict(options),
         "environment": environment(device),
     }
@@ -307,7 +307,8 @@ def train(arguments: argparse.Namespace) -> None:
 
 
 def keep(model: Model, arguments: argparse.Namespace) -> None:
-    """Weights to bring home: of 16 bits, or of 8 where these would be too many."""
+    """Weights to bring home: of 16 bits, or of 8 where these would be too many; of what was told, settled."""
+    model = settled(model, arguments)
     small = sum(one.numel() for one in model.parameters()) * 2 <= LARGEST
     if not small:
         save_model(model, arguments.out / "model_8", eight_bit=True)
@@ -318,70 +319,9 @@ def keep(model: Model, arguments: argparse.Namespace) -> None:
     save_model(halved.bfloat16(), arguments.out / "model_16")
 
 
-def said(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The command line, without folders."""
-    return {name: value.name if isinstance(value, Path) else value for name, value in vars(arguments).items()}
-
-
-def options_of(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("compile", "probe", "targets", "train", "score"))
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--seconds", type=float)
-    parser.add_argument("--begin", type=float, default=0.0, help="seconds since 1970: training waits for it, compiled")
-    parser.add_argument("--until", type=float, help="seconds since 1970: when training, or scoring, is to end")
-    parser.add_argument("--validate-every", type=int, default=1000)
-    parser.add_argument("--save-every", type=int, default=10**9, help="steps between checkpoints to go on from")
-    parser.add_argument("--question-rows", type=int, help="of scoring: so many rows for questions, evenly spread")
-    parser.add_argument("--weight-rows", type=int, default=2000, help="of scoring: validation rows that choose weights")
-    parser.add_argument("--steps", type=int, default=1_000_000)
-    parser.add_argument("--tokens", choices=("pixels", "patches", "blanks"), default="pixels")
-    parser.add_argument("--batch", type=int, default=128)
-    parser.add_argument("--rate", type=float, default=3e-3)
-    parser.add_argument("--decay", type=float, default=0.1)
-    parser.add_argument("--ema", type=float, default=0.999)
-    parser.add_argument("--dropout", type=float, default=0.1)
-    parser.add_argument("--width", type=int, default=384)
-    parser.add_argument("--depth", type=int, default=8)
-    parser.add_argument("--joint", type=float, default=0.7, help="share of rows that follow a scan")
-    parser.add_argument("--raster", type=float, default=0.5, help="share of these that follow the raster order, about")
-    parser.add_argument("--shifts", type=int, default=0, help="told shifts of training pictures, by so many pixels")
-    parser.add_argument(
-        "--shears", type=int, default=0, choices=range(MAX_SHEARS + 1), metavar="N",
-        help="told shears of training pictures, by so many tenths: row r moves right by round(k / 10 (r - 13.5)) "
-        "pixels, k from -N to N, and columns down likewise",
-    )  # fmt: skip
-    parser.add_argument("--still", type=float, default=1 / 3, help="share of the pictures that are not changed, about")
-    parser.add_argument("--targets", type=Path, help="soft targets of the training rows, a file of the command targets")
-    parser.add_argument(
-        "--target-share", type=float, default=1.0, help="what of each term they are, the pixel the rest"
-    )
-    parser.add_argument("--restore-steps", type=int, default=4000, help="of targets: steps of the U-Net, at most")
-    parser.add_argument("--restore-seconds", type=float, help="of targets: seconds of its training")
-    parser.add_argument("--restore-width", type=int, default=64, help="of targets: channels of its first level")
-    parser.add_argument("--valid-too", action="store_true", help="train on validation rows too, keep the last weights")
-    parser.add_argument(
-        "--no-trial", dest="trial", action="store_false", help="no trial run: what it compiles is there"
-    )
-    parser.add_argument(
-        "--start", type=Path, help="begin with the weights of this run, of the same sizes, shifts and shears"
-    )
-    parser.add_argument("--rows", type=int, help="so many rows only, for a trial")
-    parser.add_argument("--train-rows", type=int, help="so many rows to train on only")
-    parser.add_argument("--only", nargs="+", help="of probing: these settings alone, in this order")
-    parser.add_argument("--seed", type=int, default=0)
-    found = parser.parse_args(words)
-    if found.command == "probe" and found.valid_too:
-        parser.error("--valid-too: settings are compared by validation rows, so probe cannot train on them")
-    if found.targets is not None and found.valid_too:
-        parser.error("--targets: they are of the training rows alone, so --valid-too cannot go with them")
-    return found
-
-
 def main() -> None:
     """What the command line says."""
-    arguments = options_of()
+    arguments = options_of(text=__doc__)
     if arguments.command == "score":
         from experiments.sfarm.static_mnist_score import score
 
@@ -394,6 +334,8 @@ def main() -> None:
         from experiments.sfarm.static_mnist_probe import probe
 
         probe(arguments)
+    elif arguments.command == "keep":
+        keep(load_model(arguments.out / "model"), arguments)
     else:
         train(arguments)
 

@@ -66,6 +66,17 @@ def test_scores_say_what_time_allowed_for(out, monkeypatch) -> None:
     assert not part["questions"]
 
 
+def test_weights_of_a_run_that_goes_on_are_kept_and_kept_anew(out, monkeypatch) -> None:
+    told = (*SMALL, "--tokens", "patches", "--shifts", "1", "--save-every", "2", "--validate-every", "2")
+    run(monkeypatch, "train", "--out", str(out), *told, "--steps", "4")
+    whole = load_model(out / "model_16")
+    for _ in range(2):
+        run(monkeypatch, "keep", "--out", str(out), *told)
+        kept = load_model(out / "model_16")
+        assert kept.capabilities.context_width == 0
+        assert all(torch.equal(one, other) for one, other in zip(whole.parameters(), kept.parameters()))
+
+
 def test_a_run_begins_where_another_ended(out, monkeypatch) -> None:
     run(monkeypatch, "train", "--out", str(out), *SMALL, "--steps", "12", "--validate-every", "12", "--ema", "0.1")
     first = json.loads((out / "train.json").read_text())["best_validation"]

@@ -1,0 +1,69 @@
+"""The command line of ``static_mnist``: one list of options for all that it does."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from anyfill.images.shifts import MAX_SHEARS
+
+
+def said(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The command line, without folders."""
+    return {name: value.name if isinstance(value, Path) else value for name, value in vars(arguments).items()}
+
+
+def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -> argparse.Namespace:
+    """The command line, or these words; ``text`` is what --help begins with."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("command", choices=("compile", "probe", "targets", "train", "keep", "score"))
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seconds", type=float)
+    parser.add_argument("--begin", type=float, default=0.0, help="seconds since 1970: training waits for it, compiled")
+    parser.add_argument("--until", type=float, help="seconds since 1970: when training, or scoring, is to end")
+    parser.add_argument("--validate-every", type=int, default=1000)
+    parser.add_argument("--save-every", type=int, default=10**9, help="steps between checkpoints to go on from")
+    parser.add_argument("--question-rows", type=int, help="of scoring: so many rows for questions, evenly spread")
+    parser.add_argument("--weight-rows", type=int, default=2000, help="of scoring: validation rows that choose weights")
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--tokens", choices=("pixels", "patches", "blanks"), default="pixels")
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--rate", type=float, default=3e-3)
+    parser.add_argument("--decay", type=float, default=0.1)
+    parser.add_argument("--ema", type=float, default=0.999)
+    parser.add_argument("--dropout", type=float, default=0.1)
+    parser.add_argument("--width", type=int, default=384)
+    parser.add_argument("--depth", type=int, default=8)
+    parser.add_argument("--joint", type=float, default=0.7, help="share of rows that follow a scan")
+    parser.add_argument("--raster", type=float, default=0.5, help="share of these that follow the raster order, about")
+    parser.add_argument("--shifts", type=int, default=0, help="told shifts of training pictures, by so many pixels")
+    parser.add_argument(
+        "--shears", type=int, default=0, choices=range(MAX_SHEARS + 1), metavar="N",
+        help="told shears of training pictures, by so many tenths: row r moves right by round(k / 10 (r - 13.5)) "
+        "pixels, k from -N to N, and columns down likewise",
+    )  # fmt: skip
+    parser.add_argument("--still", type=float, default=1 / 3, help="share of the pictures that are not changed, about")
+    parser.add_argument("--targets", type=Path, help="soft targets of the training rows, a file of the command targets")
+    parser.add_argument(
+        "--target-share", type=float, default=1.0, help="what of each term they are, the pixel the rest"
+    )
+    parser.add_argument("--restore-steps", type=int, default=4000, help="of targets: steps of the U-Net, at most")
+    parser.add_argument("--restore-seconds", type=float, help="of targets: seconds of its training")
+    parser.add_argument("--restore-width", type=int, default=64, help="of targets: channels of its first level")
+    parser.add_argument("--valid-too", action="store_true", help="train on validation rows too, keep the last weights")
+    parser.add_argument(
+        "--no-trial", dest="trial", action="store_false", help="no trial run: what it compiles is there"
+    )
+    parser.add_argument(
+        "--start", type=Path, help="begin with the weights of this run, of the same sizes, shifts and shears"
+    )
+    parser.add_argument("--rows", type=int, help="so many rows only, for a trial")
+    parser.add_argument("--train-rows", type=int, help="so many rows to train on only")
+    parser.add_argument("--only", nargs="+", help="of probing: these settings alone, in this order")
+    parser.add_argument("--seed", type=int, default=0)
+    found = parser.parse_args(words)
+    if found.command == "probe" and found.valid_too:
+        parser.error("--valid-too: settings are compared by validation rows, so probe cannot train on them")
+    if found.targets is not None and found.valid_too:
+        parser.error("--targets: they are of the training rows alone, so --valid-too cannot go with them")
+    return found
