@@ -23,6 +23,7 @@ import math
 import signal
 import time
 from contextlib import closing
+from io import BytesIO
 from pathlib import Path
 from types import FrameType
 from typing import Any, cast
@@ -31,6 +32,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from anyfill.disk import write_bytes
 from anyfill.evaluation import log_prob, mean_of
 from anyfill.model import Model
 from anyfill.objectives.modal import ModalLoss, modal_rank
@@ -64,6 +66,8 @@ class Paper:
         self.plain = made(METHOD, self.data, arguments)[0].to(self.device)  # never compiled: asked in many shapes
         self.plain.factorizations = self.model.factorizations | self.objective.factorizations
         self.told = False
+        self.written = "scores"
+        """What scores are called."""
         self.begun = time.perf_counter()
 
     def options(self) -> FitOptions:
@@ -167,13 +171,13 @@ class Paper:
         return found
 
     def ask(self) -> None:
-        """Of a run that is over: K orders, beside what it was asked before."""
-        found = json.loads((self.folder / "scores.json").read_text())
+        """Of a run that is over: K orders, in files of their own (asked.json, asked.npz)."""
         with np.load(self.folder / "scores.npz", allow_pickle=False) as kept:
-            rows = {name: torch.from_numpy(kept[name]) for name in kept.files}
+            rows = {"bound": torch.from_numpy(kept["bound"])}
         self.plain.load_state_dict(load_model(self.folder).state_dict())
         self.plain.eval()
-        self._orders(found, rows)
+        self.written = "asked"
+        self._orders({"environment": environment(self.device)}, rows)
 
     def _in_mode(self, number: int, x: Tensor, draws: int = 8) -> Tensor:
         """float64 (B,): single random steps of a mode, weighted; their mean is its bound on log p, without bias."""
@@ -230,9 +234,10 @@ class Paper:
         self._write(found, rows)
 
     def _write(self, found: dict[str, Any], rows: dict[str, Tensor]) -> None:
-        (self.folder / "scores.json").write_text(json.dumps(found, indent=1) + "\n")
-        arrays = {name: value.cpu().numpy() for name, value in rows.items()}
-        np.savez_compressed(self.folder / "scores.npz", **arrays)  # pyright: ignore[reportArgumentType]
+        write_bytes((json.dumps(found, indent=1) + "\n").encode(), self.folder / f"{self.written}.json")
+        arrays, whole = {name: value.cpu().numpy() for name, value in rows.items()}, BytesIO()
+        np.savez_compressed(whole, **arrays)  # pyright: ignore[reportArgumentType]
+        write_bytes(whole.getvalue(), self.folder / f"{self.written}.npz")
 
 
 def orders_of(values: Tensor) -> dict[str, Any]:
@@ -262,6 +267,7 @@ def report(folder: Path, results: Path) -> None:
         "published": 78.12,
         "run": json.loads((held / "run.json").read_text()) if (held / "run.json").exists() else None,
         "scores": json.loads((held / "scores.json").read_text()) if (held / "scores.json").exists() else None,
+        "asked": json.loads((held / "asked.json").read_text()) if (held / "asked.json").exists() else None,
         "validation": [by_step[step] for step in sorted(by_step)],
     }
     (results / "paper.json").write_text(json.dumps(found, indent=1) + "\n")

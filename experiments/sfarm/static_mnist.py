@@ -4,7 +4,7 @@
     python -m experiments.sfarm.static_mnist probe --out RUN --seconds 12       short runs of several settings
     python -m experiments.sfarm.static_mnist train --out RUN --seconds 400      one GPU; log and weights under RUN
     python -m experiments.sfarm.static_mnist targets --out RUN                  soft targets, ``static_mnist_targets``
-    python -m experiments.sfarm.static_mnist keep --out RUN                     of a run that goes on: small weights
+    python -m experiments.sfarm.static_mnist keep --out RUN                     RUN/kept: one that goes on, in 8 bits
     python -m experiments.sfarm.static_mnist score --out RUN                    all 10,000 test rows; RUN/score.json
 
 ``--until T`` (seconds since 1970) in place of ``--seconds``: training ends then, however long compiling took; scoring
@@ -54,8 +54,6 @@ from experiments.sfarm.static_mnist_options import options_of, said
 
 SIDE = 28
 SHAPE = (SIDE, SIDE)
-VALID = 2048
-"""Rows that are looked at while training."""
 LARGEST = 32e6
 """Bytes of weights to bring home: if 16 bits are more, it is 8."""
 
@@ -160,7 +158,7 @@ def sources(
     )
     valid = None
     if not arguments.valid_too:
-        valid = Rows.from_values(read("valid")[: min(VALID, arguments.rows or VALID)].to(device))
+        valid = Rows.from_values(held_out(arguments).to(device))
     soft = None
     if arguments.targets is not None:
         soft = read_targets(arguments.targets, train.x) if targets else train.x.half()
@@ -170,9 +168,15 @@ def sources(
     return told, None if valid is None else at_rest(valid, arguments.shifts, arguments.shears)
 
 
-def read_targets(path: Path, x: Tensor) -> Tensor:
+def held_out(arguments: argparse.Namespace) -> Tensor:
+    """int64 (rows, 784): the validation rows that are looked at while something is trained."""
+    return read("valid")[: min(arguments.valid_rows, arguments.rows or arguments.valid_rows)]
+
+
+def read_targets(path: Path, x: Tensor, wait: float = 600.0) -> Tensor:
     """float16 (R, N): the soft targets of rows x (R, N); waits for the file, which may be written meanwhile."""
-    while not path.is_file():
+    end = time.time() + wait
+    while not path.is_file() and time.time() < end:
         time.sleep(0.5)
     return torch.from_numpy(np.load(path, allow_pickle=False)[: len(x)]).to(x.device)
 
@@ -267,12 +271,14 @@ def train(arguments: argparse.Namespace) -> None:
     if arguments.targets is not None:
         rows = sources(arguments, device)
     time.sleep(max(0.0, arguments.begin - time.time()))
-    start, log = time.perf_counter(), arguments.out / "train.jsonl"
+    start, log, resumed = time.perf_counter(), arguments.out / "train.jsonl", (arguments.out / "model").is_dir()
+    (arguments.out / "arguments.json").write_text(json.dumps(said(arguments), indent=1) + "\n")
     for attempt in range(4):
         if arguments.until is not None:
             options = replace(options, seconds=max(1.0, arguments.until - time.time()))
         model = prepared(arguments, blocks)
-        log.unlink(missing_ok=True)
+        if not resumed:
+            log.unlink(missing_ok=True)
         try:
             done = fitted(
                 *(model, rows, objective(arguments), raster(arguments), options), say=arguments.tokens,
@@ -284,10 +290,11 @@ def train(arguments: argparse.Namespace) -> None:
             del model
             _forget()
             shutil.rmtree(arguments.out / "model", ignore_errors=True)
+            resumed = False
             time.sleep(5.0)
     else:
         raise RuntimeError("out of memory, again and again")
-    keep(model.cpu(), arguments)
+    bring_home(model.cpu(), arguments)
     record = {
         "arguments": said(arguments),
         "trained_on": "training and validation rows" if arguments.valid_too else "training rows",
@@ -306,8 +313,13 @@ def train(arguments: argparse.Namespace) -> None:
     print(f"{done.steps} steps, {chosen}", flush=True)
 
 
-def keep(model: Model, arguments: argparse.Namespace) -> None:
-    """Weights to bring home: of 16 bits, or of 8 where these would be too many; of what was told, settled."""
+def keep(arguments: argparse.Namespace) -> None:
+    """Of a run that goes on, its last checkpoint, to be scored (--out RUN/kept) or begun with (--start RUN/kept)."""
+    save_model(load_model(arguments.out / "model"), arguments.out / "kept" / "model", eight_bit=True)
+
+
+def bring_home(model: Model, arguments: argparse.Namespace) -> None:
+    """The weights of a run that is over: of 16 bits, or of 8 where these were too many; of what was told, settled."""
     model = settled(model, arguments)
     small = sum(one.numel() for one in model.parameters()) * 2 <= LARGEST
     if not small:
@@ -335,7 +347,7 @@ def main() -> None:
 
         probe(arguments)
     elif arguments.command == "keep":
-        keep(load_model(arguments.out / "model"), arguments)
+        keep(arguments)
     else:
         train(arguments)
 

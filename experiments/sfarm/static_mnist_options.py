@@ -45,10 +45,11 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
     parser.add_argument("--still", type=float, default=1 / 3, help="share of the pictures that are not changed, about")
     parser.add_argument("--targets", type=Path, help="soft targets of the training rows, a file of the command targets")
     parser.add_argument(
-        "--target-share", type=float, default=1.0, help="what of each term they are, the pixel the rest"
+        "--target-share", type=float, help="what of each term they are, the pixel the rest; 0.5 by default"
     )
     parser.add_argument("--restore-steps", type=int, default=4000, help="of targets: steps of the U-Net, at most")
     parser.add_argument("--restore-seconds", type=float, help="of targets: seconds of its training")
+    parser.add_argument("--restore-batch", type=int, default=256, help="of targets: rows of a step")
     parser.add_argument("--restore-width", type=int, default=64, help="of targets: channels of its first level")
     parser.add_argument("--valid-too", action="store_true", help="train on validation rows too, keep the last weights")
     parser.add_argument(
@@ -59,6 +60,7 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
     )
     parser.add_argument("--rows", type=int, help="so many rows only, for a trial")
     parser.add_argument("--train-rows", type=int, help="so many rows to train on only")
+    parser.add_argument("--valid-rows", type=int, default=2048, help="validation rows that are looked at in training")
     parser.add_argument("--only", nargs="+", help="of probing: these settings alone, in this order")
     parser.add_argument("--seed", type=int, default=0)
     found = parser.parse_args(words)
@@ -66,4 +68,7 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
         parser.error("--valid-too: settings are compared by validation rows, so probe cannot train on them")
     if found.targets is not None and found.valid_too:
         parser.error("--targets: they are of the training rows alone, so --valid-too cannot go with them")
+    if found.target_share is not None and found.targets is None and found.command in ("compile", "probe", "train"):
+        parser.error("--target-share: there are no --targets to have a share")
+    found.target_share = 0.5 if found.target_share is None else found.target_share
     return found

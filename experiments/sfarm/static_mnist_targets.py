@@ -27,7 +27,7 @@ from anyfill.rows import Rows
 from anyfill.training import FitOptions, FitResult, JsonLines, fit
 from benchmarks.common import environment
 from experiments.sfarm.picture_scores import in_halves
-from experiments.sfarm.static_mnist import SHAPE, VALID, device_of, read, said
+from experiments.sfarm.static_mnist import SHAPE, device_of, held_out, read, said
 
 
 def restorer(arguments: argparse.Namespace) -> Model:
@@ -42,18 +42,18 @@ def write_targets(arguments: argparse.Namespace) -> None:
     device = device_of()
     arguments.out.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
-    train, valid = (read(part)[: arguments.train_rows or arguments.rows].to(device) for part in ("train", "valid"))
+    train, valid = read("train")[: arguments.train_rows or arguments.rows].to(device), held_out(arguments).to(device)
     model, done, options = _restored(arguments, train, valid, fast=device.type == "cuda")
     trained = time.perf_counter() - start
     plain = restorer(arguments).to(device).eval()  # never compiled
     plain.load_state_dict(model.state_dict())
     with in_halves(plain):
-        targets, held = left_out(plain, train, SHAPE), left_out(plain, valid[:VALID], SHAPE)
+        targets, held = left_out(plain, train, SHAPE), left_out(plain, valid, SHAPE)
     found: dict[str, Any] = {
         "steps": done.steps,
         "best_step": done.best_step,
         "nats_of_rows_trained_on": _nats(targets, train),
-        "nats_of_validation_rows": _nats(held, valid[:VALID]),
+        "nats_of_validation_rows": _nats(held, valid),
         "parameters": sum(one.numel() for one in plain.parameters()),
         "seconds_of_training": trained,
         "seconds": time.perf_counter() - start,
@@ -79,7 +79,7 @@ def _restored(
     options = FitOptions(
         steps=arguments.restore_steps,
         seconds=arguments.restore_seconds,
-        batch_size=min(256, len(train)),
+        batch_size=min(arguments.restore_batch, len(train)),
         learning_rate=2e-3,
         warmup_steps=100,
         optimizer="adamw",
@@ -96,7 +96,8 @@ def _restored(
     )
     log = arguments.out / "targets.jsonl"
     log.unlink(missing_ok=True)
-    rows, held = (Rows.from_values(part) for part in (train, valid[: VALID - VALID % options.batch_size]))
+    whole = max(1, len(valid) // options.batch_size) * options.batch_size  # whole batches: one shape to compile
+    rows, held = Rows.from_values(train), Rows.from_values(valid[:whole])
     try:
         if fast:  # compiled before the clock starts
             fit(restorer(arguments), rows, sparse_objective(SHAPE), replace(options, steps=6, seconds=None))

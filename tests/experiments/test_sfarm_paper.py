@@ -1,6 +1,7 @@
 """SFARM's own network: what K orders come to, the bound of a mode; and in what order figures 6 to 8 are drawn."""
 
 import argparse
+import json
 import math
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import torch
 
 from experiments.sfarm import fig6_7_8, sitting
-from experiments.sfarm.paper import Paper, orders_of
+from experiments.sfarm.paper import Paper, orders_of, report
 from experiments.sfarm.pictures import ONE_PASS, parser_of
 from tests.experiments.test_pictures_sitting import Child, arguments
 
@@ -39,6 +40,27 @@ def test_random_steps_of_the_random_mode_come_to_its_bound(tmp_path) -> None:
     assert bool(((steps.mean(1) - bound).abs() < 4.5 * error + 0.02 * bound.abs()).all())
     first = paper._in_mode(1, x, draws=2)
     assert not torch.equal(first, paper._in_mode(2, x, draws=2))  # it is told the mode
+
+
+def test_orders_are_asked_of_a_run_that_is_over_beside_its_scores(tmp_path) -> None:
+    parser = parser_of("", sets=("static",), methods=("sfarm-paper",))
+    words = ("--out", str(tmp_path), "--set", "digits", "--rows", "3", "--orders", "2", "--order-rows", "2")
+    options = parser.parse_args([*words, "--steps", "2", "--batch", "4"])
+    options.until, options.scoring = math.inf, 0.0
+    paper = Paper(options)
+    paper.train()
+    paper.score()
+    before = (paper.folder / "scores.json").read_bytes()
+    Paper(options).ask()
+    assert (paper.folder / "scores.json").read_bytes() == before
+    report(tmp_path, tmp_path)
+    found = json.loads((tmp_path / "paper.json").read_text())
+    assert found["run"]["ended"] == "steps"
+    assert found["asked"]["environment"]["device_type"] == "cpu"
+    for part in ("scores", "asked"):
+        assert (found[part]["orders"]["K"], found[part]["orders"]["rows"]) == (2, 2)
+    # The same weights, rows and draws.
+    assert found["asked"]["orders"] == found["scores"]["orders"]
 
 
 def test_few_steps_of_every_method_are_drawn_before_one_by_one() -> None:

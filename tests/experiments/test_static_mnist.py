@@ -3,12 +3,13 @@
 import json
 import sys
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
 import torch
 
-from anyfill.training import load_model
+from anyfill.training import fit_steps, load_model
 from experiments.sfarm import static_mnist, static_mnist_score
 
 SMALL = ("--width", "64", "--depth", "1", "--batch", "4", "--rows", "8")
@@ -66,15 +67,45 @@ def test_scores_say_what_time_allowed_for(out, monkeypatch) -> None:
     assert not part["questions"]
 
 
-def test_weights_of_a_run_that_goes_on_are_kept_and_kept_anew(out, monkeypatch) -> None:
-    told = (*SMALL, "--tokens", "patches", "--shifts", "1", "--save-every", "2", "--validate-every", "2")
-    run(monkeypatch, "train", "--out", str(out), *told, "--steps", "4")
-    whole = load_model(out / "model_16")
-    for _ in range(2):
+def test_weights_of_a_run_that_goes_on_can_be_scored_and_begun_with(out, monkeypatch) -> None:
+    told = (*SMALL, "--tokens", "patches", "--shifts", "1")
+    brief = ("--save-every", "2", "--validate-every", "2")
+    run(monkeypatch, "train", "--out", str(out), *told, *brief, "--steps", "4")
+    for _ in range(2):  # whenever it is packed
         run(monkeypatch, "keep", "--out", str(out), *told)
-        kept = load_model(out / "model_16")
-        assert kept.capabilities.context_width == 0
-        assert all(torch.equal(one, other) for one, other in zip(whole.parameters(), kept.parameters()))
+    for name in ("kept", "next"):
+        if name == "next":
+            more = ("--start", str(out / "kept"), "--rate", "1e-9", "--steps", "1", "--validate-every", "1")
+            run(monkeypatch, "train", "--out", str(out / name), *told, *more)
+        run(monkeypatch, "score", "--out", str(out / name), *told, "--rows", "4", "--question-rows", "2")
+    run(monkeypatch, "score", "--out", str(out), *told, "--rows", "4", "--question-rows", "2")
+    found = [
+        json.loads((out / part / "score.json").read_text())["scans"]["0"]["nats"] for part in (".", "kept", "next")
+    ]
+    assert found == pytest.approx([found[0]] * 3, rel=0.01)  # 8 bits
+
+
+def test_a_run_that_was_stopped_goes_on_with_its_log(out, monkeypatch) -> None:
+    some = ("train", "--out", str(out), *SMALL, "--save-every", "2", "--validate-every", "2", "--steps", "6")
+    whole = out.parent / "whole"
+    run(monkeypatch, "train", "--out", str(whole), *some[3:])
+
+    def stopped(*positional, **named):
+        with closing(fit_steps(*positional, **named)) as reports:
+            yield next(reports)
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(static_mnist, "fit_steps", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            run(monkeypatch, *some)
+    assert not (out / "train.json").exists()
+    assert json.loads((out / "arguments.json").read_text())["steps"] == 6
+    run(monkeypatch, *some)
+    steps = [json.loads(line)["step"] for line in (out / "train.jsonl").read_text().splitlines()]
+    assert (steps[0], steps[-1]) == (2, 6)
+    one, other = load_model(out / "model"), load_model(whole / "model")
+    assert all(torch.equal(mine, its) for mine, its in zip(one.parameters(), other.parameters()))
 
 
 def test_a_run_begins_where_another_ended(out, monkeypatch) -> None:
@@ -157,6 +188,10 @@ def test_soft_targets_are_written_and_trained_towards(out, monkeypatch) -> None:
     assert about["best_validation"] == pytest.approx(float(-scorer.whole(x, 0).mean()), abs=1e-2)
     with pytest.raises(SystemExit):
         static_mnist.options_of(["train", "--out", str(out), "--targets", str(path), "--valid-too"])
+    with pytest.raises(SystemExit):
+        static_mnist.options_of(["train", "--out", str(out), "--target-share", "0.5"])
+    with pytest.raises(FileNotFoundError):
+        static_mnist.read_targets(out / "none.npy", x, wait=0.0)
 
 
 def test_validation_rows_can_be_trained_on_and_the_last_weights_kept(out, monkeypatch, capsys) -> None:

@@ -6,7 +6,7 @@ import torch
 from anyfill import recipes
 from anyfill.images.left_out import lattice, left_out, sparse_objective
 from anyfill.images.shifts import ShiftedRows
-from anyfill.likelihoods import Bernoulli
+from anyfill.likelihoods import Bernoulli, Categorical
 from anyfill.rows import Rows
 
 SHAPE = (6, 5)
@@ -72,6 +72,9 @@ def test_targets_move_with_their_pictures(generator) -> None:
 def test_what_does_not_fit_is_refused(model) -> None:
     with pytest.raises(ValueError, match="x: expected 30 variables"):
         left_out(model, torch.zeros(2, 29, dtype=torch.int64), SHAPE)
+    levels = recipes.sfarm.image_model(SHAPE, 3, Categorical(3), told="nothing", width=8, levels=1, blocks=1)
+    with pytest.raises(ValueError, match="likelihood of the model: expected values 0 and 1"):
+        left_out(levels, torch.zeros(2, 30, dtype=torch.int64), SHAPE)
     with pytest.raises(ValueError, match="spacing"):
         lattice(SHAPE, 1)
     with pytest.raises(ValueError, match="targets"):

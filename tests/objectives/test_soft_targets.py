@@ -6,6 +6,8 @@ from dataclasses import fields
 import pytest
 import torch
 
+from anyfill import recipes
+from anyfill.likelihoods import Bernoulli, Categorical
 from anyfill.objectives import OnePassLoss, SoftTargetLoss, with_targets
 from anyfill.questions import UniformSplits
 from anyfill.rank import NEVER
@@ -50,7 +52,7 @@ def test_expectation_is_that_of_the_nats_for_any_model_and_any_question(tiny_mod
             assert float(found) == pytest.approx(float(expected), abs=1e-5)
 
 
-def test_gradient_has_the_same_mean_and_less_noise(tiny_model) -> None:
+def test_gradient_has_the_same_mean_and_here_less_noise(tiny_model) -> None:
     law = some_law(1)
     rank = torch.arange(LENGTH).expand(1, -1)
     model = tiny_model(2, LENGTH)
@@ -96,6 +98,27 @@ def test_targets_of_what_is_missing_or_given_do_not_count(tiny_model) -> None:
     assert rank.max() < NEVER
 
 
+def test_nothing_of_the_targets_reaches_the_network(generator) -> None:
+    model = recipes.one_pass.image_model((2, 2), 2, Bernoulli(), width=16, depth=1, heads=2, context_width=3)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, std=0.4, generator=generator)
+    rows = Rows.from_values(EVERY, torch.rand(len(EVERY), 3, generator=generator))
+    told = with_targets(rows, torch.rand(EVERY.shape, generator=generator))
+    assert torch.equal(soft().told(told), rows.context)
+    unknown = Rows(told.x, told.present, torch.cat([rows.context, torch.full(EVERY.shape, torch.nan)], 1))
+    rank = torch.arange(LENGTH).expand(len(EVERY), -1)
+    with torch.no_grad():
+        laws = [model.chain(EVERY, rank, context).log_probs for context in (rows.context, soft().told(unknown))]
+    assert torch.equal(*laws)
+    assert soft().told(with_targets(Rows.from_values(EVERY), EVERY.float())) is None
+
+
+def test_an_impossible_value_with_a_target_of_zero_costs_nothing() -> None:
+    law = Categorical(2, impossible=(1,))(torch.zeros(1, LENGTH, 2))
+    rows = with_targets(Rows.from_values(EVERY[:1]), torch.zeros(1, LENGTH))
+    assert torch.equal(soft().term_nats(law, rows, torch.arange(LENGTH).unsqueeze(0)), torch.zeros(1, LENGTH))
+
+
 def test_rows_learn_the_law_from_targets_as_from_values(tiny_model) -> None:
     """Targets of a law that rows are drawn from: the joint comes out, although no value is ever a target."""
     law = some_law(2)
@@ -115,6 +138,10 @@ def test_what_is_no_target_is_refused(tiny_model) -> None:
         soft().loss(tiny_model(2, LENGTH), rows, rank)
     with pytest.raises(ValueError, match="likelihood: expected values 0 and 1"):
         soft().loss(tiny_model(3, LENGTH), with_targets(rows, EVERY.float()), rank)
+    with pytest.raises(ValueError, match="rows: expected targets"):
+        soft().told(Rows(rows.x, rows.present, torch.zeros(len(EVERY))))
+    with pytest.raises(ValueError, match="context: expected a vector"):
+        with_targets(Rows(rows.x, rows.present, torch.zeros(len(EVERY))), EVERY.float())
     for bad in (EVERY[:3].float(), 2.0 * EVERY, torch.full(EVERY.shape, torch.nan)):
         with pytest.raises(ValueError, match="targets: expected"):
             with_targets(rows, bad)

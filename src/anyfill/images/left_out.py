@@ -7,14 +7,17 @@ another, so those of a lattice, every ``spacing``-th of every ``spacing``-th row
 
 and the nearest pixel that is missing beside i is ``spacing`` away (Batson and Royer 2019, Noise2Self). Of a masked
 network (``recipes.ardm`` on a U-Net, say) that was trained on questions as sparse as a lattice, ``sparse_objective``.
-No pixel has a part in its own probability, so as soft targets (``objectives.SoftTargetLoss``) these give nothing away
-that a network trained on other pictures would not see.
+
+No pixel has a part in its own probability. As soft targets (``objectives.SoftTargetLoss``) they deviate from
+p(x_i | all others) by what the lattice would have said, and by what the network does not know; one that had learnt its
+pictures by heart would say the values themselves, so compare its nats on pictures that it was not trained on.
 """
 
 import torch
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
+from anyfill.likelihoods.marginals import DiscreteMarginals
 from anyfill.model import Model
 from anyfill.objectives import MaskedLoss, Rescaled
 from anyfill.questions import Bernoulli
@@ -43,6 +46,8 @@ def left_out(model: Model, x: Tensor, shape: tuple[int, ...], *, spacing: int = 
     for some, out in zip(x.split(rows_per_pass), found.split(rows_per_pass)):
         for number in range(spacing**2):
             asked = lattices == number
-            one = model.marginals(some, (~asked).expand_as(some)).log_prob(torch.ones_like(some)).exp()
-            out.copy_(torch.where(asked, one.float(), out))
+            law = model.marginals(some, (~asked).expand_as(some))
+            if not isinstance(law, DiscreteMarginals) or law.log_probs.shape[-1] != 2:
+                raise refuse("likelihood of the model", expected="values 0 and 1", got=repr(model.likelihood))
+            out.copy_(torch.where(asked, law.log_probs[..., 1].exp().float(), out))
     return found

@@ -9,10 +9,14 @@ So a chain whose terms are cross-entropies from q_j(k) = p(x_j = k | x_-j),
 
     - sum_t sum_k q_v(t)(k) log p(k | x_v(0), …, x_v(t-1)),
 
-has for every model the expectation of the chain of nats itself: the same model is best. But the toss is averaged out
-(Rao and Blackwell), so the gradient is less noisy, and the outcome of a toss cannot be learnt by heart. That holds
-with q exact. With q of a model that was trained to restore left-out variables (``images.left_out``) it is as unbiased
-as that model is calibrated.
+has for every model the expectation of the chain of nats itself: the same model is best. But in each term the toss is
+averaged out, so each is less noisy (Rao and Blackwell; of their sum that need not hold, as the q_j of a row go
+together), and the outcome of a toss cannot be learnt by heart.
+
+That is so with q exact. Deviation: q comes from a model that was trained to restore left-out variables
+(``images.left_out``), several at once, so it is neither exact nor does it see all others, and the expectation is only
+nearly the same. ``share`` mixes targets and values: with a share s the noise of the toss has a part (1 - s)² of its
+variance left, and the squared bias a part s².
 
 Targets travel at the tail of a row's context, which the network is not shown:
 
@@ -35,6 +39,8 @@ from anyfill.rows import Rows
 
 def with_targets(rows: Rows, targets: Tensor) -> Rows:
     """The rows with targets (B, N), each the probability that a value is 1, behind what the network is told of them."""
+    if rows.context is not None and rows.context.dim() != 2:
+        raise refuse("context", expected="a vector for each row (B, C)", got=tuple(rows.context.shape))
     told = [] if rows.context is None else [rows.context]
     own = require_targets(targets, rows.x).to(told[0].dtype if told else torch.float32)
     return Rows(rows.x, rows.present, torch.cat([*told, own], 1))
@@ -66,11 +72,11 @@ class SoftTargetLoss(OnePassLoss):
 
     def told(self, rows: Rows) -> Tensor | None:
         """(B, C): the context without the targets; none if there is nothing else."""
-        width = (0 if rows.context is None else rows.context.shape[1]) - rows.variables
-        if rows.context is None or rows.context.dim() != 2 or width < 0:
-            got = "no context" if rows.context is None else tuple(rows.context.shape)
-            raise refuse("rows", expected=f"targets of {rows.variables} variables in their context", got=got)
-        return rows.context[:, :width] if width else None
+        context, variables = rows.context, rows.variables
+        if context is None or context.dim() != 2 or context.shape[1] < variables:
+            got = "no context" if context is None else tuple(context.shape)
+            raise refuse("rows", expected=f"targets of {variables} variables in their context", got=got)
+        return context[:, :-variables] if context.shape[1] > variables else None
 
     def term_nats(self, marginals: Marginals, rows: Rows, rank: Tensor) -> Tensor:
         """(B, N): the cross-entropy of each term from its target, or from the mixture of target and value."""
@@ -79,4 +85,5 @@ class SoftTargetLoss(OnePassLoss):
         one = rows.context[:, -rows.variables :]
         if self.share < 1.0:
             one = self.share * one + (1.0 - self.share) * rows.x
-        return -(one * marginals.log_probs[..., 1] + (1.0 - one) * marginals.log_probs[..., 0])
+        q = torch.stack([1.0 - one, one], -1)
+        return -torch.where(q > 0, q * marginals.log_probs, 0.0).sum(-1)  # 0 log 0 = 0
