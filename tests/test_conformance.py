@@ -127,6 +127,7 @@ OBJECTIVES = [
     objectives.AgreeingLoss(FAMILIES[0]),
     objectives.PosteriorLoss(FAMILIES[0]),
     objectives.FollowingLoss(FAMILIES[0]),
+    objectives.SoftTargetLoss(FAMILIES[0]),
     objectives.EvidenceBound(N),
     objectives.ModalLoss(questions.Modes(2, 2)),
     objectives.DenoisingLoss(N),

@@ -200,13 +200,33 @@ def test_templates_and_drafts_keep_their_placeholders_and_nothing_is_written_twi
     assert Counter(placeholders(edited)) == Counter(placeholders(text))
 
 
+def test_an_alternative_with_a_placeholder_of_its_own_is_left_out_unless_all_have_one(translators, monkeypatch) -> None:
+    model, text = translators("deep_shallow"), "Haus %s"
+    written = type(model).written
+    plain_ones = {one.text for one in model.alternatives(text, 4, seed=0)}
+    assert len(plain_ones) > 1
+    worse = sorted(plain_ones)[0]
+
+    def some(self, passage, hypotheses) -> str:
+        text = written(self, passage, hypotheses)
+        return f"{text} %c" if text == worse else text
+
+    monkeypatch.setattr(type(model), "written", some)
+    found = {one.text for one in model.alternatives(text, 4, seed=0)}
+    assert found
+    assert all(placeholders(one) == ["%s"] for one in found)
+    assert worse not in found
+    monkeypatch.setattr(type(model), "written", lambda *asked: f"{written(*asked)} %c")
+    assert all(one.text.endswith(" %c") for one in model.alternatives(text, 4, seed=0))
+
+
 MANY = "".join(f"{{n{i}}}" for i in range(12))
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_more_placeholders_than_symbols_are_in_every_alternative(translators, recipe):
     text = f"Haus {MANY} Hund"
-    found = translators(recipe).alternatives(text, 5)
+    found = translators(recipe).alternatives(text, 5, seed=0)
     assert 2 <= len({one.text for one in found}) == len(found) <= 5
     for one in found:
         assert Counter(placeholders(one.text)) == Counter(placeholders(text))

@@ -18,7 +18,7 @@ from anyfill.translation.constraints import Fixed, has_blank, parse_template
 from anyfill.translation.hypotheses import Decoding, Hypothesis
 from anyfill.translation.keeping import all_with_placeholders, placeholders_once
 from anyfill.translation.marks import quoted
-from anyfill.translation.placeholders import has_words, passages_like, protected, restored
+from anyfill.translation.placeholders import has_words, invented, passages_like, protected, restored
 from anyfill.translation.sentences import is_open, opened
 from anyfill.translation.texts import Passage, Texts
 from anyfill.translation.vocabulary import plain
@@ -64,7 +64,10 @@ def put_together(choices: Iterable[tuple[Sequence[Choice], str]], n: int) -> lis
 
 
 def others(model: Texts, text: str, n: int, ways: Sequence[Decoding]) -> list[Choice]:
-    """Up to ``n`` different translations, of all that these ways of decoding find."""
+    """Up to ``n`` different translations, of all that these ways of decoding find.
+
+    One that has a placeholder of its own making, a ``%c`` that nothing stands for, is left out if there are others.
+    """
 
     def of(passage: Passage) -> list[Choice]:
         if not has_words(passage.text, protect=False):  # which symbols are not
@@ -76,7 +79,8 @@ def others(model: Texts, text: str, n: int, ways: Sequence[Decoding]) -> list[Ch
                 written = model.written(passage, [one])
                 if written not in found or found[written].score < one.score:
                     found[written] = one
-        return [_choice(*item) for item in sorted(found.items(), key=lambda item: -item[1].score)]
+        sound = {written: one for written, one in found.items() if not invented(written, passage.kept)}
+        return [_choice(*item) for item in sorted((sound or found).items(), key=lambda item: -item[1].score)]
 
     cut = model.sentence_passages(text)
     return [

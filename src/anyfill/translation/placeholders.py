@@ -41,6 +41,11 @@ def placeholders(text: str) -> list[str]:
     return _PLACEHOLDER.findall(text)
 
 
+def invented(text: str, kept: Sequence[str]) -> bool:
+    """Whether a text has a placeholder that is none of these, or one more often than they have it."""
+    return bool(Counter(placeholders(text)) - Counter(kept))
+
+
 def placeholder_spans(text: str) -> list[tuple[int, int]]:
     """Where they stand: the first character of each, and the one behind it."""
     return [found.span() for found in _PLACEHOLDER.finditer(text)]
