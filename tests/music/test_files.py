@@ -205,6 +205,16 @@ def test_of_five_voices_the_outer_ones_are_read_and_that_is_said(tmp_path: Path)
     assert piece.remarks[0] == "5 voices, up to 5 at once: the outer ones are read, as soprano and bass"
 
 
+@pytest.mark.parametrize("power", [7, 29, 58, 255])
+def test_a_time_signature_of_any_unit_is_read_or_refused_in_a_sentence(power: int) -> None:
+    content = bytearray(write_midi(small().score()))
+    place = content.index(b"\xff\x58\x04")
+    content[place + 4] = power
+    assert "expected a time signature in halves to 64ths, got 1 over" in (refusal("midi", bytes(content)) or "")
+    content[place + 4] = 3
+    assert refusal("midi", bytes(content)) is None
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(("midi", "musicxml", "mxl")), st.data())
 def test_damage_anywhere_is_read_or_refused_and_nothing_else(kind: str, data: st.DataObject) -> None:

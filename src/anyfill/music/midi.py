@@ -92,8 +92,6 @@ def _message(event: bytes) -> Any:
     kind, content = event[1], content_of(event)
     if kind in (_NAME, _MARKER) or (kind == _TEMPO and len(content) == 3):
         return build_meta_message(kind, content)
-    if kind == _TIME and len(content) >= 2:
-        return build_meta_message(kind, content + bytes(2))  # often without its last two numbers
     return None
 
 
@@ -178,8 +176,8 @@ class _Contents:
                     self.end = tick
                 case "set_tempo" if event.tempo:
                     self.tempos.append((tick, event.tempo))
-                case "time_signature":
-                    beats, unit = event.numerator, event.denominator
+                case _ if content[:2] == bytes((0xFF, _TIME)) and len(content_of(content)) >= 2:
+                    beats, unit = content_of(content)[0], 2 ** content_of(content)[1]  # the rest is often left out
                     if beats == 0 or unit > _MAX_UNIT:
                         raise refuse(source, expected="a time signature in halves to 64ths", got=f"{beats} over {unit}")
                     self.metres[self._quarters(tick)] = Fraction(4 * beats, unit)
