@@ -5,12 +5,12 @@
 set -u
 here=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(realpath "$1"); mkdir -p "$2"; out=$(realpath "$2"); cd "$work" || exit 1
-weights=long/model_8
+weights=$(ls -d long/model_8 long/model_16 2> /dev/null | head -n 1)
 if [ -e long/model/config.json ] && [ ! -e long/train.json ]; then # it goes on: the weights of its last checkpoint
   (cd "$here" && PYTHONPATH=src:. ${PYTHON:-python3} -m experiments.sfarm.static_mnist keep --out "$work/long") && weights=long/kept
 fi
 tar czf "$out/records.tar.gz" $(ls ./*.log long/*.json long/*.jsonl restore/*.json restore/*.jsonl 2> /dev/null)
 find pictures scores paper -maxdepth 3 -type f \( -name '*.json' -o -name '*.jsonl' -o -name '*.npz' -o -name '*.png' -o -name '*.log' \) 2> /dev/null | tar czf "$out/pictures.tar.gz" -T -
 [ -d paper/sfarm-paper ] && tar cf "$out/paper.tar" paper/sfarm-paper # it can go on from there
-[ -d $weights ] && tar cf - $weights | split -b 15000000 - "$out/long_weights."
+[ -n "$weights" ] && tar cf - "$weights" | split -b 15000000 - "$out/long_weights."
 ls -la "$out"
