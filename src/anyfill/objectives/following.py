@@ -26,6 +26,7 @@ from anyfill.checks import refuse, require_probability
 from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
 from anyfill.model import Model
 from anyfill.objectives.agreement import without_dropout
+from anyfill.objectives.objective import cross_entropy
 from anyfill.objectives.one_pass import OnePassLoss
 from anyfill.rows import Rows
 
@@ -60,6 +61,5 @@ class FollowingLoss(OnePassLoss):
         if law.log_probs.shape != marginals.log_probs.shape:
             expected, got = tuple(marginals.log_probs.shape), tuple(law.log_probs.shape)
             raise refuse("shape of the teacher's law", expected=f"{expected}, as the model's", got=got)
-        q = law.log_probs.exp()
-        cross = -torch.where(q > 0, q * marginals.log_probs, 0.0).sum(-1)
+        cross = cross_entropy(law.log_probs.exp(), marginals.log_probs)
         return (1.0 - self.share) * nats + self.share * cross if self.share < 1.0 else cross

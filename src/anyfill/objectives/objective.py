@@ -163,6 +163,11 @@ def smoothed_nats(marginals: Marginals, x: Tensor, smoothing: float) -> Tensor:
     return (1.0 - smoothing) * nats - smoothing * mean
 
 
+def cross_entropy(q: Tensor, log_probs: Tensor) -> Tensor:
+    """(...): - sum_k q(k) log p(k) of laws over codes (..., K), with 0 log 0 = 0."""
+    return -torch.where(q > 0, q * log_probs, 0.0).sum(-1)
+
+
 @dataclass(frozen=True, slots=True)
 class QuestionLoss(Objective):
     """A loss that asks the questions of a family, each at once, and weighs the answers.

@@ -33,6 +33,7 @@ from torch import Tensor
 
 from anyfill.checks import refuse, require_probability
 from anyfill.likelihoods.marginals import DiscreteMarginals, Marginals
+from anyfill.objectives.objective import cross_entropy
 from anyfill.objectives.one_pass import OnePassLoss
 from anyfill.rows import Rows
 
@@ -85,5 +86,4 @@ class SoftTargetLoss(OnePassLoss):
         one = rows.context[:, -rows.variables :]
         if self.share < 1.0:
             one = self.share * one + (1.0 - self.share) * rows.x
-        q = torch.stack([1.0 - one, one], -1)
-        return -torch.where(q > 0, q * marginals.log_probs, 0.0).sum(-1)  # 0 log 0 = 0
+        return cross_entropy(torch.stack([1.0 - one, one], -1), marginals.log_probs)
