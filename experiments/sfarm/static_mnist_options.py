@@ -49,6 +49,7 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
     )
     parser.add_argument("--restore-steps", type=int, default=4000, help="of targets: steps of the U-Net, at most")
     parser.add_argument("--restore-seconds", type=float, help="of targets: seconds of its training")
+    parser.add_argument("--restore-eager", action="store_true", help="of targets: not compiled, which begins sooner")
     parser.add_argument("--restore-batch", type=int, default=256, help="of targets: rows of a step")
     parser.add_argument("--restore-width", type=int, default=64, help="of targets: channels of its first level")
     parser.add_argument("--valid-too", action="store_true", help="train on validation rows too, keep the last weights")

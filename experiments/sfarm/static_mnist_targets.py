@@ -87,8 +87,8 @@ def _restored(
         weight_decay=0.01,
         ema=0.999,
         precision="bf16-mixed" if fast else "32-true",
-        compile=fast,
-        graphs=fast,
+        compile=fast and not arguments.restore_eager,
+        graphs=fast and not arguments.restore_eager,
         report_every=100,
         validate_every=500,
         save_every=10**9,
@@ -99,7 +99,7 @@ def _restored(
     whole = max(1, len(valid) // options.batch_size) * options.batch_size  # whole batches: one shape to compile
     rows, held = Rows.from_values(train), Rows.from_values(valid[:whole])
     try:
-        if fast:  # compiled before the clock starts
+        if options.compile:  # before the clock starts
             fit(restorer(arguments), rows, sparse_objective(SHAPE), replace(options, steps=6, seconds=None))
         model = restorer(arguments)
         done = fit(model, rows, sparse_objective(SHAPE), options, validation=held, metrics=[JsonLines(log)])
