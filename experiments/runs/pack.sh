@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a run of pictures.sh has to bring home so far, in at most eight files below 16 MiB each:
+# What a run of pictures.sh has to bring home so far, in a few files below 16 MiB each:
 #
 #   bash experiments/runs/pack.sh WORK OUT
 set -u
@@ -10,7 +10,5 @@ if [ -e long/model/config.json ] && [ ! -e long/train.json ]; then # it goes on:
   (cd "$here" && PYTHONPATH=src:. ${PYTHON:-python3} -m experiments.sfarm.static_mnist keep --out "$work/long") && weights=long/kept
 fi
 tar czf "$out/records.tar.gz" $(ls ./*.log long/*.json long/*.jsonl restore/*.json restore/*.jsonl 2> /dev/null)
-find pictures scores paper -maxdepth 3 -type f \( -name '*.json' -o -name '*.jsonl' -o -name '*.npz' -o -name '*.png' -o -name '*.log' \) 2> /dev/null | tar czf "$out/pictures.tar.gz" -T -
-[ -d paper/sfarm-paper ] && tar cf "$out/paper.tar" paper/sfarm-paper # it can go on from there
 [ -n "$weights" ] && tar cf - "$weights" | split -b 15000000 - "$out/long_weights."
 ls -la "$out"

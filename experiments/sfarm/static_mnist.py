@@ -18,9 +18,10 @@ the model takes no context. With ``--targets FILE`` a term of the loss is toward
 
 Data: Larochelle's file (50,000 / 10,000 / 10,000), packed bits, in ANYFILL_DATA. Validation rows choose the checkpoint,
 by their exact nats in the raster order, and the weights of a mixture; the test rows are looked at once. With
-``--valid-too`` they are trained on like the others (60,000): then the last weights are kept, which train.json says. Of
-the rows that follow a scan a share follows the raster order (``--raster``), the others one of the other seven; the rest
-of the rows train any subset and rectangles, so that the same model fills holes.
+``--valid-too`` those behind the first ``--valid-rows`` are trained on like the others (57,952 in all), and only the
+first choose: a protocol of its own, which train.json names. Of the rows that follow a scan a share follows the raster
+order (``--raster``), the others one of the other seven; the rest of the rows train any subset and rectangles, so that
+the same model fills holes.
 """
 
 import argparse
@@ -148,24 +149,11 @@ def raster(arguments: argparse.Namespace) -> OnePassLoss:
     return replace(chains(arguments), joint_share=1.0, joint_orders=(), joint_batches=False)
 
 
-def sources(
-    arguments: argparse.Namespace, device: torch.device, *, targets: bool = True
-) -> tuple[RowSource, Rows | None]:
-    """Rows to train on, and to validate on: none if these are trained on. Not ``targets``: values stand for them."""
-    parts = ("train", "valid") if arguments.valid_too else ("train",)
-    train = Rows.from_values(
-        torch.cat([read(part)[: arguments.train_rows or arguments.rows] for part in parts]).to(device)
-    )
-    valid = None
-    if not arguments.valid_too:
-        valid = Rows.from_values(held_out(arguments).to(device))
-    soft = None
-    if arguments.targets is not None:
-        soft = read_targets(arguments.targets, train.x) if targets else train.x.half()
-    if not is_told(arguments):
-        return train if soft is None else with_targets(train, soft), valid
-    told = ShiftedRows(train, SHAPE, arguments.shifts, shears=arguments.shears, still=arguments.still, targets=soft)
-    return told, None if valid is None else at_rest(valid, arguments.shifts, arguments.shears)
+def training_rows(arguments: argparse.Namespace) -> Tensor:
+    """int64 (rows, 784): what is trained on; with --valid-too validation rows that are not looked at, as well."""
+    count = arguments.train_rows or arguments.rows
+    rows = read("train")[:count]
+    return torch.cat([rows, read("valid")[arguments.valid_rows :][:count]]) if arguments.valid_too else rows
 
 
 def held_out(arguments: argparse.Namespace) -> Tensor:
@@ -173,12 +161,25 @@ def held_out(arguments: argparse.Namespace) -> Tensor:
     return read("valid")[: min(arguments.valid_rows, arguments.rows or arguments.valid_rows)]
 
 
-def read_targets(path: Path, x: Tensor, wait: float = 600.0) -> Tensor:
-    """float16 (R, N): the soft targets of rows x (R, N); waits for the file, which may be written meanwhile."""
+def sources(arguments: argparse.Namespace, device: torch.device, *, targets: bool = True) -> tuple[RowSource, Rows]:
+    """Rows to train on, and to validate on. Not ``targets``: values stand for them."""
+    train = Rows.from_values(training_rows(arguments).to(device))
+    valid = Rows.from_values(held_out(arguments).to(device))
+    soft = None
+    if arguments.targets is not None:
+        soft = read_targets(arguments.targets, train.x.device) if targets else train.x.half()
+    if not is_told(arguments):
+        return train if soft is None else with_targets(train, soft), valid
+    told = ShiftedRows(train, SHAPE, arguments.shifts, shears=arguments.shears, still=arguments.still, targets=soft)
+    return told, at_rest(valid, arguments.shifts, arguments.shears)
+
+
+def read_targets(path: Path, device: torch.device, wait: float = 600.0) -> Tensor:
+    """float16 (R, N): the soft targets of all rows; waits for the file, which may be written meanwhile."""
     end = time.time() + wait
     while not path.is_file() and time.time() < end:
         time.sleep(0.5)
-    return torch.from_numpy(np.load(path, allow_pickle=False)[: len(x)]).to(x.device)
+    return torch.from_numpy(np.load(path, allow_pickle=False)).to(device)
 
 
 def fit_options(arguments: argparse.Namespace, device: torch.device) -> FitOptions:
@@ -205,29 +206,26 @@ def fit_options(arguments: argparse.Namespace, device: torch.device) -> FitOptio
 
 
 def fitted(
-    model: Model, rows: tuple[RowSource, Rows | None], loss: OnePassLoss, measure: OnePassLoss, options: FitOptions,
+    model: Model, rows: tuple[RowSource, Rows], loss: OnePassLoss, measure: OnePassLoss, options: FitOptions,
     *, say: str | None = None, **further: Any,
 ) -> FitResult:  # fmt: skip
     """Train; what validation found is said as it comes, if a run has a name."""
-    if rows[1] is not None:
-        further |= {"validation": rows[1], "validation_objective": measure}
-    reports = fit_steps(model, rows[0], loss, options, **further)
+    reports = fit_steps(model, rows[0], loss, options, validation=rows[1], validation_objective=measure, **further)
     with closing(reports):
         while True:
             try:
                 report = next(reports)
             except StopIteration as end:
                 return end.value
-            found = "" if report.validation_loss is None else f", valid raster {report.validation_loss:.3f}"
-            if say is not None and (found or (rows[1] is None and report.step % options.validate_every == 0)):
+            if say is not None and report.validation_loss is not None:
                 print(
                     f"{say}: step {report.step}, {report.seconds:.0f} s, {report.rows_per_second:.0f} rows/s, "
-                    f"loss {report.loss:.3f}{found}",
+                    f"loss {report.loss:.3f}, valid raster {report.validation_loss:.3f}",
                     flush=True,
                 )
 
 
-def trial(arguments: argparse.Namespace, rows: tuple[RowSource, Rows | None], options: FitOptions) -> bool:
+def trial(arguments: argparse.Namespace, rows: tuple[RowSource, Rows], options: FitOptions) -> bool:
     """A few steps that are forgotten, so that everything is compiled; True = attention in blocks works here."""
     patches = arguments.tokens == "patches"
     # Questions about patches are of several lengths: most of a short trial must ask them.
@@ -259,7 +257,7 @@ def _forget() -> None:
 
 
 def train(arguments: argparse.Namespace) -> None:
-    """Train against the clock, save the best by validation, or the last; ``compile``: make the trial run alone."""
+    """Train against the clock, save the best by validation; ``compile``: make the trial run alone."""
     device = device_of()
     arguments.out.mkdir(parents=True, exist_ok=True)
     rows, options = sources(arguments, device, targets=False), fit_options(arguments, device)
@@ -297,9 +295,10 @@ def train(arguments: argparse.Namespace) -> None:
     bring_home(model.cpu(), arguments)
     record = {
         "arguments": said(arguments),
-        "trained_on": "training and validation rows" if arguments.valid_too else "training rows",
+        "trained_on": "training rows"
+        + f", and validation rows behind the first {arguments.valid_rows:,}" * arguments.valid_too,
         "train_rows": len(rows[0].rows if isinstance(rows[0], ShiftedRows) else rows[0]),
-        "weights": "the last" if arguments.valid_too else "the best by validation",
+        "weights": "the best by validation",
         "steps": done.steps,
         "best_step": done.best_step,
         "best_validation": done.best_validation_loss,
@@ -309,8 +308,7 @@ def train(arguments: argparse.Namespace) -> None:
         "environment": environment(device),
     }
     (arguments.out / "train.json").write_text(json.dumps(record, indent=1) + "\n")
-    chosen = "the last weights" if arguments.valid_too else f"best after {done.best_step}: {done.best_validation_loss}"
-    print(f"{done.steps} steps, {chosen}", flush=True)
+    print(f"{done.steps} steps, best after {done.best_step}: {done.best_validation_loss}", flush=True)
 
 
 def keep(arguments: argparse.Namespace) -> None:

@@ -24,7 +24,9 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
     parser.add_argument("--validate-every", type=int, default=1000)
     parser.add_argument("--save-every", type=int, default=10**9, help="steps between checkpoints to go on from")
     parser.add_argument("--question-rows", type=int, help="of scoring: so many rows for questions, evenly spread")
-    parser.add_argument("--weight-rows", type=int, default=2000, help="of scoring: validation rows that choose weights")
+    parser.add_argument(
+        "--weight-rows", type=int, default=2000, help="of scoring: of the --valid-rows, how many choose weights"
+    )
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--tokens", choices=("pixels", "patches", "blanks"), default="pixels")
     parser.add_argument("--batch", type=int, default=128)
@@ -52,7 +54,7 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
     parser.add_argument("--restore-eager", action="store_true", help="of targets: not compiled, which begins sooner")
     parser.add_argument("--restore-batch", type=int, default=256, help="of targets: rows of a step")
     parser.add_argument("--restore-width", type=int, default=64, help="of targets: channels of its first level")
-    parser.add_argument("--valid-too", action="store_true", help="train on validation rows too, keep the last weights")
+    parser.add_argument("--valid-too", action="store_true", help="train on validation rows behind --valid-rows, too")
     parser.add_argument(
         "--no-trial", dest="trial", action="store_false", help="no trial run: what it compiles is there"
     )
@@ -65,10 +67,6 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
     parser.add_argument("--only", nargs="+", help="of probing: these settings alone, in this order")
     parser.add_argument("--seed", type=int, default=0)
     found = parser.parse_args(words)
-    if found.command == "probe" and found.valid_too:
-        parser.error("--valid-too: settings are compared by validation rows, so probe cannot train on them")
-    if found.targets is not None and found.valid_too:
-        parser.error("--targets: they are of the training rows alone, so --valid-too cannot go with them")
     if found.target_share is not None and found.targets is None and found.command in ("compile", "probe", "train"):
         parser.error("--target-share: there are no --targets to have a share")
     found.target_share = 0.5 if found.target_share is None else found.target_share

@@ -94,10 +94,11 @@ class Scorer:
         x = read(part)
         return (x if count is None else x[:: max(1, len(x) // count)]).to(self.device)
 
-    def trained_on_valid(self) -> bool:
-        """Whether the run was trained on validation rows, too (``--valid-too``)."""
+    def aside(self) -> int:
+        """How many validation rows chose the checkpoint: no row of a run behind these is sure to be unseen."""
         record = self.arguments.out / "train.json"
-        return record.is_file() and bool(json.loads(record.read_text())["arguments"].get("valid_too", False))
+        about = json.loads(record.read_text())["arguments"] if record.is_file() else {}
+        return about.get("valid_rows", self.arguments.valid_rows)
 
     def late(self) -> bool:
         """Whether nothing more is to be begun."""
@@ -133,7 +134,7 @@ class Scorer:
             self.note()
         self.note(mixture_of_8_scans=nats(torch.stack(each).logsumexp(0) - math.log(len(each))))
         self.kept()
-        valid = self.some("valid", self.arguments.weight_rows)
+        valid = read("valid")[: min(self.aside(), self.arguments.weight_rows)].to(self.device)
         held_out: list[Tensor] = []
         for number in range(len(each)):
             if self.late():
@@ -141,7 +142,7 @@ class Scorer:
             held_out.append(self.whole(valid, number))
         weights = mixture_weights(torch.stack(held_out))
         mixed = (weights.log().unsqueeze(1) + torch.stack(each)).logsumexp(0)
-        shown = {"weights": weights.tolist(), "validation_rows": len(valid), "trained_on_them": self.trained_on_valid()}
+        shown = {"weights": weights.tolist(), "validation_rows": len(valid)}
         self.note(weighted_mixture_of_8_scans={**nats(mixed), **shown})
 
     def kept(self) -> None:

@@ -3,10 +3,11 @@
     python -m experiments.sfarm.static_mnist targets --out RUN --restore-seconds 45      RUN/targets.npy, float16
     python -m experiments.sfarm.static_mnist train --out LONG --targets RUN/targets.npy  …
 
-The U-Net sees training rows only. One pixel in 16 is asked, the rest given (``anyfill.images.left_out``), by Adam with
-a falling rate; validation rows choose its checkpoint. RUN/targets.json says how many nats whole pictures have when each
-pixel is asked given all but its lattice, on rows it was trained on and on validation rows: were the first far lower, it
-had learnt them by heart, and so would the targets be the values themselves.
+The U-Net sees training rows only (with ``--valid-too`` those of a run that has it). One pixel in 16 is asked, the rest
+given (``anyfill.images.left_out``), by Adam with a falling rate; validation rows choose its checkpoint. What is written
+to RUN/targets.json says how many nats whole pictures have when each pixel is asked given all but its lattice, on rows
+it was trained on and on validation rows: were the first far lower, it had learnt them by heart, and so would the
+targets be the values themselves.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from anyfill.rows import Rows
 from anyfill.training import FitOptions, FitResult, JsonLines, fit
 from benchmarks.common import environment
 from experiments.sfarm.picture_scores import in_halves
-from experiments.sfarm.static_mnist import SHAPE, device_of, held_out, read, said
+from experiments.sfarm.static_mnist import SHAPE, device_of, held_out, said, training_rows
 
 
 def restorer(arguments: argparse.Namespace) -> Model:
@@ -42,7 +43,7 @@ def write_targets(arguments: argparse.Namespace) -> None:
     device = device_of()
     arguments.out.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
-    train, valid = read("train")[: arguments.train_rows or arguments.rows].to(device), held_out(arguments).to(device)
+    train, valid = training_rows(arguments).to(device), held_out(arguments).to(device)
     model, done, options = _restored(arguments, train, valid, fast=device.type == "cuda")
     trained = time.perf_counter() - start
     plain = restorer(arguments).to(device).eval()  # never compiled

@@ -150,7 +150,7 @@ def test_told_shears_go_with_shifts_and_end_in_a_model_without_a_context(out, mo
     run(monkeypatch, "score", "--out", str(out), *told, "--rows", "8", "--question-rows", "2")
     found = json.loads((out / "score.json").read_text())
     assert found["mixture_of_scans_and_shifts"]["members"] == 32
-    assert found["weighted_mixture_of_8_scans"]["trained_on_them"] is False
+    assert found["weighted_mixture_of_8_scans"]["validation_rows"] <= 2000
     x = static_mnist.read("valid")[:8]
     scorer = static_mnist_score.Scorer(static_mnist.options_of(["score", "--out", str(out), *told]))
     assert about["best_validation"] == pytest.approx(float(-scorer.whole(x, 0).mean()), abs=1e-2)
@@ -187,33 +187,29 @@ def test_soft_targets_are_written_and_trained_towards(out, monkeypatch) -> None:
     # Validation is of the pixels as they are, whatever the loss is towards.
     assert about["best_validation"] == pytest.approx(float(-scorer.whole(x, 0).mean()), abs=1e-2)
     with pytest.raises(SystemExit):
-        static_mnist.options_of(["train", "--out", str(out), "--targets", str(path), "--valid-too"])
-    with pytest.raises(SystemExit):
         static_mnist.options_of(["train", "--out", str(out), "--target-share", "0.5"])
     with pytest.raises(FileNotFoundError):
-        static_mnist.read_targets(out / "none.npy", x, wait=0.0)
+        static_mnist.read_targets(out / "none.npy", x.device, wait=0.0)
 
 
-def test_validation_rows_can_be_trained_on_and_the_last_weights_kept(out, monkeypatch, capsys) -> None:
-    both = (*SMALL, "--valid-too", "--ema", "0")
-    run(monkeypatch, "train", "--out", str(out), *both, "--steps", "3", "--validate-every", "1")
-    assert "valid raster" not in capsys.readouterr().out
+def test_validation_rows_that_choose_nothing_can_be_trained_on(out, monkeypatch) -> None:
+    both = (*SMALL, "--valid-too", "--valid-rows", "3")
+    few = ("--restore-steps", "2", "--restore-width", "8")
+    run(monkeypatch, "targets", "--out", str(out / "restore"), *both, *few)
+    more = ("--targets", str(out / "restore" / "targets.npy"))
+    run(monkeypatch, "train", "--out", str(out), *both, *more, "--steps", "3", "--validate-every", "1")
     about = json.loads((out / "train.json").read_text())
-    assert about["trained_on"] == "training and validation rows"
-    assert (about["train_rows"], about["weights"]) == (16, "the last")
-    assert about["arguments"]["valid_too"] is True
-    assert about["best_validation"] is about["best_step"] is None
-    rows, valid = static_mnist.sources(
-        static_mnist.options_of(["train", "--out", str(out), *both]), torch.device("cpu")
-    )
-    assert valid is None
-    expected = torch.cat([static_mnist.read(part)[:8] for part in ("train", "valid")])
-    assert torch.equal(rows.take(torch.arange(16)).x, expected)
+    assert about["trained_on"] == "training rows, and validation rows behind the first 3"
+    assert about["train_rows"] == 16
+    rows, held = static_mnist.sources(static_mnist.options_of(["train", "--out", str(out), *both]), torch.device("cpu"))
+    valid = static_mnist.read("valid")
+    assert torch.equal(rows.take(torch.arange(16)).x, torch.cat([static_mnist.read("train")[:8], valid[3:11]]))
+    assert torch.equal(held.x, valid[:3])
     run(monkeypatch, "score", "--out", str(out), "--rows", "4", "--question-rows", "2")
     found = json.loads((out / "score.json").read_text())
-    assert found["weighted_mixture_of_8_scans"]["trained_on_them"] is True
-    with pytest.raises(SystemExit):
-        static_mnist.options_of(["probe", "--out", str(out), "--valid-too"])
+    assert found["weighted_mixture_of_8_scans"]["validation_rows"] == 3  # as training had it, not as scoring is told
+    with pytest.raises(ValueError, match="targets"):  # of other rows than these
+        static_mnist.sources(static_mnist.options_of(["train", "--out", str(out), *SMALL, *more]), torch.device("cpu"))
 
 
 def test_weights_too_many_for_16_bits_come_home_in_8(out, monkeypatch) -> None:
