@@ -100,6 +100,7 @@ NETWORKS = [
     networks.OnePassTransformer(CODES, (N,), 3, 8, 1, 2),
     networks.Averaged([networks.OnePassTransformer(CODES, (N,), 3, 8, 1, 2) for _ in range(2)]),
     networks.OnePassGroups(CODES, (2, 2), 3, 8, 1, 2, patch=(1, 2)),
+    networks.OnePassGroups(CODES, (2, 2), 3, 8, 1, 2, patch=(1, 2), neighbours=1),
     networks.EnumeratedJoint(N, 3),
     networks.RandomConditionals(N, 3, seed=1),
     GaussianJoint(CODES, N, 3),

@@ -93,7 +93,11 @@ def fresh(arguments: argparse.Namespace) -> Model:
     }
     if arguments.tokens != "blanks":
         return recipes.one_pass.image_model(
-            SHAPE, 2, Bernoulli(), patch=patch_of(arguments), seed=arguments.seed, **sizes
+            *(SHAPE, 2, Bernoulli()),
+            patch=patch_of(arguments),
+            neighbours=arguments.neighbours,
+            seed=arguments.seed,
+            **sizes,
         )
     torch.manual_seed(arguments.seed)
     network = OnePassTransformer(

@@ -36,6 +36,7 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--width", type=int, default=384)
     parser.add_argument("--depth", type=int, default=8)
+    parser.add_argument("--neighbours", type=int, default=0, help="pixels around one that its head reads, if known")
     parser.add_argument("--joint", type=float, default=0.7, help="share of rows that follow a scan")
     parser.add_argument("--raster", type=float, default=0.5, help="share of these that follow the raster order, about")
     parser.add_argument("--shifts", type=int, default=0, help="told shifts of training pictures, by so many pixels")

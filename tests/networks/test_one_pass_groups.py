@@ -18,18 +18,20 @@ from anyfill.samplers.cached import Opened
 
 LEVELS = 3
 CASES = [
-    pytest.param((3, 2, 3), (1, 1), id="RGB pixels"),
-    pytest.param((4, 4), (2, 2), id="2 x 2 patches"),
-    pytest.param((2, 6, 2), (1, 3), id="flat patches of two channels"),
+    pytest.param((3, 2, 3), (1, 1), 0, id="RGB pixels"),
+    pytest.param((4, 4), (2, 2), 0, id="2 x 2 patches"),
+    pytest.param((2, 6, 2), (1, 3), 0, id="flat patches of two channels"),
+    pytest.param((3, 2, 3), (1, 1), 1, id="RGB pixels and their neighbours"),
+    pytest.param((4, 4), (2, 2), 2, id="2 x 2 patches and their neighbours"),
 ]
 
 
 def network(
-    shape: tuple[int, ...], patch: tuple[int, int], levels: int = LEVELS, outputs: int = LEVELS
+    shape: tuple[int, ...], patch: tuple[int, int], levels: int = LEVELS, outputs: int = LEVELS, *, neighbours: int = 0
 ) -> OnePassGroups:
     """Random weights everywhere, so that every input matters."""
     torch.manual_seed(1)
-    net = OnePassGroups(Discrete(levels), shape, outputs, 24, 2, 3, patch=patch)
+    net = OnePassGroups(Discrete(levels), shape, outputs, 24, 2, 3, patch=patch, neighbours=neighbours)
     for parameter in net.parameters():
         torch.nn.init.normal_(parameter, std=0.25)
     return net.eval()
@@ -53,10 +55,10 @@ def in_its_role(rank: Tensor, row: int, variable: int) -> Tensor:
 
 
 @pytest.mark.parametrize("order", [Increasing(), Shuffled()], ids=["in order", "in any order"])
-@pytest.mark.parametrize(("shape", "patch"), CASES)
+@pytest.mark.parametrize(("shape", "patch", "neighbours"), CASES)
 @torch.no_grad()
-def test_chain_equals_the_same_terms_asked_one_by_one(shape, patch, order, generator) -> None:
-    net = network(shape, patch)
+def test_chain_equals_the_same_terms_asked_one_by_one(shape, patch, neighbours, order, generator) -> None:
+    net = network(shape, patch, neighbours=neighbours)
     x, rank = questions(net, 4, generator, order)
     params, strict = net.chain(x, rank), net.chain(x, rank, strict=True)
     for row, variable in asked_in(rank).nonzero().tolist():
@@ -66,10 +68,10 @@ def test_chain_equals_the_same_terms_asked_one_by_one(shape, patch, order, gener
 
 
 @pytest.mark.parametrize("order", [Increasing(), Shuffled()], ids=["in order", "in any order"])
-@pytest.mark.parametrize(("shape", "patch"), CASES)
+@pytest.mark.parametrize(("shape", "patch", "neighbours"), CASES)
 @torch.no_grad()
-def test_cached_steps_equal_the_chain(shape, patch, order, generator) -> None:
-    net = network(shape, patch)
+def test_cached_steps_equal_the_chain(shape, patch, neighbours, order, generator) -> None:
+    net = network(shape, patch, neighbours=neighbours)
     x, rank = questions(net, 5, generator, order)
     params = net.chain(x, rank)
     step, cache = net.open(torch.where(rank < 0, x, 0), rank)
@@ -86,10 +88,10 @@ def test_cached_steps_equal_the_chain(shape, patch, order, generator) -> None:
 
 
 @pytest.mark.parametrize("ties", [False, True])
-@pytest.mark.parametrize(("shape", "patch"), CASES)
+@pytest.mark.parametrize(("shape", "patch", "neighbours"), CASES)
 @torch.no_grad()
-def test_some_cells_of_a_chain_are_those_of_the_whole(shape, patch, ties, generator) -> None:
-    net = network(shape, patch)
+def test_some_cells_of_a_chain_are_those_of_the_whole(shape, patch, neighbours, ties, generator) -> None:
+    net = network(shape, patch, neighbours=neighbours)
     x, rank = questions(net, 4, generator, Shuffled())
     rank = torch.where(asked_in(rank), rank // 3, rank) if ties else rank
     row, variable = (rank < NEVER).nonzero(as_tuple=True)
@@ -101,10 +103,10 @@ def test_some_cells_of_a_chain_are_those_of_the_whole(shape, patch, ties, genera
     assert net.chain_at(x, rank, row[:0], variable[:0]).shape == (0, LEVELS)
 
 
-@pytest.mark.parametrize(("shape", "patch"), CASES)
+@pytest.mark.parametrize(("shape", "patch", "neighbours"), CASES)
 @torch.no_grad()
-def test_what_is_foreseen_is_each_variable_given_the_given_block_alone(shape, patch, generator) -> None:
-    net = network(shape, patch)
+def test_what_is_foreseen_is_each_variable_given_the_given_block_alone(shape, patch, neighbours, generator) -> None:
+    net = network(shape, patch, neighbours=neighbours)
     x, rank = questions(net, 4, generator)
     rank[0] = torch.arange(net.variables)  # nothing given
     rank[1], rank[2] = NEVER, rank[3]
@@ -119,10 +121,10 @@ def test_what_is_foreseen_is_each_variable_given_the_given_block_alone(shape, pa
     assert opened.foreseen(row[:0], variable[:0]).shape == (0, LEVELS)
 
 
-@pytest.mark.parametrize(("shape", "patch"), CASES)
+@pytest.mark.parametrize(("shape", "patch", "neighbours"), CASES)
 @torch.no_grad()
-def test_selected_rows_of_a_cache_go_on_by_themselves(shape, patch, generator) -> None:
-    net = network(shape, patch)
+def test_selected_rows_of_a_cache_go_on_by_themselves(shape, patch, neighbours, generator) -> None:
+    net = network(shape, patch, neighbours=neighbours)
     x, rank = questions(net, 3, generator, Shuffled())
     _, cache = net.open(torch.where(rank < 0, x, 0), rank)
     rows, first = torch.tensor([2, 0, 0, 1]), torch.tensor([1, 3, 0])  # first[r]: where row r was copied to
@@ -135,10 +137,10 @@ def test_selected_rows_of_a_cache_go_on_by_themselves(shape, patch, generator) -
         torch.testing.assert_close(found[0][first], expected, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("shape", "patch"), CASES)
+@pytest.mark.parametrize(("shape", "patch", "neighbours"), CASES)
 @torch.no_grad()
-def test_ties_are_answered_in_parallel_without_seeing_each_other(shape, patch, generator) -> None:
-    net = network(shape, patch)
+def test_ties_are_answered_in_parallel_without_seeing_each_other(shape, patch, neighbours, generator) -> None:
+    net = network(shape, patch, neighbours=neighbours)
     x, rank = questions(net, 4, generator, Shuffled())
     grouped = torch.where(asked_in(rank), rank // 3, rank)
     params = net.chain(x, grouped)
@@ -147,10 +149,10 @@ def test_ties_are_answered_in_parallel_without_seeing_each_other(shape, patch, g
         torch.testing.assert_close(params[row, variable], single, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("shape", "patch"), CASES)
+@pytest.mark.parametrize(("shape", "patch", "neighbours"), CASES)
 @torch.no_grad()
-def test_calling_answers_every_unknown_variable_given_the_known_ones(shape, patch, generator) -> None:
-    net = network(shape, patch)
+def test_calling_answers_every_unknown_variable_given_the_known_ones(shape, patch, neighbours, generator) -> None:
+    net = network(shape, patch, neighbours=neighbours)
     x = torch.randint(LEVELS, (4, net.variables), generator=generator)
     known = torch.rand(x.shape, generator=generator) < torch.tensor([[0.0], [0.3], [0.7], [1.0]])
     params = net(torch.where(known, x, 99), known)
@@ -160,10 +162,10 @@ def test_calling_answers_every_unknown_variable_given_the_known_ones(shape, patc
         torch.testing.assert_close(params[row, variable], alone, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("shape", "patch"), CASES)
+@pytest.mark.parametrize(("shape", "patch", "neighbours"), CASES)
 @torch.no_grad()
-def test_a_term_depends_on_exactly_what_ranks_before_it(shape, patch, generator) -> None:
-    net = network(shape, patch)
+def test_a_term_depends_on_exactly_what_ranks_before_it(shape, patch, neighbours, generator) -> None:
+    net = network(shape, patch, neighbours=neighbours)
     x, rank = questions(net, 3, generator, Shuffled())
     params, told = net.chain(x, rank), rank < NEVER
     for variable in range(net.variables):
@@ -174,10 +176,10 @@ def test_a_term_depends_on_exactly_what_ranks_before_it(shape, patch, generator)
         assert torch.equal(moved & told & (rank >= 0), later & told[:, variable : variable + 1])
 
 
-@pytest.mark.parametrize(("shape", "patch"), CASES)
+@pytest.mark.parametrize(("shape", "patch", "neighbours"), CASES)
 @torch.no_grad()
-def test_values_that_are_not_read_may_be_anything(shape, patch, generator) -> None:
-    net = network(shape, patch)
+def test_values_that_are_not_read_may_be_anything(shape, patch, neighbours, generator) -> None:
+    net = network(shape, patch, neighbours=neighbours)
     x, rank = questions(net, 3, generator)
     last = torch.where(asked_in(rank), rank, -1).amax(1, keepdim=True)
     spoilt = torch.where(rank >= last, torch.nan, x.float())
@@ -187,12 +189,17 @@ def test_values_that_are_not_read_may_be_anything(shape, patch, generator) -> No
 
 
 @pytest.mark.parametrize(
-    ("shape", "patch", "levels"),
-    [((2, 2), (2, 2), 2), ((2, 2, 2), (1, 1), 2), ((2, 3), (2, 1), 3), ((2, 2), (1, 2), 3)],
+    ("shape", "patch", "levels", "neighbours"),
+    [
+        *[((2, 2), (2, 2), 2, 0), ((2, 2, 2), (1, 1), 2, 0), ((2, 3), (2, 1), 3, 0), ((2, 2), (1, 2), 3, 0)],
+        *[((2, 2, 2), (1, 1), 2, 1), ((2, 3), (2, 1), 3, 2)],
+    ],
 )
-def test_any_question_about_parts_of_groups_is_a_distribution_and_its_own_sum(shape, patch, levels, generator) -> None:
+def test_any_question_about_parts_of_groups_is_a_distribution_and_its_own_sum(
+    shape, patch, levels, neighbours, generator
+) -> None:
     """Enumerated: p(asked | given) of one pass sums to 1 over all values, for every split of small images."""
-    net = network(shape, patch, levels, levels)
+    net = network(shape, patch, levels, levels, neighbours=neighbours)
     order = Scan(shape[0], shape[1], patch=patch, channels=(*shape, 1)[2])
     model = Model(net, Categorical(levels), order=order, factorizations=[Factorization.DIRECT])
     n = net.variables
@@ -209,10 +216,13 @@ def test_any_question_about_parts_of_groups_is_a_distribution_and_its_own_sum(sh
         torch.testing.assert_close(found.value.exp().sum(), torch.tensor(1.0).double(), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize(("shape", "patch"), [((2, 2), (2, 2)), ((2, 3), (2, 1)), ((2, 2), (1, 1))])
-def test_the_cached_sampler_and_the_plain_one_draw_from_the_enumerated_law(shape, patch, generator) -> None:
+@pytest.mark.parametrize(
+    ("shape", "patch", "neighbours"),
+    [((2, 2), (2, 2), 0), ((2, 3), (2, 1), 0), ((2, 2), (1, 1), 0), ((2, 2), (1, 2), 1)],
+)
+def test_the_cached_sampler_and_the_plain_one_draw_from_the_enumerated_law(shape, patch, neighbours, generator) -> None:
     """Chi-square against the law that log_prob gives, one pixel given; fails once in 10,000 by chance."""
-    net = network(shape, patch, 2, 1)
+    net = network(shape, patch, 2, 1, neighbours=neighbours)
     order = Scan(*shape, patch=patch)
     model = Model(net, Bernoulli(), order=order, factorizations=[Factorization.DIRECT])
     n = net.variables

@@ -2,7 +2,7 @@
 
 A token for each patch of 2 x 2 pixels of grey, or for each pixel of colour (``OnePassGroups``); of an odd side, tokens
 are pixels along it. Black and white: Bernoulli. Few levels: a softmax over them. 33 levels and more: mixtures of
-discretised logistics, which know that neighbouring levels are alike.
+discretised logistics, which know that neighbouring levels are alike. Heads read what is known of the pixels around.
 """
 
 from anyfill.images.about import About
@@ -14,6 +14,8 @@ from anyfill.objectives import OnePassLoss
 from anyfill.questions import Scan
 
 JOINT, CONDITIONED = 0.25, 0.8
+NEIGHBOURS_GREY, NEIGHBOURS_COLOUR = 3, 2
+"""How far heads look around a pixel; of colour it is three values each."""
 _SOFTMAX = 32
 _MIXTURES = 8
 
@@ -40,14 +42,26 @@ def likelihood_of(about: About) -> Likelihood:
 
 
 def picture_model(
-    about: About, *, width: int = 128, depth: int = 4, heads: int = 4, dropout: float = 0.0, seed: int = 0
+    about: About,
+    *,
+    width: int = 128,
+    depth: int = 4,
+    heads: int = 4,
+    dropout: float = 0.0,
+    neighbours: int | None = None,
+    seed: int = 0,
 ) -> Model:
-    """An untrained model of such pictures."""
+    """An untrained model of such pictures; ``neighbours`` is how far its heads look, None = 3 of grey, 2 of colour."""
     likelihood = likelihood_of(about)
-    shape = (about.height, about.width) if about.channels == 1 else about.shape
+    grey = about.channels == 1
     with seeded(seed):
         network = OnePassGroups(
-            Discrete(about.levels), shape, likelihood.width, width, depth, heads, dropout=dropout, patch=patch_of(about)
+            Discrete(about.levels),
+            (about.height, about.width) if grey else about.shape,
+            *(likelihood.width, width, depth, heads),
+            dropout=dropout,
+            patch=patch_of(about),
+            neighbours=(NEIGHBOURS_GREY if grey else NEIGHBOURS_COLOUR) if neighbours is None else neighbours,
         )
     return Model(network, likelihood, order=order_of(about))
 

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from anyfill.checks import refuse, require_counts, require_member
+from anyfill.checks import refuse, require_count, require_counts, require_member
 from anyfill.networks.embed import Discrete
+from anyfill.networks.neighbours import Neighbours, neighbourhood
 from anyfill.networks.one_pass import AimedDecoder, join
 from anyfill.networks.one_pass_visits import MemberEmbedding, Visits, group_layout
 from anyfill.networks.sight import prefix_mask, prefix_sight
@@ -30,12 +31,14 @@ class GroupChain(AimedDecoder):
         kind: Discrete levels.
         shape: (H, W) or (H, W, C).
         patch: height and width of a group, in pixels; they divide H and W.
+        neighbours: how far, in pixels, heads look around a variable for values that are known; 0 = at its group alone.
 
     Options of ``GridTransformer``: ``periods`` and rotary positions are those of the grid of groups, whose head width
     (width / heads) must be a multiple of 4.
     """
 
     patch: tuple[int, int] = (1, 1)
+    neighbours: int = 0
 
     def __post_init__(self) -> None:
         require_grid(self.shape)
@@ -48,6 +51,7 @@ class GroupChain(AimedDecoder):
         if not isinstance(self.kind, Discrete):
             raise refuse("kind", expected="Discrete levels", got=repr(self.kind))
         require_counts(self, "heads")
+        require_count("neighbours", self.neighbours, minimum=0)
         require_member("positions", self.positions, ("learned", "rotary"))
         self._begin()
         self.reserved: int | None = None  # the room of strict chains, where it was looked up before (``room``)
@@ -59,11 +63,15 @@ class GroupChain(AimedDecoder):
         )
         self.register_buffer("group_of", place // members, persistent=False)
         self.register_buffer("member_of", place % members, persistent=False)
+        around = neighbourhood(self.shape, self.neighbours)
+        self.register_buffer("read_by", torch.cat([layout[place // members], around], 1), persistent=False)
         self.value = MemberEmbedding(self.kind.size, members, self.width)
         self.start = nn.Parameter(nn.init.normal_(torch.empty(self.width), std=0.5))
         self._make_places()
         self._make_trunk()
         self.told_head = MemberEmbedding(self.kind.size, members, self.width)
+        if self.neighbours:
+            self.near = Neighbours(self.kind.size, around.shape[1], (*self.shape, 1)[2], self.width)
         self.member = nn.Embedding(members, self.width)
         nn.init.normal_(self.member.weight, std=0.5)
         self.head_norm = nn.RMSNorm(self.width)
@@ -99,9 +107,9 @@ class GroupChain(AimedDecoder):
         if not len(row):
             return self.start.new_zeros(0, self.outputs)
         h, slot = self._states(x, rank, context, strict=False)
-        mates, when = self.get_buffer("members")[self.get_buffer("group_of")[variable]], rank[row, variable]
-        row_of = row.unsqueeze(1)  # (H, 1): of the mates (H, M)
-        params = self._read_off(h[row, slot[row, variable]], x[row_of, mates], rank[row_of, mates], when, variable)
+        read, when = self.get_buffer("read_by")[variable], rank[row, variable]
+        row_of = row.unsqueeze(1)  # (H, 1): of what is read (H, R)
+        params = self._read_off(h[row, slot[row, variable]], x[row_of, read], rank[row_of, read], when, variable)
         return torch.where((when < 0).unsqueeze(-1), 0.0, params)
 
     def _states(self, x: Tensor, rank: Tensor, context: Tensor | None, strict: bool) -> tuple[Tensor, Tensor]:
@@ -150,14 +158,9 @@ class GroupChain(AimedDecoder):
         when = visits.rank.gather(1, visits.order)
         return bool(((when[:, 1:] == when[:, :-1]) & asked_in(when[:, 1:])).any())
 
-    def _mates(self, group: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
-        """(B, L, M) each: what parts (B, N) hold of the members of the groups (B, L)."""
-        members = self.get_buffer("members")[group]
-        return tuple(part.gather(1, members.flatten(1)).view(members.shape) for part in parts)
-
     def _known_of(self, x: Tensor, turn: Tensor, group: Tensor, until: Tensor) -> Tensor:
         """(B, L, width): what is known of the groups (B, L) of those whose turn comes up to ``until`` (B, L)."""
-        values, when = self._mates(group, x, turn)
+        values, when = _held(self.get_buffer("members")[group], x, turn)
         return self.value(values, when <= until.unsqueeze(-1))
 
     def _answers(self, h: Tensor, x: Tensor, rank: Tensor, variable: Tensor) -> Tensor:
@@ -166,12 +169,19 @@ class GroupChain(AimedDecoder):
         return answer(self, h, x, rank, variable)
 
     def _answered(self, h: Tensor, x: Tensor, rank: Tensor, variable: Tensor) -> Tensor:
-        values, when = self._mates(self.get_buffer("group_of")[variable], x, rank)
+        values, when = self._read(x, rank, variable)
         return self._read_off(h, values, when, rank.gather(1, variable), variable)
 
+    def _read(self, x: Tensor, rank: Tensor, variable: Tensor) -> tuple[Tensor, ...]:
+        """(B, L, R) each: values and ranks of what heads of variables (B, L) read, in their groups and around them."""
+        return _held(self.get_buffer("read_by")[variable], x, rank)
+
     def _read_off(self, h: Tensor, values: Tensor, ranks: Tensor, rank: Tensor, variable: Tensor) -> Tensor:
-        """(…, P) of variables (…) of a rank (…), from states (…, width), and values and ranks (…, M) of groups."""
-        told = self.told_head(values, ranks < rank.unsqueeze(-1))
+        """(…, P) of variables (…) of a rank (…), from states (…, width), and values and ranks (…, R) that are read."""
+        known, members = ranks < rank.unsqueeze(-1), self.told_head.members
+        told = self.told_head(values[..., :members], known[..., :members])
+        if self.neighbours:
+            told = told + self.near(values[..., members:], known[..., members:], variable)
         z = self.norm(h) + told + self.member(self.get_buffer("member_of")[variable])
         z = z + self.head_down(functional.relu(self.head_up(self.head_norm(z))).square())
         return self.head(z)
@@ -244,6 +254,11 @@ class GroupChain(AimedDecoder):
             1, wanted, length + torch.arange(count, device=x.device).expand_as(wanted)
         )
         return h, place.gather(1, first)
+
+
+def _held(index: Tensor, *parts: Tensor) -> tuple[Tensor, ...]:
+    """(B, L, R) each: what parts (B, N) hold at an index (B, L, R)."""
+    return tuple(part.gather(1, index.flatten(1)).view(index.shape) for part in parts)
 
 
 _MANY = 512

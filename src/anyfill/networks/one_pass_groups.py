@@ -21,9 +21,11 @@ what is known of its group when it is its turn, given or answered (teacher-force
     params(j) = head( MLP( h_visit(j) + member(j) + sum_{k in group(j)} e_k(x_k if rank_k < rank_j else unknown) ) )
 
 so params(j) depends on exactly the values that rank before j: chain() is one pass, and an answer inside a visit costs
-the cached sampler a head, not a pass. Orders that go group by group (``questions.Scan(..., patch=, channels=)``, or
-``Increasing`` for RGB) need one visit per group; in any other order a group is visited several times, at the price of
-more tokens and of nothing else.
+the cached sampler a head, not a pass. With ``neighbours=r`` the head reads pixels around j as well, up to r away, if
+they rank before j (``networks.neighbours``): that a pixel is like those beside it takes attention long to learn.
+
+Orders that go group by group (``questions.Scan(..., patch=, channels=)``, or ``Increasing`` for RGB) need one visit per
+group; in any other order a group is visited several times, at the price of more tokens and of nothing else.
 
 Ties: an asked variable that must not see others of its rank gets a copy of the last token read before them, aimed at
 its group (members of a group that tie share it). Where the values before it end in the middle of a visit, the copy
@@ -113,7 +115,7 @@ class OnePassGroups(GroupChain):
             h = block.finish(h, functional.scaled_dot_product_attention(query, key, new, attn_mask=visible))
         slot = torch.zeros_like(visits.given).scatter(1, aim, torch.arange(count, device=aim.device).expand_as(aim))
         h = h.gather(1, slot.gather(1, group).unsqueeze(-1).expand(-1, -1, self.width))
-        values, ranks = self._mates(group, cache.x, visits.rank)
+        values, ranks = self._read(cache.x, visits.rank, variable)
         return self._read_off(h, values, ranks, torch.zeros_like(variable), variable)
 
     def _step(self, x: Tensor, own: Tensor, following: Tensor, moves: Tensor, cache: GroupCache) -> Tensor:

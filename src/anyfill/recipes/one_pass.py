@@ -96,11 +96,13 @@ def image_model(
     heads: int | None = None,
     dropout: float = 0.0,
     context_width: int = 0,
+    neighbours: int = 0,
     seed: int = 0,
 ) -> Model:
     """An untrained model of images of so many codes, in the raster order of its patches; heads of 64 by default.
 
-    With ``context_width`` it is told something of each row (``images.shifts``, say), until that is settled.
+    ``neighbours`` is how far its heads look around a pixel for known ones (``networks.neighbours``). With
+    ``context_width`` it is told something of each row (``images.shifts``, say), until that is settled.
     """
     with seeded(seed):
         network = OnePassGroups(
@@ -109,5 +111,6 @@ def image_model(
             dropout=dropout,
             context_width=context_width,
             patch=patch,
+            neighbours=neighbours,
         )
     return Model(network, likelihood, order=Scan(shape[0], shape[1], patch=patch, channels=(*shape, 1)[2]))

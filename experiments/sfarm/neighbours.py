@@ -1,0 +1,159 @@
+"""What ``anyfill image train`` makes of few pictures, its heads looking around a pixel or not, beside baselines.
+
+    python -m experiments.sfarm.neighbours --out RUN --data DATA         results/sfarm/neighbours.json, a CPU will do
+
+500 pictures each: landscapes of our own (``own_pictures``), CIFAR-10 shrunk to 16 x 16, Fashion-MNIST, and MNIST cut at
+level 128. Trained as the command trains by default, but for how far heads look (``networks.neighbours``); 50 pictures
+are held out and choose the checkpoint. Exact bits per dimension of these, beside two baselines of a few lines: every
+value by itself (``counting``), and a discretised logistic whose mean is linear in the twelve pixels around that come
+before in the raster order, and in the channels before; its scale depends on how much these differ among themselves.
+"""
+
+import argparse
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from anyfill.evaluation import log_prob
+from anyfill.images.reading import Pictures, read_pictures
+from anyfill.images.recipes import picture_model, picture_objective
+from anyfill.images.settings import Settings
+from anyfill.images.training import ImageRun, about_of, chosen, counting, split
+from anyfill.questions import Question
+from anyfill.training import FitOptions, fit
+from benchmarks.common import environment
+from experiments.sfarm.own_pictures import make
+
+RESULTS = Path(__file__).resolve().parents[2] / "results" / "sfarm"
+COUNT = 500
+REACH = 2
+Floats = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def pictures_of(name: str, data: Path, folder: Path) -> Pictures:
+    """The 500 pictures of a set."""
+    if name == "landscapes":
+        make(folder, COUNT)
+        return read_pictures(folder)
+    if name == "cifar10":
+        whole = read_pictures(f"{data / 'cifar10' / 'data_batch_1.png'}:32x32", size=(16, 16))
+    else:
+        kind = "fashion_mnist" if name == "fashion" else "mnist"
+        whole = read_pictures(data / kind / "train-images-idx3-ubyte.gz")
+    pixels = whole.pixels[:COUNT]
+    return Pictures(np.where(pixels >= 128, 255, 0).astype(np.uint8) if name == "digits" else pixels, name)
+
+
+def trained(pictures: Pictures, settings: Settings, neighbours: int | None) -> dict[str, Any]:
+    """Bits per dimension of the pictures that are held out, by a model of all others."""
+    run = ImageRun(pictures, settings, about_of(pictures, settings), "cpu")
+    rows, valid = run.rows()
+    held = valid.rows() if valid is not None else rows.rows()
+    model = picture_model(
+        run.about, width=settings.width or 96, depth=settings.depth or 4, heads=max(1, (settings.width or 96) // 32),
+        dropout=settings.dropout or 0.0, neighbours=neighbours, seed=settings.seed or 0,
+    )  # fmt: skip
+    start = time.perf_counter()
+    options: FitOptions = run.options()
+    fit(model, rows, picture_objective(run.about), options, validation=held)
+    took = time.perf_counter() - start
+    asked = torch.ones_like(held.present)
+    bits = -log_prob(model, held.x, Question(~asked, asked)).value / run.about.dimensions / math.log(2)
+    return {
+        "bits_per_dimension": float(bits.mean()),
+        "each": bits.tolist(),
+        "seconds": took,
+        "weights": sum(one.numel() for one in model.parameters()),
+    }
+
+
+def counted(pictures: Pictures, settings: Settings) -> float:
+    """Bits per dimension where every value is drawn by itself."""
+    run = ImageRun(pictures, settings, about_of(pictures, settings), "cpu")
+    rows, valid = run.rows()
+    held = valid.rows() if valid is not None else rows.rows()
+    return -float(counting(rows.rows().x, held.x, run.about.levels).mean()) / run.about.dimensions / math.log(2)
+
+
+def seen(x: Floats, channel: int) -> Floats:
+    """(pixels, features): what comes before each pixel of pictures x (n, H, W, C), its own channels before included."""
+    count, height, width, channels = x.shape
+    padded = np.pad(x, ((0, 0), (REACH, 0), (REACH, REACH), (0, 0)), constant_values=128)
+    before = [(dy, dx) for dy in range(-REACH, 1) for dx in range(-REACH, REACH + 1) if dy < 0 or dx < 0]
+    found = [
+        padded[:, REACH + dy : REACH + dy + height, REACH + dx : REACH + dx + width, each]
+        for dy, dx in before
+        for each in range(channels)
+    ]
+    found += [x[..., each] for each in range(channel)]
+    return np.stack(found, -1).reshape(count * height * width, -1) / 128 - 1
+
+
+def bits_of(y: Floats, mean: Floats, scale: Floats) -> Floats:
+    """Bits of levels y under discretised logistics with open ends."""
+    above, below = np.where(y >= 255, np.inf, y + 0.5), np.where(y <= 0, -np.inf, y - 0.5)
+    return -np.log2(np.clip(expit((above - mean) / scale) - expit((below - mean) / scale), 1e-9, None))
+
+
+def linear(pictures: Pictures, share: float) -> float:
+    """Bits per dimension of the baseline that is linear in what is around."""
+    x = pictures.pixels.astype(float)
+    learn, held = (x[numbers] for numbers in split(len(pictures), share))
+    return float(np.mean([linear_bits(learn, held, channel) for channel in range(x.shape[3])]))
+
+
+def linear_bits(learn: Floats, held: Floats, channel: int) -> float:
+    """The same, of a channel of pictures (n, H, W, C) that are held out."""
+    features, others = seen(learn, channel), seen(held, channel)
+    y, truth = learn[..., channel].ravel(), held[..., channel].ravel()
+    design, asked = (np.column_stack([each, np.ones(len(each))]) for each in (features, others))
+    weights = np.linalg.solve(design.T @ design + 10 * np.eye(design.shape[1]), design.T @ y)
+    some = np.random.default_rng(0).permutation(len(y))[:20_000]
+
+    def scale(seen: Floats, line: Floats) -> Floats:
+        spread = np.log1p(128 * np.abs(seen - np.median(seen, 1, keepdims=True)).mean(1))
+        return np.exp(np.clip(np.polyval(line, spread), -3, 5))
+
+    def cost(line: Floats) -> float:
+        return float(bits_of(y[some], design[some] @ weights, scale(features[some], line)).mean())
+
+    line = minimize(cost, [0.0, 0.3, 1.5], method="Nelder-Mead", options={"maxiter": 400}).x
+    return float(bits_of(truth, asked @ weights, scale(others, line)).mean())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--sets", nargs="+", default=["landscapes", "digits", "fashion", "cifar10"])
+    parser.add_argument("--steps", type=int, help="other than the default, for a trial")
+    parser.add_argument("--results", type=Path, default=RESULTS / "neighbours.json")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    found: dict[str, Any] = {"environment": environment(torch.device("cpu")), "pictures": COUNT, "sets": {}}
+    for name in arguments.sets:
+        pictures = pictures_of(name, arguments.data, arguments.out / name)
+        settings = chosen(Settings(steps=arguments.steps), pictures, cuda=False)
+        own: dict[str, Any] = {"steps": settings.steps, "each value by itself": counted(pictures, settings)}
+        if settings.levels == 256:
+            own["linear in what is around"] = linear(pictures, settings.valid_share or 0.0)
+        for label, neighbours in (("groups alone", 0), ("neighbours", None)):
+            own[label] = trained(pictures, settings, neighbours)
+            print(f"{name}, {label}: {own[label]['bits_per_dimension']:.4f} bits, {own[label]['seconds']:.0f} s")
+        ours, others = (np.array(own[label].pop("each")) for label in ("neighbours", "groups alone"))
+        less = ours - others
+        own["neighbours less groups alone"] = {"mean": less.mean(), "stderr": less.std(ddof=1) / math.sqrt(len(less))}
+        found["sets"][name] = own
+        print(json.dumps({name: own}), flush=True)
+        arguments.results.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
