@@ -55,6 +55,24 @@ def test_a_picture_is_prepared_once(picture, folder, tmp_path, capsys, monkeypat
     assert len(calls) == 1
 
 
+def test_what_is_filled_can_be_scored(picture, folder, tmp_path, capsys) -> None:
+    white = np.zeros((8, 8), dtype=np.uint8)
+    white[:2] = 255
+    Image.fromarray(white).save(tmp_path / "m.png")
+    ask = ("image", "score", picture, "--model", folder, "--json")
+    _, both, _ = run(*ask, "--mask", tmp_path / "m.png", "--erase", "0,6,8,2", capsys=capsys)
+    _, rectangles, _ = run(*ask, "--erase", "0,0,8,2", "--erase", "0,6,8,2", capsys=capsys)
+    assert json.loads(both) == json.loads(rectangles)
+    assert json.loads(both)[0]["dimensions"] == 32
+
+
+def test_a_refusal_is_all_that_is_said(picture, folder, capsys, tmp_path) -> None:
+    options = ("--model", folder, "-o", tmp_path / "out", "--seed", 5)
+    code, said, error = run("image", "generate", *options, "--sampler", "speculative", "--steps", 3, capsys=capsys)
+    assert (code, said) == (2, "")
+    assert error.count("\n") == 1
+
+
 def test_mask_alpha_and_erase_add_up(picture, folder, tmp_path, capsys) -> None:
     pixels = np.asarray(Image.open(picture))
     alpha = np.full((8, 8), 255, dtype=np.uint8)
@@ -120,7 +138,7 @@ def test_what_is_changed_is_said(folder, tmp_path, capsys) -> None:
         (("fill", "{picture}", "--erase", "top", "-n", "0"), "Invalid value for '-n'"),
         (("fill", "{picture}", "--erase", "top", "--model", "{nothing}"), "digits, fashion, or the folder"),
         (("fill", "{picture}", "--erase", "top", "-o", "{text}"), "got a file"),
-        (("fill", "{picture}", "--erase", "top", "--sampler", "confidence"), "expected --steps beside it"),
+        (("fill", "{picture}", "--erase", "top", "--sampler", "confidence"), "expected steps beside it"),
         (("score", "{picture}", "--heat", "h.jpg"), "ends in .png"),
         (("score", "{picture}", "--mask", "{wide}"), "got 9x8"),
         (("score", "{text}"), "got something else"),

@@ -55,7 +55,23 @@ def test_a_stroke_goes_through_its_points_and_is_as_wide_as_said(generator) -> N
 
 @pytest.mark.parametrize("words", ["", "8,4", "40,4,2,2", "8,4,0,3", "0%", "101%", "upside", "1,1 2,2 / ", "-1,0,2,2"])
 def test_words_that_name_nothing_are_refused(words, generator) -> None:
-    with pytest.raises(ValueError, match="--erase"):
+    with pytest.raises(ValueError, match="erase"):
+        region(words, 20, 30, generator=generator)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("0.3", "a share has %"),
+        ("30", "a share has %"),
+        ("3,3 20,25", "without the width"),
+        ("-3,0,5,5", "below 0"),
+        ("bottom,left", "each by itself"),
+        ("upside", "something else"),
+    ],
+)
+def test_near_misses_are_told_what_is_amiss(words, said, generator) -> None:
+    with pytest.raises(ValueError, match=said):
         region(words, 20, 30, generator=generator)
 
 
@@ -96,7 +112,7 @@ def test_four_numbers_are_a_rectangle_and_lists_of_truths_are_a_mask(generator) 
         ([[True], [True, False]], "what is erased: expected rows of one length"),
         ({"top"}, "what is erased: expected bool .* got something else"),
         ((40, 4, 2, 2), "expected a rectangle inside 30x20"),
-        ((-1, 0, 2, 2), "--erase -1,0,2,2: expected"),
+        ((-1, 0, 2, 2), "erase -1,0,2,2: expected .* got numbers below 0"),
     ],
 )
 def test_what_says_nothing_of_places_is_refused_in_a_sentence(what, words, generator) -> None:

@@ -107,6 +107,15 @@ def test_what_a_folder_needs_is_done_and_said(tmp_path) -> None:
     assert read_pictures(tmp_path, size=(8, 10), grey=True).pixels.shape == (3, 8, 10, 1)
 
 
+def test_what_files_of_a_folder_are_read_as_is_said_once(tmp_path) -> None:
+    for number in range(3):
+        Image.fromarray(np.full((4, 4), 40_000 * (number > 0), dtype=np.uint16)).save(tmp_path / f"{number}.png")
+    found = read_pictures(tmp_path)
+    assert [one for one in found.remarks if "16 bits" in one] == [
+        "0.png has 16 bits a pixel: read with 8 (3 files like it)"
+    ]
+
+
 def test_an_empty_folder_is_refused(tmp_path) -> None:
     with pytest.raises(ValueError, match="expected pictures"):
         read_pictures(tmp_path)

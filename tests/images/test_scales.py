@@ -51,11 +51,26 @@ def test_what_is_drawn_is_enlarged_into_the_hole_alone() -> None:
     small = shrunk(whole, 8, 8)
     drawn = np.where(small.known[..., None], small.pixels[..., :1], np.uint8(255))
     fills = Fills(small, (Picture(drawn),), np.where(small.known, 0.0, 0.5), 1, ("shrunk",))
-    found = enlarged(fills, whole, levels=2)
+    found = enlarged(fills, whole, levels=2, channels=1)
     assert np.array_equal(found[0].pixels[:16], whole.pixels[:16])
     assert (found[0].pixels[18:] == 255).all()
     assert (found.uncertainty == np.where(erased, 0.5, 0.0)).all()
     assert found.given.remarks == ("shrunk",)
+
+
+@pytest.mark.parametrize("levels", [2, 256])
+def test_what_a_grey_model_draws_is_grey_up_to_the_seam(levels) -> None:
+    erased = np.zeros((40, 40), dtype=bool)
+    erased[20:] = True
+    coloured = np.zeros((40, 40, 3), dtype=np.uint8)
+    coloured[..., 0] = 200
+    whole = Picture(coloured, erased)
+    small = shrunk(whole, 8, 8)
+    drawn = np.where(small.known[..., None], small.with_channels(3).pixels, np.uint8(255))
+    fills = Fills(small, (Picture(drawn),), np.zeros(erased[:8, :8].shape), 1)
+    found = enlarged(fills, whole, levels=levels, channels=1)[0].pixels
+    assert (found[20:] == found[20:, :, :1]).all()
+    assert np.array_equal(found[:20], coloured[:20])
 
 
 def test_a_hole_that_a_window_holds_keeps_its_scale(black_and_white) -> None:

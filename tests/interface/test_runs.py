@@ -69,5 +69,5 @@ def test_the_last_report_is_told_in_words_and_the_run_behind_is_closed() -> None
     assert run_in_words(last) == "trained 1,500 steps in 1 min 1 s"
     assert closed == [True]
     assert run_in_words(watched_to_the_end((one for one in ()), 1, "training", console=Console(quiet=True))) == (
-        "the run had ended before"
+        "the run had ended before; for a longer one, train into another folder"
     )

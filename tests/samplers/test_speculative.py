@@ -401,5 +401,5 @@ def test_a_temperature_that_shrinks_scales_is_not_taken_for_a_power(generator):
 
     for draw in (Draw(), Draw(temperature=0.0), Draw(temperature=0.5, top_k=3)):
         assert drawn(draw).shape == (3, 4)
-    with pytest.raises(ValueError, match=r"temperature: expected 1 or 0 with this sampler .* got 0\.5"):
+    with pytest.raises(ValueError, match=r"temperature: expected 1 or 0 with the speculative sampler.* got 0\.5"):
         drawn(Draw(temperature=0.5))

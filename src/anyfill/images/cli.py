@@ -6,7 +6,7 @@ free is asked before anything is drawn.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -119,16 +119,14 @@ def fill(
     seed = chosen_seed(how.seed)
     read = read_picture(picture)
     source = _generator(seed)
-    if mask is not None:
-        read = erased_in(read, mask, generator=source)
-    read = erased_in(read, erase, generator=source)
+    read = erased_in(erased_in(read, mask, generator=source), erase, generator=source)
     stem = f"{picture.stem}-filled-{seed}"
     how.targets(stem, [*map(str, range(1, n + 1)), "sheet"])
     model = load(how.model)
     ready = model.prepared(read, seed=seed, resize=resize, invert=invert)
     say_remarks(ready.picture.remarks)
-    typer.echo(f"seed {seed}")
     fills = model.fill_prepared(ready, n, seed, progress=True, **how.drawn)
+    typer.echo(f"seed {seed}")
     for path in fills.save(how.output, stem):
         typer.echo(f"wrote {path}")
 
@@ -149,17 +147,16 @@ def score(
 ) -> None:
     """How likely pictures are under the model, exactly, in nats and in bits per dimension (pixel and channel).
 
-    With --erase or --mask: how likely that part is, given the rest. A picture that is larger than the model's is
-    cropped and shrunk first, which is said. A pixel's surprise is minus the logarithm of its probability, given all
-    that came before.
+    With --erase or --mask, or both: how likely those parts are together, given the rest. A picture that is larger than
+    the model's is cropped and shrunk first, which is said. A pixel's surprise is minus the logarithm of its
+    probability, given all that came before.
     """
     from anyfill.checks import refuse
+    from anyfill.images.erasing import erased_in
     from anyfill.images.model import load
     from anyfill.images.picture import read_picture, require_png
     from anyfill.interface.output import json_text, require_new, say_remarks
 
-    if mask is not None and erase:
-        raise refuse("--mask", expected="none with --erase", got=f"{mask}")
     if heat is not None:
         require_png(heat)
         require_new(heat, force=force)
@@ -168,7 +165,11 @@ def score(
     read = [read_picture(path) for path in pictures]
     loaded, found = load(model), list[dict[str, object]]()
     for path, picture in zip(pictures, read):
-        scored = loaded.score(picture, mask if erase is None else erase, invert=invert)
+        asked = None
+        if mask is not None or erase is not None:  # together, as ``fill`` takes them
+            opaque, source = replace(picture, erased=None), _generator(0)
+            asked = erased_in(erased_in(opaque, mask, generator=source), erase, generator=source).erased
+        scored = loaded.score(picture, asked, invert=invert)
         say_remarks(scored.remarks)
         values = {"nats": scored.nats, "bits_per_dimension": scored.bits_per_dimension, "dimensions": scored.asked}
         found.append({"file": str(path), **values, "kind": scored.kind})
@@ -194,8 +195,8 @@ def generate(
     seed = chosen_seed(how.seed)
     paths = how.targets(f"{Path(how.model).name}-{seed}", [*map(str, range(1, n + 1)), "sheet"])
     model = load(how.model)
-    typer.echo(f"seed {seed}")
     drawn = model.sample(n, seed=seed, progress=True, **how.drawn)
+    typer.echo(f"seed {seed}")
     for path, picture in zip(paths, (*drawn, gallery(drawn))):
         picture.save(path)
         typer.echo(f"wrote {path}")

@@ -116,19 +116,32 @@ def region(words: str, height: int, width: int, *, generator: torch.Generator) -
         return _named(said, places, generator)
     if share := re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", said):
         if not 0 < float(share[1]) <= 100:
-            raise refuse(f"--erase {words}", expected="a share above 0 and up to 100 %", got=share[1])
+            raise refuse(f"erase {words}", expected="a share above 0 and up to 100 %", got=share[1])
         chance = torch.rand(height, width, generator=generator, dtype=torch.float64).numpy()
         return chance < float(share[1]) / 100
     if found := re.fullmatch(r"(\d+)\s*,\s*(\d+)\s*,\s*(\d+)\s*,\s*(\d+)", said):
         left, top, across, down = map(int, found.groups())
         if not across or not down or left >= width or top >= height:
-            raise refuse(f"--erase {words}", expected=f"a rectangle inside {width}x{height} pixels", got="none of them")
+            raise refuse(f"erase {words}", expected=f"a rectangle inside {width}x{height} pixels", got="none of them")
         places[top : top + down, left : left + across] = True
         return places
     if found := re.fullmatch(r"((?:\d+\s*,\s*\d+\s*)+)/\s*(\d+)", said):
         points = [(int(x), int(y)) for x, y in re.findall(r"(\d+)\s*,\s*(\d+)", found[1])]
         return stroke(points, int(found[2]), height, width)
-    raise refuse(f"--erase {words}", expected=_HELP, got="something else")
+    raise refuse(f"erase {words}", expected=_HELP, got=_near_miss(said))
+
+
+def _near_miss(said: str) -> str:
+    """What is amiss in words that name no part."""
+    if re.fullmatch(r"\d*\.?\d+", said):
+        return "a number: a share has % behind it"
+    if re.fullmatch(r"[-\d,\s/]+", said) and "-" in said:
+        return "numbers below 0"
+    if re.fullmatch(r"\d+\s*,\s*\d+(\s+\d+\s*,\s*\d+)*", said):
+        return "points without the width of a stroke, such as / 4, behind them"
+    if set(re.split(r"[\s,+]+", said)) <= set(PARTS):
+        return "several parts in one: name each by itself"
+    return "something else"
 
 
 def _named(name: str, places: Places, generator: torch.Generator) -> Places:

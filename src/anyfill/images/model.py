@@ -124,7 +124,7 @@ class ImageModel:
                 work = self._filling(ready, min(AT_ONCE, n - begin), draw, how, seed, source)
                 part = filled(work, "filling" if ready.whole.known.any() else "drawing", look=begin == 0)
                 if ready.is_shrunk:
-                    part = enlarged(part, ready.whole, levels=self.about.levels)
+                    part = enlarged(part, ready.whole, levels=self.about.levels, channels=self.about.channels)
                 if ready.apart_plan:
                     work = smaller_holes(work, part, ready.apart, ready.apart_plan)
                     part = with_smaller_holes(part, filled(work, "filling smaller holes", look=begin == 0), ready.apart)
@@ -217,14 +217,14 @@ class ImageModel:
 
     def _sampler(self, sampler: str | Sampler, steps: int | None) -> Sampler | None:
         if isinstance(sampler, str) and sampler not in SAMPLERS:
-            raise refuse("--sampler", expected=" or ".join(SAMPLERS), got=repr(sampler))
+            raise refuse("sampler", expected=" or ".join(SAMPLERS), got=repr(sampler))
         if steps is not None:
-            require_count("--steps", steps)
+            require_count("steps", steps)
             if sampler not in ("exact", "confidence"):
-                raise refuse("--steps", expected="no --sampler beside it, or confidence", got=repr(sampler))
+                raise refuse("steps", expected="no sampler beside it, or confidence", got=repr(sampler))
             return Follow(groups=steps) if sampler == "exact" else Confidence(steps)
         if sampler == "confidence":
-            raise refuse("--sampler confidence", expected="--steps beside it", got="none")
+            raise refuse("sampler confidence", expected="steps beside it", got="none")
         if not isinstance(sampler, str):
             return sampler
         return {"speculative": Speculative(), "entropy-bounded": EntropyBounded()}.get(sampler)
@@ -237,17 +237,19 @@ def load(model: str | Path = "digits") -> ImageModel:
         model: "digits" (28x28, black and white) or "fashion" (28x28, grey), which ship with anyfill; or a folder made
             by ``anyfill image train``.
     """
+    if not isinstance(model, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance] - whoever calls may not check
+        raise refuse("model", expected=f"{', '.join(SHIPPED)}, or the folder of a model", got=repr(model))
     if str(model) not in SHIPPED:
         return _load(Path(model), str(model))
     with resources.as_file(resources.files("anyfill").joinpath(SHIPPED[str(model)])) as shipped:
         if not (shipped / "config.json").is_file():
-            raise refuse("--model", expected="the folder of a model (this anyfill comes without it)", got=str(model))
+            raise refuse("model", expected="the folder of a model (this anyfill comes without it)", got=str(model))
         return _load(shipped, str(model))
 
 
 def _load(folder: Path, name: str) -> ImageModel:
     if not folder.exists():
-        raise refuse("--model", expected=f"{', '.join(SHIPPED)}, or the folder of a model", got=name)
+        raise refuse("model", expected=f"{', '.join(SHIPPED)}, or the folder of a model", got=name)
     noted: Any = load_notes(folder).get(NOTES)
     if not isinstance(noted, Mapping) or "height" not in noted:
         raise refuse(name, expected="a model of pictures (anyfill image train)", got="a model of something else")

@@ -18,6 +18,7 @@ import gzip
 import re
 import zipfile
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,7 +130,7 @@ def _folder(folder: Path, size: tuple[int, int] | None, grey: bool | None) -> Pi
         read.append(resized(picture, size or (DEFAULT_SIDE, DEFAULT_SIDE)) if large else picture)
     if not read:
         raise refuse(f"{folder}", expected="pictures that can be read", got=f"none ({bad[0]})")
-    remarks: list[str] = []
+    remarks = _in_all(read)
     if bad:
         remarks.append(f"{len(bad)} of {len(files)} files cannot be read and are left out (the first: {bad[0]})")
     if any(picture.erased is not None for picture in read):
@@ -144,6 +145,13 @@ def _folder(folder: Path, size: tuple[int, int] | None, grey: bool | None) -> Pi
         remarks.append(f"{folder.name}: {coloured} of {len(read)} pictures have colours, read as grey")
     pixels = np.stack([resized(one, wanted).with_channels(channels).pixels for one in read])
     return Pictures(pixels, folder.name, None, tuple(remarks))
+
+
+def _in_all(pictures: Sequence[Picture]) -> list[str]:
+    """What was changed when the files were read, each once, with how many there are."""
+    count = Counter(remark.removeprefix(one.name) for one in pictures for remark in one.remarks)
+    first = {remark.removeprefix(one.name): remark for one in reversed(pictures) for remark in one.remarks}
+    return [first[what] + (f" ({many} files like it)" if many > 1 else "") for what, many in count.items()]
 
 
 def _readable(files: Sequence[Path], bad: list[str]) -> Iterator[Picture]:

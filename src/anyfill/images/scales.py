@@ -19,18 +19,19 @@ from anyfill.images.resizing import nearest, resized_pixels
 from anyfill.images.windows import Window
 
 
-def enlarged(fills: Fills, whole: Picture, *, levels: int) -> Fills:
+def enlarged(fills: Fills, whole: Picture, *, levels: int, channels: int) -> Fills:
     """Fills of the shrunk picture as fills of the whole one.
 
     Args:
         fills: of ``shrunk(whole, ...)``.
         whole: the picture as it came.
         levels: of the model; what only knows black and white draws sharp edges.
+        channels: of the model; what a grey one draws is grey up to the seam, whatever colours are given beside it.
     """
     size = (whole.width, whole.height)
 
     def laid_in(small: Picture) -> Picture:
-        drawn = resized_pixels(small.pixels, size, Image.Resampling.BICUBIC)
+        drawn = resized_pixels(small.with_channels(channels).pixels, size, Image.Resampling.BICUBIC)
         drawn = np.where(drawn >= 128, np.uint8(255), np.uint8(0)) if levels == 2 else drawn
         given = whole.with_channels(max(whole.channels, drawn.shape[2])).pixels
         return replace(small, pixels=np.where(whole.known[..., None], given, drawn))

@@ -76,7 +76,7 @@ class Eye:
             invert: read light as dark; None = if the border says so.
         """
         if whole.erased is None or not whole.erased.any():
-            expected = "something erased (a mask that is white there, transparent pixels, or --erase)"
+            expected = "something erased (a mask that is white there, transparent pixels, or a part such as bottom)"
             raise refuse(f"{whole.name}", expected=expected, got="nothing erased")
         if resize:
             whole = self.resized(whole)
@@ -110,7 +110,7 @@ class Eye:
         remarks = list(whole.with_channels(self.about.channels).remarks)
         inverted = self._is_inverted(whole) if invert is None else invert
         if inverted and invert is None:
-            remarks.append(f"{whole.name} is light where {self.name} is dark: read inverted, and turned back")
+            remarks.append(f"{whole.name} is light where {self.name} is dark: read inverted")
         levels = np.unique(whole.pixels[whole.known])
         if self.about.levels == 2 and not set(levels.tolist()) <= {0, 255}:
             remarks.append(f"{whole.name} is read as black and white, from level 128 on")

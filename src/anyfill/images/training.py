@@ -39,7 +39,7 @@ MADE_BY = "anyfill image train"
 SCORED = 128
 """Most held-out pictures that are scored, on a CPU."""
 UNENDING = 1_000_000
-"""Steps of a run that only a clock ends."""
+"""Steps of a run that only a clock ends, whose settings have none."""
 _SPLIT_SEED = 5
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -79,7 +79,7 @@ class ImageRun:
     def options(self) -> FitOptions:
         """Of the training."""
         s, cuda = self.settings, self.device == "cuda"
-        steps = s.steps or 1
+        steps = s.steps or UNENDING
         often = max(1, min(500 if cuda else 100, steps // 5))
         return FitOptions(
             steps=steps,
@@ -111,8 +111,8 @@ class ImageRun:
         times = (s.steps or 0) * (s.batch or 0) / max(1, count - self.held_out)
         held = f"{self.held_out} of them held out" if self.held_out else "none held out"
         limit = "" if s.seconds is None else f", at most {clock(s.seconds)}"
-        steps = f"{s.steps:,} steps of {s.batch}, {times:.2g} times through them{limit}"
-        if s.steps == UNENDING and s.seconds is not None:
+        steps = f"{s.steps or 0:,} steps of {s.batch}, {times:.2g} times through them{limit}"
+        if s.steps is None and s.seconds is not None:
             steps = f"{clock(s.seconds)} in steps of {s.batch}"
         verb = "resumed" if resume else "training"
         return [
@@ -131,8 +131,7 @@ class ImageRun:
         keep: dict[str, Any] = {"folder": folder, "resume": resume, "notes": self.notes(), "validation": held}
         with threads(count):
             reports = in_bits(fit_steps(model, train, objective, self.options(), **keep), self.about.dimensions)
-            total = None if self.settings.steps == UNENDING else self.settings.steps
-            done = run_in_words(watched_to_the_end(reports, total, "training", console=console))
+            done = run_in_words(watched_to_the_end(reports, self.settings.steps, "training", console=console))
             if held is None:
                 return [done]
             place = next(model.parameters()).device
@@ -229,7 +228,7 @@ def chosen(wanted: Settings, pictures: Pictures, *, cuda: bool) -> Settings:
         "binary": binary if levels == 2 else None,
         "width": 256 if cuda else 96,
         "depth": 8 if cuda else 4,
-        "steps": UNENDING if unending else 5_000 if cuda else 500,
+        "steps": None if unending else 5_000 if cuda else 500,
         "batch": 128 if cuda else 16,
         "learning_rate": 0.005 if cuda else 0.015,
         "dropout": 0.1,

@@ -34,7 +34,9 @@ def watched_to_the_end(
 
 def run_in_words(last: StepReport | None) -> str:
     """What a run came to, by its last report."""
-    return f"trained {last.step:,} steps in {clock(last.seconds)}" if last else "the run had ended before"
+    if last is None:
+        return "the run had ended before; for a longer one, train into another folder"
+    return f"trained {last.step:,} steps in {clock(last.seconds)}"
 
 
 def require_new_or_resumed(folder: Path, resume: bool) -> bool:

@@ -67,7 +67,7 @@ class Speculative(Ordered):
         _ = task.model.one_pass  # refuse before the first state is asked for
         if task.model.likelihood.shrinks_scales and not task.draw.filters and task.draw.temperature not in (0.0, 1.0):
             # Tables of probabilities are held against each other here: p^(1/T), another law than exact draws have.
-            expected = f"1 or 0 with this sampler and {task.model.likelihood}, whose scales it would shrink"
+            expected = "1 or 0 with the speculative sampler, where values are numbers or grey levels"
             raise refuse("temperature", expected=expected, got=task.draw.temperature)
         return _Speculation(self, task)
 
