@@ -17,12 +17,12 @@ said() { echo "[$(($(date +%s) - S)) s] $*" | tee -a "$work/driver.log"; }
 rows="--valid-too"; restore="--restore-eager"
 if [ -z "${TRY:-}" ]; then
   seconds=${LONG:-720}
-  long="--tokens patches --batch 128 --width 512 --depth 8 --dropout 0.15 --joint 0.9 --raster 0.35 --shifts 2"
+  long="--tokens patches --batch 128 --width 512 --depth 8 --dropout 0.15 --joint 0.9 --raster 0.35 --shifts 2 --neighbours 3"
   long="$long --validate-every 1000 --save-every 2000 ${MORE:-}"
   restore="$restore --restore-steps 100000 --restore-seconds 70"
 else # seconds each, on a CPU: does it run?
   seconds=20; rows="$rows --rows 8"
-  long="--tokens patches --batch 4 --width 64 --depth 1 --shifts 2 --validate-every 5 --save-every 5 ${MORE:-}"
+  long="--tokens patches --batch 4 --width 64 --depth 1 --shifts 2 --neighbours 3 --validate-every 5 --save-every 5 ${MORE:-}"
   restore="$restore --restore-steps 4 --restore-width 8"
 fi
 rm -f "$work/restore/targets.npy" # the long run waits for the new ones

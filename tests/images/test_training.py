@@ -1,5 +1,6 @@
 """Training on a folder: progress, a better model than counting, a checkpoint that goes on exactly."""
 
+import shutil
 import subprocess
 import sys
 import time
@@ -97,6 +98,34 @@ def test_resuming_with_other_settings_or_over_a_model_is_refused(tmp_path) -> No
     (tmp_path / "other" / "letter.txt").write_text("dear")
     with pytest.raises(ValueError, match="other things"):
         images.train(source, tmp_path / "other", device="cpu")
+
+
+def test_a_run_begins_with_the_weights_of_a_model_and_reads_pictures_as_it_does(tmp_path) -> None:
+    source, said = draw_folder(tmp_path / "p", 12), list[str]()
+    images.train(source, tmp_path / "m", device="cpu", steps=3, levels=4, **SMALL)
+    same = Settings(start=str(tmp_path / "m"), steps=1, learning_rate=1e-9)
+    train_in_words(source, tmp_path / "n", same, device="cpu", say=said.append)
+    assert "8x8, grey, 4 levels" in said[0]
+    assert said[1].endswith(f"begun with {tmp_path / 'm'}")
+    one, other = weights(tmp_path / "m"), weights(tmp_path / "n")
+    assert all(torch.allclose(one[name], other[name], atol=1e-6) for name in one)
+    shutil.rmtree(tmp_path / "m")  # a run that goes on needs it no longer
+    assert "--start" in train_in_words(source, tmp_path / "n", Settings(), device="cpu", resume=True)[0]
+
+
+def test_a_start_of_other_pictures_or_with_another_network_is_refused(tmp_path) -> None:
+    source = draw_folder(tmp_path / "p", 12)
+    images.train(source, tmp_path / "m", device="cpu", steps=2, levels=4, **SMALL)
+    start = str(tmp_path / "m")
+    with pytest.raises(ValueError, match=r"--start: expected a model of 5x4, .* got .* 8x8, grey, 4 levels"):
+        images.train(source, tmp_path / "n", device="cpu", start=start, size="5x4")
+    with pytest.raises(ValueError, match="--start: expected a model of 8x8, grey, 16 levels"):
+        images.train(source, tmp_path / "n", device="cpu", start=start, levels=16)
+    with pytest.raises(ValueError, match="--depth: expected none with --start"):
+        images.train(source, tmp_path / "n", device="cpu", start=start, depth=1)
+    with pytest.raises(ValueError, match="or the folder of a model"):
+        images.train(source, tmp_path / "n", device="cpu", start=str(tmp_path / "none"))
+    assert not (tmp_path / "n").exists()
 
 
 @pytest.mark.parametrize("how", ["threshold", "dynamic", "static"])

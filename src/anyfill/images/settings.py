@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from anyfill.checks import MAX_SEED, refuse, require_count, require_positive, require_seed
+from anyfill.checks import MAX_SEED, refuse, refuse_given, require_count, require_positive, require_seed
 from anyfill.interface.options import option_name
 
 Binary = Literal["threshold", "dynamic", "static"]
@@ -26,6 +26,10 @@ def _said(help: str, default: str | bool = False, **limits: Any) -> Any:
 class Settings:
     """Settings of a run as they are said, which are options of the command; None = to be chosen (or no limit)."""
 
+    start: Annotated[
+        str | None,
+        _said("Begin with the weights of this model: digits, fashion or a folder; its size, colours and levels hold."),
+    ] = None
     size: Annotated[str | None, _said("Crop and shrink pictures to WIDTHxHEIGHT.", "as they are, at most 64x64")] = None
     grey: Annotated[bool | None, _said("Without colours, or with them.", "as most pictures are")] = None
     levels: Annotated[
@@ -39,7 +43,9 @@ class Settings:
     depth: Annotated[int | None, _said("Its layers.", "4, CUDA 8", min=1)] = None
     steps: Annotated[int | None, _said("Optimizer steps.", "500, CUDA 5,000", min=1)] = None
     batch: Annotated[int | None, _said("Pictures in each step.", "16, CUDA 128", min=1)] = None
-    learning_rate: Annotated[float | None, _said("Peak learning rate (Muon).", "0.015, CUDA 0.005")] = None
+    learning_rate: Annotated[
+        float | None, _said("Peak learning rate (Muon).", "0.015, CUDA 0.005; a third with --start")
+    ] = None
     dropout: Annotated[float | None, _said("Rate of dropout.", "0.1", min=0.0, max=0.95)] = None
     seconds: Annotated[float | None, _said("Stop when so much time is over.")] = None
     valid_share: Annotated[float | None, _said("Share of the pictures to hold out.", "0.1")] = None
@@ -63,6 +69,9 @@ class Settings:
         if self.seed is not None:
             object.__setattr__(self, "seed", require_seed("--seed", self.seed))
         parse_size(self.size)
+        if self.start is not None:
+            own = {"--width": self.width, "--depth": self.depth, "--dropout": self.dropout}
+            refuse_given("with --start, whose network is trained on", own)
 
 
 def parse_size(words: str | None) -> tuple[int, int] | None:

@@ -4,12 +4,16 @@ What the user does not say is chosen by the pictures and the device, and said. T
 are held out: they choose the checkpoint, and at the end they are scored exactly, beside the counting baseline that
 every pixel is drawn by itself.
 
+A run may begin with the weights of a model of pictures of the same size, colours and levels (``start``): one that
+ships, or that of a run that is over and shall go on.
+
 Ctrl-C leaves a checkpoint: the folder then holds the best model so far, which can be used, and all that ``--resume``
 needs to go on as if nothing had happened.
 """
 
 import math
 from collections.abc import Callable
+from copy import deepcopy
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -52,6 +56,7 @@ class ImageRun:
     settings: Settings
     about: About
     device: Literal["cpu", "cuda"]
+    start: Model | None = None
 
     @property
     def held_out(self) -> int:
@@ -70,7 +75,9 @@ class ImageRun:
         return of(train), of(valid) if len(valid) else None
 
     def model(self) -> Model:
-        """Untrained."""
+        """Untrained, or as it begins."""
+        if self.start is not None:
+            return deepcopy(self.start)
         s = self.settings
         heads = max(1, (s.width or 96) // 32)
         sizes: dict[str, int] = {"width": s.width or 96, "depth": s.depth or 4}
@@ -107,7 +114,9 @@ class ImageRun:
     def lines(self, *, resume: bool) -> list[str]:
         """Pictures, model and training in words."""
         s, count = self.settings, len(self.pictures)
-        weights = sum(parameter.numel() for parameter in self.model().parameters())
+        model = self.model()
+        weights, network = sum(parameter.numel() for parameter in model.parameters()), model.network
+        begun = "" if s.start is None else f", begun with {s.start}"
         times = (s.steps or 0) * (s.batch or 0) / max(1, count - self.held_out)
         held = f"{self.held_out} of them held out" if self.held_out else "none held out"
         limit = "" if s.seconds is None else f", at most {clock(s.seconds)}"
@@ -117,7 +126,7 @@ class ImageRun:
         verb = "resumed" if resume else "training"
         return [
             f"pictures  {self.pictures.name}: {count:,} of {self.about}; {held}",
-            f"model     {weights:,} weights, width {s.width}, depth {s.depth}",
+            f"model     {weights:,} weights, width {network.width}, depth {network.depth}{begun}",
             f"{verb:<9} {steps}, on {self.device}",
             "loss      in bits per dimension, of which those that are given cost nothing",
         ]
@@ -131,7 +140,8 @@ class ImageRun:
         keep: dict[str, Any] = {"folder": folder, "resume": resume, "notes": self.notes(), "validation": held}
         with threads(count):
             reports = in_bits(fit_steps(model, train, objective, self.options(), **keep), self.about.dimensions)
-            done = run_in_words(watched_to_the_end(reports, self.settings.steps, "training", console=console))
+            last = watched_to_the_end(reports, self.settings.steps, "training", console=console)
+            done = run_in_words(last) + ("" if last else f" with --start {folder}")
             if held is None:
                 return [done]
             place = next(model.parameters()).device
@@ -182,8 +192,8 @@ def train(
         output: folder for the model; a new one, or that of the run to be resumed.
         device: "cpu", "cuda", or "auto" for CUDA if it is there.
         resume: go on with the run in the folder; begin it if there is none.
-        settings: size, grey, levels, binary, width, depth, steps, batch, learning_rate, dropout, seconds, valid_share
-            and seed, see ``Settings``; what is not said is chosen by the pictures and the device.
+        settings: start, size, grey, levels, binary, width, depth, steps, batch, learning_rate, dropout, seconds,
+            valid_share and seed, see ``Settings``; what is not said is chosen by the pictures and the device.
     """
     train_in_words(source, Path(output), Settings(**settings), device=device, resume=resume)
     return load(output)
@@ -201,11 +211,16 @@ def train_in_words(
     """Train, with progress on stderr; lines about what came of it. ``say`` is called with what was chosen."""
     require_place(folder)
     saved = resumed_settings(folder, resume, MADE_BY, NOTES, Settings)
-    settings = wanted if saved is None else resumed(wanted, saved)
+    settings, start = wanted if saved is None else resumed(wanted, saved), None
+    if settings.start is not None:
+        start = load(settings.start if saved is None else folder)
+        settings = as_begun(settings, start)
     pictures = read_pictures(source, size=parse_size(settings.size), grey=settings.grey)
     place = compute_device(device)
     made = settings if saved is not None else chosen(settings, pictures, cuda=place == "cuda")
-    run = ImageRun(pictures, made, about_of(pictures, made), place)
+    run = ImageRun(pictures, made, about_of(pictures, made), place, None if start is None else start.model)
+    if start is not None and (run.about.shape, run.about.levels) != (start.about.shape, start.about.levels):
+        raise refuse("--start", expected=f"a model of {run.about}", got=f"{start.name}, which is of {start.about}")
     if len(pictures) < 2:
         raise refuse(f"{source}", expected="two pictures at least", got=len(pictures))
     if say is not None:
@@ -214,24 +229,32 @@ def train_in_words(
     return run.fit(folder, resume, Console(stderr=True))
 
 
+def as_begun(wanted: Settings, start: ImageModel) -> Settings:
+    """Settings of a run that begins with this model: what is not said of its pictures is as it has it."""
+    about = start.about
+    own = {"size": f"{about.width}x{about.height}", "grey": about.channels == 1}
+    own |= {"levels": about.levels} if about.binary is None or wanted.binary is not None else {"binary": about.binary}
+    return replace(wanted, **{name: value for name, value in own.items() if getattr(wanted, name) is None})
+
+
 def chosen(wanted: Settings, pictures: Pictures, *, cuda: bool) -> Settings:
     """Everything that was not said, by the pictures and the device."""
     pixels = pictures.pixels
     is_two = bool(((pixels == 0) | (pixels == 255)).all())  # already: static, as the file has them
     levels = 2 if wanted.binary is not None or (wanted.levels is None and is_two) else wanted.levels or 256
     binary = "static" if is_two else "threshold"
-    unending = wanted.steps is None and wanted.seconds is not None
+    unending, begun = wanted.steps is None and wanted.seconds is not None, wanted.start is not None
     usual: dict[str, Any] = {
         "grey": pixels.shape[3] == 1,
         "size": f"{pixels.shape[2]}x{pixels.shape[1]}",
         "levels": levels,
         "binary": binary if levels == 2 else None,
-        "width": 256 if cuda else 96,
-        "depth": 8 if cuda else 4,
+        "width": None if begun else 256 if cuda else 96,
+        "depth": None if begun else 8 if cuda else 4,
         "steps": None if unending else 5_000 if cuda else 500,
         "batch": 128 if cuda else 16,
-        "learning_rate": 0.005 if cuda else 0.015,
-        "dropout": 0.1,
+        "learning_rate": (0.005 if cuda else 0.015) / (3 if begun else 1),
+        "dropout": None if begun else 0.1,
         "valid_share": 0.1,
         "seed": 0,
     }
