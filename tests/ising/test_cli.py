@@ -78,6 +78,10 @@ def test_a_picture(run, command: str, tmp_path: Path) -> None:
     json.loads(out)
     assert code == 0
     assert (tmp_path / "two.png").exists()
+    assert run(command, *QUICK[command], "--plot", "two.png", "--force")[0] == 0
+    code, out, error = run(command, *QUICK[command], "--plot", "two.png")
+    assert (code, out) == (2, "")
+    assert "--force replaces it" in error
 
 
 @pytest.mark.parametrize("command", ["fit", "hitting"])

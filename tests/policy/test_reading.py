@@ -133,7 +133,7 @@ def test_other_files_get_one_sentence(tmp_path, table):
         (tmp_path / "no.npz", None, "an npz file of plain arrays"),
         (tmp_path / "no.parquet", table[1], "that can be read"),
         (table[0], tmp_path / "no.json", "expected JSON"),
-        (table[0], None, "expected a file of groups"),
+        (table[0], None, "expected --groups FILE"),
         (tmp_path / "absent.csv", None, "nothing there"),
     ):
         with pytest.raises(ValueError, match=sentence):

@@ -18,6 +18,7 @@ from anyfill.interface.options import (
     Device,
     Force,
     OnDevice,
+    Resume,
     Seed,
     Temperature,
     add_commands,
@@ -214,7 +215,7 @@ def train(
     ],
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model.")],
     settings: Settings,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    resume: Resume = False,
     device: OnDevice = Device.auto,
 ) -> None:
     """Train a model of pictures, for --model of the other commands; 500 small ones take minutes on two cores.

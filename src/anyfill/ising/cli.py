@@ -15,7 +15,7 @@ import typer
 
 from anyfill import ising
 from anyfill.checks import MAX_SEED, refuse, refuse_given
-from anyfill.interface.options import add_commands, command, new_group
+from anyfill.interface.options import Force, add_commands, command, new_group
 
 if TYPE_CHECKING:
     from anyfill.ising.cliques import Clique
@@ -62,15 +62,18 @@ class Shown:
     plot: Annotated[
         Path | None, typer.Option(help="Also draw a picture: FILE.png, .svg or .pdf.", show_default=False)
     ] = None
+    force: Force = False
 
     def __call__(self, verb: "Callable[P, Result]", *model: P.args, **options: P.kwargs) -> None:
         """Do what the verb says, print, and draw."""
         from rich.console import Console
 
+        from anyfill.interface.output import require_new
         from anyfill.ising.lab import MAX_WIDTH, require_picture
 
         if self.plot is not None:
             require_picture(self.plot)
+            require_new(self.plot, force=self.force)
         result = verb(*model, **options)
         if self.as_json:
             typer.echo(result.json())

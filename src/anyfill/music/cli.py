@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from anyfill.checks import MAX_SEED
-from anyfill.interface.options import AsJson, Device, Force, OnDevice, add_commands, command, new_group
+from anyfill.interface.options import AsJson, Device, Force, OnDevice, Resume, add_commands, command, new_group
 from anyfill.music.cli_writing import (
     FORMATS,
     SOURCES,
@@ -113,7 +113,7 @@ class Fitting:
     depth: Annotated[int, typer.Option(min=1, help="Its layers.")] = 8
     heads: Annotated[int, typer.Option(min=1, help="Its heads.")] = 8
     dropout: Annotated[float, typer.Option(min=0.0, max=0.95, help="Rate of dropout.")] = 0.4
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False
+    resume: Resume = False
     seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Seed of everything random.")] = 0
     device: OnDevice = Device.auto
 

@@ -14,6 +14,7 @@ from anyfill.interface.options import (
     AsJson,
     Device,
     OnDevice,
+    Resume,
     Seed,
     add_commands,
     chosen_seed,
@@ -43,7 +44,7 @@ def train(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model.")],
     groups: GroupsFile = None,
     settings: Settings,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    resume: Resume = False,
     device: OnDevice = Device.auto,
 ) -> None:
     """Train a model on demonstrations, for the other commands.

@@ -37,7 +37,7 @@ def read_demonstrations(
     if path.suffix.lower() == ".npz":
         return _from_npz(path, None if groups is None else read_groups(groups))
     if groups is None:
-        expected = "a file of groups beside it (--groups: which columns are observation, action, goal)"
+        expected = "--groups FILE beside it, as when a model was trained (which columns are observation, action, goal)"
         raise refuse(f"{path}", expected=expected, got="none")
     return _from_tables(path, read_groups(groups))
 
@@ -47,7 +47,8 @@ def _from_npz(path: Path, groups: Groups | None) -> Demonstrations:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
     except (ValueError, OSError, KeyError) as error:
-        raise refuse(f"{path}", expected="an npz file of plain arrays", got=" ".join(str(error).split())) from None
+        why = "something else" if "pickle" in str(error) else " ".join(str(error).split())
+        raise refuse(f"{path}", expected="an npz file of plain arrays", got=why) from None
     if groups is None:
         if not looks_like_kitchen(arrays):
             expected = (

@@ -18,6 +18,7 @@ from anyfill.interface.options import (
     Device,
     Force,
     OnDevice,
+    Resume,
     Seed,
     Temperature,
     add_commands,
@@ -249,9 +250,7 @@ def train(
     shard: Annotated[
         bool, typer.Option("--shard", help="Under torchrun: spread the weights over the processes (FSDP).")
     ] = False,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in the folder; its settings are taken over.")
-    ] = False,
+    resume: Resume = False,
 ) -> None:
     """Train a model of text, for --model of the other commands.
 

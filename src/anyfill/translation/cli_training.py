@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from anyfill.checks import MAX_SEED, counted, refuse
-from anyfill.interface.options import AsJson, Device, Force, OnDevice, command
+from anyfill.interface.options import AsJson, Device, Force, OnDevice, Resume, command
 from anyfill.translation.cli_options import Columns, Decoding, Int8, ModelFolder, as_text, put, say_unused_seed
 
 
@@ -59,7 +59,7 @@ def train(
     ] = None,
     training: Training,
     device: OnDevice = Device.auto,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    resume: Resume = False,
 ) -> None:
     """Train a model that translates, for --model of the other commands.
 
