@@ -72,8 +72,11 @@ def test_other_gap_characters_and_words_that_nothing_fits(counts) -> None:
     odd = restore("zz_zz c_t", counts)
     assert odd.text.startswith("zz_zz ")
     assert odd.changes[0].bits == math.inf
-    with pytest.raises(ValueError, match="text: expected a gap in it"):
-        restore("The cat", counts)
+
+
+def test_a_text_without_gaps_is_returned_as_it_is(counts) -> None:
+    found = restore("The cat", counts)
+    assert (found.text, found.changes) == ("The cat", ())
 
 
 def test_a_pattern_of_a_crossword_is_met_by_all_words_that_fit(counts) -> None:
@@ -175,12 +178,14 @@ def test_the_commands_count_restore_and_check(tmp_path, monkeypatch, capsys) -> 
     assert "saved in a.counts" in out
     assert run("count", "a.txt", "-o", "a.counts")[0] == 2
     assert run("restore", "The c_t s_t on the m_t.", "--counts", "a.counts")[1] == "The cat sat on the mat.\n"
+    Path("crlf.txt").write_bytes(b"The c_t\r\nThe m_t\r\n")
+    assert run("restore", "--file", "crlf.txt", "--counts", "a.counts")[1] == "The cat\r\nThe mat\r\n"
     code, out, _ = run("check", "The caat sat on the mat.", "--counts", "a.counts", "--json")
     assert json.loads(out)["changes"][0]["word"] == "cat"
     for bad, words in (
         (("check", "a b", "--counts", "a.txt"), "expected a file of n-grams"),
         (("check", "a b", "--weights", "1,1", "--model", "text8"), "--weights: expected --counts"),
-        (("restore", "no gap", "--counts", "a.counts"), "expected a gap in it"),
+        (("check", "a b", "--counts", "a.counts", "--threshold", "nan"), "--threshold: expected a number"),
         (("restore", "a_b", "--counts", "a.counts", "--weights", "x"), "--weights: expected two numbers"),
         (("count", "missing.txt", "-o", "b"), "missing.txt: expected a text file"),
         (("fill", "a ____", "--weights", "1,1", "--model", "text8"), "--weights: expected --counts"),

@@ -7,7 +7,15 @@ from dataclasses import replace
 import pytest
 
 from anyfill.translation import keeping as keeping_module
-from anyfill.translation.placeholders import has_words, passages, passages_like, placeholders, protected, restored
+from anyfill.translation.placeholders import (
+    has_words,
+    is_emptied,
+    passages,
+    passages_like,
+    placeholders,
+    protected,
+    restored,
+)
 from anyfill.translation.recipes import RECIPES
 from anyfill.translation.vocabulary import plain
 
@@ -315,3 +323,17 @@ def test_alternatives_force_forgotten_placeholders_once_for_each_way_of_decoding
     assert found
     assert all(one.text.count(each) == 1 for one in found for each in ("%s", "{a}", "<b>"))
     assert 1 <= len(forced) <= 4  # ways of decoding
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "expected"),
+    [
+        ("Das ist <b>wichtig</b>.", "That is <b></b>.", True),
+        ("Das ist <b>wichtig</b>.", "That is <b> </b> important.", True),
+        ("Das ist <b>wichtig</b>.", "That is <b>important</b>.", False),
+        ("Ein <br> und <b></b> Ende", "A <br> and <b></b> end", False),
+        ('<a href="x">Hier</a> und <i>dort</i>', '<a href="x">Here</a> and <i></i>there', True),
+    ],
+)
+def test_words_that_left_their_tags_are_seen(source, translation, expected):
+    assert is_emptied(source, translation) is expected

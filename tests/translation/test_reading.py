@@ -276,6 +276,13 @@ class Shouting:
         return [Translation(text, text.upper().replace("%D", "%d"), 0.0, 1) for text in texts]
 
 
+def test_a_catalogue_keeps_the_ends_of_its_lines(tmp_path):
+    path = tmp_path / "app.po"
+    path.write_bytes(EMPTY.replace("\n", "\r\n").encode())
+    content, _, _ = translate_catalogue(Shouting(), path)
+    assert content.count("\n") == content.count("\r\n") > 0
+
+
 def test_the_empty_entries_of_a_catalogue_are_filled_and_nothing_else_changes(tmp_path):
     path, translator = tmp_path / "app.po", Shouting()
     path.write_text(EMPTY, "utf-8")

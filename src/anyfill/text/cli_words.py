@@ -83,7 +83,7 @@ def restore(
     from anyfill.text.gaps import restore as restored
     from anyfill.text.reading import read_text
 
-    said = read_text(text, file)
+    said = read_text(text, file, returns=True)
     _print_corrected(restored(said, gaps=gaps, **_asked_by(counts, model, weights)), as_json)
 
 
@@ -109,7 +109,7 @@ def check(
     from anyfill.text.doubts import check as checked
     from anyfill.text.reading import read_text
 
-    said = read_text(text, file)
+    said = read_text(text, file, returns=True)
     _print_corrected(checked(said, threshold=threshold, most=most, **_asked_by(counts, model, weights)), as_json)
 
 

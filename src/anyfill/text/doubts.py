@@ -60,6 +60,8 @@ def check(
         most: so many at most.
     """
     require_count("--most", most)
+    if math.isnan(threshold):
+        raise refuse("--threshold", expected="a number of bits", got=threshold)
     if not text.strip():
         raise refuse("text", expected="some words", got="none")
     if counts is None:

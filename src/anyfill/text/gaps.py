@@ -115,7 +115,7 @@ def restore(
         require_letters(model.vocabulary, text)
     found = list(re.finditer(rf"[^\W_{re.escape(gaps)}]*[{re.escape(gaps)}](?:[^\W_]|[{re.escape(gaps)}'’])*", text))
     if not found:
-        raise refuse("text", expected=f"a gap in it, one of {' '.join(gaps)}", got="none")
+        return Corrected(text, ())
     ways, now = [_Way()], 0
     for number, gap in enumerate(found):
         stop = found[number + 1].start() if number + 1 < len(found) else len(text)
@@ -184,7 +184,7 @@ def _by_length(words: tuple[str, ...]) -> dict[int, list[tuple[int, str]]]:
 def spelt(loaded: TextModel, text: str, *, gaps: str = GAPS) -> Corrected:
     """The missing letters as a model spells them, all of them together: ``fill`` with ``letters``."""
     if not any(gap in text for gap in gaps):
-        raise refuse("text", expected=f"a gap in it, one of {' '.join(gaps)}", got="none")
+        return Corrected(text, ())
     given = re.sub(r"(\\*)([_\[])", lambda one: one[0] if one[2] in gaps else one[1] * 2 + "\\" + one[2], text)
     found = loaded.fill(re.sub(f"[{re.escape(gaps)}]", "_", given), n=SHOWN + 1, seed=0, letters=True)
     best = found[0]

@@ -171,8 +171,10 @@ def opened(file: str) -> Generator[Source]:
         yield Source("stdin", path)
 
 
-def read_text(text: str | None, file: Path | None) -> str:
+def read_text(text: str | None, file: Path | None, *, returns: bool = False) -> str:
     """The text of an argument, of stdin (``-``) or of a file; one end of a line at the very end is left out.
+
+    ``returns`` keeps the return of a last line that ends in CRLF, as other lines of the text have it.
 
     Raises:
         ValueError: there is none or more than one of them, or it is not UTF-8.
@@ -184,7 +186,8 @@ def read_text(text: str | None, file: Path | None) -> str:
         return require_text(text or "", "text")
     with opened("-") if file is None else nullcontext(Source(str(file), file)) as source:
         content = "".join(block.text for block in source.blocks(BLOCK))
-    return content.removesuffix("\n").removesuffix("\r")
+    content = content.removesuffix("\n")
+    return content if returns else content.removesuffix("\r")
 
 
 def require_text(text: str, what: str) -> str:

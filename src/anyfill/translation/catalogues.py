@@ -120,8 +120,10 @@ def translate_catalogue(translator: Any, path: Path, **options: Any) -> tuple[st
         options: of ``Translator.translate``.
     """
     from anyfill.translation.cleaning import without_accelerators
-    from anyfill.translation.reading import opened_lines
+    from anyfill.translation.reading import opened, opened_lines
 
+    with opened(path) as file:
+        end = "\r\n" if file.readline().endswith(b"\r\n") else "\n"  # as the file has it
     with opened_lines(path) as lines:
         found = list(entries(lines, f"{path}"))
     wanted = [
@@ -136,7 +138,7 @@ def translate_catalogue(translator: Any, path: Path, **options: Any) -> tuple[st
     texts = iter(["\n".join(_spaced(line, next(written).text) for line in some) for some in pieces])
     content = [filled(entry, next(texts), next(texts)) if entry.is_empty else entry.lines for entry in found]
     count = sum(entry.is_empty for entry in found)
-    return "".join(f"{line}\n" for lines in content for line in lines), count, made
+    return "".join(line + end for lines in content for line in lines), count, made
 
 
 def _spaced(line: str, translation: str) -> str:

@@ -200,7 +200,8 @@ def _translate_lines(
         content, count, made = translate_catalogue(translator, file, **decoding, progress=True)
         put(content, output, force)
         done = f"{counted(count, 'empty entry', 'empty entries')} {'was' if count == 1 else 'were'} translated"
-        typer.echo(f"note: {done}, and marked fuzzy: somebody should look", err=True)
+        said = f"{done}, and marked fuzzy: somebody should look" if count else "no entry was empty: nothing is changed"
+        typer.echo(f"note: {said}", err=True)
         _say_of_lines(made)
         return
     if file is None:

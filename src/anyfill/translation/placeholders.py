@@ -186,3 +186,12 @@ def _beside(text: str, neighbour: str, *, inside: bool) -> str:
         return text + " " if text[-1:].isalnum() else text
     bare = text.rstrip()
     return bare if inside or not (neighbour.isalnum() or bare[-1:].isalnum()) else text
+
+
+_ELEMENT = re.compile(r"<([A-Za-z][\w.-]*)(?:\s[^<>]*)?>(.*?)</\1\s*>", re.DOTALL)
+
+
+def is_emptied(source: str, translation: str) -> bool:
+    """Whether fewer elements (``<b>…</b>``) have something between their tags than in the source."""
+    of, own = (sum(bool(found[2].strip()) for found in _ELEMENT.finditer(text)) for text in (source, translation))
+    return own < of

@@ -15,7 +15,15 @@ from anyfill.translation.decode import Decoder
 from anyfill.translation.hypotheses import Decoding, Hypothesis
 from anyfill.translation.keeping import keeping, with_placeholders
 from anyfill.translation.marks import quoted
-from anyfill.translation.placeholders import has_words, passages, placeholders, protected, restored, spelt_placeholders
+from anyfill.translation.placeholders import (
+    has_words,
+    is_emptied,
+    passages,
+    placeholders,
+    protected,
+    restored,
+    spelt_placeholders,
+)
 from anyfill.translation.sentences import fitting, is_open, opened, remarks, segments, sentences
 from anyfill.translation.vocabulary import FIRST, MAX_PLACEHOLDERS, Joint, plain
 
@@ -197,6 +205,8 @@ class Texts:
         said = remarks(parts, self.decoder.length, self.vocabulary, self.languages, self.odds)
         passes = max((one.passes for one in found), default=0)
         written = "".join(passage.lead + self.written(passage, some) + passage.glue for passage, some in cut)
+        if is_emptied(text, written):
+            said = (*said, "what stood between two tags stands elsewhere, or is lost: read what became of it")
         return Translation(text, written, score, passes, self._history(cut), said)
 
     def written(self, passage: Passage, found: Sequence[Hypothesis]) -> str:
