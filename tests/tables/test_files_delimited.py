@@ -1,8 +1,13 @@
 """A cell of a text file is read as the text it is, written so again, and a broken file is refused with the line."""
 
+import bz2
 import csv
 import gzip
 import io
+import lzma
+import subprocess
+import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +168,43 @@ def test_a_broken_archive_is_refused(tmp_path: Path) -> None:
     for content in (packed[: len(packed) // 2], b"a,b\n1,2\n", packed[:50] + b"????" + packed[54:]):
         with pytest.raises(ValueError, match="expected a whole gzip file, got"):
             read_table(text_file(tmp_path, content, "t.csv.gz"))
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.csv.bz2", "t.csv.xz", "t.csv.zip"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+def test_arrow_reads_without_python_whose_end_its_threads_may_outlive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, encoding: str
+) -> None:
+    given: list[Any] = []
+
+    def opened(stream: Any, **options: Any) -> Any:
+        given.append(stream)
+        return open_csv(stream, **options)
+
+    open_csv = delimited.arrow_csv.open_csv
+    monkeypatch.setattr(delimited.arrow_csv, "open_csv", opened)
+    text, path = "a,b\n1,é\n".encode(encoding), tmp_path / name
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("t.csv", text)
+    else:
+        packers = {".csv": bytes, ".gz": gzip.compress, ".bz2": bz2.compress, ".xz": lzma.compress}
+        path.write_bytes(packers[path.suffix](text))
+    assert rows_of(path) == [["1", "é"]]
+    assert [type(stream) for stream in given if not isinstance(stream, pa.OSFile | pa.CompressedInputStream)] == []
+
+
+def test_members_of_a_gzip_file_are_read_one_after_the_other(tmp_path: Path) -> None:
+    path = text_file(tmp_path, gzip.compress(b"a,b\n1,2\n") + gzip.compress(b"3,4\n"), "t.csv.gz")
+    assert rows_of(path) == [["1", "2"], ["3", "4"]]
+
+
+def test_python_ends_as_usual_after_a_refused_file(tmp_path: Path) -> None:
+    path = text_file(tmp_path, "a,b,c\n")
+    code = "import sys, anyfill\ntry: anyfill.TableModel().fit(sys.argv[1])\nexcept ValueError as error: print(error)"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("expected rows below the header, got none\n")
 
 
 def test_a_row_longer_than_a_block_is_refused_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

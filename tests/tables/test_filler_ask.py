@@ -42,7 +42,7 @@ def test_bad_questions_are_one_sentence(fitted):
         "name of a column: expected one of age": lambda: model.ask({"agee": 4}),
         "name of a column": lambda: model.ask({"age": 4}, ["incme"]),
         "want: expected columns that are modelled and not given, got 'age'": lambda: model.ask({"age": 4}, ["age"]),
-        "column 'age', row 0: expected a number": lambda: model.ask({"age": "old"}),
+        "given age: expected a number": lambda: model.ask({"age": "old"}),
         "smoker": lambda: model.ask({"smoker": "perhaps"}),
         "level": lambda: model.ask(level=1.0),
         "draws": lambda: model.ask(draws=-1),

@@ -111,6 +111,29 @@ def test_sums_differences_products_and_units_are_found_as_formulas():
     assert set(score.sources) == {f"item {k}" for k in range(5)}
 
 
+@pytest.mark.parametrize("start", [0, 1_700_000_000])
+@pytest.mark.parametrize("span", [1000, 10**6, 10**9])
+def test_what_is_off_by_a_billionth_of_its_size_is_no_formula(start, span):
+    rng = np.random.default_rng(0)
+    seconds = start + rng.integers(0, span, 250)
+    near = pd.DataFrame({"s": seconds, "ns": seconds * 10**9 + rng.integers(0, 10**9, 250)})
+    assert "ns" not in {target for target, _ in words_in(near)}
+    assert ("ns", "= 1000000000 * s") in words_in(near.assign(ns=seconds * 10**9))
+
+
+def test_large_values_that_are_alike_are_still_a_formula():
+    seconds = 1_700_000_000 + np.random.default_rng(0).integers(0, 10**6, 250)
+    frame = pd.DataFrame({"s": seconds, "since": seconds - 1_700_000_000.0 + 5})
+    assert words_in(frame) == {("since", "= s - 1699999995"), ("s", "= since + 1699999995")}
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_huge_values_are_looked_at_without_a_warning():
+    rng = np.random.default_rng(0)
+    assert words_in(pd.DataFrame({"a": rng.normal(size=200) * 1e300, "b": rng.random(200) * 1.7e308})) == set()
+    assert words_in(pd.DataFrame({"a": rng.random(200) * 1e59, "b": rng.random(200) * 1e59, "c": 1.0})) == set()
+
+
 def test_functions_are_found_through_holes():
     full, holed = people(900), with_holes(people(900), 0.3, 1)
     assert {("bmi", "= weight / height**2"), ("decade", "a function of age: 7 steps")} <= words_in(holed)

@@ -192,3 +192,24 @@ def test_whole_numbers_are_known_as_such_with_and_without_a_grid() -> None:
     assert (infer(wide).decode(rng.normal(size=20), rounded=False) % 1 != 0).any()
     assert not infer(wide + 0.5).whole
     assert not infer(wide, grid="never").whole
+
+
+@pytest.mark.parametrize("base", [10**15, 10**17, 10**18, 9 * 10**18])
+@pytest.mark.parametrize("rows", [3, 200, 5000])
+def test_long_whole_numbers_keep_their_spread(base: int, rows: int) -> None:
+    values = (base + rng().integers(0, 10**6, rows)).astype(np.float64)
+    column = infer(values)
+    assert column.scale == pytest.approx(values.std(), rel=0.2)
+    assert column.resolution >= np.spacing(float(base))
+    np.testing.assert_allclose(column.decode(column.encode(values)), values, rtol=0, atol=2 * np.spacing(base) + 1)
+
+
+def test_values_that_lie_closer_than_rounding_have_a_resolution() -> None:
+    values = 1.7e9 + rng().random(20_000)  # seconds since 1970, within one of them
+    column = infer(values)
+    assert 0 < column.resolution < 1e-3
+    assert column.scale == pytest.approx(values.std(), rel=0.1)
+
+
+def test_rounding_is_still_no_spread() -> None:
+    assert infer([0.1 + 0.2, 0.3, 0.3]).anchors == (0.3,)

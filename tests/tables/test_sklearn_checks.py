@@ -1,11 +1,14 @@
 """scikit-learn's own checks of an estimator, and what it promises around one: pipelines, search, clones, workers."""
 
+from typing import Any
+
 import joblib
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -102,3 +105,24 @@ def test_names_come_out_as_they_went_in():
     assert list(model.get_feature_names_out()) == ["a", "b", "c"]
     assert list(model.feature_names_in_) == ["a", "b", "c"]
     assert model.n_features_in_ == 3
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        lambda model: model.transform([[1.0]]),
+        lambda model: model.sample([[1.0]]),
+        lambda model: model.sample_long([[1.0]]),
+        lambda model: model.sample_rows(1),
+        lambda model: model.interval([[1.0]]),
+        lambda model: model.marginals([[1.0]]),
+        lambda model: model.log_prob([[1.0]]),
+        lambda model: model.cell_log_prob([[1.0]]),
+        lambda model: model.next_feature([[1.0]], "x0"),
+        lambda model: model.ask({"x0": 1.0}),
+        lambda model: model.get_feature_names_out(),
+    ],
+)
+def test_a_model_that_is_not_fitted_says_so(asking: Any) -> None:
+    with pytest.raises(NotFittedError):
+        asking(TableModel())

@@ -73,6 +73,16 @@ def test_a_file_that_lacks_a_column_is_scored(model: TableModel, tmp_path: Path,
         assert all({cell.column for cell in one.cells} == {"metres", "microns"} for one in found)
 
 
+def test_of_an_ignored_column_nothing_is_expected(tmp_path: Path) -> None:
+    rows = make_table(100, 4)
+    rows.insert(0, "note", "as ever")
+    told = TableModel(recipe="gaussian", columns={"note": "ignore"}, random_state=0).fit(rows)
+    rows.to_csv(tmp_path / "data.csv", index=False)
+    for one in score_file(FileModel(told), tmp_path / "data.csv", top=3, seed=0):
+        assert {cell.column for cell in one.cells} == {"metres", "microns", "noise"}
+        assert [cell.surprise for cell in one.cells] == sorted((cell.surprise for cell in one.cells), reverse=True)
+
+
 def test_a_refusal_counts_rows_from_1_over_the_whole_file(
     model: TableModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ from anyfill.tables.answers import (
     spread_in_rest,
     summary,
 )
+from anyfill.tables.columns import on_one_line
 from anyfill.tables.determined import settled
 from anyfill.tables.filler import Filler
 from anyfill.tables.inputs import require_level
@@ -32,6 +33,7 @@ from anyfill.tables.numbers import parse_numbers
 from anyfill.tables.table import Category, Datetime, Names, Number, Table, names_of
 
 _FIGURES = ("value", "median", "low", "high")
+_CELL = re.compile(r"^column (['\"])(.*?)\1, row 0(?=: expected )", re.DOTALL)
 Plain = str | int | float | bool | None
 
 
@@ -132,7 +134,10 @@ def ask_row(
     said = {name: plain(value) for name, value in given.items() if name not in missing}
     x, known = filler.nothing(1)
     if said:
-        row = table.encode({name: [value] for name, value in said.items()}, unknown=unknown, absent="missing")
+        try:
+            row = table.encode({name: [value] for name, value in said.items()}, unknown=unknown, absent="missing")
+        except ValueError as error:  # there are no rows for who asks
+            raise ValueError(_CELL.sub(r"given \2", str(error), count=1)) from None
         said = {name: value for name, value in said.items() if bool(row.present[0, place[name]])}
         x, known = filler.given(row)
     free = open_cells(table, known)
@@ -141,7 +146,8 @@ def ask_row(
     if bool(closed.any()):
         name = table.names[int(closed.nonzero()[0])]
         raise refuse("want", expected="columns that are modelled and not given", got=repr(name))
-    chosen = wanted.nonzero()[:, 0].tolist() if want is None else [table.index(name) for name in names_of(want)]
+    chosen = wanted.nonzero()[:, 0].tolist() if want is None else [*map(table.index, names_of(want))]
+    chosen = list(dict.fromkeys(chosen))
     with threads(1):
         mean = summary(filler.model, table, x, known, "mean", filler.linear)[0].cpu()
         levels = (0.5, (1 - level) / 2, (1 + level) / 2)
@@ -188,7 +194,7 @@ def shown(value: Plain) -> str:
     """A value for people: six digits of a number."""
     if isinstance(value, float):
         return f"{value:.6g}"
-    return "?" if value is None else str(value)
+    return "?" if value is None else on_one_line(str(value))
 
 
 def read_given(table: Table, said: list[str]) -> dict[str, Any]:

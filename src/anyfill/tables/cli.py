@@ -13,11 +13,12 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
-from anyfill.checks import MAX_SEED
+from anyfill.checks import MAX_SEED, counted
 from anyfill.interface.options import AsJson, add_commands, command
 from anyfill.tables.training_options import Missing, Training, describe, named
 
 FORMATS = "CSV, TSV, JSON lines (also packed), Parquet, Arrow/Feather or Excel, by its name"
+REPLACED = "one that is there already is replaced"
 MAX_NEXT_ROWS = 100
 """Rows that ``anyfill next`` takes at a time."""
 
@@ -57,8 +58,11 @@ def fit(
     describe(read, err=False)
     settings = {**training.settings, "random_state": seed, "unknown": unknown.value}
     read.fit(**settings, reference_rows=reference_rows).save(output)
-    count = f"{reference_rows} rows" if reference_rows != 1 else "1 row"
-    kept = f", with up to {count} of the table (--reference-rows 0: none)" if reference_rows else ""
+    kept = (
+        f", with up to {counted(reference_rows, 'row')} of the table (--reference-rows 0: none)"
+        if reference_rows
+        else ""
+    )
     typer.echo(f"model saved in {output}{kept}")
 
 
@@ -69,7 +73,8 @@ def fill(
         list[Path], Argument(metavar="[MODEL] DATA", help="Folder of a model (left out: one is trained), table.")
     ],
     output: Annotated[
-        Path, Option("-o", "--output", help=f"File for the filled table: {FORMATS}; - is standard output.")
+        Path,
+        Option("-o", "--output", help=f"File for the filled table: {FORMATS}; {REPLACED}; - is standard output."),
     ],
     draws: Annotated[
         int, Option(min=0, help="Write every row so many times with draws of its holes; a column draw counts them.")
@@ -118,7 +123,7 @@ def fill(
     missing = tuple(training.missing or ())
     value = None if statistic is None else statistic.value
     filler = PartFiller(place, value, draws, intervals, seed=seed, missing=missing, long=long)
-    _require_target(output)
+    _require_target(output, data)
     if not folder and data.is_dir():
         raise refuse("arguments", expected="MODEL and DATA, or DATA alone", got=f"the folder {data} alone")
     with standard_input(data) as source, standard_output(output, source) as target:
@@ -133,10 +138,13 @@ def fill(
         count, cells = fill_file(
             filler, source, target, engine=engine.value, workers=workers, chunk=chunk, address=address
         )
-    what = f"{cells:,} cells of {count:,} rows filled" + (f", {draws} times" if draws else "")
+    what = f"{counted(cells, 'cell')} of {counted(count, 'row')} filled" + (f", {draws} times" if draws else "")
     typer.echo(f"{what}: {output}", err=output == STANDARD)
     if workers is not None and workers > 1 and engine is EngineName.processes and count <= rounded(chunk):
-        typer.echo(f"note: one worker filled it: {count:,} rows are one part (--chunk)", err=True)
+        typer.echo(
+            f"note: one worker filled it: {counted(count, 'row')} {'is' if count == 1 else 'are'} one part (--chunk)",
+            err=True,
+        )
 
 
 @command("Ask about some columns, given others.")
@@ -185,6 +193,7 @@ def next_(
     known, where there are enough of them. Columns with a value in ROW are known already.
     """
     from anyfill.checks import refuse
+    from anyfill.interface.output import say_remarks
     from anyfill.tables.file_model import FileModel
     from anyfill.tables.files import read_table
     from anyfill.tables.frames import rows_of
@@ -196,6 +205,8 @@ def next_(
         frame = loaded.frame(read_table(source))
     if len(frame) > MAX_NEXT_ROWS:
         raise refuse(f"rows of {row}", expected=f"at most {MAX_NEXT_ROWS}", got=len(frame))
+    known = [name for name in _names_in(target) if name in frame.names and frame[name].present.any()]
+    say_remarks(f"{name} has a value in {row}, which is not looked at: it is the target" for name in known)
     price = None if costs is None else read_costs(costs)
     held = None
     if reference is not None:
@@ -213,7 +224,9 @@ def next_(
 def score(
     model: ModelFolder,
     data: DataFile,
-    output: Annotated[Path | None, Option("-o", "--output", help="File for the scores of all rows and cells.")] = None,
+    output: Annotated[
+        Path | None, Option("-o", "--output", help=f"File for the scores of all rows and cells; {REPLACED}.")
+    ] = None,
     top: Annotated[int, Option(min=0, help="How many rows are shown.")] = 10,
     missing: Missing = None,
     seed: Seed = 0,
@@ -227,7 +240,7 @@ def score(
     from anyfill.tables.surprises import score_file
 
     if output is not None:
-        _require_target(output)
+        _require_target(output, data)
     with standard_input(data) as source:
         found = list(score_file(FileModel.load(model, missing or ()), source, top=top, seed=seed, target=output))
     for one in found:
@@ -241,7 +254,7 @@ def score(
 @command("Draw new rows.")
 def sample(
     model: ModelFolder,
-    output: Annotated[Path, Option("-o", "--output", help=f"File for the rows: {FORMATS}.")],
+    output: Annotated[Path, Option("-o", "--output", help=f"File for the rows: {FORMATS}; {REPLACED}.")],
     count: Annotated[int, Option("-n", "--rows", min=1, help="How many rows.")] = 1000,
     seed: Seed = 0,
 ) -> None:
@@ -252,14 +265,14 @@ def sample(
     _require_target(output)
     with standard_output(output, Path("new.csv")) as target:
         FileModel.load(model).sample_file(target, count, seed=seed)
-    typer.echo(f"{count:,} rows: {output}", err=output == STANDARD)
+    typer.echo(f"{counted(count, 'row')}: {output}", err=output == STANDARD)
 
 
 @command("A page about a table, its holes and the model.")
 def report(
     model: ModelFolder,
     data: DataFile,
-    output: Annotated[Path, Option("-o", "--output", help="HTML file for the report.")],
+    output: Annotated[Path, Option("-o", "--output", help=f"HTML file for the report; {REPLACED}.")],
     target: Annotated[str | None, Option(help="Also show how fast this column is learnt by measuring.")] = None,
     rows: Annotated[int, Option(min=10, help="Most rows to look at; longer files are sampled.")] = 2000,
     missing: Missing = None,
@@ -274,14 +287,17 @@ def report(
     from anyfill.tables.report import write_report
     from anyfill.tables.streams import standard_input
 
-    _require_target(output, (".html", ".htm"))
+    _require_target(output, data, suffixes=(".html", ".htm"))
     with standard_input(data) as source:
         write_report(FileModel.load(model, missing or ()), source, output, rows=rows, target_column=target, seed=seed)
     typer.echo(f"report: {output}")
 
 
-def _require_target(path: Path, suffixes: tuple[str, ...] = ()) -> None:
-    """Say before the work begins that its result could not be written; ``suffixes`` of what is no table."""
+def _require_target(path: Path, data: Path | None = None, *, suffixes: tuple[str, ...] = ()) -> None:
+    """Say before the work begins that its result could not be written, or would replace the ``data`` it is made from.
+
+    ``suffixes`` are those of what is no table.
+    """
     from anyfill.checks import refuse
     from anyfill.tables.files import format_of
     from anyfill.tables.streams import STANDARD
@@ -294,6 +310,8 @@ def _require_target(path: Path, suffixes: tuple[str, ...] = ()) -> None:
         raise refuse("output", expected=f"a name that ends in {suffixes[0]}", got=path.name)
     if path.is_dir():
         raise refuse(f"{path}", expected="the name of a file", got="a folder")
+    if data is not None and data.exists() and path.exists() and path.samefile(data):
+        raise refuse(f"--output {path}", expected="another file than DATA", got=f"{data}, which would be lost")
     parent = path.resolve().parent
     if parent.exists() and not parent.is_dir():
         raise refuse(f"{parent}", expected="a folder", got="a file")

@@ -145,6 +145,11 @@ def listed(values: Sequence[Any], form: Callable[[Any], str] = repr, between: st
     return between.join(map(form, values[:maximum])) + (between + "…" if len(values) > maximum else "")
 
 
+def on_one_line(text: str) -> str:
+    """Text for people, line breaks and what else cannot be seen as Python writes them."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
+
+
 def require_once(what: str, names: Sequence[Any], expected: str = "each of them once") -> None:
     """Refuse names of which one stands there twice."""
     if len(set(names)) < len(names):

@@ -21,7 +21,7 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.csv as arrow_csv
 
-from anyfill.checks import refuse
+from anyfill.checks import counted, refuse
 from anyfill.tables import packed
 from anyfill.tables import typed_files as typed
 from anyfill.tables.columns import plain_cells, present, require_once
@@ -74,18 +74,22 @@ def sniff(path: Path, delimiter: str | None = None) -> tuple[Dialect, list[str]]
 def read_delimited(path: Path, rows: int, delimiter: str | None = None) -> Tables:
     """Data frames of pandas with text in every cell, of ``rows`` rows (the last one of fewer)."""
     dialect, names = sniff(path, delimiter)
-    size = max(path.stat().st_size, 1)
     seen, tail = 0, ""
     try:
-        with path.open("rb") as raw, _arrow_reader(path, raw, dialect, names) as reader:
+        with (
+            packed.arrow_stream(path, dialect.encoding) as (stream, share_read),
+            _arrow_reader(stream, dialect, names) as reader,
+        ):
             if reader.schema.names != names:
                 raise refuse(f"header of {path}", expected=", ".join(names), got=", ".join(reader.schema.names))
-            tables = ((pa.Table.from_batches([batch]), min(raw.tell() / size, 1.0)) for batch in reader)
+            tables = ((pa.Table.from_batches([batch]), share_read()) for batch in reader)
             for table, share in typed.regroup(tables, rows):
                 frame: Any = table.to_pandas()
                 seen, tail = seen + len(frame), str(frame.iloc[-1, -1])
                 yield frame, share
-    except (pa.ArrowInvalid, *packed.BROKEN) as error:
+    except (pa.ArrowInvalid, OSError, *packed.BROKEN) as error:
+        if getattr(error, "errno", None) is not None:  # of the disk, not of what is on it
+            raise
         raise _explained(path, dialect, len(names), str(error)) from None
     if not seen:
         raise refuse(f"file {path}", expected="rows below the header", got="none")
@@ -140,9 +144,9 @@ def _spelt(series: nw.Series[Any]) -> list[Any]:
     return plain_cells(series)
 
 
-def _arrow_reader(path: Path, raw: BinaryIO, dialect: Dialect, names: Sequence[str]) -> Any:
+def _arrow_reader(stream: Any, dialect: Dialect, names: Sequence[str]) -> Any:
     return arrow_csv.open_csv(
-        pa.PythonFile(packed.as_utf8(packed.unpacked(path, raw), dialect.encoding), mode="r"),
+        stream,
         read_options=arrow_csv.ReadOptions(block_size=BLOCK, use_threads=False),
         # In a single column an empty line is an empty cell.
         parse_options=arrow_csv.ParseOptions(
@@ -182,7 +186,7 @@ def _explained(path: Path, dialect: Dialect, width: int, complaint: str) -> Valu
     try:
         for line, row in _lines(path, dialect):
             if row and len(row) != width:
-                wanted = f"{width} cells as in the header"
+                wanted = f"{counted(width, 'cell')} as in the header"
                 return refuse(f"file {path}, line {line}", expected=wanted, got=len(row))
             rows += bool(row)
     except UnicodeDecodeError:

@@ -18,7 +18,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
-from anyfill.checks import refuse
+from anyfill.checks import counted, refuse
 from anyfill.disk import whole_folder
 from anyfill.interface.output import READING, require_place
 from anyfill.interface.progress import metered
@@ -96,7 +96,9 @@ class FileModel:
 
     def sample_file(self, target: Path, count: int, *, seed: int) -> None:
         """Draw ``count`` new rows into a file; part i has its own seed, from ``seed`` and i."""
-        with open_writer(target) as writer:
+        empty: Any = getattr(self.model, "empty_", None)
+        of_text = empty is not None and all(isinstance(dtype, pd.StringDtype) for dtype in empty.dtypes)
+        with open_writer(target, of_text=of_text) as writer:
             for part in metered(self._drawn(count, seed), "drawing rows"):
                 writer.write(part)
 
@@ -178,9 +180,9 @@ class TrainingRows:
                     raise refuse("--column", expected=f"names of columns ({', '.join(frame.names)})", got=repr(name))
             table = Table.of(frame, columns)
             table = with_functions(table, frame, table.encode(frame, unknown="missing"))
-        some = f"{len(frame):,} of {sampled.total:,} rows" if len(frame) < sampled.total else f"{len(frame):,} rows"
+        some = f"{len(frame):,} of " * (len(frame) < sampled.total) + counted(sampled.total, "row")
         told = encoding_said(source)
-        heading = f"{source}: {some}, {len(frame.columns)} columns" + (f", {told}" if told else "")
+        heading = f"{source}: {some}, {counted(len(frame.columns), 'column')}" + (f", {told}" if told else "")
         return cls(frame, table, columns, heading)
 
     def row_numbers(self) -> list[str]:

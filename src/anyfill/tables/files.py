@@ -32,6 +32,7 @@ from anyfill.tables import packed
 from anyfill.tables import typed_files as typed
 from anyfill.tables.delimited import DelimitedSink, Dialect, read_delimited, sniff
 from anyfill.tables.json_lines import JsonLinesSink, read_json_lines
+from anyfill.tables.text_types import RetypedSink
 from anyfill.tables.typed_files import Sink, Tables, joined
 
 Format = Literal["delimited", "tabs", "json", "parquet", "arrow", "excel"]
@@ -204,17 +205,22 @@ class Writer:
 
 
 @contextmanager
-def open_writer(path: str | Path, *, like: str | Path | None = None) -> Generator[Writer]:
+def open_writer(path: str | Path, *, like: str | Path | None = None, of_text: bool = False) -> Generator[Writer]:
     """A writer for a new file, which replaces what was at ``path`` when the block ends without an exception.
 
     Args:
         path: of the file to be; its suffix says the format.
-        like: a file of text whose delimiter, ends of lines and byte order mark the new one shall have.
+        like: the file that the rows come from. If it is text, a new one of text has its delimiter, ends of lines and
+            byte order mark.
+        of_text: the rows are all text, as they are if ``like`` is: a new file that has types gets numbers and booleans
+            where the text is nothing else (``text_types``).
     """
     kind = format_of(path)
     dialect = _dialect(kind, like)
+    of_text = of_text or (like is not None and format_of(like) in ("delimited", "tabs"))
     with whole_file(path) as file:
         sink = _sink(file, kind, Path(path).resolve(), dialect)
+        sink = RetypedSink(sink) if of_text and kind not in ("delimited", "tabs") else sink
         try:
             writer = Writer(sink)
             yield writer

@@ -3,6 +3,9 @@
 One source, two sources (every pair, up to ``MAX_PAIRED`` columns of numbers), and more by orthogonal matching
 pursuit: the column that explains most of what is left is added until nothing is left. Coefficients are those with the
 fewest digits that agree; agreeing is meeting y up to half a unit of its last decimal.
+
+How far off is as good as met is told by how y varies and by its last decimal, never by how large it is: nanoseconds
+since 1970 are not a thousand million times the seconds, though they are up to 1e-9 of their size.
 """
 
 import math
@@ -27,6 +30,8 @@ MAX_PAIRED = 30
 MAX_TERMS = 8
 _ROWS = 2000  # that are looked at
 _SCREENED = 10  # rows behind the first look at a formula
+_LARGEST = 1e60  # products of columns with greater values are no numbers any more
+_ULPS = 16  # units in the last place of the largest value by which computing may be off
 _MAX_TRIED = 40  # sets of columns that pass it and are looked at again
 
 
@@ -38,7 +43,13 @@ def evidence(values: Floats) -> float:
 
 def find_formulas(columns: Sequence[Variable], own: Mapping[int, Floats]) -> dict[int, list[Function]]:
     """For columns of numbers the formula that each is, if there is one."""
-    numeric = [j for j in own if "`" not in columns[j].name and not getattr(columns[j], "period", 0.0)]
+    numeric = [
+        j
+        for j, part in own.items()
+        if "`" not in columns[j].name
+        and not getattr(columns[j], "period", 0.0)
+        and float(np.abs(part[~np.isnan(part)]).max(initial=0.0)) < _LARGEST
+    ]
     found: dict[int, list[Function]] = {}
     if len(numeric) < 2:
         return found
@@ -95,10 +106,13 @@ def _screened(values: Floats, k: int, allowed: Floats, sets: Sequence[tuple[int,
         return
     rows = np.argsort(~full, axis=0, kind="stable")[:_SCREENED].T  # (sets, rows)
     y = some[rows, k]
-    design = np.stack([np.ones_like(y), *(some[rows, index[:, i, None]] for i in range(index.shape[1]))], 2)
+    floor = _rounding(y, axis=1)
+    y = y - y.mean(1, keepdims=True)  # centred, so that nothing is lost where values are large and alike
+    design = np.stack([some[rows, index[:, i, None]] for i in range(index.shape[1])], 2)
+    design = design - design.mean(1, keepdims=True)
     basis = np.linalg.qr(design / np.maximum(np.abs(design).max(1, keepdims=True), 1e-300))[0]
     error = np.abs((basis @ (basis.swapaxes(1, 2) @ y[:, :, None]))[:, :, 0] - y)
-    close = (error <= allowed[head][rows] + 1e-7 * np.abs(y).max(1, keepdims=True)).all(1)
+    close = (error <= allowed[head][rows] + np.maximum(1e-7 * np.ptp(y, axis=1, keepdims=True), floor)).all(1)
     for place in np.flatnonzero(close):
         yield tuple(index[place].tolist())
 
@@ -133,19 +147,29 @@ def _pursued(values: Floats, k: int, allowed: Floats, others: Sequence[int]) -> 
         rows = rows & ~np.isnan(values[:, best])
         if rows.sum() < MIN_ROWS:
             return ()
-        design = np.column_stack([np.ones(rows.sum()), values[rows][:, chosen]])
+        weights = _least_squares(values[rows][:, chosen], y[rows])
         rest = np.full(len(y), math.nan)
-        rest[rows] = y[rows] - design @ np.linalg.lstsq(design, y[rows], rcond=None)[0]
-        if (np.abs(rest[rows]) <= allowed[rows] + 1e-7 * np.abs(y[rows]).max()).all():
+        rest[rows] = y[rows] - (weights[0] + values[rows][:, chosen] @ weights[1:])
+        if (np.abs(rest[rows]) <= allowed[rows] + np.maximum(1e-7 * np.ptp(y[rows]), _rounding(y[rows]))).all():
             return chosen
     return ()
+
+
+def _rounding(y: Floats, axis: int | None = None) -> Floats:
+    """How far off computing may be by the digits that a number has."""
+    return _ULPS * np.spacing(np.abs(y).max(axis=axis, keepdims=True))
+
+
+def _near(y: Floats, unit: float = math.inf) -> float:
+    """How far off is as good as met: 1e-9 of how far values (n,) reach, within half a unit of the last decimal."""
+    return max(min(1e-9 * float(np.ptp(y)), 0.5 * unit), _rounding(y).item())
 
 
 def _decimals(y: Floats) -> int | None:
     """The fewest decimals that write all values; None if six do not."""
     y = y[~np.isnan(y)]
     for decimals in range(7):
-        if np.abs(np.round(y, decimals) - y).max(initial=0.0) <= 1e-9 * max(1.0, float(np.abs(y).max(initial=0.0))):
+        if np.abs(np.round(y, decimals) - y).max(initial=0.0) <= _near(y, 1e-3 * 10.0**-decimals):
             return decimals
     return None
 
@@ -153,9 +177,8 @@ def _decimals(y: Floats) -> int | None:
 def _slack(y: Floats) -> float:
     """How far off a formula may be: half a unit of the last decimal, if that is small beside how y varies, else 0."""
     decimals, there = _decimals(y), y[~np.isnan(y)]
-    unit = 0.0 if decimals is None else 10.0**-decimals
-    rounding = 0.5 * unit * (1 + 1e-6) if unit < 0.1 * float(there.std()) else 0.0
-    return rounding + 1e-9 * float(np.abs(there).max())
+    unit = math.inf if decimals is None else 10.0**-decimals
+    return (0.5 * unit * (1 + 1e-6) if unit < 0.1 * float(there.std()) else 0.0) + _near(there, unit)
 
 
 def _confirmed(own: Floats, k: int, names: Sequence[str], chosen: tuple[int, ...], *, log: bool) -> Reckoned | None:
@@ -178,7 +201,7 @@ def _confirmed(own: Floats, k: int, names: Sequence[str], chosen: tuple[int, ...
         texts += found
     for text in sorted(dict.fromkeys(texts), key=len):  # each is of one half; what agrees in both is the column
         made = Reckoned(names[k], sources, len(rows), text, decimals)
-        if bool((np.abs(made.own(values) - y) <= 1e-9 * np.abs(y).max()).all()):
+        if bool((np.abs(made.own(values) - y) <= _near(y, math.inf if decimals is None else 10.0**-decimals)).all()):
             return made
     return None
 
@@ -187,7 +210,7 @@ def _linear(parts: Floats, y: Floats, names: Sequence[str], slack: float) -> Ite
     """y = c_0 + sum c_i parts_i with as few digits as agree; nothing if no digits do, or a part does not matter."""
     design = np.column_stack([np.ones(len(y)), parts])
     unit = np.maximum(np.abs(design).max(0), 1e-300)
-    squares = np.linalg.lstsq(design / unit, y, rcond=None)[0] / unit
+    squares = _least_squares(parts, y)
     if not (np.abs(design @ squares - y) <= 2 * slack).all():
         return
     if (np.abs(squares[1:]) * parts.std(0) <= 4 * slack).any():
@@ -197,8 +220,15 @@ def _linear(parts: Floats, y: Floats, names: Sequence[str], slack: float) -> Ite
         weights = _tidied(exact, design, y, slack)
         if weights is not None and (weights[1:] != 0).all():
             yield _sum(weights, names)
-        if len(tried) == 1 and slack > 1e-8 * np.abs(y).max() and (nearest := _nearest(design / unit, y)) is not None:
+        if len(tried) == 1 and slack > 1e-8 * np.ptp(y) and (nearest := _nearest(design / unit, y)) is not None:
             tried.append(nearest / unit)
+
+
+def _least_squares(parts: Floats, y: Floats) -> Floats:
+    """(1 + Q,): constant and coefficients of parts (n, Q) that come nearest to y, found around their means."""
+    means, unit = parts.mean(0), np.maximum(parts.std(0), 1e-300)
+    weights = np.linalg.lstsq((parts - means) / unit, y - y.mean(), rcond=None)[0] / unit
+    return np.append(y.mean() - means @ weights, weights)
 
 
 def _nearest(design: Floats, y: Floats) -> Floats | None:
@@ -239,7 +269,8 @@ def _power(parts: Floats, y: Floats, names: Sequence[str], slack: float) -> Iter
     powers = np.round(2 * found[1:]) / 2
     if (powers == 0).any() or (np.abs(powers) > 4).any() or (np.abs(powers - found[1:]) > 0.05).any():
         return
-    base = np.prod(parts**powers, axis=1)
+    with np.errstate(over="ignore"):
+        base = np.prod(parts**powers, axis=1)
     # c meets every row within its slack: the middle of what is allowed, with the fewest digits inside.
     low, high = float(((y - slack) / base).max()), float(((y + slack) / base).min())
     if not low <= high:

@@ -204,7 +204,6 @@ class TableInference(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _answering(self, X: Any) -> tuple[Filler, Frame, Rows]:
         """What answers in cells like those of X, X as columns, and encoded."""
         frame, rows = self._rows(X)
-        check_is_fitted(self)
         return Filler.of(self.model_, self.table_.written_like(frame), self.linear_), frame, rows
 
     def _adding_up(self, filler: Filler, frame: Frame, filled: Any) -> Any:
@@ -214,6 +213,7 @@ class TableInference(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _rows(self, X: Any) -> tuple[Frame, Rows]:
         """X as columns under the names of ``table_``, and encoded."""
+        check_is_fitted(self)
         return (frame := inputs.read_like(self, X, self.table_.names)), self.table_.encode(frame, unknown=self.unknown)
 
     def _seed(self, seed: int | None) -> int:

@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import counted, refuse, require_count
 from anyfill.evaluation import Information, information
 from anyfill.interface.threads import threads
 from anyfill.model import Model
@@ -74,7 +74,7 @@ class NextFeature:
     def basis(self, row: int = 0) -> str:
         """What the gains of a row rest on, in words."""
         count = int(self.calibrated[row])
-        return f"calibrated on {count} rows" if count else "not calibrated"
+        return f"calibrated on {counted(count, 'row')}" if count else "not calibrated"
 
     def to_frame(self) -> pd.DataFrame:
         """One line for each candidate of each row: row, column, gain, stderr, cost, rate, best, calibrated."""

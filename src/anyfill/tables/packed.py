@@ -7,6 +7,9 @@ Text is UTF-8. UTF-16 is known by its mark or by its zeros; what can be neither 
 where a byte has no meaning there: every byte is a letter then, so a file with control characters is refused as no text.
 Up to ``SCANNED`` bytes are looked at. Readers are handed UTF-8 whatever the file has, and a file that is written like
 another has its encoding.
+
+Arrow reads ahead in threads of its own, which Python kills if it ends while they run its code. So Arrow is only ever
+handed what it reads without Python (``arrow_stream``).
 """
 
 import bz2
@@ -14,10 +17,16 @@ import codecs
 import gzip
 import io
 import lzma
+import shutil
+import tempfile
 import zipfile
 import zlib
+from collections.abc import Callable, Generator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
+
+import pyarrow as pa
 
 from anyfill.checks import refuse
 
@@ -144,11 +153,28 @@ def _is_utf8(path: Path) -> bool:
     return True
 
 
-def as_utf8(stream: BinaryIO, encoding: str) -> BinaryIO:
-    """The same text in UTF-8."""
-    if encoding == "utf-8":
-        return stream
-    return cast(BinaryIO, io.BufferedReader(_Recoded(stream, encoding), _STEP))
+@contextmanager
+def arrow_stream(path: Path, encoding: str) -> Generator[tuple[Any, Callable[[], float]]]:
+    """The text of a file in UTF-8 as Arrow reads it by itself, and the share of the file that is read, 0 to 1.
+
+    What Arrow cannot unpack (.xz, .zip) or recode is written to a temporary file, for as long as the block lasts.
+    """
+    own = {"": "", ".gz": "gzip", ".bz2": "bz2"}.get(packing(path))
+    with ExitStack() as held:
+        if own is None or encoding != "utf-8":
+            text = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="anyfill-"))) / "text"
+            _write_utf8(path, encoding, text)
+            own, path = "", text
+        file = held.enter_context(pa.OSFile(str(path)))
+        size = max(file.size(), 1)
+        yield pa.CompressedInputStream(file, own) if own else file, lambda: min(file.tell() / size, 1.0)
+
+
+def _write_utf8(path: Path, encoding: str, target: Path) -> None:
+    with path.open("rb") as raw, target.open("wb") as text:
+        stream = unpacked(path, raw)
+        recoded = stream if encoding == "utf-8" else io.BufferedReader(_Recoded(stream, encoding), _STEP)
+        shutil.copyfileobj(recoded, text, _STEP)
 
 
 class _Recoded(io.RawIOBase):

@@ -65,6 +65,7 @@ _CIRCLES = (
 )
 """Names, the period, and what the greatest value has to be above."""
 _CONSTANT = 1e-12  # a range this small against the values themselves is rounding
+_LONGEST = 2.0**64  # above all whole numbers that files and arrays have
 _EXACT = 2.0**52  # whole numbers beyond are not all there
 _PLAIN = Number("", 0.0, 1.0)
 
@@ -138,7 +139,9 @@ def _infer(values: Floats, grid: str, unit: float, warps: bool, from_zero: bool)
     span, largest = maximum - minimum, max(abs(minimum), abs(maximum))
     whole = unit > 0 and grid != "never" and largest / unit < _EXACT and bool(np.all(distinct % unit == 0))
     step = unit if whole and (span <= MAX_GRID * unit or grid == "always") else 0.0
-    if span <= _CONSTANT * largest or span < SMALLEST:
+    exact = largest < _LONGEST and bool(np.all(distinct % 1 == 0))  # long numbers such as ids are no rounding
+    rounding = 0.0 if exact else _CONSTANT * largest
+    if span <= rounding or span < SMALLEST:
         value = float(distinct[counts.argmax()])
         size = abs(value) if step == 0 and abs(value) >= SMALLEST else max(step, 1.0)
         return Number(
@@ -146,7 +149,7 @@ def _infer(values: Floats, grid: str, unit: float, warps: bool, from_zero: bool)
         )
 
     gaps = np.diff(distinct)
-    resolution = float(gaps[gaps > _CONSTANT * largest].min())
+    resolution = float((gaps[gaps > rounding] if gaps.max() > rounding else gaps).min())
     marked = _anchors(counts)
     anchors, loose = distinct[marked], np.repeat(distinct[~marked], counts[~marked])
     chosen = _PLAIN

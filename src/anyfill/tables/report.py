@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from anyfill.checks import refuse
+from anyfill.checks import counted, refuse
 from anyfill.disk import write_bytes
 from anyfill.interface import page
 from anyfill.interface.progress import metered
@@ -70,7 +70,7 @@ def write_report(
         model.table_.sizes[goal] == 1 or not present_cells(frame, model.table_.names)[:, goal].any()
     ):
         raise refuse("target", expected="a column with values", got=repr(target_column))
-    some = f"{len(frame):,} rows" if len(frame) == sampled.total else f"{len(frame):,} of {sampled.total:,} rows"
+    some = f"{len(frame):,} of " * (len(frame) < sampled.total) + counted(sampled.total, "row")
     top = [
         STYLE,
         page.heading(source.name, 1),

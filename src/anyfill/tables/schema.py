@@ -41,6 +41,7 @@ from anyfill.tables.quantities import circle_of, infer_cyclic, infer_number
 _MIN_CELLS, _MIN_LEVELS = 30, 20
 _CODED = re.compile(r"^\s*[+-]?0\d|_", re.MULTILINE)
 """What float() reads although it is no quantity: leading zeros and underscores."""
+_CLOCK = re.compile(r"([01]?\d|2[0-3])(:[0-5]\d){1,2}")
 _KINDS: dict[str, Any] = {"number": Number, "category": Category, "datetime": Datetime, "ignored": Ignored}
 
 
@@ -78,8 +79,14 @@ def _text(column: Column, cells: Array) -> Variable:
     if style_of(levels) is not None:
         return _quantity(column, codes=True)
     if len(cells) >= _MIN_CELLS and len(levels) > max(_MIN_LEVELS, len(cells) / 2):
-        return Ignored(column.name, f"free text: {len(levels)} distinct values in {len(cells)} cells")
+        hint = "; clock times are modelled as hours, 5.5 for 05:30, with cyclic[24]" if _are_clocks(levels) else ""
+        return Ignored(column.name, f"free text: {len(levels)} distinct values in {len(cells)} cells{hint}")
     return infer_category(column.name, cells)
+
+
+def _are_clocks(levels: Array) -> bool:
+    """True if all of these are times of the day: 05:35, 17:20:01."""
+    return all(isinstance(level, str) and _CLOCK.fullmatch(level.strip()) for level in levels)
 
 
 def _quantity(column: Column, codes: bool) -> Variable:

@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from anyfill.tables.columns import Floats
+from anyfill.tables.columns import Floats, on_one_line
 from anyfill.tables.files import metered_parts, open_writer
 from anyfill.tables.frames import Frame, rows_of
 
@@ -129,7 +129,8 @@ def _cells(file_model: "FileModel", frame: Frame, usual: Usual) -> tuple[Cell, .
     model, names = file_model.writing_like(frame), file_model.table.names
     present = present_cells(frame, names)[0]
     surprise = -np.asarray(file_model.model.cell_log_prob(frame), dtype=np.float64)[0] - usual.cell
-    places = sorted(np.flatnonzero(present).tolist(), key=lambda j: -float(surprise[j]))
+    modelled = present & ~np.isnan(surprise)  # of an ignored column nothing is expected
+    places = sorted(np.flatnonzero(modelled).tolist(), key=lambda j: -float(surprise[j]))
     cells: list[Cell] = []
     for j in places[:3]:
         hidden = np.arange(len(names))[None] == j
@@ -141,4 +142,4 @@ def _cells(file_model: "FileModel", frame: Frame, usual: Usual) -> tuple[Cell, .
 def _shown(frame: Frame, name: str) -> str:
     """The first cell of a column, for people."""
     value = nw.from_native(frame.native, eager_only=True)[name].to_list()[0]
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.6g}" if isinstance(value, float) else on_one_line(str(value))

@@ -20,12 +20,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from anyfill.checks import refuse, require_shape
+from anyfill.checks import counted, refuse, require_shape
 from anyfill.networks import embed
 from anyfill.rows import Rows
 from anyfill.tables.categories import Category
 from anyfill.tables.coded import judge_codes
-from anyfill.tables.columns import Unknown, Value, require_once
+from anyfill.tables.columns import Unknown, Value, on_one_line, require_once
 from anyfill.tables.dates import Datetime
 from anyfill.tables.frames import Frame
 from anyfill.tables.functions import Function, function_from_json, function_to_json
@@ -240,14 +240,14 @@ class Table:
         lines = [("column", "kind", "missing", "what is known of it")]
         for j, column in enumerate(self.columns):
             share = f"{self.missing[j]:.1%}" if self.missing else ""
-            lines.append((column.name, column.label, share, self.details(j)))
+            lines.append((on_one_line(column.name), column.label, share, on_one_line(self.details(j))))
         wide = [max(len(line[k]) for line in lines) for k in range(3)]
         return "\n".join(f"{a:<{wide[0]}}  {b:<{wide[1]}}  {c:>{wide[2]}}  {d}".rstrip() for a, b, c, d in lines)
 
     def details(self, j: int) -> str:
         """What is known of column j, for people: of which others it is a function, too."""
         own = [function for function in self.functions if function.target == self.names[j]]
-        words = [f"{function.words} (in all {function.confirmed:,} rows that tell)" for function in own]
+        words = [f"{function.words} (in all {counted(function.confirmed, 'row')} that tell)" for function in own]
         return "; ".join([*words, self.columns[j].details])
 
     def to_json(self) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Option
 
+from anyfill.checks import counted
 from anyfill.interface.options import option_name
 
 if TYPE_CHECKING:
@@ -107,5 +108,5 @@ def describe(read: "TrainingRows", *, err: bool) -> None:
     for name in read.row_numbers():
         typer.echo(f"column {name!r} looks like a row number: --column {name}=ignore leaves it alone", err=True)
     for name, marker, count in read.markers():
-        said = f"column {name!r} has {marker!r} in {count} cells"
+        said = f"column {name!r} has {marker!r} in {counted(count, 'cell')}"
         typer.echo(f"{said}: if that means missing, say --missing={shlex.quote(marker)}", err=True)

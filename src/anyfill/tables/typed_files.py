@@ -35,6 +35,7 @@ _BROKEN = (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError)
 _EXCEL_ERRORS = frozenset(("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"))
 _EXCEL_HOLDS = (str, bool, int, float, dt.date, dt.time, dt.timedelta)
 _MAX_EXCEL_ROWS = 1_048_576
+_MAX_EXCEL_WHOLE = 10**15 - 1  # Excel keeps fifteen digits
 
 
 def regroup(tables: Iterable[tuple[Any, float]], rows: int) -> Tables:
@@ -262,6 +263,8 @@ class SheetSink(Sink):
             return cell
         if isinstance(value, dt.datetime):
             return str(value) if value.tzinfo is not None else value  # Excel has no time zones
+        if isinstance(value, int) and abs(value) > _MAX_EXCEL_WHOLE:
+            return str(value)
         return value if isinstance(value, _EXCEL_HOLDS) or value is None else str(value)
 
 
