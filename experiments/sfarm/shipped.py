@@ -187,7 +187,7 @@ def score(arguments: argparse.Namespace) -> None:
 def ship(arguments: argparse.Namespace) -> None:
     """The model with 16-bit weights, where anyfill looks for it."""
     source = arguments.out / "model"
-    target = MODELS / arguments.model
+    target = arguments.models / arguments.model
     save_model(load_model(source).half(), target, notes=load_notes(source))
     print(f"{target}: {sum(path.stat().st_size for path in target.glob('*.safetensors')):,} bytes")
 
@@ -205,6 +205,7 @@ def main() -> None:
     parser.add_argument("--depth", type=int, default=4)
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--models", type=Path, default=MODELS, help="of shipping: where models are kept")
     parser.add_argument("--every", type=int, default=1, help="score every so many test pictures only, for a trial")
     arguments = parser.parse_args()
     {"train": train, "score": score, "ship": ship}[arguments.command](arguments)

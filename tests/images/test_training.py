@@ -1,5 +1,6 @@
 """Training on a folder: progress, a better model than counting, a checkpoint that goes on exactly."""
 
+import math
 import shutil
 import subprocess
 import sys
@@ -157,11 +158,25 @@ def test_a_file_of_black_and_white_is_named_static_and_grey_is_cut() -> None:
     assert rows.take(torch.tensor([0, 1])).x.tolist() == [[0, 1, 1]] * 2  # nothing is left to chance
 
 
-def test_counting_is_each_pixel_by_its_own_frequencies() -> None:
-    learnt, rows = torch.tensor([[0, 1], [0, 0], [2, 1]]), torch.tensor([[0, 1], [1, 1]])
-    first = {0: 2.5 / 4.5, 1: 0.5 / 4.5}
-    expected = [np.log(first[0] * 2.5 / 4.5), np.log(first[1] * 2.5 / 4.5)]
-    assert counting(learnt, rows, 3).tolist() == pytest.approx(expected)
+def test_counting_is_each_pixel_by_its_own_frequencies_and_those_of_all() -> None:
+    learnt, rows = [[0, 1], [0, 0], [2, 1], [0, 1]], [[0, 1], [1, 1]]
+    share = [5 / 11, 4 / 11, 2 / 11]  # four, three and one of the eight values, each once more
+
+    def p(value: int, seen: list[int], weight: float) -> float:
+        return (seen.count(value) + weight * share[value]) / (len(seen) + weight)
+
+    def left_out(weight: float) -> float:
+        columns = [[row[j] for row in learnt] for j in range(2)]
+        return sum(math.log(p(own[i], own[:i] + own[i + 1 :], weight)) for own in columns for i in range(len(own)))
+
+    weight = max((4.0**power for power in range(-1, 8)), key=left_out)
+    expected = [sum(math.log(p(row[j], [one[j] for one in learnt], weight)) for j in range(2)) for row in rows]
+    assert counting(torch.tensor(learnt), torch.tensor(rows), 3).tolist() == pytest.approx(expected)
+
+
+def test_counting_is_no_worse_than_knowing_nothing_where_pictures_are_few(generator) -> None:
+    learnt, rows = torch.randint(256, (2, 20, 500), generator=generator)
+    assert -float(counting(learnt, rows, 256).mean()) / 500 / math.log(2) < 8.05
 
 
 @pytest.mark.slow

@@ -236,7 +236,10 @@ class Filling:
         """All frames at once, and what came of them."""
         last = deque(frames, maxlen=1).pop()
         stem, suffix = Path(self.picture.name).stem, Path(self.picture.name).suffix
-        pictures = (Picture(one, None, f"{stem}-{number}{suffix}") for number, one in enumerate(last.pixels, 1))
+        codes, pictures = last.after(), list[Picture]()
+        for number in range(1, self.n + 1):  # one at a time: of a large picture each step on the way is as large again
+            (pixels,) = self.shown(codes[number - 1 : number], number - 1)
+            pictures.append(Picture(pixels, None, f"{stem}-{number}{suffix}"))
         return Fills(self.picture, tuple(pictures), uncertainty, self.seed, self.picture.remarks)
 
     def _variables(self, places: Places) -> Tensor:
@@ -263,15 +266,16 @@ class Filling:
         nats[row, variable] = conditional.marginals(cells=(row, variable), opened=opened).entropy().double().squeeze(1)
         return nats.unflatten(0, (-1, self.n)).mean(1).unflatten(1, self.shape).sum(3).numpy() / math.log(2)
 
-    def shown(self, codes: Tensor) -> Pixels:
-        """uint8 (n, H, W, C): the picture as it came, with what is drawn laid in."""
+    def shown(self, codes: Tensor, first: int = 0) -> Pixels:
+        """uint8 (k, H, W, C): the picture as it came, with what is drawn laid in, of the alternatives from first on."""
         drawn = bytes_of(codes, self.levels)
         drawn = 255 - drawn if self.inverted else drawn
         channels = max(self.picture.channels, drawn.shape[3])
         drawn = np.repeat(drawn, channels, axis=3) if drawn.shape[3] < channels else drawn
-        return np.where(self.picture.known[None, ..., None], self._given(channels), drawn)
+        given = self._given(channels, slice(first, first + len(codes)))
+        return np.where(self.picture.known[None, ..., None], given, drawn)
 
-    def _given(self, channels: int) -> Pixels:
-        """uint8 (n or 1, H, W, channels): what the alternatives begin with."""
-        begun = self.picture.pixels[None] if self.begun is None else self.begun
+    def _given(self, channels: int, which: slice = slice(None)) -> Pixels:
+        """uint8 (k or 1, H, W, channels): what these alternatives begin with."""
+        begun = self.picture.pixels[None] if self.begun is None else self.begun[which]
         return np.stack([Picture(one).with_channels(channels).pixels for one in begun])

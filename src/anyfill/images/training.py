@@ -98,6 +98,7 @@ class ImageRun:
             optimizer="muon",
             betas=(0.9, 0.95),
             weight_decay=0.1,
+            ema=0.998 if cuda else 0.98,
             precision="bf16-mixed" if cuda else "32-true",
             compile=cuda,
             report_every=20 if cuda else 1,
@@ -174,12 +175,27 @@ def split(count: int, share: float) -> tuple[Numbers, Numbers]:
 
 
 def counting(learnt: Tensor, rows: Tensor, levels: int) -> Tensor:
-    """float64 (B,): log p of rows (B, N) if each variable has its own frequencies of learnt (R, N), plus 1/2 each."""
-    total = torch.zeros(len(rows), dtype=torch.float64)
-    for variable in range(rows.shape[1]):
-        counts = torch.bincount(learnt[:, variable], minlength=levels).double() + 0.5
-        total += (counts / counts.sum()).log()[rows[:, variable]]
-    return total
+    """float64 (B,): log p of rows (B, N) if each variable is drawn by itself, as often as in learnt (R, N).
+
+    Where pictures are few most levels of a variable were never seen; then it is much like all variables together. With
+    n_jv of R rows of level v and q_v the share of v among all variables (each level once more), p_j(v) is
+
+        (n_jv + a q_v) / (R + a),
+
+    a of a few powers of 4 chosen by what each row of learnt is worth if all others are known.
+    """
+    size = torch.arange(learnt.shape[1]) * levels
+    counts = torch.bincount((learnt + size).flatten(), minlength=learnt.shape[1] * levels).double()
+    counts = counts.view(-1, levels)
+    share = (counts.sum(0) + 1) / (counts.sum() + levels)
+
+    def left_out(weight: float) -> float:
+        own = counts * ((counts - 1 + weight * share).clamp(min=1e-300) / (len(learnt) - 1 + weight)).log()
+        return float(torch.where(counts > 0, own, 0.0).sum())
+
+    weight = max((4.0**power for power in range(-1, 8)), key=left_out)
+    log_prob = ((counts + weight * share) / (len(learnt) + weight)).log()
+    return log_prob.flatten()[rows + size].sum(1)
 
 
 def train(
