@@ -1,11 +1,17 @@
-"""What ``anyfill image train`` makes of few pictures, its heads looking around a pixel or not, beside baselines.
+"""What ``anyfill image train`` makes of few pictures: its heads and its orders of patches, beside baselines.
 
     python -m experiments.sfarm.neighbours --out RUN --data DATA         results/sfarm/neighbours.json, a CPU will do
 
 500 pictures each: landscapes of our own (``own_pictures``), CIFAR-10 shrunk to 16 x 16, Fashion-MNIST, and MNIST cut at
-level 128. Trained as the command trains by default, but for how far heads look (``networks.neighbours``); 50 pictures
-are held out and choose the checkpoint. Exact bits per dimension of these, beside three baselines of a few lines, which
-answer the raster order alone:
+level 128. 50 of them are held out and choose the checkpoint. Trained as the command trains by default, and but for one
+thing: heads that look at their group alone (``networks.neighbours``), or patches whose pixels are only ever answered in
+their order (``images.patch_loss``). Of the pictures that are held out
+
+- exact bits per dimension, whole;
+- bits of a pixel asked alone (first channels, first 16 pictures): everything erased, and the lower half given the
+  upper; in all, and by a pixel's place in its patch, with the mean entropy that the model says of it;
+
+beside three baselines of a few lines, which answer the raster order alone:
 
     every value by itself   ``counting``
     linear                  a discretised logistic whose mean is linear in the twelve pixels around that come before,
@@ -13,13 +19,14 @@ answer the raster order alone:
     boosted trees           scikit-learn's, of a window of pixels that come before, and of the place: the probability of
                             white, or mean and scale of a discretised logistic
 
-``--baselines`` computes these anew and leaves what was trained as the record has it.
+``--baselines`` computes these anew and leaves what was trained as the record has it. Each set has its own environment.
 """
 
 import argparse
 import json
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,18 +36,25 @@ from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+from anyfill.conditional import Conditional
 from anyfill.evaluation import log_prob
+from anyfill.images.about import About
 from anyfill.images.reading import Pictures, read_pictures
-from anyfill.images.recipes import picture_model, picture_objective
+from anyfill.images.recipes import patch_of, picture_model, picture_objective
 from anyfill.images.settings import Settings
 from anyfill.images.training import ImageRun, about_of, chosen, counting, split
+from anyfill.model import Model
 from anyfill.questions import Question
-from anyfill.training import FitOptions, fit
+from anyfill.training import fit
 from benchmarks.common import environment
 from experiments.sfarm.own_pictures import make
 
 RESULTS = Path(__file__).resolve().parents[2] / "results" / "sfarm"
 COUNT = 500
+ALONE = 16
+"""Pictures whose pixels are asked alone."""
+WAYS = {"groups alone": (0, True), "patches in order": (None, False), "default": (None, True)}
+"""How far heads look, None = as by default, and whether patches are mixed."""
 REACH = 2
 FAR = 4
 """How far boosted trees look in grey pictures; of colours it is three values a pixel, and as far as the line."""
@@ -62,8 +76,8 @@ def pictures_of(name: str, data: Path, folder: Path) -> Pictures:
     return Pictures(np.where(pixels >= 128, 255, 0).astype(np.uint8) if name == "digits" else pixels, name)
 
 
-def trained(pictures: Pictures, settings: Settings, neighbours: int | None) -> dict[str, Any]:
-    """Bits per dimension of the pictures that are held out, by a model of all others."""
+def trained(pictures: Pictures, settings: Settings, neighbours: int | None, mixed: bool) -> dict[str, Any]:
+    """What is measured of the pictures that are held out, by a model of all others."""
     run = ImageRun(pictures, settings, about_of(pictures, settings), "cpu")
     rows, valid = run.rows()
     held = valid.rows() if valid is not None else rows.rows()
@@ -72,16 +86,41 @@ def trained(pictures: Pictures, settings: Settings, neighbours: int | None) -> d
         dropout=settings.dropout or 0.0, neighbours=neighbours, seed=settings.seed or 0,
     )  # fmt: skip
     start = time.perf_counter()
-    options: FitOptions = run.options()
-    fit(model, rows, picture_objective(run.about), options, validation=held)
+    objective, options = picture_objective(run.about), run.options()
+    objective = objective if mixed else replace(objective, mixed_share=0.0)
+    fit(model, rows, objective, options, validation=held)
     took = time.perf_counter() - start
     asked = torch.ones_like(held.present)
     bits = -log_prob(model, held.x, Question(~asked, asked)).value / run.about.dimensions / math.log(2)
     return {
         "bits_per_dimension": float(bits.mean()),
         "each": bits.tolist(),
+        "alone": {name: alone(model, held.x, run.about, name) for name in ("everything", "bottom")},
         "seconds": took,
         "weights": sum(one.numel() for one in model.parameters()),
+    }
+
+
+def alone(model: Model, x: torch.Tensor, about: About, name: str) -> dict[str, Any]:
+    """Bits of erased pixels, each asked alone, and the entropy that the model says of them."""
+    rows, (height, width, channels) = x[:ALONE], about.shape
+    given = torch.zeros(height, width, channels, dtype=torch.bool)
+    if name == "bottom":
+        given[: height // 2] = True
+    asked = ~given & (torch.arange(channels) == 0)
+    row, variable = asked.flatten().expand(len(rows), -1).nonzero(as_tuple=True)
+    conditional = Conditional.on(model, rows, given.flatten().expand(len(rows), -1))
+    with torch.inference_mode():
+        laws = conditional.marginals(cells=(row, variable))
+        bits = -laws.log_prob(rows[row, variable].unsqueeze(1)).double().flatten() / math.log(2)
+        entropy = laws.entropy().double().flatten() / math.log(2)
+    pixel, patch = variable // channels, patch_of(about)
+    place = pixel // width % patch[0] * patch[1] + pixel % width % patch[1]
+    places = range(patch[0] * patch[1])
+    return {
+        "bits": float(bits.mean()),
+        "bits_by_place": [float(bits[place == one].mean()) for one in places],
+        "entropy_by_place": [float(entropy[place == one].mean()) for one in places],
     }
 
 
@@ -178,10 +217,10 @@ def boosted_levels(features: Floats, y: Floats, others: Floats, truth: Floats) -
     return float(bits_of(truth, mean.predict(others), factor * np.exp(off.predict(others))).mean())
 
 
-def baselines(pictures: Pictures, settings: Settings) -> dict[str, float]:
+def baselines(pictures: Pictures, settings: Settings) -> dict[str, Any]:
     """Bits per dimension of each baseline."""
     share = settings.valid_share or 0.0
-    found = {"each value by itself": counted(pictures, settings)}
+    found: dict[str, Any] = {"each value by itself": counted(pictures, settings)}
     if settings.levels == 256:
         found["linear in what is around"] = linear(pictures, share)
     return found | {"boosted trees": boosted(pictures, share)}
@@ -197,28 +236,33 @@ def main() -> None:
     parser.add_argument("--baselines", action="store_true", help="these alone, into the record that is there")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    where = environment(torch.device("cpu"))
-    found: dict[str, Any] = {"environment": where, "pictures": COUNT, "sets": {}}
-    if arguments.baselines:
-        found = json.loads(arguments.results.read_text()) | {"environment_of_baselines": where}
     for name in arguments.sets:
         pictures = pictures_of(name, arguments.data, arguments.out / name)
         settings = chosen(Settings(steps=arguments.steps), pictures, cuda=False)
-        own: dict[str, Any] = {"steps": settings.steps, **baselines(pictures, settings)}
-        if arguments.baselines:
-            found["sets"][name].update(own)
-            print(json.dumps({name: own}), flush=True)
-            arguments.results.write_text(json.dumps(found, indent=1) + "\n")
-            continue
-        for label, neighbours in (("groups alone", 0), ("neighbours", None)):
-            own[label] = trained(pictures, settings, neighbours)
-            print(f"{name}, {label}: {own[label]['bits_per_dimension']:.4f} bits, {own[label]['seconds']:.0f} s")
-        ours, others = (np.array(own[label].pop("each")) for label in ("neighbours", "groups alone"))
-        less = ours - others
-        own["neighbours less groups alone"] = {"mean": less.mean(), "stderr": less.std(ddof=1) / math.sqrt(len(less))}
-        found["sets"][name] = own
+        own: dict[str, Any] = {"baselines": baselines(pictures, settings)}
+        own["baselines"]["environment"] = environment(torch.device("cpu"))
+        if not arguments.baselines:
+            own |= {"steps": settings.steps, **measured(name, pictures, settings)}
+        found: dict[str, Any] = {"pictures": COUNT, "sets": {}}
+        if arguments.results.exists():  # of other sets, that may be measured beside this one
+            found = json.loads(arguments.results.read_text())
+        found["sets"].setdefault(name, {}).update(own)
         print(json.dumps({name: own}), flush=True)
         arguments.results.write_text(json.dumps(found, indent=1) + "\n")
+
+
+def measured(name: str, pictures: Pictures, settings: Settings) -> dict[str, Any]:
+    """Each way of training, and by how much the default differs from the others, picture by picture."""
+    own: dict[str, Any] = {"environment": environment(torch.device("cpu"))}
+    for way, (neighbours, mixed) in WAYS.items():
+        if mixed or pictures.pixels.shape[3] == 1:  # patches of colours are pixels
+            own[way] = trained(pictures, settings, neighbours, mixed)
+            print(f"{name}, {way}: {own[way]['bits_per_dimension']:.4f} bits, {own[way]['seconds']:.0f} s", flush=True)
+    each = {way: np.array(own[way].pop("each")) for way in WAYS if way in own}
+    for way in each.keys() - {"default"}:
+        less = each["default"] - each[way]
+        own[f"default less {way}"] = {"mean": less.mean(), "stderr": less.std(ddof=1) / math.sqrt(len(less))}
+    return own
 
 
 if __name__ == "__main__":
