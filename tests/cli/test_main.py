@@ -54,6 +54,14 @@ def test_help(arguments: tuple[str, ...], capsys: pytest.CaptureFixture[str]) ->
         assert word in out
 
 
+@pytest.mark.parametrize("subject", ["music", "text", "image", "translate", "policy"])
+def test_every_training_says_alike_how_a_run_is_resumed(subject: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(subject, "train", "--help", capsys=capsys)
+    assert code == 0
+    said = "Go on with the run in the folder, refusing other settings than its own; begin it if there is none."
+    assert said in " ".join(out.replace("│", " ").split())
+
+
 def test_without_a_command_the_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, error = run(capsys=capsys)
     assert code in (0, 2)
@@ -156,7 +164,7 @@ def test_a_folder_that_cannot_be_written(
     code, _, error = run("demo", "-o", str(tmp_path / "out"), capsys=capsys)
     assert code == 2
     assert one_sentence(error)
-    assert f"{tmp_path}: Permission denied" in error
+    assert f"{tmp_path / 'out'}: Permission denied" in error
 
 
 def test_help_does_not_import_torch() -> None:

@@ -1,6 +1,9 @@
 """``anyfill image``: files in, files out; one sentence for everything that goes wrong."""
 
 import json
+import os
+import shutil
+import tempfile
 
 import numpy as np
 import pytest
@@ -138,6 +141,7 @@ def test_what_is_changed_is_said(folder, tmp_path, capsys) -> None:
         (("fill", "{picture}", "--erase", "top", "-n", "0"), "Invalid value for '-n'"),
         (("fill", "{picture}", "--erase", "top", "--model", "{nothing}"), "digits, fashion, or the folder"),
         (("fill", "{picture}", "--erase", "top", "-o", "{text}"), "got a file"),
+        (("score", "{picture}", "--model", ""), "model: expected digits, fashion, or the folder of a model, got ''"),
         (("fill", "{picture}", "--erase", "top", "--sampler", "confidence"), "expected steps beside it"),
         (("score", "{picture}", "--heat", "h.jpg"), "ends in .png"),
         (("score", "{picture}", "--mask", "{wide}"), "got 9x8"),
@@ -173,3 +177,69 @@ def test_everything_that_is_wrong_is_one_sentence(arguments, words, picture, fol
     assert error.startswith("anyfill: ")
     assert error.count("\n") == 1
     assert words in error
+
+
+def test_a_folder_called_like_a_model_that_ships_is_meant_by_its_path_alone(
+    picture, folder, tmp_path, capsys, monkeypatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ask = ("image", "score", picture, "--json")
+    _, ships, quiet = run(*ask, capsys=capsys)
+    shutil.copytree(folder, "digits")
+    note = "note: digits is the model that ships with anyfill; the one in the folder here is ./digits\n"
+    for model, is_own in (((), False), (("--model", "digits"), False), (("--model", "./digits"), True)):
+        _, said, error = run(*ask, *model, capsys=capsys)
+        assert (said == ships) != is_own
+        assert (note in error) != is_own
+        erase = ("--erase", "top", "-n", 1, "--seed", 1, "--force", *model)
+        assert (note in run("image", "fill", picture, *erase, capsys=capsys)[2]) != is_own
+        assert (note in run("image", "generate", "-n", 1, "--seed", 1, "--force", *model, capsys=capsys)[2]) != is_own
+    assert note not in quiet
+    assert "8x8, black and white" in run("image", "show", "./digits", capsys=capsys)[1]
+    _, said, error = run("image", "show", "digits", capsys=capsys)
+    assert "28x28, black and white" in said
+    assert note == error
+    (tmp_path / "none").mkdir()
+    assert note in run("image", "train", "none", "-o", "new", "--start", "digits", capsys=capsys)[2]
+
+
+def test_a_mask_that_is_both_white_and_transparent_is_remarked_upon_by_scores_too(
+    picture, folder, tmp_path, capsys
+) -> None:
+    mask = np.full((8, 8, 4), 255, dtype=np.uint8)
+    mask[:4, :, 3] = 0
+    Image.fromarray(mask).save(tmp_path / "m.png")
+    place = ("--model", folder, "-o", tmp_path / "out", "-n", 1)
+    asked = (("fill", *place), ("score", "--model", folder))
+    for verb, *options in asked:
+        _, _, error = run("image", verb, picture, "--mask", tmp_path / "m.png", *options, capsys=capsys)
+        assert "note: m.png: its transparent pixels are erased, not its white ones\n" in error
+
+
+def test_a_folder_that_cannot_be_written_is_found_before_anything_is_drawn(
+    picture, folder, tmp_path, capsys, monkeypatch
+) -> None:
+    def refused(*_, dir, **__):
+        raise OSError(30, "Read-only file system", f"{dir}/tmpabc")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refused)
+    own = ("--model", folder, "-o", tmp_path / "out" / "deep")
+    for asked in (
+        ("fill", picture, "--erase", "top", *own),
+        ("generate", *own),
+        ("score", picture, "--model", folder, "--heat", tmp_path / "h.png"),
+    ):
+        code, said, error = run("image", *asked, capsys=capsys)
+        assert (code, said) == (2, "")
+        assert "expected a folder that can be written to, got one that cannot (Read-only file system)" in error
+        assert error.count("\n") == 1
+
+
+def test_a_name_that_is_no_text_is_valid_json(picture, folder, tmp_path, capsys) -> None:
+    odd = os.fsencode(tmp_path) + b"/f\xfcr.png"
+    try:
+        shutil.copy(os.fsencode(picture), odd)
+    except OSError:
+        pytest.skip("file names are text here")
+    _, said, _ = run("image", "score", os.fsdecode(odd), "--model", folder, "--json", capsys=capsys)
+    assert json.loads(said)[0]["file"].encode() == os.fsencode(tmp_path) + "/f\ufffdr.png".encode()

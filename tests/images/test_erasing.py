@@ -1,5 +1,6 @@
 """Words, masks and arrays erase what they say; windows cover every hole."""
 
+import itertools
 import time
 
 import numpy as np
@@ -53,7 +54,9 @@ def test_a_stroke_goes_through_its_points_and_is_as_wide_as_said(generator) -> N
         assert 0 < erased("strokes", generator).mean() < 1
 
 
-@pytest.mark.parametrize("words", ["", "8,4", "40,4,2,2", "8,4,0,3", "0%", "101%", "upside", "1,1 2,2 / ", "-1,0,2,2"])
+@pytest.mark.parametrize(
+    "words", ["", "8,4", "40,4,2,2", "8,4,0,3", "0%", "101%", "upside", "1,1 2,2 / ", "1,1 2,2 / 0", "-1,0,2,2"]
+)
 def test_words_that_name_nothing_are_refused(words, generator) -> None:
     with pytest.raises(ValueError, match="erase"):
         region(words, 20, 30, generator=generator)
@@ -67,6 +70,7 @@ def test_words_that_name_nothing_are_refused(words, generator) -> None:
         ("3,3 20,25", "without the width"),
         ("-3,0,5,5", "below 0"),
         ("bottom,left", "each by itself"),
+        ("3,3 20,25 / 0", "a pixel wide or more, got one of width 0"),
         ("upside", "something else"),
     ],
 )
@@ -90,8 +94,6 @@ def test_masks_white_is_erased_and_sizes_must_agree(generator, tmp_path) -> None
     Image.fromarray(mask[:, :20]).save(tmp_path / "small.png")
     with pytest.raises(ValueError, match=r"size of small.png: expected 30x20, as blank.png has, got 20x20"):
         erased(tmp_path / "small.png", generator)
-    with pytest.raises(ValueError, match="bool"):
-        erased(mask, generator)
 
 
 def test_four_numbers_are_a_rectangle_and_lists_of_truths_are_a_mask(generator) -> None:
@@ -107,8 +109,14 @@ def test_four_numbers_are_a_rectangle_and_lists_of_truths_are_a_mask(generator) 
     [
         ([[True]], "size of what is erased: expected 30x20, as blank.png has, got 1x1"),
         (3, "what is erased: expected bool .* got something else"),
-        ((8, 4, 12), "what is erased: expected bool .* got int64"),
-        ((8.0, 4.0, 1.0, 1.0), "what is erased: expected bool .* got float64"),
+        ((8, 4, 12), r"expected a rectangle of four whole numbers \(left, top, .* got \(8, 4, 12\)"),
+        ((8.0, 4.0, 1.0, 1.0), r"expected a rectangle of four whole numbers .* got \(8.0, 4.0, 1.0, 1.0\)"),
+        (["top", (8, 4, 12)], r"expected words, or a rectangle of four whole numbers .* got \(8, 4, 12\)"),
+        ([[0, 1, 0]] * 20, "expected a rectangle of four whole numbers .* or rows of truths, got 60 numbers"),
+        (np.full((20, 30), 0.5), "what is erased: expected bool .* got float64"),
+        (np.array([[0, 7]]), "expected bool .* got int64, other numbers than 0 and 1, or 0 and 255"),
+        (np.array([[1, 255]]), "other numbers than 0 and 1, or 0 and 255"),
+        (np.array([[-1, 0]]), "other numbers than 0 and 1, or 0 and 255"),
         ([[True], [True, False]], "what is erased: expected rows of one length"),
         ({"top"}, "what is erased: expected bool .* got something else"),
         ((40, 4, 2, 2), "expected a rectangle inside 30x20"),
@@ -200,3 +208,26 @@ def test_the_first_window_of_a_large_hole_knows_most() -> None:
     unknown = [int(hole[window.inside((60, 60))].sum()) for window in plan]
     assert unknown[0] == min(unknown)
     assert len(plan) > 9
+
+
+def test_integers_of_two_values_are_masks(generator) -> None:
+    truths = region("8,4,12,12", 20, 30, generator=generator)
+    for white, kind in itertools.product((1, 255), (np.uint8, np.int64, np.uint16)):
+        mask = truths.astype(kind) * kind(white)
+        assert np.array_equal(erased(mask, generator), truths)
+    assert np.array_equal(erased(torch.from_numpy(truths).long(), generator), truths)
+    assert not erased(np.zeros((20, 30), dtype=int), generator).any()
+
+
+@pytest.mark.parametrize("level", [255, 0])
+def test_of_a_mask_with_transparent_and_white_pixels_the_transparent_ones_are_erased_and_it_is_said(
+    level, generator, tmp_path
+) -> None:
+    layers = np.full((20, 30, 4), level, dtype=np.uint8)
+    layers[..., 3] = 255
+    layers[5:9, :, 3] = 0
+    Image.fromarray(layers).save(tmp_path / "mask.png")
+    found = erased_in(PICTURE, tmp_path / "mask.png", generator=generator)
+    assert np.array_equal(found.erased, layers[..., 3] == 0)
+    said = "mask.png: its transparent pixels are erased, not its white ones"
+    assert found.remarks == ((said,) if level else ())

@@ -77,7 +77,12 @@ def test_half_transparent_pixels_are_said(tmp_path) -> None:
     image = Image.fromarray(np.concatenate([RGB, alpha[..., None]], axis=2))
     read = read_picture(saved(image, tmp_path / "a.png"))
     assert np.array_equal(read.erased, alpha < 128)
-    assert "transparent in part" in read.remarks[0]
+    assert read.remarks == (
+        "a.png is transparent in part: what is more than half transparent is erased, "
+        "what is less so is read as opaque (40 pixels)",
+    )
+    image = Image.fromarray(np.concatenate([RGB, np.minimum(alpha, 60)[..., None]], axis=2))
+    assert read_picture(saved(image, tmp_path / "b.png")).remarks[0].endswith("half transparent is erased")
 
 
 def test_a_turned_photograph_is_put_upright(tmp_path) -> None:
@@ -190,3 +195,36 @@ def test_what_is_saved_is_read_back_with_its_holes(tmp_path) -> None:
     assert np.array_equal(read.erased, erased)
     with pytest.raises(ValueError, match=r"ends in \.png"):
         Picture(RGB).save(tmp_path / "a.jpg")
+
+
+def test_colours_under_transparent_pixels_are_none(tmp_path) -> None:
+    layers = np.repeat(GREY[..., None], 4, axis=2)
+    layers[..., 3] = 255
+    layers[:3] = 200, 10, 30, 0
+    read = read_picture(saved(Image.fromarray(layers), tmp_path / "a.png"))
+    assert read.channels == 1
+    assert np.array_equal(read.pixels[3:, :, 0], GREY[3:])
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int64, np.float64])
+def test_four_channels_are_read_as_the_same_image_is(kind) -> None:
+    alpha = np.full((6, 8), 255, dtype=np.uint8)
+    alpha[0], alpha[1] = 0, 200
+    layers = np.concatenate([RGB, alpha[..., None]], axis=2)
+    given = layers / 255 if kind is np.float64 else layers.astype(kind)
+    image, array = as_picture(Image.fromarray(layers)), as_picture(given)
+    assert np.array_equal(image.pixels, array.pixels)
+    assert np.array_equal(image.erased, array.erased)
+    assert image.remarks == array.remarks
+    if kind is np.float64:
+        given[5, 5, 0] = np.nan
+        assert as_picture(given).erased[5, 5]
+        assert as_picture(given).erased[0].all()
+
+
+def test_channels_in_front_are_told_how_to_go_behind() -> None:
+    for channels in (1, 3):
+        with pytest.raises(ValueError, match=r"channels in front: permute\(1, 2, 0\) puts them behind"):
+            as_picture(torch.zeros(channels, 6, 8))
+    with pytest.raises(ValueError, match=r"channels in front: transpose\(1, 2, 0\) puts"):
+        as_picture(np.zeros((3, 6, 8)))

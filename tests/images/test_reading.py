@@ -169,3 +169,32 @@ def test_every_seed_has_draws_of_its_own_however_large_it_is() -> None:
     assert len(set(drawn)) == 6 * len(large)  # 64 coins each: by chance alike below 1 in 10^15
     with pytest.raises(ValueError, match="seed: expected a whole number from 0 to 4294967295"):
         PictureRows(grey, 2, "dynamic", seed=2**32)
+
+
+def test_hidden_files_and_folders_are_left_out(tmp_path) -> None:
+    """They were counted as files that cannot be read, or trained on: previews, and what a Mac notes on pictures."""
+    folder = tmp_path / ".hidden" / "pictures"  # that the folder itself lies in one says nothing
+    (folder / ".thumbnails").mkdir(parents=True)
+    for number, name in enumerate(("0.png", ".1.png", ".thumbnails/2.png")):
+        Image.fromarray(GREY[number]).save(folder / name)
+    (folder / "._mac.png").write_bytes(b"notes on 0.png")
+    read = read_pictures(folder)
+    assert np.array_equal(read.pixels[..., 0], GREY[:1])
+    assert read.remarks == ()
+
+
+def test_what_differs_by_its_numbers_alone_is_said_once(tmp_path) -> None:
+    for number in range(3):
+        layers = np.full((4, 4, 4), 90, dtype=np.uint8)
+        layers[..., 3] = 255
+        layers[: number + 1, :, 3] = 200
+        Image.fromarray(layers).save(tmp_path / f"{number}.png")
+    (said,) = read_pictures(tmp_path).remarks
+    assert said.endswith("read as opaque (4 pixels) (3 files like it)")
+
+
+@pytest.mark.parametrize("part", ["", ":name"])
+def test_an_archive_without_arrays_is_told_so(part, tmp_path) -> None:
+    np.savez(tmp_path / "empty.npz")
+    with pytest.raises(ValueError, match=r"empty\.npz: expected an array of pictures, got no array at all"):
+        read_pictures(f"{tmp_path}/empty.npz{part}")

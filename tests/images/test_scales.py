@@ -75,10 +75,11 @@ def test_what_a_grey_model_draws_is_grey_up_to_the_seam(levels) -> None:
 
 def test_a_hole_that_a_window_holds_keeps_its_scale(black_and_white) -> None:
     pixels = RNG.integers(0, 2, (40, 40, 1)).astype(np.uint8) * 255
-    assert "one window" in black_and_white.prepared(pixels, "4,4,6,6").picture.remarks[0]
+    said = black_and_white.prepared(pixels, "4,4,6,6").picture.remarks[0]
+    assert said.endswith("filled in one window of 8x8 (--resize or resize=True shrinks it)")  # in Python, too
     ready = black_and_white.prepared(pixels, "4,4,20,6").picture
     assert (ready.height, ready.width) == (8, 8)
-    assert "enlarged" in ready.remarks[0]
+    assert ready.remarks[0].endswith("what is drawn enlarged (--windows or resize=False keeps its scale)")
     assert "overlapping windows" in black_and_white.prepared(pixels, "4,4,20,6", resize=False).picture.remarks[0]
 
 

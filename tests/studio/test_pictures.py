@@ -96,7 +96,7 @@ def test_each_fill_has_its_exact_bits_and_fewer_steps_take_fewer_passes(visitor,
     both = {**body, "steps": 2, "sampler": "speculative"}
     name, said = visitor.events(visitor.post("/api/pictures/fill", both).json()["job"])[-1]
     assert name == "failed"
-    assert "steps: expected no sampler beside it, or confidence" in said["detail"]
+    assert "steps: expected the sampler exact, which they divide, or confidence" in said["detail"]
 
 
 def test_fills_are_seen_while_they_are_drawn(visitor, bar, half):

@@ -91,3 +91,10 @@ def test_options_say_how_one_value_is_drawn() -> None:
         SamplingOptions(nucleus=0.0)
     with pytest.raises(ValueError, match="--sampler"):
         SamplingOptions("other")
+
+
+def test_only_a_model_stands_before_the_one_that_ships(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("text8").mkdir()
+    Path("text8/corpus.txt").write_text("some text")
+    assert text_models.load("text8").name == "text8"

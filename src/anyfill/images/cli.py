@@ -5,6 +5,7 @@ stdout, progress and remarks to stderr. Everything is imported when a command ru
 free is asked before anything is drawn.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,10 +39,14 @@ Erase = Annotated[
 ]
 Mask = Annotated[
     Path | None,
-    typer.Option(help="A second picture of the same size: white (level 128 or above) is erased.", show_default=False),
+    typer.Option(
+        help="A second picture of the same size: white (level 128 or above) is erased; if it has transparent pixels, "
+        "those are, and white is not.",
+        show_default=False,
+    ),
 ]
 ModelName = Annotated[
-    str, typer.Option("--model", help="digits or fashion, or a folder of a model (anyfill image train).")
+    str, typer.Option("--model", help="digits or fashion, or a folder of a model (anyfill image train; ./digits).")
 ]
 Invert = Annotated[
     bool | None, typer.Option("--invert/--no-invert", help="Read light as dark.", show_default="if the border says so")
@@ -76,8 +81,9 @@ class Drawing:
         return {"temperature": self.temperature, "sampler": self.sampler, "steps": self.steps}
 
     def targets(self, stem: str, names: Sequence[str]) -> list[Path]:
-        """Where the files go; refused where something is in the way."""
+        """Where the files go; refused where something is in the way, or where none can be written."""
         from anyfill.checks import refuse
+        from anyfill.disk import require_writable
         from anyfill.interface.output import require_new
 
         if self.output.exists() and not self.output.is_dir():
@@ -85,6 +91,7 @@ class Drawing:
         paths = [self.output / f"{stem}-{name}.png" for name in names]
         for path in paths:
             require_new(path, force=self.force, way="another --seed or -o leaves it alone")
+        require_writable(self.output)
         return paths
 
 
@@ -113,7 +120,6 @@ def fill(
     NAME-filled-SEED-sheet.png has what was given, what was drawn, and how uncertain each pixel is, in bits.
     """
     from anyfill.images.erasing import erased_in
-    from anyfill.images.model import load
     from anyfill.images.picture import read_picture
     from anyfill.interface.output import say_remarks
 
@@ -123,7 +129,7 @@ def fill(
     read = erased_in(erased_in(read, mask, generator=source), erase, generator=source)
     stem = f"{picture.stem}-filled-{seed}"
     how.targets(stem, [*map(str, range(1, n + 1)), "sheet"])
-    model = load(how.model)
+    model = _loaded(how.model)
     ready = model.prepared(read, seed=seed, resize=resize, invert=invert)
     say_remarks(ready.picture.remarks)
     fills = model.fill_prepared(ready, n, seed, progress=True, **how.drawn)
@@ -153,27 +159,30 @@ def score(
     probability, given all that came before.
     """
     from anyfill.checks import refuse
+    from anyfill.disk import require_writable
     from anyfill.images.erasing import erased_in
-    from anyfill.images.model import load
     from anyfill.images.picture import read_picture, require_png
     from anyfill.interface.output import json_text, require_new, say_remarks
 
     if heat is not None:
         require_png(heat)
         require_new(heat, force=force)
+        require_writable(heat.parent)
         if len(pictures) > 1:
             raise refuse("--heat", expected="one PICTURE", got=len(pictures))
     read = [read_picture(path) for path in pictures]
-    loaded, found = load(model), list[dict[str, object]]()
+    loaded, found = _loaded(model), list[dict[str, object]]()
     for path, picture in zip(pictures, read):
-        asked = None
+        asked, remarks = None, ()
         if mask is not None or erase is not None:  # together, as ``fill`` takes them
-            opaque, source = replace(picture, erased=None), _generator(0)
-            asked = erased_in(erased_in(opaque, mask, generator=source), erase, generator=source).erased
+            opaque, source = replace(picture, erased=None, remarks=()), _generator(0)
+            part = erased_in(erased_in(opaque, mask, generator=source), erase, generator=source)
+            asked, remarks = part.erased, part.remarks
         scored = loaded.score(picture, asked, invert=invert)
-        say_remarks(scored.remarks)
+        say_remarks((*remarks, *scored.remarks))
         values = {"nats": scored.nats, "bits_per_dimension": scored.bits_per_dimension, "dimensions": scored.asked}
-        found.append({"file": str(path), **values, "kind": scored.kind})
+        name = os.fsencode(path).decode(errors="replace")  # names of files are bytes, and JSON has none of those
+        found.append({"file": name, **values, "kind": scored.kind})
         if not as_json:
             typer.echo(f"{path}: {scored.describe()}")
         if heat is not None:
@@ -190,12 +199,11 @@ def generate(
     how: Drawing,
 ) -> None:
     """Draw new pictures from nothing: OUTPUT/NAME-SEED-1.png and so on, and all of them on NAME-SEED-sheet.png."""
-    from anyfill.images.model import load
     from anyfill.images.sheets import gallery
 
     seed = chosen_seed(how.seed)
     paths = how.targets(f"{Path(how.model).name}-{seed}", [*map(str, range(1, n + 1)), "sheet"])
-    model = load(how.model)
+    model = _loaded(how.model)
     drawn = model.sample(n, seed=seed, progress=True, **how.drawn)
     typer.echo(f"seed {seed}")
     for path, picture in zip(paths, (*drawn, gallery(drawn))):
@@ -225,6 +233,8 @@ def train(
     """
     from anyfill.images.training import train_in_words
 
+    _say_if_shadowed(settings.start)
+
     def say(line: str) -> None:
         typer.echo(line, err=True)
 
@@ -242,7 +252,7 @@ def train(
 @command("Show pictures of a folder or file on a sheet, or what a model is of.")
 def show(
     *,
-    source: Annotated[Path, typer.Argument(metavar="SOURCE", help="What train reads, or one PICTURE, or a model.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="What train reads, or one PICTURE, or a model.")],
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The sheet: FILE.png.", show_default=False)
     ] = None,
@@ -253,22 +263,24 @@ def show(
 ) -> None:
     """Show pictures of a folder or file on one sheet, as they are read; or say what a model is of."""
     from anyfill.checks import refuse_given
-    from anyfill.images.model import SHIPPED, load
+    from anyfill.images.model import SHIPPED
     from anyfill.images.picture import SUFFIXES, read_picture, require_png
     from anyfill.images.reading import read_pictures
     from anyfill.images.sheets import gallery
     from anyfill.interface.output import require_new, say_remarks
+    from anyfill.training.checkpoint import is_model
 
     if output is not None:
         require_png(output)
         require_new(output, force=force)
-    if (str(source) in SHIPPED and not source.exists()) or (source / "config.json").is_file():
+    place = Path(source)
+    if (source in SHIPPED and not place.exists()) or is_model(place):
         refuse_given("for a model, which is described in words", {"--output": output, "--n": n})
-        typer.echo(repr(load(str(source))))
+        typer.echo(repr(_loaded(source)))
         return
     if output is None:
         refuse_given("without --output, the sheet that they go to", {"--n": n})
-    if source.is_file() and source.suffix.lower() in SUFFIXES:
+    if place.is_file() and place.suffix.lower() in SUFFIXES:
         refuse_given("for one PICTURE", {"--n": n})
         one = read_picture(source)
         pictures, said, remarks = [one], repr(one), one.remarks
@@ -282,6 +294,24 @@ def show(
     if output is not None:
         gallery(pictures).save(output)
         typer.echo(f"wrote {output}")
+
+
+def _loaded(name: str) -> Any:
+    """The model of a name as it was said: of ``digits`` and ./digits, which are one as a ``Path``, the one ships."""
+    from anyfill.images.model import load
+
+    _say_if_shadowed(name)
+    return load(name)
+
+
+def _say_if_shadowed(name: str | None) -> None:
+    """Say which of two models is taken where one that ships is named and a folder of a model is called the same."""
+    from anyfill.images.model import SHIPPED
+    from anyfill.interface.output import say_remarks
+    from anyfill.training.checkpoint import is_model
+
+    if name in SHIPPED and is_model(name):
+        say_remarks([f"{name} is the model that ships with anyfill; the one in the folder here is ./{name}"])
 
 
 def _generator(seed: int) -> Any:

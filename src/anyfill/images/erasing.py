@@ -12,6 +12,7 @@ Several parts add up.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ Erasing = str | Path | Picture | Image.Image | np.ndarray[Any, Any] | Tensor | R
 """What verbs take for what is erased."""
 WHITE = 128
 """The least level of a mask that erases."""
+_RECTANGLE = "a rectangle of four whole numbers (left, top, width, height)"
 _HELP = f"LEFT,TOP,WIDTH,HEIGHT, {', '.join(PARTS)}, 30%, or a stroke as '3,3 20,25 / 4'"
 
 
@@ -39,32 +41,48 @@ def erased_in(picture: Picture, erased: Erasing | None, *, generator: torch.Gene
     Args:
         picture: the picture.
         erased: words as in the module's text, one or several; a rectangle as (left, top, width, height); the name of a
-            mask file, or a picture, white = erased; or bool (H, W), True = erased.
+            mask file, or a picture, white = erased; or bool (H, W), True = erased, or integers (H, W), 0 and 1 or 0
+            and 255, 0 = given.
         generator: for scattered pixels and random strokes.
     """
     if erased is None:
         return picture
     if isinstance(erased, str) and erased.lower().endswith(SUFFIXES):
         erased = Path(erased)
-    places = ~picture.known | _places(picture, erased, generator)
-    return Picture(picture.pixels, places, picture.name, picture.remarks)
-
-
-def _places(picture: Picture, erased: Erasing, generator: torch.Generator) -> Places:
-    height, width = picture.pixels.shape[:2]
     if isinstance(erased, Path | Picture | Image.Image):
-        return mask_of(erased, picture)
+        places, remarks = mask_of(erased, picture)
+    else:
+        places, remarks = _places(picture, erased, generator), ()
+    return replace(picture, erased=~picture.known | places, remarks=(*picture.remarks, *remarks))
+
+
+def _places(picture: Picture, erased: object, generator: torch.Generator) -> Places:
+    height, width = picture.pixels.shape[:2]
     parts = _parts(erased)
     if parts is None:
-        values = numbers(erased, "what is erased")
-        if values.dtype != bool:
-            got = "something else" if values.dtype == object or values.ndim == 0 else f"{values.dtype}"
-            raise refuse("what is erased", expected=f"bool (H, W), True = erased; a mask; or {_HELP}", got=got)
-        return _of_size(values, picture, "what is erased")
+        return _of_size(_truths(erased), picture, "what is erased")
     places = np.zeros((height, width), dtype=bool)
     for one in parts:
         places |= region(one, height, width, generator=generator)
     return places
+
+
+def _truths(erased: object) -> Places:
+    """bool, same shape: an array of truths, or of integers that can only be meant as such."""
+    values = numbers(erased, "what is erased")
+    if values.dtype == bool:
+        return values
+    expected, got = f"bool (H, W), True = erased; a mask; or {_HELP}", f"{values.dtype}"
+    if values.dtype == object or values.ndim == 0:
+        got = "something else"
+    elif isinstance(erased, list | tuple):
+        expected = f"{_RECTANGLE}, several of them, or rows of truths"
+        got = f"{values.size:,} numbers" if values.size > 8 else repr(erased)
+    elif np.issubdtype(values.dtype, np.integer):
+        if ((values == 0) | (values == values.max(initial=0))).all() and values.max(initial=0) in (0, 1, 255):
+            return values != 0
+        got += ", other numbers than 0 and 1, or 0 and 255"
+    raise refuse("what is erased", expected=expected, got=got)
 
 
 def _parts(erased: object) -> list[str] | None:
@@ -78,6 +96,9 @@ def _parts(erased: object) -> list[str] | None:
         return [",".join(map(str, several))]
     if all(isinstance(one, str) or _is_rectangle(one) for one in several):
         return [one if isinstance(one, str) else ",".join(map(str, one)) for one in several]
+    if any(isinstance(one, str) for one in several):
+        wrong = next(one for one in several if not isinstance(one, str) and not _is_rectangle(one))
+        raise refuse("what is erased", expected=f"words, or {_RECTANGLE}", got=repr(wrong))
     return None
 
 
@@ -89,16 +110,18 @@ def _is_rectangle(one: object) -> bool:
     return len(sides) == 4 and all(isinstance(n, int | np.integer) and not isinstance(n, bool) for n in sides)
 
 
-def mask_of(mask: Path | Picture | Image.Image, picture: Picture) -> Places:
-    """bool (H, W): where a mask is white, or transparent if it has such pixels."""
+def mask_of(mask: Path | Picture | Image.Image, picture: Picture) -> tuple[Places, tuple[str, ...]]:
+    """bool (H, W): where a mask is white, or transparent if it has such pixels; remarks if it has both."""
     read = as_picture(mask, "mask")
     if read.erased is not None:
-        return _of_size(read.erased, picture, read.name)
+        has_both = (read.grey().pixels[read.known] >= WHITE).any()
+        said = f"{read.name}: its transparent pixels are erased, not its white ones"
+        return _of_size(read.erased, picture, read.name), (said,) if has_both else ()
     levels = read.grey().pixels[..., 0]
     if 0 < levels.max() < WHITE:
         expected = f"white, level {WHITE} or above, where something shall be erased"
         raise refuse(read.name, expected=expected, got=f"nothing above level {levels.max()}")
-    return _of_size(levels >= WHITE, picture, read.name)
+    return _of_size(levels >= WHITE, picture, read.name), ()
 
 
 def _of_size(places: Places, picture: Picture, name: str) -> Places:
@@ -126,6 +149,8 @@ def region(words: str, height: int, width: int, *, generator: torch.Generator) -
         places[top : top + down, left : left + across] = True
         return places
     if found := re.fullmatch(r"((?:\d+\s*,\s*\d+\s*)+)/\s*(\d+)", said):
+        if not int(found[2]):
+            raise refuse(f"erase {words}", expected="a stroke that is a pixel wide or more", got="one of width 0")
         points = [(int(x), int(y)) for x, y in re.findall(r"(\d+)\s*,\s*(\d+)", found[1])]
         return stroke(points, int(found[2]), height, width)
     raise refuse(f"erase {words}", expected=_HELP, got=_near_miss(said))
@@ -162,8 +187,8 @@ def stroke(points: Sequence[tuple[int, int]], thickness: int, height: int, width
     """bool (H, W): a line through points (left, top), with round ends."""
     image = Image.new("1", (width, height))
     pen = ImageDraw.Draw(image)
-    half = max(thickness, 1) / 2
-    pen.line([*points], fill=1, width=max(thickness, 1))
+    half = thickness / 2
+    pen.line([*points], fill=1, width=thickness)
     for x, y in points:
         pen.ellipse((x - half + 0.5, y - half + 0.5, x + half - 0.5, y + half - 0.5), fill=1)
     return np.array(image, dtype=bool)

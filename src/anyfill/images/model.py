@@ -107,7 +107,7 @@ class ImageModel:
     ) -> Fills:
         """``fill`` of what ``prepared`` returned: for whoever wants to see its remarks before anything is drawn."""
         require_count("n", n, maximum=1000)
-        draw, how = Draw(temperature=temperature), self._sampler(sampler, steps)
+        draw, how = _draw(temperature), self._sampler(sampler, steps)
         source = torch.Generator().manual_seed(seed)
 
         def filled(work: Filling, words: str, *, look: bool) -> Fills:
@@ -154,7 +154,7 @@ class ImageModel:
         """
         require_count("n", n, maximum=AT_ONCE)
         ready = self.prepared(picture, erased, seed=seed, resize=resize, invert=invert)
-        return self._filling(ready, n, Draw(temperature=temperature), self._sampler(sampler, steps), seed).frames()
+        return self._filling(ready, n, _draw(temperature), self._sampler(sampler, steps), seed).frames()
 
     def sample(
         self,
@@ -221,7 +221,7 @@ class ImageModel:
         if steps is not None:
             require_count("steps", steps)
             if sampler not in ("exact", "confidence"):
-                raise refuse("steps", expected="no sampler beside it, or confidence", got=repr(sampler))
+                raise refuse("steps", expected="the sampler exact, which they divide, or confidence", got=repr(sampler))
             return Follow(groups=steps) if sampler == "exact" else Confidence(steps)
         if sampler == "confidence":
             raise refuse("sampler confidence", expected="steps beside it", got="none")
@@ -230,21 +230,29 @@ class ImageModel:
         return {"speculative": Speculative(), "entropy-bounded": EntropyBounded()}.get(sampler)
 
 
+def _draw(temperature: float) -> Draw:
+    try:
+        return Draw(temperature=temperature)
+    except TypeError:  # what cannot be compared with a number
+        raise refuse("temperature", expected="a number of at least 0", got=repr(temperature)) from None
+
+
 def load(model: str | Path = "digits") -> ImageModel:
     """A model of pictures, ready to be asked.
 
     Args:
         model: "digits" (28x28, black and white) or "fashion" (28x28, grey), which ship with anyfill; or a folder made
-            by ``anyfill image train``.
+            by ``anyfill image train``: a ``Path``, or any other text, such as "./digits".
     """
-    if not isinstance(model, str | Path):  # pyright: ignore[reportUnnecessaryIsInstance] - whoever calls may not check
+    # Whoever calls may not check types. A Path is always a folder: as a text, that of ./digits is "digits".
+    if not isinstance(model, str | Path) or model == "":  # pyright: ignore[reportUnnecessaryIsInstance]
         raise refuse("model", expected=f"{', '.join(SHIPPED)}, or the folder of a model", got=repr(model))
-    if str(model) not in SHIPPED:
+    if isinstance(model, Path) or model not in SHIPPED:
         return _load(Path(model), str(model))
-    with resources.as_file(resources.files("anyfill").joinpath(SHIPPED[str(model)])) as shipped:
+    with resources.as_file(resources.files("anyfill").joinpath(SHIPPED[model])) as shipped:
         if not (shipped / "config.json").is_file():
-            raise refuse("model", expected="the folder of a model (this anyfill comes without it)", got=str(model))
-        return _load(shipped, str(model))
+            raise refuse("model", expected="the folder of a model (this anyfill comes without it)", got=model)
+        return _load(shipped, model)
 
 
 def _load(folder: Path, name: str) -> ImageModel:

@@ -2,13 +2,14 @@
 
 Files are read with Pillow. What cannot be kept as it is, is changed and said (``remarks``): 16 bits become 8, CMYK
 becomes red-green-blue, a turned photograph is put upright, of an animation the first frame is taken. Pixels that are
-more than half transparent are erased. A palette is read as its colours; three equal channels are one: such a picture is
-grey.
+more than half transparent are erased. A palette is read as its colours; three equal channels are one: a picture whose
+given pixels have no colours is grey.
 """
 
 import io
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ import numpy as np
 from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 
-from anyfill.checks import refuse
+from anyfill.checks import counted, refuse
 from anyfill.disk import write_bytes
 
 Pixels = np.ndarray[Any, np.dtype[np.uint8]]
@@ -113,6 +114,11 @@ class Picture:
             return self
         return replace(self, pixels=np.asarray(Image.fromarray(self.pixels).convert("L"))[..., None])
 
+    def plain(self) -> "Picture":
+        """The same; grey where what is given has no colours, since those under erased pixels are not to be seen."""
+        alike = (self.pixels == self.pixels[..., :1]).all(axis=2)
+        return self.grey() if (alike if self.erased is None else alike | self.erased).all() else self
+
     def with_channels(self, channels: int) -> "Picture":
         """The same with so many channels, which is said if colours are lost."""
         if channels == self.channels:
@@ -188,19 +194,21 @@ def _read(image: Image.Image, name: str) -> Picture:
         remarks.append(f"{name} has 16 bits a channel: read with 8")
     if image.mode == "CMYK":
         remarks.append(f"{name} is CMYK: read as red, green and blue")
-    alpha = None
     if image.has_transparency_data:
-        full = np.asarray(image.convert("RGBA"))
-        pixels, alpha = full[..., :3], full[..., 3]
-    else:
-        pixels = np.asarray(image.convert("L") if image.mode in ("1", "L") else image.convert("RGB"))
-    pixels = pixels[..., None] if pixels.ndim == 2 else pixels
-    if pixels.shape[2] == 3 and (pixels == pixels[..., :1]).all():
-        pixels = pixels[..., :1]
-    erased = None if alpha is None or alpha.min() >= 128 else alpha < 128
-    if alpha is not None and ((alpha > 0) & (alpha < 255)).any():
-        remarks.append(f"{name} is transparent in part: what is more than half transparent is erased")
-    return Picture(np.ascontiguousarray(pixels), erased, name, tuple(remarks))
+        return _with_alpha(np.asarray(image.convert("RGBA")), name, remarks)
+    pixels = np.asarray(image.convert("L") if image.mode in ("1", "L") else image.convert("RGB"))
+    return Picture(pixels[..., None] if pixels.ndim == 2 else pixels, None, name, tuple(remarks)).plain()
+
+
+def _with_alpha(layers: Pixels, name: str, remarks: Sequence[str] = ()) -> Picture:
+    """The picture of red, green, blue and alpha (H, W, 4); as a picture has no alpha, what is lost of it is said."""
+    alpha, said = layers[..., 3], list(remarks)
+    if ((alpha > 0) & (alpha < 255)).any():
+        less = int(((alpha >= 128) & (alpha < 255)).sum())
+        rest = f", what is less so is read as opaque ({counted(less, 'pixel')})" if less else ""
+        said.append(f"{name} is transparent in part: what is more than half transparent is erased{rest}")
+    erased = alpha < 128 if alpha.min() < 128 else None
+    return Picture(np.ascontiguousarray(layers[..., :3]), erased, name, tuple(said)).plain()
 
 
 PictureLike = Picture | Image.Image | str | Path | Tensor | np.ndarray[Any, Any]
@@ -210,7 +218,8 @@ PictureLike = Picture | Image.Image | str | Path | Tensor | np.ndarray[Any, Any]
 def as_picture(given: PictureLike, name: str = "picture") -> Picture:
     """A picture from what the user has: the name of a file, an image of Pillow, or numbers (H, W) or (H, W, C).
 
-    Whole numbers are levels from 0 to 255, booleans black and white, fractions from 0 to 1; NaN is erased.
+    Whole numbers are levels from 0 to 255, booleans black and white, fractions from 0 to 1; NaN is erased. Four
+    channels are red, green, blue and alpha.
     """
     if isinstance(given, Picture):
         return given
@@ -220,12 +229,15 @@ def as_picture(given: PictureLike, name: str = "picture") -> Picture:
         return _read(given, name)
     values = numbers(given, name)
     values = values[..., None] if values.ndim == 2 else values
-    if values.ndim != 3 or values.shape[2] not in (1, 3) or 0 in values.shape:
-        raise refuse(f"shape of {name}", expected="(height, width), or with 1 or 3 channels behind", got=values.shape)
-    if values.dtype == bool:
-        return Picture(values.astype(np.uint8) * 255, None, name)
+    if values.ndim != 3 or values.shape[2] not in (1, 3, 4) or 0 in values.shape:
+        way = "permute" if isinstance(given, Tensor) else "transpose"
+        in_front = values.ndim == 3 and values.shape[0] in (1, 3, 4)
+        got = f"{values.shape}" + (f", with channels in front: {way}(1, 2, 0) puts them behind" if in_front else "")
+        raise refuse(f"shape of {name}", expected="(height, width), or with 1, 3 or 4 channels behind", got=got)
     erased = None
-    if np.issubdtype(values.dtype, np.floating):
+    if values.dtype == bool:
+        values = values * np.uint8(255)
+    elif np.issubdtype(values.dtype, np.floating):
         missing: Places = np.isnan(values)
         erased = np.asarray(missing.any(axis=2)) if missing.any() else None
         values = np.where(missing, 0.0, values)
@@ -235,7 +247,11 @@ def as_picture(given: PictureLike, name: str = "picture") -> Picture:
         values = np.rint(values * 255)
     elif not np.issubdtype(values.dtype, np.integer) or values.min() < 0 or values.max() > 255:
         raise refuse(f"levels of {name}", expected="whole numbers from 0 to 255", got=f"others ({values.dtype})")
-    return Picture(values.astype(np.uint8), erased, name)
+    levels = values.astype(np.uint8)
+    if levels.shape[2] != 4:
+        return Picture(levels, erased, name)
+    made = _with_alpha(levels, name)
+    return made if erased is None else replace(made, erased=erased | ~made.known)
 
 
 def numbers(given: object, name: str) -> np.ndarray[Any, Any]:

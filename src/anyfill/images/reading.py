@@ -1,6 +1,6 @@
 """Many pictures of one size, from wherever people keep them.
 
-    a folder                 of PNG, JPEG, WebP … files, also in folders below it
+    a folder                 of PNG, JPEG, WebP … files, also in folders below it; hidden ones (.name) are left out
     images-idx3-ubyte[.gz]   idx, as MNIST and Fashion-MNIST come
     data_batch_1.bin         CIFAR's binary records: a label (CIFAR-100: two), then 3 x 32 x 32 bytes
     sheet.png:32x32          many small pictures in one: tiles, or a picture in every line of pixels
@@ -115,7 +115,9 @@ def _fitted(found: Pictures, size: tuple[int, int] | None, grey: bool | None) ->
 
 
 def _folder(folder: Path, size: tuple[int, int] | None, grey: bool | None) -> Pictures:
-    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    found = (path for path in folder.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file())
+    # Systems keep previews and notes on pictures in hidden files and folders, by the names of pictures.
+    files = sorted(path for path in found if not any(name.startswith(".") for name in path.relative_to(folder).parts))
     if not files:
         raise refuse(f"{folder}", expected=f"pictures ({', '.join(SUFFIXES)})", got="none")
     sizes: set[tuple[int, int]] = set()
@@ -148,9 +150,13 @@ def _folder(folder: Path, size: tuple[int, int] | None, grey: bool | None) -> Pi
 
 
 def _in_all(pictures: Sequence[Picture]) -> list[str]:
-    """What was changed when the files were read, each once, with how many there are."""
-    count = Counter(remark.removeprefix(one.name) for one in pictures for remark in one.remarks)
-    first = {remark.removeprefix(one.name): remark for one in reversed(pictures) for remark in one.remarks}
+    """What was changed when the files were read, each once, whatever its numbers, with how many there are."""
+
+    def kind(remark: str, name: str) -> str:
+        return re.sub(r"\d[\d,]*", "", remark.removeprefix(name))
+
+    count = Counter(kind(remark, one.name) for one in pictures for remark in one.remarks)
+    first = {kind(remark, one.name): remark for one in reversed(pictures) for remark in one.remarks}
     return [first[what] + (f" ({many} files like it)" if many > 1 else "") for what, many in count.items()]
 
 
@@ -224,10 +230,12 @@ def _archive(path: Path, part: str) -> tuple[Pixels, str]:
     try:
         with np.load(path, allow_pickle=False) as held:
             names = list(held.files)
+            if not names:
+                raise refuse(f"{path}", expected="an array of pictures", got="no array at all")
             if part and part not in names:
                 raise refuse(f"{path}", expected=f"one of {', '.join(names)} behind the colon", got=part)
             if not part and len(names) != 1 and "images" not in names:
-                raise refuse(f"{path}", expected=f"{path.name}:NAME, one of {', '.join(names) or 'none'}", got="none")
+                raise refuse(f"{path}", expected=f"{path.name}:NAME, one of {', '.join(names)}", got="none")
             name = part or ("images" if "images" in names else names[0])
             values: np.ndarray[Any, Any] = held[name]
     except _ARCHIVE as error:

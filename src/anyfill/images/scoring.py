@@ -72,10 +72,12 @@ def scored(
     model: Model, eye: Eye, whole: Picture, erased: Erasing | None, *, invert: bool | None, generator: Generator
 ) -> Score:
     """The score of a picture; see ``ImageModel.score``."""
-    about = eye.about
-    part = None if erased is None else erased_in(replace(whole, erased=None, remarks=()), erased, generator=generator)
+    about, whole, part = eye.about, whole.plain(), None
+    if erased is not None:
+        part = erased_in(replace(whole, erased=None, remarks=()), erased, generator=generator)
+        whole = replace(whole, remarks=(*whole.remarks, *part.remarks))
     if whole.height > about.height or whole.width > about.width:
-        whole, part = eye.resized(whole), None if part is None else eye.resized(part)
+        whole, part = eye.resized(whole), None if part is None else eye.with_holes(part)
     elif whole.pixels.shape[:2] != about.shape[:2]:
         whole = replace(whole, remarks=(*whole.remarks, eye.lies_within(whole)))
     there = whole.known

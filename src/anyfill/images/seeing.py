@@ -15,6 +15,7 @@ from anyfill.checks import refuse
 from anyfill.images.about import About
 from anyfill.images.holes import holes
 from anyfill.images.picture import Picture, Places
+from anyfill.images.reading import bytes_of, codes_of
 from anyfill.images.resizing import resized, shrunk
 from anyfill.images.windows import Window, windows, windows_on
 
@@ -78,11 +79,7 @@ class Eye:
         if whole.erased is None or not whole.erased.any():
             expected = "something erased (a mask that is white there, transparent pixels, or a part such as bottom)"
             raise refuse(f"{whole.name}", expected=expected, got="nothing erased")
-        if resize:
-            whole = self.resized(whole)
-            if whole.known.all():
-                expected = f"something erased in the middle that --resize leaves of it as {self.size}"
-                raise refuse(whole.name, expected=expected, got="what is erased cropped away")
+        whole = (self.with_holes(whole) if resize else whole).plain()
         remarks = list(whole.remarks)
         if not whole.known.any() and whole.pixels.any():
             remarks.append(f"{whole.name} is erased as a whole: drawn from nothing")
@@ -95,25 +92,34 @@ class Eye:
         others = windows(apart, *size)
         if small is not whole:
             rest = f"; smaller holes in {_counted(others)}" if others else ""
-            how = f"filled at {small.size}, what is drawn enlarged (--windows keeps its scale){rest}"
+            how = f"filled at {small.size}, what is drawn enlarged (--windows or resize=False keeps its scale){rest}"
             remarks.append(f"{whole.name} is {whole.size}, a hole larger than {self.size}: {how}")
         elif whole.height > size[0] or whole.width > size[1]:
             many = _counted(plan, "overlapping " if found.large.any() else "")
-            remarks.append(f"{whole.name} is {whole.size}: filled in {many} of {self.size} (--resize shrinks it)")
-        elif whole.height < size[0] or whole.width < size[1]:
-            remarks.append(self.lies_within(whole))
+            way = "--resize or resize=True shrinks it"
+            remarks.append(f"{whole.name} is {whole.size}: filled in {many} of {self.size} ({way})")
+        else:
+            if whole.height < size[0] or whole.width < size[1]:
+                remarks.append(self.lies_within(whole))
+            if resize is False:
+                remarks.append(f"{whole.name} fits in {self.size}: --windows or resize=False changes nothing")
         seen, inverted = self.seen(replace(small, remarks=tuple(remarks)), invert)
         return Ready(whole, seen, tuple(plan), inverted, apart, tuple(others))
 
     def seen(self, whole: Picture, invert: bool | None) -> tuple[Picture, bool]:
         """The picture with what the model does not see of it in the remarks, and whether it sees light as dark."""
-        remarks = list(whole.with_channels(self.about.channels).remarks)
+        view = whole.with_channels(self.about.channels)
+        remarks, levels = list(view.remarks), self.about.levels
+        if view.channels > whole.channels and whole.known.any():
+            remarks.append(f"{whole.name} is grey: {self.name} reads and draws colours")
         inverted = self._is_inverted(whole) if invert is None else invert
         if inverted and invert is None:
             remarks.append(f"{whole.name} is light where {self.name} is dark: read inverted")
-        levels = np.unique(whole.pixels[whole.known])
-        if self.about.levels == 2 and not set(levels.tolist()) <= {0, 255}:
-            remarks.append(f"{whole.name} is read as black and white, from level 128 on")
+        there = np.unique(view.pixels[whole.known])
+        there = 255 - there if inverted else there
+        if (bytes_of(codes_of(there, levels), levels) != there).any():
+            how = "as black and white, from level 128 on" if levels == 2 else f"in {levels} levels"
+            remarks.append(f"{whole.name} is read {how}")
         return replace(whole, remarks=tuple(remarks)), inverted
 
     def lies_within(self, picture: Picture) -> str:
@@ -126,6 +132,14 @@ class Eye:
         small = resized(picture, (self.about.height, self.about.width))
         same = small.pixels.shape == picture.pixels.shape
         return picture if same else replace(small, remarks=(*picture.remarks, remark))
+
+    def with_holes(self, picture: Picture) -> Picture:
+        """The same of a picture with something erased; ValueError if all of that is cropped away."""
+        small = self.resized(picture)
+        if small.known.all() and not picture.known.all():
+            expected = f"something erased in the middle, which is left of it as {self.size}"
+            raise refuse(picture.name, expected=expected, got="what is erased cropped away")
+        return small
 
     def _is_inverted(self, picture: Picture) -> bool:
         """Whether what is known along the edge is nearer to the inverse of what the model knows, by far."""

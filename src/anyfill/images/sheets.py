@@ -1,15 +1,16 @@
 """Contact sheets and heat maps: what was given, what was drawn, and how sure the model is, in one picture.
 
 Small pictures are shown large, each pixel a square. A thin orange line runs around what was erased, or scored given the
-rest, unless it would hide it; where pixels are missing, hatching stands. Heat goes from black (certain) over red to
-pale yellow.
+rest, but not where it would hide thin or tiny parts; where pixels are missing, hatching stands. Heat goes from black
+(certain) over red to pale yellow.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
+from scipy import ndimage
 
 from anyfill.images.picture import Picture, Pixels, Places
 
@@ -22,8 +23,26 @@ HATCH = (243, 201, 155), (253, 238, 221)
 PER_LINE = 10
 FEWEST_BITS = 0.1
 """Where a scale of heat ends at least: pixels that are all certain stay dark."""
+COVERED = 0.25
+"""A part of a picture of which lines around it would cover more than this has none."""
 _HEAT = np.array([(0, 0, 4), (87, 16, 110), (188, 55, 84), (249, 142, 9), (252, 255, 164)], dtype=np.float64)
 """Five points of matplotlib's "inferno"."""
+
+
+class Cell(NamedTuple):
+    """A picture on a sheet.
+
+    Attributes:
+        title: above it.
+        pixels: (H, W, 3).
+        edge: bool (H, W): a line runs around these places.
+        covered: but not around parts of which it would cover a larger share.
+    """
+
+    title: str
+    pixels: Pixels
+    edge: Places | None = None
+    covered: float = COVERED
 
 
 def heat(values: np.ndarray[Any, np.dtype[np.floating[Any]]], top: float | None = None) -> Pixels:
@@ -40,15 +59,15 @@ def sheet_of(
 ) -> Picture:
     """The sheet: given, drawn 1 … n, uncertainty in bits a pixel; lines of ten."""
     edge = None if given.erased is None or given.erased.all() else given.erased
-    cells: list[tuple[str, Pixels, Places | None]] = [("given", hatched(given), edge)]
-    cells += [(f"drawn {number}", coloured(one.pixels), edge) for number, one in enumerate(pictures, 1)]
+    cells = [Cell("given", hatched(given), edge, 1.0)]  # there, a line hides nothing but hatching
+    cells += [Cell(f"drawn {number}", coloured(one.pixels), edge) for number, one in enumerate(pictures, 1)]
     cells.append(_measured(uncertainty))
     return laid_out(cells, f"{given.name} filled")
 
 
-def laid_out(cells: Sequence[tuple[str, Pixels, Places | None]], name: str, per_line: int = PER_LINE) -> Picture:
-    """Titled pictures (H, W, 3) of one size beside each other, an orange line around the places that are named."""
-    height, width = cells[0][1].shape[:2]
+def laid_out(cells: Sequence[Cell], name: str, per_line: int = PER_LINE) -> Picture:
+    """Pictures of one size beside each other."""
+    height, width = cells[0].pixels.shape[:2]
     zoom = max(1, round(CELL / max(height, width)))
     shrink = min(1.0, 4 * CELL / max(height * zoom, width * zoom))
     down, across = max(1, round(height * zoom * shrink)), max(1, round(width * zoom * shrink))
@@ -57,34 +76,34 @@ def laid_out(cells: Sequence[tuple[str, Pixels, Places | None]], name: str, per_
     lines = -(-len(cells) // columns)
     page = Image.new("RGB", (GAP + columns * (across + GAP), GAP + lines * (down + HEAD + GAP)), PAGE)
     pen, font = ImageDraw.Draw(page), ImageFont.load_default(13)
-    for number, (title, pixels, erased) in enumerate(cells):
+    for number, cell in enumerate(cells):
         line, column = divmod(number, columns)
         left, top = GAP + column * (across + GAP), GAP + line * (down + HEAD + GAP)
-        pen.text((left, top), title, fill=INK if line + column == 0 else FAINT, font=font)
+        pen.text((left, top), cell.title, fill=INK if line + column == 0 else FAINT, font=font)
         own = (max(1, round(width * zoom * shrink)), max(1, round(height * zoom * shrink)))
         resample = Image.Resampling.NEAREST if shrink == 1.0 else Image.Resampling.BOX
-        page.paste(Image.fromarray(pixels).resize(own, resample), (left, top + HEAD))
-        if erased is not None:
-            _outline(pen, erased, left, top + HEAD, zoom * shrink)
+        page.paste(Image.fromarray(cell.pixels).resize(own, resample), (left, top + HEAD))
+        if cell.edge is not None:
+            _outline(pen, cell.edge, left, top + HEAD, zoom * shrink, cell.covered)
     return Picture(np.asarray(page), None, name)
 
 
 def heat_sheet(picture: Picture, bits: np.ndarray[Any, np.dtype[np.float64]], asked: Places) -> Picture:
     """A picture, a line around what was asked of it (H, W), beside the bits (H, W) of its pixels."""
     edge = None if (asked == picture.known).all() else asked
-    cells = [(picture.name, hatched(picture), edge), _measured(bits)]
+    cells = [Cell(picture.name, hatched(picture), edge), _measured(bits)]
     return laid_out(cells, f"{picture.name}, surprise")
 
 
-def _measured(bits: np.ndarray[Any, np.dtype[np.float64]]) -> tuple[str, Pixels, None]:
+def _measured(bits: np.ndarray[Any, np.dtype[np.float64]]) -> Cell:
     """The heat of bits (H, W), with the end of its scale."""
     top = max(float(bits.max(initial=0.0)), FEWEST_BITS)
-    return f"0 to {top:.2g} bits", heat(bits, top), None
+    return Cell(f"0 to {top:.2g} bits", heat(bits, top))
 
 
 def gallery(pictures: Sequence[Picture]) -> Picture:
     """Pictures of one size on a sheet."""
-    return laid_out([(str(number), hatched(one), None) for number, one in enumerate(pictures, 1)], "pictures")
+    return laid_out([Cell(str(number), hatched(one)) for number, one in enumerate(pictures, 1)], "pictures")
 
 
 def coloured(pixels: Pixels) -> Pixels:
@@ -102,14 +121,17 @@ def hatched(picture: Picture) -> Pixels:
     return np.where(picture.erased[..., None], tint, shown).astype(np.uint8)
 
 
-def _outline(pen: ImageDraw.ImageDraw, erased: Places, left: int, top: int, scale: float) -> None:
-    """Lines between what is erased and what is not; none where they would hide it (single pixels, shown small)."""
-    below, beside = np.argwhere(erased[1:] != erased[:-1]), np.argwhere(erased[:, 1:] != erased[:, :-1])
-    if len(below) + len(beside) > scale * erased.sum():  # as long as the area is large, in points
-        return
-    for row, column in below:
+def _outline(pen: ImageDraw.ImageDraw, erased: Places, left: int, top: int, scale: float, covered: float) -> None:
+    """Lines between what is erased and what is not, save around parts (touching by their sides) they would cover."""
+    labels: list[Any] = [ndimage.label(places) for places in (erased, ~erased)]
+    part = np.where(erased, labels[0][0], labels[1][0] + labels[0][1])
+    below, beside = part[1:] != part[:-1], part[:, 1:] != part[:, :-1]
+    ends = np.concatenate([part[1:][below], part[:-1][below], part[:, 1:][beside], part[:, :-1][beside]])
+    area = np.bincount(part.ravel())
+    wide = (np.bincount(ends, minlength=len(area)) <= covered * scale * area)[part]  # lines are a point thick
+    for row, column in np.argwhere(below & wide[1:] & wide[:-1]):
         y, x = top + (row + 1) * scale, left + column * scale
         pen.line((x, y, x + scale, y), fill=ACCENT)
-    for row, column in beside:
+    for row, column in np.argwhere(beside & wide[:, 1:] & wide[:, :-1]):
         y, x = top + row * scale, left + (column + 1) * scale
         pen.line((x, y, x, y + scale), fill=ACCENT)

@@ -142,7 +142,9 @@ class ImageRun:
         with threads(count):
             reports = in_bits(fit_steps(model, train, objective, self.options(), **keep), self.about.dimensions)
             last = watched_to_the_end(reports, self.settings.steps, "training", console=console)
-            done = run_in_words(last) + ("" if last else f" with --start {folder}")
+            done = run_in_words(last) + (
+                "" if last else f" with --start {folder if len(folder.parts) > 1 else f'./{folder}'}"
+            )
             if held is None:
                 return [done]
             place = next(model.parameters()).device
@@ -212,7 +214,7 @@ def train(
             valid_share and seed, see ``Settings``; what is not said is chosen by the pictures and the device.
     """
     train_in_words(source, Path(output), Settings(**settings), device=device, resume=resume)
-    return load(output)
+    return load(Path(output))
 
 
 def train_in_words(

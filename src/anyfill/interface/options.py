@@ -43,7 +43,11 @@ Seed = Annotated[
 Temperature = Annotated[float, typer.Option(min=0.0, max=5.0, help="Below 1 is safer, above 1 bolder.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Resume = Annotated[
-    bool, typer.Option("--resume", help="Go on with the run in the folder, by its settings; begin it if there is none.")
+    bool,
+    typer.Option(
+        "--resume",
+        help="Go on with the run in the folder, refusing other settings than its own; begin it if there is none.",
+    ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files that are there.")]
 

@@ -16,7 +16,7 @@ from typing import Any, cast
 import typer
 
 from anyfill.checks import refuse
-from anyfill.disk import whole_folder
+from anyfill.disk import resolved, whole_folder
 
 RESULTS = "results.json"
 READING = "reading.json"
@@ -31,7 +31,7 @@ def replacing(folder: Path, made_by: str) -> Generator[Path]:
         folder: where the results shall be; new, empty, or from an earlier run of the same command.
         made_by: what ``write_results`` notes, by which an earlier run is recognised.
     """
-    target = folder.resolve()
+    target = resolved(folder)
     _refuse_place(target, folder, made_by)
     with whole_folder(target) as fresh:
         yield fresh
@@ -117,7 +117,7 @@ def require_place(folder: Path) -> None:
         raise refuse(f"{folder}", expected="a folder for the model", got="a file")
     if folder.is_dir() and any(folder.iterdir()) and not _is_model(folder):
         raise refuse(f"{folder}", expected="a new or empty folder, or one with a model", got="one with other things")
-    here, target = Path.cwd(), folder.resolve()
+    here, target = Path.cwd(), resolved(folder)
     if target == here or target in here.parents:
         raise refuse(f"{folder}", expected="a folder of its own for the model", got="a folder in use")
 

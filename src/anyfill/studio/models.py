@@ -39,14 +39,21 @@ class Entry:
     folder: Path | None = None
 
     @property
+    def place(self) -> str:
+        """Its folder, never a bare word, which may be the name of a model that ships; or the name of one that does."""
+        if self.folder is None:
+            return self.key
+        return f"./{self.folder}" if len(self.folder.parts) == 1 else f"{self.folder}"
+
+    @property
     def option(self) -> str:
         """How the command line is told of it."""
-        return f" --model {self.folder or self.key}" if self._is_named else ""
+        return f" --model {self.place}" if self._is_named else ""
 
     @property
     def argument(self) -> str:
         """How ``load`` is told of it."""
-        return f'"{self.folder or self.key}"' if self._is_named else ""
+        return f'"{self.place}"' if self._is_named else ""
 
     @property
     def _is_named(self) -> bool:

@@ -13,7 +13,7 @@ from anyfill.images.resizing import resized
 from anyfill.interface.output import jsonable
 from anyfill.interface.progress import metered
 from anyfill.studio.how import arguments, options, spending
-from anyfill.studio.models import Entry, Models
+from anyfill.studio.models import Models
 from anyfill.studio.picture_form import WirePicture, packed
 
 if TYPE_CHECKING:
@@ -44,10 +44,10 @@ def fills(models: Models, asked: "FillPicture", job: "Job") -> dict[str, Any]:
             asked=f"{int((~picture.known).sum()):,} erased pixels, jointly",
             kind="exact" if asked.steps is None else "estimate",
             why=_why(asked),
-            python=f"images.load({_name(entry)}).fill('picture.png', 'mask.png', "
+            python=f"images.load({entry.place!r}).fill('picture.png', 'mask.png', "
             f"n={asked.n}, seed={seed}{arguments(draw)})",
             cli=f"anyfill image fill picture.png --mask mask.png -n {asked.n} --seed {seed}"
-            f"{options(draw)}{_option(entry)}",
+            f"{options(draw)} --model {entry.place}",
         )
     result: dict[str, Any] = {"pictures": _packed(last), "channels": int(last.pixels.shape[3]), "seed": seed}
     whole = metered(((one, (n + 1) / asked.n) for n, one in enumerate(last.pixels)), "scoring")
@@ -65,8 +65,8 @@ def scored(models: Models, wire: WirePicture, key: str) -> dict[str, Any]:
             asked="every pixel that is not erased",
             kind=found.kind,
             why="the chain rule: surprises sum to -log2 p of the picture",
-            python=f"images.load({_name(entry)}).score('picture.png')",
-            cli=f"anyfill image score picture.png{_option(entry)}",
+            python=f"images.load({entry.place!r}).score('picture.png')",
+            cli=f"anyfill image score picture.png --model {entry.place}",
         )
     figures = {"bits": _bits(found), "bits_per_dimension": found.bits_per_dimension}
     return jsonable({**figures, "surprise": _rounded(found.surprise), "remarks": list(found.remarks), "how": how})
@@ -124,11 +124,3 @@ def _packed(frame: Frame) -> list[str]:
 
 def _rounded(bits: Any) -> list[list[float]]:
     return [[round(float(one), 4) for one in row] for row in bits]
-
-
-def _name(entry: Entry) -> str:
-    return repr(entry.key) if entry.folder is None else repr(str(entry.folder))
-
-
-def _option(entry: Entry) -> str:
-    return f" --model {entry.key if entry.folder is None else entry.folder}"

@@ -21,6 +21,7 @@ from anyfill.text.template import Lengths, Template, parse, parse_lengths
 from anyfill.text.vocabularies import vocabulary_of
 from anyfill.text.vocabulary import Vocabulary
 from anyfill.training import load_model, load_notes
+from anyfill.training.checkpoint import is_model
 
 if TYPE_CHECKING:
     from anyfill.text.fills import Fills
@@ -272,12 +273,12 @@ def load(folder: str | Path | None = None) -> TextModel:
 
     Args:
         folder: made by ``anyfill text train``; None = the model that ships with anyfill; "english" or "text8" = the
-            one of that name that ships, unless there is a folder of that name.
+            one of that name that ships, unless there is a model in a folder of that name.
 
     Raises:
         ValueError: there is no model, it is none of text, its codes are not its vocabulary's, or it was never trained.
     """
-    named = str(folder) if str(folder) in SHIPPED and not Path(str(folder)).exists() else None
+    named = str(folder) if str(folder) in SHIPPED and not is_model(str(folder)) else None
     if folder is not None and named is None:
         return _load(Path(folder), str(folder))
     own = resources.files("anyfill").joinpath(MODELS)

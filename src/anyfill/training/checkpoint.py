@@ -79,6 +79,11 @@ def load_model(folder: Path | str, *, parts: Sequence[type] = ()) -> Model:
     return _build_model(Path(folder), _read(Path(folder), ("weights",)), parts)
 
 
+def is_model(folder: Path | str) -> bool:
+    """Whether a folder holds a model."""
+    return (Path(folder) / CONFIG).is_file()
+
+
 def load_notes(folder: Path | str) -> dict[str, Json]:
     """The notes saved with a model."""
     return read_config(Path(folder))["notes"]

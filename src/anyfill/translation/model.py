@@ -12,6 +12,7 @@ from anyfill.interface.options import chosen_seed
 from anyfill.interface.progress import metered
 from anyfill.interface.threads import free_threads, threads
 from anyfill.training import load_model, load_notes
+from anyfill.training.checkpoint import is_model
 from anyfill.translation.choices import Choice, edited, fillings, others
 from anyfill.translation.constraints import parse_keep
 from anyfill.translation.decode import Decoder
@@ -178,7 +179,7 @@ def load(
             got = "none" if to is None else f"only --to {to}"
             raise refuse("model", expected=f"the folder of one{there} ({how})", got=got)
         folder = chosen
-    if str(folder) in ways and not Path(folder).exists():
+    if str(folder) in ways and not is_model(folder):
         with resources.as_file(root.joinpath(ways[str(folder)])) as path:
             made = _load(path, str(folder), device)
         if not has_likelihood(made.recipe) and f"{SCORER}{folder}" in ways:

@@ -1,0 +1,62 @@
+"""Sheets show what was given and drawn; what is drawn on top hides none of it."""
+
+import numpy as np
+import pytest
+
+from anyfill.images.erasing import region
+from anyfill.images.picture import Picture
+from anyfill.images.sheets import ACCENT, HATCH, sheet_of
+
+
+def test_a_line_runs_around_a_hole_but_not_over_single_pixels_of_a_large_picture() -> None:
+    hole, scattered = (np.zeros((200, 300), dtype=bool) for _ in range(2))
+    hole[20:60, 30:90] = True
+    scattered[::20, ::20] = True
+    lines: list[int] = []
+    for erased in (hole, scattered):
+        given = Picture(np.zeros((200, 300, 1), dtype=np.uint8), erased, "x")
+        drawn = Picture(np.full((200, 300, 1), 90, dtype=np.uint8), None, "x")
+        sheet = sheet_of(given, [drawn], np.zeros((200, 300))).pixels
+        lines.append(int((sheet == ACCENT).all(2).sum()))
+    assert lines[0] >= 2 * 2 * (40 + 60)  # around the hole, in what was given and in what was drawn
+    assert lines[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "is_lined"),
+    [("8,4,12,12", True), ("3,3 20,25 / 4", True), ("30%", False), ("80%", False), ("3,3 20,25 / 1", False)],
+)
+def test_on_what_is_drawn_no_line_runs_around_thin_or_tiny_parts(words, is_lined, generator) -> None:
+    erased, pixels = region(words, 28, 28, generator=generator), np.zeros((28, 28, 1), dtype=np.uint8)
+    sheet = sheet_of(Picture(pixels, erased), [Picture(pixels)], np.zeros((28, 28))).pixels
+    given, drawn, _ = np.array_split((sheet == ACCENT).all(2), 3, axis=1)
+    assert given.any()  # where it hides nothing
+    assert drawn.any() == is_lined
+
+
+def test_sheets_have_a_cell_for_each_and_hatch_what_is_missing(black_and_white, tmp_path) -> None:
+    pixels = np.zeros((8, 8, 1), dtype=np.uint8)
+    fills = black_and_white.fill(pixels, "right", n=12, seed=1)
+    assert fills.sheet().width > 10 * 96
+    assert fills.sheet().height > 2 * 140
+    paths = fills.save(tmp_path / "out", "x")
+    assert [path.name for path in paths] == [*(f"x-{k}.png" for k in range(1, 13)), "x-sheet.png"]
+    assert all(path.is_file() for path in paths)
+    black_and_white.score(pixels).save(tmp_path / "heat.png")
+    assert (tmp_path / "heat.png").is_file()
+
+
+def test_what_was_scored_is_shown_and_only_what_is_missing_is_hatched(black_and_white) -> None:
+    pixels = np.full((8, 8, 1), 90, dtype=np.uint8)
+    sheet = black_and_white.score(pixels, "bottom", invert=False).sheet().pixels
+    assert (sheet == HATCH[0]).all(2).sum() == 0
+    assert (sheet == 90).all(2).sum() > 0.9 * 140**2
+    clear = Picture(pixels, np.arange(8)[:, None].repeat(8, 1) >= 6)
+    assert (black_and_white.score(clear, invert=False).sheet().pixels == HATCH[0]).all(2).any()
+
+
+def test_what_is_certain_is_dark_on_a_sheet() -> None:
+    given = Picture(np.zeros((8, 8, 1), dtype=np.uint8), np.ones((8, 8), dtype=bool))
+    sure, unsure = (sheet_of(given, [given], np.full((8, 8), bits)).pixels[60, -60] for bits in (7e-5, 0.5))
+    assert sure.max() < 10
+    assert unsure.min() > 100
