@@ -238,6 +238,8 @@ def test_train_makes_a_model_that_the_other_commands_take(run) -> None:
     assert "trained on 2 pieces" in out
     assert run("generate", "--bars", "1", "-n", "1", "--seed", "0", "--only", "midi", "--model", "m")[0] == 0
     refused(run("train", "jsb.json", "-o", "m", *small), "or --resume to go on with its run, got one with a model")
+    other = run("train", "jsb.json", "-o", "m", *small, "--resume", "--batch", "3")
+    refused(other, "batch_size: expected 2, as in the run that is to be resumed, got 3")
     assert run("train", "jsb.json", "-o", "m", *small, "--resume")[0] == 0
     assert run("train", "tune.mid", "piece.musicxml", "-o", "m2", *small)[0] == 0
     refused(run("train", "nothing.json", "-o", "m3", *small), "nothing.json")

@@ -129,8 +129,10 @@ def test_other_files_get_one_sentence(tmp_path, table):
     (tmp_path / "no.npz").write_bytes(b"nothing of the kind")
     (tmp_path / "no.parquet").write_bytes(b"nothing of the kind")
     (tmp_path / "no.json").write_text("{")
+    np.savez(tmp_path / "objects.npz", x=np.array([None, {}], dtype=object))
     for path, groups, sentence in (
-        (tmp_path / "no.npz", None, "an npz file of plain arrays"),
+        (tmp_path / "no.npz", None, "an npz file of plain arrays, got something else$"),
+        (tmp_path / "objects.npz", None, "an npz file of plain arrays, got something else$"),
         (tmp_path / "no.parquet", table[1], "that can be read"),
         (table[0], tmp_path / "no.json", "expected JSON"),
         (table[0], None, "expected --groups FILE"),

@@ -1,13 +1,16 @@
 """Model folders of the command line: as a whole or not at all, and never in place of something else."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as parquet
 import pytest
 
-from anyfill.interface.output import require_place
+from anyfill.cli import main as cli
+from anyfill.interface.output import READING, require_place
 from anyfill.tables.estimator import TableModel
 from anyfill.tables.file_model import FileModel
 from anyfill.tables.frames import MISSING_TOKENS
@@ -68,3 +71,22 @@ def test_a_failure_while_saving_leaves_the_earlier_model(model: TableModel, tmp_
         FileModel(failing, ()).save(tmp_path / "model")
     assert {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()} == before
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_rows_that_are_drawn_have_types_where_the_table_was_text_without_any(tmp_path: Path, suffix: str) -> None:
+    words = pd.DataFrame({"n": [str(n % 7) for n in range(80)], "price": [f"{n % 5}.10" for n in range(80)]})
+    source, model, out = tmp_path / f"t{suffix}", tmp_path / "model", tmp_path / "new.parquet"
+    (words.to_csv if suffix == ".csv" else words.to_parquet)(source, index=False)
+    assert cli.run(["fit", str(source), "-o", str(model), "--recipe", "gaussian"]) == 0
+    assert FileModel.load(model).of_text is (suffix == ".csv")
+
+    def types() -> set[str]:
+        assert cli.run(["sample", str(model), "-n", "5", "-o", str(out)]) == 0
+        return {str(field.type).removeprefix("large_") for field in parquet.read_schema(out)}
+
+    assert types() == ({"int64", "double"} if suffix == ".csv" else {"string"})
+    said = json.loads((model / READING).read_text())
+    del said["of_text"]
+    (model / READING).write_text(json.dumps(said))  # as a version before saved it
+    assert types() == {"string"}

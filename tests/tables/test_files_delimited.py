@@ -2,11 +2,14 @@
 
 import bz2
 import csv
+import errno
 import gzip
 import io
 import lzma
+import os
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -20,6 +23,7 @@ from hypothesis import strategies as st
 from anyfill.tables import delimited
 from anyfill.tables.delimited import Dialect, sniff
 from anyfill.tables.files import open_writer, read_parts, read_table
+from anyfill.tables.packed import arrow_stream
 
 
 def text_file(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
@@ -250,3 +254,45 @@ def test_cells_are_quoted_only_where_they_must_be(tmp_path: Path) -> None:
     with open_writer(tmp_path / "o.csv") as writer:
         writer.write(pd.DataFrame({"plain": ["red"], "comma": ["a,b"], "semicolon": ["a;b"], "number": ["1.50"]}))
     assert (tmp_path / "o.csv").read_text() == 'plain,comma,semicolon,number\nred,"a,b",a;b,1.50\n'
+
+
+@pytest.mark.parametrize("behind", [b"\0" * 4, b"\0" * 512])
+def test_zeros_behind_a_packed_file_are_no_part_of_it(tmp_path: Path, behind: bytes) -> None:
+    text = b"a,b\n" + b"1,2\n" * 1000
+    for packed, name in ((gzip.compress(text), "t.csv.gz"), (bz2.compress(text), "t.csv.bz2")):
+        assert len(rows_of(text_file(tmp_path, packed + behind, name))) == 1000
+    assert len(rows_of(text_file(tmp_path, bz2.compress(text) + b"or others", "t.csv.bz2"))) == 1000
+
+
+@pytest.mark.parametrize("rows", [*range(1, 40), 5000])
+def test_what_ends_as_a_packed_file_does_is_read_without_being_unpacked_first(tmp_path: Path, rows: int) -> None:
+    text = "a,b\n" + "".join(f"{n},{n % 3}\n" for n in range(rows))
+    for packed, name in ((gzip.compress(text.encode()), "t.csv.gz"), (bz2.compress(text.encode()), "t.csv.bz2")):
+        with arrow_stream(text_file(tmp_path, packed, name), "utf-8") as (stream, _):
+            assert isinstance(stream, pa.CompressedInputStream)
+
+
+def test_what_arrow_cannot_unpack_is_refused_as_not_whole(tmp_path: Path) -> None:
+    path = text_file(tmp_path, gzip.compress(b"a,b\n" + b"1,2\n" * 1000) + b"\0", "t.csv.gz")
+    with pytest.raises(ValueError, match=r"t\.csv\.gz: expected a whole gzip file, got "):
+        read_table(path)
+
+
+def test_a_full_disk_is_told_by_the_place_where_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = text_file(tmp_path, lzma.compress(b"a,b\n1,2\n"), "t.csv.xz")
+    monkeypatch.setattr("shutil.copyfileobj", full)
+    with pytest.raises(OSError, match="No space") as caught:
+        read_table(path)
+    assert str(caught.value.filename).startswith(tempfile.gettempdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names that are not UTF-8")
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".csv.xz", ".parquet", ".arrow", ".jsonl"])
+def test_names_may_have_any_bytes(tmp_path: Path, suffix: str) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/bad\xff" + suffix.encode()))
+    with open_writer(path) as writer:
+        writer.write(pd.DataFrame({"a": ["x"], "b": ["y"]}))
+    assert [len(part.frame) for part in read_parts(path)] == [1]

@@ -105,7 +105,7 @@ def test_sums_differences_products_and_units_are_found_as_formulas():
         ("price", "= -tax + total"),
         ("tax", "= -price + total"),
         ("left", "= -count + 20"),
-        ("inch", "= 0.393700787402 * cm"),
+        ("inch", "= cm / 2.54"),
     } <= words
     (score,) = [one for one in found_in(books(400)) if one.target == "score"]
     assert set(score.sources) == {f"item {k}" for k in range(5)}
@@ -119,6 +119,21 @@ def test_what_is_off_by_a_billionth_of_its_size_is_no_formula(start, span):
     near = pd.DataFrame({"s": seconds, "ns": seconds * 10**9 + rng.integers(0, 10**9, 250)})
     assert "ns" not in {target for target, _ in words_in(near)}
     assert ("ns", "= 1000000000 * s") in words_in(near.assign(ns=seconds * 10**9))
+
+
+@pytest.mark.parametrize(
+    ("formula", "decimals", "words"),
+    [
+        (lambda x: x / 1.609344, 4, "= x / 1.609344"),
+        (lambda x: x / 7, 6, "= x / 7"),
+        (lambda x: x / 86400, 6, "= x / 86400"),
+        (lambda x: x * 1.19, 2, "= 1.19 * x"),
+        (lambda x: x / 2, 1, "= 0.5 * x"),
+    ],
+)
+def test_units_are_converted_to_the_last_decimal(formula, decimals, words):
+    x = np.floor(np.random.default_rng(0).uniform(0, 1e6, 2000))
+    assert ("y", words) in words_in(pd.DataFrame({"x": x, "y": np.round(formula(x), decimals)}))
 
 
 def test_large_values_that_are_alike_are_still_a_formula():

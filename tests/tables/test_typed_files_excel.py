@@ -132,3 +132,30 @@ def test_without_openpyxl_it_is_said_what_to_install(tmp_path: Path, monkeypatch
     with pytest.raises(ValueError, match=sentence), open_writer(tmp_path / "o.xlsx"):
         pass
     assert [file.name for file in tmp_path.iterdir()] == ["b.xlsx"]
+
+
+def test_a_column_with_a_whole_number_that_excel_does_not_show_is_text(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(f"id,n,real\n1,{10**15 - 1},1.5\n{10**15},2,{10**15}\n")
+    with open_writer(tmp_path / "o.xlsx", like=tmp_path / "t.csv") as writer:
+        writer.write(read_table(tmp_path / "t.csv"))
+    found = read_table(tmp_path / "o.xlsx")
+    assert found["id"].tolist() == ["1", str(10**15)]
+    assert found["n"].tolist() == [10**15 - 1, 2]
+    assert found["real"].tolist() == [1.5, 1e15]
+
+
+def test_whole_numbers_with_types_stay_numbers_as_far_as_they_are_exact(tmp_path: Path) -> None:
+    with open_writer(tmp_path / "o.xlsx") as writer:
+        writer.write(pd.DataFrame({"a": [1, 10**15, 2**53, 2**53 + 1]}))
+    assert read_table(tmp_path / "o.xlsx")["a"].tolist() == [1, 10**15, 2**53, str(2**53 + 1)]
+
+
+def test_a_row_too_many_is_refused_when_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(typed_files, "_MAX_EXCEL_ROWS", 3)
+    (tmp_path / "t.csv").write_text("a\n1\n2\n")
+    table = read_table(tmp_path / "t.csv")
+    for like in (None, tmp_path / "t.csv"):
+        with open_writer(tmp_path / "o.xlsx", like=like) as writer:
+            writer.write(table)
+            with pytest.raises(ValueError, match=r"^Excel file: expected at most 3 rows with the header .*, got more$"):
+                writer.write(table.head(1))

@@ -333,7 +333,23 @@ def test_alternatives_force_forgotten_placeholders_once_for_each_way_of_decoding
         ("Das ist <b>wichtig</b>.", "That is <b>important</b>.", False),
         ("Ein <br> und <b></b> Ende", "A <br> and <b></b> end", False),
         ('<a href="x">Hier</a> und <i>dort</i>', '<a href="x">Here</a> and <i></i>there', True),
+        ("<p>Hallo <b>du</b></p>", "<p>Hello <b></b></p>", True),
+        ("<p><b>Hallo</b></p>", "<p></p><b>Hello</b>", True),
+        ("<p>Hallo <b>du</b></p>", "<p><b>You</b>, hello</p>", False),
+        ("<b>a <b>b</b></b>", "<b>a <b> </b></b>", True),
+        ("<b>zu <i>oder</b> so</i> <br>", "<b>closed <i>or</b> so</i> <br>", False),
     ],
 )
 def test_words_that_left_their_tags_are_seen(source, translation, expected):
     assert is_emptied(source, translation) is expected
+
+
+@pytest.mark.parametrize("text", ["<br>", "<b>", "<b>x</b>", "</b>", "<i><b>"])
+def test_ten_times_as_many_tags_take_some_ten_times_as_long(text):
+    def seconds(count):
+        whole = text * count
+        begun = time.perf_counter()
+        is_emptied(whole, whole)
+        return time.perf_counter() - begun
+
+    assert min(seconds(20_000) for _ in range(3)) < 40 * min(seconds(2_000) for _ in range(3))  # the square: 100

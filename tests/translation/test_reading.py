@@ -283,6 +283,16 @@ def test_a_catalogue_keeps_the_ends_of_its_lines(tmp_path):
     assert content.count("\n") == content.count("\r\n") > 0
 
 
+def test_a_catalogue_keeps_the_end_of_each_line_as_it_is(tmp_path):
+    path = tmp_path / "app.po"
+    path.write_bytes(b'# one\nmsgid "Yes"\r\nmsgstr "Ja"\n\r\n#, c-format\r\nmsgid "No"\nmsgstr ""\r\n\n# end')
+    content, _, _ = translate_catalogue(Shouting(), path)
+    same, changed = b'# one\nmsgid "Yes"\r\nmsgstr "Ja"\n\r\n', b'#, c-format, fuzzy\r\nmsgid "No"\nmsgstr "NO"\r\n'
+    assert content.encode() == same + changed + b"\n# end"
+    path.write_bytes(b'msgid "No"\r\nmsgstr ""')
+    assert translate_catalogue(Shouting(), path)[0] == '#, fuzzy\r\nmsgid "No"\r\nmsgstr "NO"\r\n'
+
+
 def test_the_empty_entries_of_a_catalogue_are_filled_and_nothing_else_changes(tmp_path):
     path, translator = tmp_path / "app.po", Shouting()
     path.write_text(EMPTY, "utf-8")

@@ -91,7 +91,7 @@ def download(table: OpenTable, what: str, suffix: str, seed: int, new_file: Any)
     if what == "filled":
         if table.filled is None:
             raise ValueError("the table is not filled yet")
-        with open_writer(target, like=table.path) as writer:
+        with open_writer(target, like=table.path, missing=model.missing) as writer:
             for part in table.filled.parts:
                 writer.write(part)
     elif what == "draws":

@@ -105,6 +105,7 @@ def fill(
     --recipe, --column, --effort, --steps and --rows are for training, when no MODEL is given.
     """
     from anyfill.checks import refuse
+    from anyfill.disk import resolved
     from anyfill.tables.engines import require_engine
     from anyfill.tables.files import encoding_said
     from anyfill.tables.filling import PartFiller, fill_file, numbers_with_holes, rounded
@@ -119,7 +120,7 @@ def fill(
         raise refuse(stated, expected="none beside a MODEL, which is trained already", got="one")
     require_engine(engine.value, address, workers)
     # What is wanted is checked before anything is trained.
-    place = str(folder[0].resolve()) if folder else ""
+    place = str(resolved(folder[0])) if folder else ""
     missing = tuple(training.missing or ())
     value = None if statistic is None else statistic.value
     filler = PartFiller(place, value, draws, intervals, seed=seed, missing=missing, long=long)
@@ -299,8 +300,9 @@ def _require_target(path: Path, data: Path | None = None, *, suffixes: tuple[str
     ``suffixes`` are those of what is no table.
     """
     from anyfill.checks import refuse
+    from anyfill.disk import resolved
     from anyfill.tables.files import format_of
-    from anyfill.tables.streams import STANDARD
+    from anyfill.tables.streams import STANDARD, is_standard_input
 
     if not suffixes:
         if path == STANDARD:
@@ -310,9 +312,13 @@ def _require_target(path: Path, data: Path | None = None, *, suffixes: tuple[str
         raise refuse("output", expected=f"a name that ends in {suffixes[0]}", got=path.name)
     if path.is_dir():
         raise refuse(f"{path}", expected="the name of a file", got="a folder")
-    if data is not None and data.exists() and path.exists() and path.samefile(data):
-        raise refuse(f"--output {path}", expected="another file than DATA", got=f"{data}, which would be lost")
-    parent = path.resolve().parent
+    if data == STANDARD:
+        name, is_read = "standard input", is_standard_input(path)
+    else:
+        name, is_read = data, data is not None and data.exists() and path.exists() and path.samefile(data)
+    if is_read:
+        raise refuse(f"--output {path}", expected="another file than DATA", got=f"{name}, which would be lost")
+    parent = resolved(path).parent
     if parent.exists() and not parent.is_dir():
         raise refuse(f"{parent}", expected="a folder", got="a file")
 

@@ -71,9 +71,18 @@ def sniff(path: Path, delimiter: str | None = None) -> tuple[Dialect, list[str]]
     return Dialect(chosen, newline, sample.startswith(codecs.BOM_UTF8), encoding), names
 
 
-def read_delimited(path: Path, rows: int, delimiter: str | None = None) -> Tables:
-    """Data frames of pandas with text in every cell, of ``rows`` rows (the last one of fewer)."""
-    dialect, names = sniff(path, delimiter)
+def read_delimited(
+    path: Path, rows: int, delimiter: str | None = None, *, known: tuple[Dialect, list[str]] | None = None
+) -> Tables:
+    """Data frames of pandas with text in every cell, of ``rows`` rows (the last one of fewer).
+
+    Args:
+        path: of the file.
+        rows: of each frame.
+        delimiter: between its cells, if that is known.
+        known: its dialect and the names in its header, if all is known; nothing is guessed then.
+    """
+    dialect, names = known or sniff(path, delimiter)
     seen, tail = 0, ""
     try:
         with (
@@ -90,7 +99,7 @@ def read_delimited(path: Path, rows: int, delimiter: str | None = None) -> Table
     except (pa.ArrowInvalid, OSError, *packed.BROKEN) as error:
         if getattr(error, "errno", None) is not None:  # of the disk, not of what is on it
             raise
-        raise _explained(path, dialect, len(names), str(error)) from None
+        raise _explained(path, dialect, len(names), error) from None
     if not seen:
         raise refuse(f"file {path}", expected="rows below the header", got="none")
     if "\n" in tail:  # a quote that nobody closed would have swallowed the rest of the file
@@ -180,7 +189,7 @@ def _lines(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
             yield reader.line_num, row
 
 
-def _explained(path: Path, dialect: Dialect, width: int, complaint: str) -> ValueError:
+def _explained(path: Path, dialect: Dialect, width: int, complaint: BaseException) -> ValueError:
     """What is wrong with a file that could not be read."""
     rows = 0
     try:
@@ -197,7 +206,9 @@ def _explained(path: Path, dialect: Dialect, width: int, complaint: str) -> Valu
         return packed.broken(path, error)
     if rows <= 1:
         return refuse(f"file {path}", expected="rows below the header", got="none")
-    return refuse(f"file {path}", expected="a table as text", got=" ".join(complaint.split()))
+    if isinstance(complaint, OSError):  # Arrow says so of what it cannot unpack
+        return packed.broken(path, complaint)
+    return refuse(f"file {path}", expected="a table as text", got=" ".join(str(complaint).split()))
 
 
 def _not_utf8(path: Path) -> ValueError:

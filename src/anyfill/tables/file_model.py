@@ -1,8 +1,8 @@
 """A model of a table together with how files are read for it: trained on a file, kept in a folder, drawn from.
 
 The folder is that of ``TableModel.save`` with one more file, ``reading.json``: the tokens that stand for a missing
-value in text, so that they need to be said only once. It is made under another name beside its place and then renamed
-into it: it is there as a whole or not at all.
+value in text, so that they need to be said only once, and whether the table was text. It is made under another name
+beside its place and then renamed into it: it is there as a whole or not at all.
 """
 
 import copy
@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,7 @@ from anyfill.tables.columns import Array
 from anyfill.tables.dates import format_of as format_of_dates
 from anyfill.tables.discovery import with_functions
 from anyfill.tables.estimator import TableModel
-from anyfill.tables.files import encoding_said, open_writer, sample_file
+from anyfill.tables.files import encoding_said, is_delimited, open_writer, sample_file
 from anyfill.tables.frames import MISSING_TOKENS, Frame, rows_of
 from anyfill.tables.number_styles import style_of
 from anyfill.tables.numbers import read_numbers
@@ -50,10 +50,12 @@ class FileModel:
     Attributes:
         model: a fitted ``TableModel``.
         missing: what stands for a missing value in columns of text.
+        of_text: it was trained on a file whose cells have no types, such as CSV; what is drawn is text then, too.
     """
 
     model: TableModel
     missing: tuple[str, ...] = MISSING_TOKENS
+    of_text: bool = False
 
     @classmethod
     def load(cls, folder: str | Path, missing: Sequence[str] = ()) -> "FileModel":
@@ -66,18 +68,15 @@ class FileModel:
         place = Path(folder)
         if place.is_file():
             raise refuse(f"{folder}", expected="the folder of a model, which comes first", got="a file")
-        try:
-            tokens = cast("list[str]", json.loads((place / READING).read_bytes())["missing"])
-        except (OSError, ValueError, KeyError, TypeError):
-            tokens = list(MISSING_TOKENS)
-        return cls(TableModel.load(place), tuple(dict.fromkeys([*tokens, *missing])))
+        return cls(TableModel.load(place), missing_words(place, missing), bool(_reading(place)["of_text"]))
 
     def save(self, folder: Path) -> None:
         """Save model and tokens, in place of an earlier model but of nothing else."""
         require_place(folder)
         with whole_folder(folder) as fresh:
             self.model.save(fresh)
-            (fresh / READING).write_text(json.dumps({"missing": list(self.missing)}) + "\n", encoding="utf-8")
+            said = json.dumps({"missing": list(self.missing), "of_text": self.of_text})
+            (fresh / READING).write_text(said + "\n", encoding="utf-8")
 
     @property
     def table(self) -> Table:
@@ -96,9 +95,7 @@ class FileModel:
 
     def sample_file(self, target: Path, count: int, *, seed: int) -> None:
         """Draw ``count`` new rows into a file; part i has its own seed, from ``seed`` and i."""
-        empty: Any = getattr(self.model, "empty_", None)
-        of_text = empty is not None and all(isinstance(dtype, pd.StringDtype) for dtype in empty.dtypes)
-        with open_writer(target, of_text=of_text) as writer:
+        with open_writer(target, of_text=self.of_text, missing=self.missing) as writer:
             for part in metered(self._drawn(count, seed), "drawing rows"):
                 writer.write(part)
 
@@ -107,6 +104,20 @@ class FileModel:
             rows = min(DRAWN, count - start)
             own = int(np.random.SeedSequence((seed, i)).generate_state(1, np.uint32)[0])
             yield self.model.sample_rows(rows, seed=own), (start + rows) / count
+
+
+def missing_words(folder: str | Path, more: Sequence[str] = ()) -> tuple[str, ...]:
+    """What stands for a missing value in text for the model in a folder, and ``more``, each once."""
+    return tuple(dict.fromkeys([*_reading(Path(folder))["missing"], *more]))
+
+
+def _reading(folder: Path) -> dict[str, Any]:
+    """What ``reading.json`` says; a model that was saved before lacks some of it, one by ``TableModel.save`` all."""
+    try:
+        found = json.loads((folder / READING).read_bytes())
+    except (OSError, ValueError):
+        found = None
+    return {"missing": MISSING_TOKENS, "of_text": False} | (found if isinstance(found, dict) else {})
 
 
 def lone_marker(cells: Array) -> str:
@@ -152,12 +163,14 @@ class TrainingRows:
         table: the columns.
         columns: those that the caller declared.
         heading: which file, how many rows and columns.
+        of_text: the cells of the file have no types.
     """
 
     frame: Frame
     table: Table
     columns: Mapping[str, str]
     heading: str
+    of_text: bool
 
     @classmethod
     def of(
@@ -183,7 +196,7 @@ class TrainingRows:
         some = f"{len(frame):,} of " * (len(frame) < sampled.total) + counted(sampled.total, "row")
         told = encoding_said(source)
         heading = f"{source}: {some}, {counted(len(frame.columns), 'column')}" + (f", {told}" if told else "")
-        return cls(frame, table, columns, heading)
+        return cls(frame, table, columns, heading, is_delimited(source))
 
     def row_numbers(self) -> list[str]:
         """The columns of whole numbers that rise from row to row, or are 1 to n, say, in any order; none declared."""
@@ -213,4 +226,4 @@ class TrainingRows:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="not modelled")  # the description says so
             model.fit_table(self.frame, self.table)
-        return FileModel(model, self.frame.missing)
+        return FileModel(model, self.frame.missing, self.of_text)

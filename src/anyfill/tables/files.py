@@ -16,7 +16,7 @@ at the very end: a run that fails, or is stopped, leaves the target as it was an
 """
 
 import zipfile
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,6 +30,7 @@ from anyfill.disk import whole_file
 from anyfill.interface.progress import metered
 from anyfill.tables import packed
 from anyfill.tables import typed_files as typed
+from anyfill.tables.columns import MISSING_TOKENS
 from anyfill.tables.delimited import DelimitedSink, Dialect, read_delimited, sniff
 from anyfill.tables.json_lines import JsonLinesSink, read_json_lines
 from anyfill.tables.text_types import RetypedSink
@@ -71,9 +72,14 @@ def format_of(path: str | Path) -> Format:
     return _SUFFIXES[suffix]
 
 
+def is_delimited(path: str | Path) -> bool:
+    """Whether the name of a file says that it is text between delimiters, whose cells have no types."""
+    return format_of(path) in ("delimited", "tabs")
+
+
 def encoding_said(path: str | Path) -> str:
     """What people are told of a file that is not UTF-8: "read as Windows-1252"; "" where there is nothing to tell."""
-    if format_of(path) not in ("delimited", "tabs"):
+    if not is_delimited(path):
         return ""
     encoding = sniff(_present(path))[0].encoding
     return "" if encoding == "utf-8" else f"read as {packed.ENCODINGS.get(encoding, encoding)}"
@@ -125,7 +131,7 @@ def metered_parts(path: Path, rows: int, description: str) -> Generator[Part]:
 
 
 def names_of(path: str | Path) -> tuple[str, ...]:
-    """The names of a file's columns, which is read no further."""
+    """The names of a file's columns, which is read no further (Excel, and what is unpacked first, as a whole)."""
     part = next(parts := read_parts(path, 1), None)
     parts.close()
     return () if part is None else tuple(map(str, nw.from_native(part.frame, eager_only=True).columns))
@@ -205,7 +211,13 @@ class Writer:
 
 
 @contextmanager
-def open_writer(path: str | Path, *, like: str | Path | None = None, of_text: bool = False) -> Generator[Writer]:
+def open_writer(
+    path: str | Path,
+    *,
+    like: str | Path | None = None,
+    of_text: bool = False,
+    missing: Sequence[str] = MISSING_TOKENS,
+) -> Generator[Writer]:
     """A writer for a new file, which replaces what was at ``path`` when the block ends without an exception.
 
     Args:
@@ -214,13 +226,15 @@ def open_writer(path: str | Path, *, like: str | Path | None = None, of_text: bo
             byte order mark.
         of_text: the rows are all text, as they are if ``like`` is: a new file that has types gets numbers and booleans
             where the text is nothing else (``text_types``).
+        missing: what stands for a missing value in rows of text.
     """
     kind = format_of(path)
     dialect = _dialect(kind, like)
-    of_text = of_text or (like is not None and format_of(like) in ("delimited", "tabs"))
+    of_text = of_text or (like is not None and is_delimited(like))
     with whole_file(path) as file:
-        sink = _sink(file, kind, Path(path).resolve(), dialect)
-        sink = RetypedSink(sink) if of_text and kind not in ("delimited", "tabs") else sink
+        target = Path(path).resolve()
+        sink = _sink(file, kind, target, dialect)
+        sink = RetypedSink(sink, target, missing) if of_text and not is_delimited(path) else sink
         try:
             writer = Writer(sink)
             yield writer
@@ -264,7 +278,7 @@ def _tables(file: Path, kind: Format, rows: int, sheet: str | int | None) -> Tab
 
 def _dialect(kind: Format, like: str | Path | None) -> Dialect:
     own = "\t" if kind == "tabs" else ","
-    if like is None or kind not in ("delimited", "tabs") or format_of(like) not in ("delimited", "tabs"):
+    if like is None or kind not in ("delimited", "tabs") or not is_delimited(like):
         return Dialect(own)
     tabs = format_of(like) == "tabs"
     found, _ = sniff(Path(like), "\t" if tabs else None)

@@ -30,7 +30,7 @@ from anyfill.checks import refuse
 from anyfill.interface.progress import metered
 from anyfill.tables.answers import Statistic
 from anyfill.tables.engines import Call, Engine, in_order
-from anyfill.tables.file_model import FileModel
+from anyfill.tables.file_model import FileModel, missing_words
 from anyfill.tables.files import format_of, metered_parts, names_of, open_writer, read_parts
 from anyfill.tables.frames import Frame, append_columns, blank, rows_of
 from anyfill.tables.imputing import long_table
@@ -123,6 +123,10 @@ class PartFiller:
         config = Path(self.model) / "config.json"
         return _loaded(self.model, self.missing, config.stat().st_mtime_ns if config.is_file() else 0)
 
+    def missing_words(self) -> tuple[str, ...]:
+        """What stands for a missing value in text; no model is loaded for this."""
+        return self.model.missing if isinstance(self.model, FileModel) else missing_words(self.model, self.missing)
+
     def require_free(self, names: Collection[str], bounded: Iterable[str] = ()) -> None:
         """ValueError if a table with columns of these names has one that would be added; ``bounded`` get intervals."""
         for fresh in () if not self.draws else (".imp", ".id") if self.long else ("draw",):
@@ -204,7 +208,7 @@ def fill_file(
     filler.require_free(names_of(source), filler.bounded)
     rows = cells = 0
     parts = read_parts(source, chunk)
-    with open_writer(target, like=source) as writer:
+    with open_writer(target, like=source, missing=filler.missing_words()) as writer:
         done = in_order(engine, filler.counted, parts, workers=workers, address=address, sent=lambda: _on_disk(filler))
         for part in metered(done, f"filling {source.name}"):
             writer.write(part.frame)

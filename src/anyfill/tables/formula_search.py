@@ -290,11 +290,18 @@ def _sum(weights: Floats, names: Sequence[str]) -> str:
     """The text of c_0 + sum c_i name_i."""
     text = ""
     for weight, name in zip(weights[1:].tolist(), names):
-        size = "" if abs(weight) == 1 else f"{abs(weight):.12g} * "
         sign = ("-" if weight < 0 else "") if not text else (" - " if weight < 0 else " + ")
-        text += f"{sign}{size}{_quoted(name)}"
+        text += f"{sign}{_times(abs(weight), _quoted(name))}"
     constant = float(weights[0])
     return text if constant == 0 else f"{text}{' - ' if constant < 0 else ' + '}{abs(constant):.12g}"
+
+
+def _times(weight: float, name: str) -> str:
+    """The text of c name, where c is as ``_tidied`` has it; 1 / 86400 divides, so that halves are rounded alike."""
+    short = f"{weight:.12g}"
+    if float(short) != weight:
+        return f"{name} / {1 / weight:.12g}"
+    return name if weight == 1 else f"{short} * {name}"
 
 
 def _product(factor: float, powers: Floats, names: Sequence[str]) -> str:

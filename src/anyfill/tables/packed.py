@@ -1,6 +1,6 @@
 """What lies between a file and its text: compression and encoding.
 
-    .gz .bz2 .xz      unpacked as they are read
+    .gz .bz2 .xz      unpacked as they are read; zeros behind a .gz (of tapes), and anything behind a .bz2, are no part
     .zip              if there is one file inside
 
 Text is UTF-8. UTF-16 is known by its mark or by its zeros; what can be neither is taken for Windows-1252, or Latin-1
@@ -17,6 +17,7 @@ import codecs
 import gzip
 import io
 import lzma
+import os
 import shutil
 import tempfile
 import zipfile
@@ -29,6 +30,7 @@ from typing import Any, BinaryIO, cast
 import pyarrow as pa
 
 from anyfill.checks import refuse
+from anyfill.disk import naming_if_full
 
 PACKED = (".gz", ".bz2", ".xz", ".zip")
 BROKEN = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
@@ -38,6 +40,7 @@ ENCODINGS = {"utf-16": "UTF-16", "utf-16-le": "UTF-16", "utf-16-be": "UTF-16", "
 _NAMES = {".gz": "gzip", ".bz2": "bz2", ".xz": "xz", ".zip": "zip", "": "text"}
 _CONTROL = bytes(code for code in range(32) if code not in b"\t\n\v\f\r\x1a")
 _STEP = 1 << 20
+_BZ2_END = 0x177245385090  # 48 bits, 32 of a checksum, and up to 7 that fill the last byte
 
 
 def packing(path: Path) -> str:
@@ -157,17 +160,34 @@ def _is_utf8(path: Path) -> bool:
 def arrow_stream(path: Path, encoding: str) -> Generator[tuple[Any, Callable[[], float]]]:
     """The text of a file in UTF-8 as Arrow reads it by itself, and the share of the file that is read, 0 to 1.
 
-    What Arrow cannot unpack (.xz, .zip) or recode is written to a temporary file, for as long as the block lasts.
+    What Arrow cannot unpack (.xz, .zip, what has more behind its end) or recode is written to a temporary file, for as
+    long as the block lasts.
     """
     own = {"": "", ".gz": "gzip", ".bz2": "bz2"}.get(packing(path))
     with ExitStack() as held:
-        if own is None or encoding != "utf-8":
+        if own is None or encoding != "utf-8" or (own and not _ends_where_it_should(path, own)):
             text = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="anyfill-"))) / "text"
-            _write_utf8(path, encoding, text)
+            with naming_if_full(text):
+                _write_utf8(path, encoding, text)
             own, path = "", text
-        file = held.enter_context(pa.OSFile(str(path)))
+        file = held.enter_context(arrow_file(path))
         size = max(file.size(), 1)
         yield pa.CompressedInputStream(file, own) if own else file, lambda: min(file.tell() / size, 1.0)
+
+
+def arrow_file(path: Path) -> Any:
+    """A file as Arrow reads it by itself, whatever bytes its name has."""
+    return pa.OSFile(os.fsencode(path))
+
+
+def _ends_where_it_should(path: Path, own: str) -> bool:
+    """Whether a packed file ends as one does, with nothing behind; a .gz ends in its size, which is hardly ever 0."""
+    with path.open("rb") as raw:
+        raw.seek(-min(11, path.stat().st_size), os.SEEK_END)
+        end = int.from_bytes(raw.read())
+    if own == "gzip":
+        return end % 2**32 != 0
+    return any(end >> (32 + filling) & (2**48 - 1) == _BZ2_END for filling in range(8))
 
 
 def _write_utf8(path: Path, encoding: str, target: Path) -> None:

@@ -5,7 +5,9 @@ until the work is done; its format is found out from its first bytes. What goes 
 first as well: it comes as a whole or not at all, and nothing but the table is ever written there.
 """
 
+import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Generator
@@ -13,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from anyfill.checks import refuse
+from anyfill.disk import naming_if_full
 
 STANDARD = Path("-")
 _MAGIC = (
@@ -24,6 +27,15 @@ _MAGIC = (
 )
 
 
+def is_standard_input(path: Path) -> bool:
+    """Whether a path leads to the very file that standard input comes from."""
+    try:
+        own = os.fstat(0)
+        return stat.S_ISREG(own.st_mode) and os.path.samestat(own, path.stat())
+    except OSError:  # closed, or nothing is there
+        return False
+
+
 @contextmanager
 def standard_input(path: Path) -> Generator[Path]:
     """The file itself; for ``-`` one that holds what comes from standard input, for as long as the block lasts."""
@@ -32,7 +44,7 @@ def standard_input(path: Path) -> Generator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="anyfill-") as folder:
         held = Path(folder) / "stdin"
-        with held.open("wb") as file:
+        with naming_if_full(held), held.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         if not held.stat().st_size:
             raise refuse("standard input", expected="a table", got="nothing")

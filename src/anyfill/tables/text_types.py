@@ -6,12 +6,14 @@ A column becomes whole numbers, numbers or booleans only where every cell is one
     numbers         1.5, .5, 1e-3; of no more digits than a double keeps
     booleans        True and False, also in capitals or small letters
 
-All else stays text, dates too; an empty cell is null. One cell decides about a whole column, so nothing is written in
-its type before all is known: the rows wait as text in a temporary file.
+The value is kept, not its spelling: 2.50 is 2.5. In such a column the words for a missing value (NA, nan, …) are null.
+All else stays text, dates too; there only an empty cell is null. One cell decides about a whole column, so nothing is
+written in its type before all is known: the rows wait as text in a folder beside the target.
 """
 
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -32,64 +34,97 @@ _BOOLEAN = r"^([Tt]rue|TRUE|[Ff]alse|FALSE)$"
 _SAFE = 15
 """Letters of a number that a double always keeps."""
 _LIKELIEST = (pa.bool_(), pa.int64(), pa.float64())
+_DIALECT = Dialect()  # of the waiting rows
 
 
 class RetypedSink(Sink):
     """Takes tables of text for another sink, which gets them with the types that all their cells allow."""
 
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._folder = tempfile.TemporaryDirectory(prefix="anyfill-")
-        self._path = Path(self._folder.name) / "text.csv"
-        self._file = self._path.open("wb")
-        self._text = DelimitedSink(self._file, Dialect(), self._path)
+    def __init__(self, sink: Sink, target: Path, missing: Sequence[str] = MISSING_TOKENS) -> None:
+        self._sink, self._missing = sink, ("", *missing)
+        self._held = ExitStack()
+        folder = tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent)
+        self._path = Path(self._held.enter_context(folder)) / "text.csv"
+        self._file = self._held.enter_context(self._path.open("wb"))
+        self._text = DelimitedSink(self._file, _DIALECT, self._path)
+        self._names: list[str] = []
+        self._rows = 0
 
     def write(self, frame: nw.DataFrame[Any]) -> None:
         """Append the rows of a frame."""
+        self._names = [str(name) for name in frame.columns]
+        self._rows += len(frame)
+        self._sink.require_room(self._rows)
         self._text.write(frame)
 
     def close(self) -> None:
         """Write everything; the file itself stays open."""
-        self._text.close()
-        self._file.close()
-        types = types_of(self._tables())
-        for table in self._tables():
-            cells = [retyped(column, dtype) for column, dtype in zip(table.columns, types)]
-            self._sink.write(nw.from_native(pa.table(cells, names=table.column_names), eager_only=True))
-        self._sink.close()
-        self._folder.cleanup()
+        with self._held:
+            self._text.close()
+            self._file.close()
+            types = types_of(self._tables(), self._missing, self._sink.largest)
+            for table in self._tables():
+                cells = [retyped(column, dtype, self._missing) for column, dtype in zip(table.columns, types)]
+                self._sink.write(nw.from_native(pa.table(cells, names=self._names), eager_only=True))
+            self._sink.close()
 
     def abandon(self) -> None:
         """Let go of the file, which is not wanted any more."""
-        self._file.close()
-        self._folder.cleanup()
-        self._sink.abandon()
+        with self._held:
+            self._sink.abandon()
 
     def _tables(self) -> Iterable[Any]:
-        for frame, _ in read_delimited(self._path, _ROWS, ","):
-            yield pa.table({name: pa.array(frame[name], pa.string()) for name in frame.columns})
+        if not self._rows:
+            yield pa.table([pa.array([], pa.string())] * len(self._names), names=self._names)
+            return
+        for frame, _ in read_delimited(self._path, _ROWS, known=(_DIALECT, self._names)):
+            yield pa.table([pa.array(frame[name], pa.string()) for name in self._names], names=self._names)
 
 
-def types_of(tables: Iterable[Any]) -> Sequence[Any]:
-    """For each column of tables of text, which have the same columns, the type of Arrow that all its cells allow."""
-    possible: list[list[Any]] = []
-    some: list[bool] = []
+def types_of(
+    tables: Iterable[Any], missing: Sequence[str] = MISSING_TOKENS, largest: int = Sink.largest
+) -> Sequence[Any]:
+    """For each column of tables of text, which have the same columns, the type of Arrow that all its cells allow.
+
+    Args:
+        tables: of pyarrow.
+        missing: what stands for a missing value.
+        largest: a column with whole numbers further from 0 stays text.
+    """
+    found: list[_Seen] = []
     for table in tables:
-        possible = possible or [list(_LIKELIEST) for _ in table.columns]
-        some = some or [False] * table.num_columns
-        for j, column in enumerate(table.columns):
-            if possible[j]:
-                cells = compute.drop_null(_without(column, MISSING_TOKENS))
-                possible[j] = [dtype for dtype in possible[j] if _allows(cells, dtype)]
-                some[j] = some[j] or len(cells) > 0
-    return [left[0] if left and there else pa.string() for left, there in zip(possible, some)]
+        found = found or [_Seen() for _ in table.columns]
+        for seen, column in zip(found, table.columns):
+            seen.add(compute.drop_null(_without(column, missing)))
+    return [seen.dtype(largest) for seen in found]
 
 
-def retyped(cells: Any, dtype: Any) -> Any:
+class _Seen:
+    """What the cells of a column allow, as far as it has been seen."""
+
+    def __init__(self) -> None:
+        self._possible = list(_LIKELIEST)
+        self._count, self._farthest = 0, 0
+
+    def add(self, cells: Any) -> None:
+        """Look at further cells of text, none of them missing."""
+        self._possible = [dtype for dtype in self._possible if _allows(cells, dtype)]
+        self._count += len(cells)
+        if len(cells) and pa.int64() in self._possible:
+            ends = compute.min_max(cells.cast(pa.int64())).as_py().values()
+            self._farthest = max(self._farthest, *map(abs, ends))
+
+    def dtype(self, largest: int) -> Any:
+        """The likeliest type; text for whole numbers beyond ``largest``."""
+        dtype = self._possible[0] if self._possible and self._count else pa.string()
+        return pa.string() if dtype == pa.int64() and self._farthest > largest else dtype
+
+
+def retyped(cells: Any, dtype: Any, missing: Sequence[str] = MISSING_TOKENS) -> Any:
     """A column of text in a type that it allows; null where it was missing."""
     if dtype == pa.string():
         return _without(cells, ("",))
-    present = _without(cells, MISSING_TOKENS)
+    present = _without(cells, missing)
     return (compute.utf8_lower(present) if dtype == pa.bool_() else present).cast(dtype)
 
 
@@ -104,9 +139,12 @@ def _allows(cells: Any, dtype: Any) -> bool:
     pattern = {pa.bool_(): _BOOLEAN, pa.int64(): _WHOLE, pa.float64(): _DECIMAL}[dtype]
     if not compute.all(compute.match_substring_regex(cells, pattern), min_count=0).as_py():
         return False
-    long = cells.filter(compute.greater(compute.utf8_length(cells), _SAFE)).to_pylist()
+    if dtype == pa.bool_():
+        return True
+    long = compute.greater(compute.utf8_length(cells), _SAFE)
     if dtype == pa.int64():
-        return all(-(2**63) <= int(one) < 2**63 for one in long)
-    # A double has more digits than anyone wrote only if there are more than it keeps.
-    extreme = cells.filter(compute.match_substring_regex(cells, "[eE]")).to_pylist()
-    return dtype == pa.bool_() or all(Decimal(repr(float(one))) == Decimal(one) for one in [*long, *extreme])
+        return all(-(2**63) <= int(one) < 2**63 for one in cells.filter(long).to_pylist())
+    # A double has more digits than anyone wrote only if there are more than it keeps. Most are as Arrow writes them.
+    doubtful = cells.filter(compute.or_(long, compute.match_substring_regex(cells, "[eE]")))
+    doubtful = doubtful.filter(compute.not_equal(doubtful.cast(dtype).cast(pa.string()), doubtful))
+    return all(Decimal(repr(float(one))) == Decimal(one) for one in doubtful.to_pylist())

@@ -25,6 +25,7 @@ import pyarrow.ipc as ipc
 import pyarrow.parquet as parquet
 
 from anyfill.checks import refuse
+from anyfill.tables import packed
 from anyfill.tables.column_writing import dictionary_array
 from anyfill.tables.columns import dictionary_parts, plain_cells, require_once
 
@@ -35,7 +36,7 @@ _BROKEN = (pa.ArrowInvalid, pa.ArrowNotImplementedError, OSError)
 _EXCEL_ERRORS = frozenset(("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A"))
 _EXCEL_HOLDS = (str, bool, int, float, dt.date, dt.time, dt.timedelta)
 _MAX_EXCEL_ROWS = 1_048_576
-_MAX_EXCEL_WHOLE = 10**15 - 1  # Excel keeps fifteen digits
+_EXACT = 2**53  # a double has every whole number up to here
 
 
 def regroup(tables: Iterable[tuple[Any, float]], rows: int) -> Tables:
@@ -64,7 +65,10 @@ def joined(frames: list[Any]) -> Any:
 def read_parquet(path: Path, rows: int) -> Tables:
     """Tables of pyarrow with ``rows`` rows (the last one with fewer)."""
     try:
-        with parquet.ParquetFile(path, pre_buffer=False) as file:  # it would keep every row group until the end
+        with (
+            packed.arrow_file(path) as source,
+            parquet.ParquetFile(source, pre_buffer=False) as file,  # it would keep every row group until the end
+        ):
             yield from regroup(_counted(file.iter_batches(batch_size=rows), file.metadata.num_rows), rows)
     except _BROKEN as error:
         raise _unreadable(path, "a Parquet file", error) from None
@@ -80,7 +84,7 @@ def _counted(batches: Iterable[Any], total: int) -> Tables:
 def read_arrow(path: Path, rows: int) -> Tables:
     """Tables of pyarrow with ``rows`` rows (the last one with fewer), from an Arrow file or stream."""
     try:
-        with pa.OSFile(str(path)) as source:  # mapped pages would count as memory of this process
+        with packed.arrow_file(path) as source:  # mapped pages would count as memory of this process
             try:
                 file: Any = ipc.open_file(source)
             except pa.ArrowInvalid:
@@ -97,6 +101,12 @@ def read_arrow(path: Path, rows: int) -> Tables:
 
 class Sink(Protocol):
     """What a format does with the tables of one file."""
+
+    largest: int = 2**63 - 1
+    """A column with whole numbers further from 0 than this is better off as text."""
+
+    def require_room(self, rows: int) -> None:
+        """ValueError if the file cannot have so many rows below its header."""
 
     def write(self, frame: nw.DataFrame[Any]) -> None:
         """Append the rows of a frame."""
@@ -221,6 +231,8 @@ def read_sheet(path: Path, sheet: str | int | None = None) -> Any:
 class SheetSink(Sink):
     """Writes tables into the one sheet of an Excel file, which is made when it is closed."""
 
+    largest = 10**15 - 1  # Excel shows fifteen digits
+
     def __init__(self, file: BinaryIO) -> None:
         openpyxl = _openpyxl()
         self._file = file
@@ -232,6 +244,7 @@ class SheetSink(Sink):
 
     def write(self, frame: nw.DataFrame[Any]) -> None:
         """Append the rows of a frame."""
+        self.require_room(max(self._count - 1, 0) + len(frame))
         if not self._count:
             self._append([str(name) for name in frame.columns])
         for row in zip(*(plain_cells(frame[:, j]) for j in range(frame.shape[1]))):
@@ -245,11 +258,14 @@ class SheetSink(Sink):
         """Let go of the file, which is not wanted any more."""
         self._sheet.close()
 
-    def _append(self, row: Any) -> None:
-        self._count += 1
-        if self._count > _MAX_EXCEL_ROWS:
+    def require_room(self, rows: int) -> None:
+        """ValueError if the file cannot have so many rows below its header."""
+        if rows >= _MAX_EXCEL_ROWS:
             maximum = f"at most {_MAX_EXCEL_ROWS:,} rows with the header (write CSV or Parquet)"
             raise refuse("Excel file", expected=maximum, got="more")
+
+    def _append(self, row: Any) -> None:
+        self._count += 1
         try:
             self._sheet.append([self._fit(value) for value in row])
         except (ValueError, self._illegal) as error:  # a control character, a year that Excel does not have
@@ -263,8 +279,8 @@ class SheetSink(Sink):
             return cell
         if isinstance(value, dt.datetime):
             return str(value) if value.tzinfo is not None else value  # Excel has no time zones
-        if isinstance(value, int) and abs(value) > _MAX_EXCEL_WHOLE:
-            return str(value)
+        if isinstance(value, int) and abs(value) > _EXACT:
+            return str(value)  # cell by cell: what is further down in the column is not known yet
         return value if isinstance(value, _EXCEL_HOLDS) or value is None else str(value)
 
 

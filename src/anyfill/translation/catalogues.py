@@ -29,7 +29,7 @@ class Entry:
     """An entry of a catalogue.
 
     Attributes:
-        lines: as they stand in the file, comments before it included.
+        lines: as they stand in the file with their ends, comments before it included.
         fields: strings by keyword: msgid, msgid_plural, msgstr, msgstr[0] …
         fuzzy: whether its translation is only a guess.
     """
@@ -84,29 +84,33 @@ def _unquoted(text: str, name: str, number: int) -> str:
     return "".join(out)
 
 
-def _quoted(keyword: str, text: str) -> list[str]:
+def _quoted(keyword: str, text: str, end: str) -> list[str]:
     """The lines of a string; one of several lines begins with an empty one, as gettext writes it."""
     parts = text.splitlines(keepends=True)
     if len(parts) < 2:
-        return [f'{keyword} "{text.translate(_ESCAPED)}"']
-    return [f'{keyword} ""', *(f'"{part.translate(_ESCAPED)}"' for part in parts)]
+        return [f'{keyword} "{text.translate(_ESCAPED)}"{end}']
+    return [f'{keyword} ""{end}', *(f'"{part.translate(_ESCAPED)}"{end}' for part in parts)]
 
 
 def filled(entry: Entry, singular: str, plural: str) -> list[str]:
-    """The lines of an empty entry with these translations, marked fuzzy; ``plural`` is for all forms but the first."""
-    made, skip, flagged = list[str](), False, entry.fuzzy
+    """The lines of an empty entry with these translations, marked fuzzy; ``plural`` is for all forms but the first.
+
+    A line that is new or changed ends as the one in its place, or as the one before where the file ends without.
+    """
+    made, skip, flagged, end = list[str](), False, entry.fuzzy, "\n"
     for raw in entry.lines:
-        line = raw.strip()
+        line, bare = raw.strip(), raw.rstrip("\r\n")
+        end = raw[len(bare) :] or end
         word = line.partition(" ")[0]
         if word.startswith("msgstr"):
-            made += _quoted(word, singular if word in ("msgstr", "msgstr[0]") else plural)
+            made += _quoted(word, singular if word in ("msgstr", "msgstr[0]") else plural, end)
             skip = True
         elif not (skip and line.startswith('"')):
             skip = False
             if line.startswith("#,") and not flagged:
-                raw, flagged = f"{raw}, fuzzy", True
+                raw, flagged = f"{bare}, fuzzy{end}", True
             if word in ("msgctxt", "msgid") and not flagged:
-                made, flagged = [*made, "#, fuzzy"], True
+                made, flagged = [*made, f"#, fuzzy{end}"], True
             made.append(raw)
     return made
 
@@ -120,11 +124,9 @@ def translate_catalogue(translator: Any, path: Path, **options: Any) -> tuple[st
         options: of ``Translator.translate``.
     """
     from anyfill.translation.cleaning import without_accelerators
-    from anyfill.translation.reading import opened, opened_lines
+    from anyfill.translation.reading import opened_lines
 
-    with opened(path) as file:
-        end = "\r\n" if file.readline().endswith(b"\r\n") else "\n"  # as the file has it
-    with opened_lines(path) as lines:
+    with opened_lines(path, ends=True) as lines:
         found = list(entries(lines, f"{path}"))
     wanted = [
         without_accelerators(entry.fields[name]) if name in entry.fields else ""
@@ -138,7 +140,7 @@ def translate_catalogue(translator: Any, path: Path, **options: Any) -> tuple[st
     texts = iter(["\n".join(_spaced(line, next(written).text) for line in some) for some in pieces])
     content = [filled(entry, next(texts), next(texts)) if entry.is_empty else entry.lines for entry in found]
     count = sum(entry.is_empty for entry in found)
-    return "".join(line + end for lines in content for line in lines), count, made
+    return "".join(line for lines in content for line in lines), count, made
 
 
 def _spaced(line: str, translation: str) -> str:

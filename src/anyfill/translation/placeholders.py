@@ -188,10 +188,24 @@ def _beside(text: str, neighbour: str, *, inside: bool) -> str:
     return bare if inside or not (neighbour.isalnum() or bare[-1:].isalnum()) else text
 
 
-_ELEMENT = re.compile(r"<([A-Za-z][\w.-]*)(?:\s[^<>]*)?>(.*?)</\1\s*>", re.DOTALL)
+_TAGS = re.compile(r"<(/?)([A-Za-z][\w.-]*)(?:\s[^<>]*)?>")
 
 
 def is_emptied(source: str, translation: str) -> bool:
     """Whether fewer elements (``<b>…</b>``) have something between their tags than in the source."""
-    of, own = (sum(bool(found[2].strip()) for found in _ELEMENT.finditer(text)) for text in (source, translation))
-    return own < of
+    return _full_elements(translation) < _full_elements(source)
+
+
+def _full_elements(text: str) -> int:
+    """How many elements hold something that is not white space: words, or other tags."""
+    count, behind, last = 0, 0, 0  # behind the last tag, and behind the last of anything
+    begun = dict[str, list[int]]()  # where the content of elements begins that are not closed yet, by name
+    for tag in _TAGS.finditer(text):
+        if text[behind : tag.start()].strip():
+            last = tag.start()
+        if not tag[1]:
+            begun.setdefault(tag[2], []).append(tag.end())
+        elif begun.get(tag[2]):
+            count += begun[tag[2]].pop() < last
+        behind = last = tag.end()
+    return count

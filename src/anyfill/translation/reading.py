@@ -103,10 +103,10 @@ def read_pairs(sources: Iterable[Source], source: str) -> Iterator[Pair]:
 
 
 @contextmanager
-def opened_lines(path: Path) -> Generator[Iterator[str]]:
-    """The lines of a file in UTF-8, plain or .gz, without their ends; ValueError naming the line that is broken."""
+def opened_lines(path: Path, *, ends: bool = False) -> Generator[Iterator[str]]:
+    """The lines of a file in UTF-8, plain or .gz; see ``decoded``."""
     with opened(path) as file:
-        yield decoded(file, f"{path}")
+        yield decoded(file, f"{path}", ends=ends)
 
 
 @contextmanager
@@ -120,13 +120,13 @@ def opened(path: Path) -> Generator[IO[bytes]]:
         yield cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if path.suffix.lower() == ".gz" else file
 
 
-def decoded(file: IO[bytes], name: str) -> Iterator[str]:
-    """The lines of what is read, in UTF-8, without their ends; ValueError naming it and the line that is broken."""
+def decoded(file: IO[bytes], name: str, *, ends: bool = False) -> Iterator[str]:
+    """The lines of what is read, in UTF-8, with or without their ends; ValueError naming it and the broken line."""
     number, line = 0, b""
     try:
         for number, line in enumerate(file, 1):
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-            yield text.rstrip("\r\n")
+            yield text if ends else text.rstrip("\r\n")
     except UnicodeDecodeError as error:
         got = f"byte {line[error.start]:#04x} that is none" if line else "something else"
         raise refuse(f"{name}, line {number:,}", expected="text in UTF-8", got=got) from None
