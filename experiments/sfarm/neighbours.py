@@ -95,7 +95,7 @@ def trained(pictures: Pictures, settings: Settings, neighbours: int | None, mixe
     return {
         "bits_per_dimension": float(bits.mean()),
         "each": bits.tolist(),
-        "alone": {name: alone(model, held.x, run.about, name) for name in ("everything", "bottom")},
+        "alone": {name: alone(model, held.x[:ALONE], run.about, name) for name in ("everything", "bottom")},
         "seconds": took,
         "weights": sum(one.numel() for one in model.parameters()),
     }
@@ -103,11 +103,11 @@ def trained(pictures: Pictures, settings: Settings, neighbours: int | None, mixe
 
 def alone(model: Model, x: torch.Tensor, about: About, name: str) -> dict[str, Any]:
     """Bits of erased pixels, each asked alone, and the entropy that the model says of them."""
-    rows, (height, width, channels) = x[:ALONE], about.shape
-    given = torch.zeros(height, width, channels, dtype=torch.bool)
+    rows, (height, width, channels) = x.to(next(model.parameters()).device), about.shape
+    given = torch.zeros(height, width, channels, dtype=torch.bool, device=rows.device)
     if name == "bottom":
         given[: height // 2] = True
-    asked = ~given & (torch.arange(channels) == 0)
+    asked = ~given & (torch.arange(channels, device=rows.device) == 0)
     row, variable = asked.flatten().expand(len(rows), -1).nonzero(as_tuple=True)
     conditional = Conditional.on(model, rows, given.flatten().expand(len(rows), -1))
     with torch.inference_mode():
