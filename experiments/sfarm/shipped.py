@@ -1,7 +1,6 @@
 """The two models of pictures that ship: handwritten digits, black and white by threshold; Fashion items, 8 bits.
 
     python -m experiments.sfarm.shipped train digits --out RUN --seconds 90       CUDA if there is one, else a thread
-    python -m experiments.sfarm.shipped heads digits --out RUN --steps 600        the heads alone of the one that ships
     python -m experiments.sfarm.shipped score digits --out RUN                    all 10,000 test pictures, exact
     python -m experiments.sfarm.shipped ship digits --out RUN                     16-bit weights into src/anyfill/models
 
@@ -12,9 +11,6 @@ training pictures choose the checkpoint, the test pictures are scored once. Besi
 every pixel by itself, its levels as often as in training (``counting``), and pixels asked alone by their places in a
 patch.
 
-``heads`` begins with the model that ships and trains its heads alone, half of the rows with their patches in any order
-(``images.patch_loss``): for models that were trained before there was that, a matter of minutes on a CPU.
-
 Data: MNIST and Fashion-MNIST as idx files, in ANYFILL_DATA/mnist and ANYFILL_DATA/fashion_mnist.
 """
 
@@ -24,7 +20,7 @@ import math
 import os
 import time
 from contextlib import closing
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +43,6 @@ HELD_OUT = 2_000
 WARM_STEPS = 30
 MODELS = Path(__file__).resolve().parents[2] / "src" / "anyfill" / "models"
 FOLDERS = {"digits": "mnist", "fashion": "fashion_mnist"}
-HEADS = ("norm", "told_head", "member", "head_norm", "head_up", "head_down", "head")
 RATES, BATCHES = {"cpu": 0.015, "cuda": 0.006}, {"cpu": 16, "cuda": 512}
 
 
@@ -145,33 +140,6 @@ def train(arguments: argparse.Namespace) -> None:
     (arguments.out / "train.json").write_text(json.dumps(record, indent=1) + "\n")
 
 
-def heads(arguments: argparse.Namespace) -> None:
-    """Train the heads alone of the model that ships; log and the best model under --out."""
-    torch.set_num_threads(1)
-    pictures, model = read(arguments.model, "train"), load_model(MODELS / arguments.model).float()
-    what = about(arguments.model, pictures)
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(name.split(".")[1] in HEADS)
-    rows, valid = (
-        rows_of(arguments.model, Pictures(part)) for part in (pictures.pixels[:-HELD_OUT], pictures.pixels[-HELD_OUT:])
-    )
-    options = FitOptions(
-        steps=arguments.steps, batch_size=arguments.batch or 16, learning_rate=arguments.rate or 1e-3, warmup_steps=20,
-        schedule="linear", final_fraction=0.02, weight_decay=0.05, ema=0.99, report_every=20, validate_every=100,
-        save_every=100, seed=arguments.seed, device="cpu",
-    )  # fmt: skip
-    objective = replace(picture_objective(what), mixed_share=0.5)
-    begun, log = time.perf_counter(), JsonLines(arguments.out / "train.jsonl")
-    notes: dict[str, Any] = {NOTES: asdict(what), "made_by": "experiments/sfarm/shipped.py"}
-    kept: dict[str, Any] = {"folder": arguments.out / "model", "resume": True, "metrics": [log], "notes": notes}
-    with closing(fit_steps(model, rows, objective, options, validation=valid.rows(256), **kept)) as reports:
-        for last in reports:
-            if last.validation_loss is not None:
-                print(f"step {last.step} {last.seconds:.0f} s {last.validation_loss:.2f}", flush=True)
-    record = {"model": arguments.model, "seconds": time.perf_counter() - begun, "options": asdict(options)}
-    (arguments.out / "train.json").write_text(json.dumps({**record, **environment("cpu")}, indent=1) + "\n")
-
-
 QUESTIONS = ("everything", "top", "bottom", "left", "right", "middle", "frame")
 
 
@@ -231,7 +199,7 @@ def ship(arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("train", "heads", "score", "ship"))
+    parser.add_argument("command", choices=("train", "score", "ship"))
     parser.add_argument("model", choices=tuple(FOLDERS))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=3600.0)
@@ -245,7 +213,7 @@ def main() -> None:
     parser.add_argument("--models", type=Path, default=MODELS, help="of shipping: where models are kept")
     parser.add_argument("--every", type=int, default=1, help="score every so many test pictures only, for a trial")
     arguments = parser.parse_args()
-    {"train": train, "heads": heads, "score": score, "ship": ship}[arguments.command](arguments)
+    {"train": train, "score": score, "ship": ship}[arguments.command](arguments)
 
 
 if __name__ == "__main__":
