@@ -1,11 +1,11 @@
-"""What ``anyfill image train`` makes of few pictures: its heads and its orders of patches, beside baselines.
+"""What ``anyfill image train`` makes of few pictures: its heads, and pixels that are asked alone, beside baselines.
 
     python -m experiments.sfarm.neighbours --out RUN --data DATA         results/sfarm/neighbours.json, a CPU will do
 
 500 pictures each: landscapes of our own (``own_pictures``), CIFAR-10 shrunk to 16 x 16, Fashion-MNIST, and MNIST cut at
 level 128. 50 of them are held out and choose the checkpoint. Trained as the command trains by default, and but for one
-thing: heads that look at their group alone (``networks.neighbours``), or patches whose pixels are only ever answered in
-their order (``images.patch_loss``). Of the pictures that are held out
+thing: heads that look at their group alone (``networks.neighbours``), or no batch whose pixels are asked alone
+(``OnePassLoss.alone_share``). Of the pictures that are held out
 
 - exact bits per dimension, whole;
 - bits of a pixel asked alone (first channels, first 16 pictures): everything erased, and the lower half given the
@@ -53,8 +53,12 @@ RESULTS = Path(__file__).resolve().parents[2] / "results" / "sfarm"
 COUNT = 500
 ALONE = 16
 """Pictures whose pixels are asked alone."""
-WAYS = {"groups alone": (0, True), "patches in order": (None, False), "default": (None, True)}
-"""How far heads look, None = as by default, and whether patches are mixed."""
+WAYS: dict[str, tuple[int | None, float | None]] = {
+    "groups alone": (0, None),
+    "never asked alone": (None, 0.0),
+    "default": (None, None),
+}
+"""How far heads look, and the share of the batches that are asked alone; None = as by default."""
 REACH = 2
 FAR = 4
 """How far boosted trees look in grey pictures; of colours it is three values a pixel, and as far as the line."""
@@ -76,7 +80,7 @@ def pictures_of(name: str, data: Path, folder: Path) -> Pictures:
     return Pictures(np.where(pixels >= 128, 255, 0).astype(np.uint8) if name == "digits" else pixels, name)
 
 
-def trained(pictures: Pictures, settings: Settings, neighbours: int | None, mixed: bool) -> dict[str, Any]:
+def trained(pictures: Pictures, settings: Settings, neighbours: int | None, share: float | None) -> dict[str, Any]:
     """What is measured of the pictures that are held out, by a model of all others."""
     run = ImageRun(pictures, settings, about_of(pictures, settings), "cpu")
     rows, valid = run.rows()
@@ -87,8 +91,9 @@ def trained(pictures: Pictures, settings: Settings, neighbours: int | None, mixe
     )  # fmt: skip
     start = time.perf_counter()
     objective, options = picture_objective(run.about), run.options()
-    objective = objective if mixed else replace(objective, mixed_share=0.0)
-    fit(model, rows, objective, options, validation=held)
+    chains = replace(objective, alone_share=0.0)  # they choose the checkpoint, as in the command
+    objective = objective if share is None else replace(objective, alone_share=share)
+    fit(model, rows, objective, options, validation=held, validation_objective=chains)
     took = time.perf_counter() - start
     asked = torch.ones_like(held.present)
     bits = -log_prob(model, held.x, Question(~asked, asked)).value / run.about.dimensions / math.log(2)
@@ -254,11 +259,10 @@ def main() -> None:
 def measured(name: str, pictures: Pictures, settings: Settings) -> dict[str, Any]:
     """Each way of training, and by how much the default differs from the others, picture by picture."""
     own: dict[str, Any] = {"environment": environment(torch.device("cpu"))}
-    for way, (neighbours, mixed) in WAYS.items():
-        if mixed or pictures.pixels.shape[3] == 1:  # patches of colours are pixels
-            own[way] = trained(pictures, settings, neighbours, mixed)
-            print(f"{name}, {way}: {own[way]['bits_per_dimension']:.4f} bits, {own[way]['seconds']:.0f} s", flush=True)
-    each = {way: np.array(own[way].pop("each")) for way in WAYS if way in own}
+    for way, (neighbours, share) in WAYS.items():
+        own[way] = trained(pictures, settings, neighbours, share)
+        print(f"{name}, {way}: {own[way]['bits_per_dimension']:.4f} bits, {own[way]['seconds']:.0f} s", flush=True)
+    each = {way: np.array(own[way].pop("each")) for way in WAYS}
     for way in each.keys() - {"default"}:
         less = each["default"] - each[way]
         own[f"default less {way}"] = {"mean": less.mean(), "stderr": less.std(ddof=1) / math.sqrt(len(less))}

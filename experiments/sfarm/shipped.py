@@ -1,6 +1,7 @@
 """The two models of pictures that ship: handwritten digits, black and white by threshold; Fashion items, 8 bits.
 
     python -m experiments.sfarm.shipped train digits --out RUN --seconds 90       CUDA if there is one, else a thread
+    python -m experiments.sfarm.shipped train digits --out RUN --seconds 4200 --start --alone 0.3    goes on with it
     python -m experiments.sfarm.shipped score digits --out RUN                    all 10,000 test pictures, exact
     python -m experiments.sfarm.shipped ship digits --out RUN                     16-bit weights into src/anyfill/models
 
@@ -11,6 +12,9 @@ training pictures choose the checkpoint, the test pictures are scored once. Besi
 every pixel by itself, its levels as often as in training (``counting``), and pixels asked alone by their places in a
 patch.
 
+``--start`` begins with the model that ships, its heads enlarged by what is around a pixel (``networks.neighbours``),
+which says nothing at first: an hour of a CPU core then teaches it what it was not trained on (``--alone``).
+
 Data: MNIST and Fashion-MNIST as idx files, in ANYFILL_DATA/mnist and ANYFILL_DATA/fashion_mnist.
 """
 
@@ -20,7 +24,7 @@ import math
 import os
 import time
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +32,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from anyfill.checks import refuse
 from anyfill.evaluation import log_prob
 from anyfill.images.about import NOTES, About
 from anyfill.images.reading import PictureRows, Pictures, read_pictures
 from anyfill.images.recipes import picture_model, picture_objective
 from anyfill.images.settings import Settings
 from anyfill.images.training import about_of, counting
+from anyfill.model import Model
 from anyfill.questions import Question
 from anyfill.training import FitOptions, JsonLines, fit, fit_steps, load_model, load_notes, save_model
 from benchmarks.common import environment
@@ -73,9 +79,13 @@ def train(arguments: argparse.Namespace) -> None:
     rows = rows_of(arguments.model, Pictures(pictures.pixels[:-held_out]))
     source = rows.rows().to(torch.device(device)) if cuda else rows
     valid = rows_of(arguments.model, Pictures(pictures.pixels[-held_out:])).rows(None if cuda else 256)
-    sizes = {"width": arguments.width, "depth": arguments.depth, "heads": arguments.width // 32}
+    start = load_model(MODELS / arguments.model) if arguments.start else None
+    width, depth = (arguments.width, arguments.depth) if start is None else (start.network.width, start.network.depth)
+    sizes = {"width": width, "depth": depth, "heads": width // 32}
     batch = arguments.batch or BATCHES[device]
     model = picture_model(what, **sizes, dropout=arguments.dropout, seed=arguments.seed)
+    if start is not None:
+        begin_with(model, start)
     options = FitOptions(
         steps=arguments.steps,
         seconds=arguments.seconds,
@@ -97,6 +107,8 @@ def train(arguments: argparse.Namespace) -> None:
         device=device,
     )
     objective = picture_objective(what)
+    if arguments.alone is not None:
+        objective = replace(objective, alone_share=arguments.alone)
     if cuda:  # compiling does not count; enough steps to meet every length of a batch
         warm = {**asdict(options), "steps": WARM_STEPS, "seconds": None}
         fit(
@@ -129,6 +141,8 @@ def train(arguments: argparse.Namespace) -> None:
                 print(f"step {last.step} {last.seconds:.0f} s ({spent:.0f} CPU) {last.validation_loss:.2f}", flush=True)
     record = {
         "model": arguments.model,
+        "start": arguments.start,
+        "alone_share": objective.alone_share,
         "steps": None if last is None else last.step,
         "pictures_seen": None if last is None else last.step * batch,
         "seconds": time.perf_counter() - begun,
@@ -138,6 +152,16 @@ def train(arguments: argparse.Namespace) -> None:
         **environment(device),
     }
     (arguments.out / "train.json").write_text(json.dumps(record, indent=1) + "\n")
+
+
+def begin_with(model: Model, start: Model) -> None:
+    """Give a model the weights of another, whose heads may look less far: what they have not says nothing at first."""
+    absent = model.load_state_dict(start.state_dict(), strict=False)
+    if absent.unexpected_keys or set(absent.missing_keys) - {"network.near.read.weight"}:
+        raise refuse("--start", expected="a model of the same sizes", got=str(absent))
+    with torch.no_grad():
+        for name in absent.missing_keys:
+            model.get_parameter(name).zero_()
 
 
 QUESTIONS = ("everything", "top", "bottom", "left", "right", "middle", "frame")
@@ -209,6 +233,8 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--depth", type=int, default=4)
     parser.add_argument("--dropout", type=float, default=0.0)
+    parser.add_argument("--start", action="store_true", help="begin with the model that ships, whatever its sizes")
+    parser.add_argument("--alone", type=float, help="share of the batches whose pixels are asked alone")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--models", type=Path, default=MODELS, help="of shipping: where models are kept")
     parser.add_argument("--every", type=int, default=1, help="score every so many test pictures only, for a trial")

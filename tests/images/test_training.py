@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -70,14 +71,16 @@ def test_a_run_that_is_interrupted_and_resumed_ends_as_if_it_had_not_been(tmp_pa
     made = chosen(settings, pictures, cuda=False)
     run = training.ImageRun(pictures, made, about_of(pictures, made), "cpu")
     train_rows, held = run.rows()
+    objective = training.picture_objective(run.about)
     reports = training.fit_steps(
         run.model(),
         train_rows,
-        training.picture_objective(run.about),
+        objective,
         run.options(),
         folder=tmp_path / "cut",
         notes=run.notes(),
         validation=held.rows(training.SCORED),
+        validation_objective=replace(objective, alone_share=0.0),
     )
     for report in reports:
         if report.step == 5:

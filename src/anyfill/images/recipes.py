@@ -6,14 +6,14 @@ discretised logistics, which know that neighbouring levels are alike. Heads read
 """
 
 from anyfill.images.about import About
-from anyfill.images.patch_loss import PatchLoss
 from anyfill.images.questions import PictureQuestions
 from anyfill.likelihoods import Bernoulli, Categorical, Likelihood, LogisticMixture
 from anyfill.model import Model, seeded
 from anyfill.networks import Discrete, OnePassGroups
+from anyfill.objectives import OnePassLoss
 from anyfill.questions import Scan
 
-JOINT, CONDITIONED, MIXED = 0.25, 0.8, 0.2
+JOINT, CONDITIONED, ALONE = 0.25, 0.8, 0.15
 NEIGHBOURS_GREY, NEIGHBOURS_COLOUR = 3, 2
 """How far heads look around a pixel; of colour it is three values each."""
 _SOFTMAX = 32
@@ -66,16 +66,10 @@ def picture_model(
     return Model(network, likelihood, order=order_of(about))
 
 
-def picture_objective(about: About) -> PatchLoss:
+def picture_objective(about: About) -> OnePassLoss:
     """A quarter of the rows as a whole, the others cut as people cut pictures (``PictureQuestions``).
 
-    A fifth of the rows of grey pictures answer the pixels of a patch in any order (``PatchLoss``). Channels of a pixel
-    keep theirs: no question cuts a pixel of colour.
+    In a seventh of the batches everything asked is asked alone, as maps of uncertainty ask it.
     """
     questions = PictureQuestions(about.height, about.width, about.channels)
-    return PatchLoss(
-        *(questions, order_of(about), JOINT, CONDITIONED),
-        shape=about.shape,
-        patch=patch_of(about),
-        mixed_share=MIXED if about.channels == 1 else 0.0,
-    )
+    return OnePassLoss(questions, order_of(about), JOINT, CONDITIONED, alone_share=ALONE)

@@ -139,6 +139,8 @@ class ImageRun:
         held = None if valid is None else valid.rows(1024 if self.device == "cuda" else SCORED)
         count = self._fastest_threads() if self.device == "cpu" else torch.get_num_threads()
         keep: dict[str, Any] = {"folder": folder, "resume": resume, "notes": self.notes(), "validation": held}
+        if held is not None:  # chains choose the checkpoint: of so few batches one asked alone would outweigh them
+            keep["validation_objective"] = replace(objective, alone_share=0.0)
         with threads(count):
             reports = in_bits(fit_steps(model, train, objective, self.options(), **keep), self.about.dimensions)
             last = watched_to_the_end(reports, self.settings.steps, "training", console=console)

@@ -20,6 +20,14 @@ that is cut and not conditioned it reads the first block A alone, all else as bl
 
 those of A as terms of log p(x_A), the others as those of the subset that they would be part of.
 
+*Asked alone.* Of a chain of many terms one alone is given nothing but the given block, the first, which w begins with:
+p(x_j | given) of any other j is hardly ever trained, although a marginal is the plainest question of all. With
+``alone_share`` a share of the batches ask all they ask so,
+
+    - sum_(j asked) log p(x_j | given),
+
+by ranks that tie: as many terms as the chain has, from one pass, too.
+
 What a term counts for. Summed as they come ("terms"), long blocks outweigh short ones: what a few values say of one
 another, and the last few holes given all the rest, hardly count, although they are asked as often as anything else.
 ``weigh="questions"`` lets each scored block of a row count alike, whatever its length,
@@ -62,6 +70,8 @@ class OnePassLoss(Objective):
         joint_orders: what rows of the joint share follow, each as often as the others; none = w.
         joint_batches: whole batches are read in w's order, that share of them, and no row of the others: for a network
             whose pass over a batch is as long as its longest row asks for (``OnePassGroups``).
+        alone_share: share of the batches in which each asked variable is asked alone, given the given block; rows of
+            the joint share ask everything, given nothing.
     """
 
     questions: Questions
@@ -72,12 +82,14 @@ class OnePassLoss(Objective):
     joint_orders: tuple[Order, ...] = ()
     smoothing: float = 0.0
     joint_batches: bool = False
+    alone_share: float = 0.0
 
     def __post_init__(self) -> None:
         require_member("weigh", self.weigh, ("terms", "questions"))
         require_probability("joint_share", self.joint_share)
         require_probability("smoothing", self.smoothing)
         require_probability("conditioned_share", self.conditioned_share)
+        require_probability("alone_share", self.alone_share)
         if any(order.random for order in self.joint_orders):
             raise refuse("joint_orders", expected="orders that are not random", got=repr(self.joint_orders))
 
@@ -101,7 +113,11 @@ class OnePassLoss(Objective):
 
     def sample_rank(self, batch: int, *, generator: Generator) -> Tensor:
         """int64 (B, N): ranks with a gap between blocks, so that rank // N is 0 in the given block if it is answered
-        (conditioned on: below 0), 1 in the asked and 2 in the ignored one."""
+        (conditioned on: below 0), 1 in the asked and 2 in the ignored one; or all that is asked 0, alone."""
+        if self.alone_share and bool(torch.rand((), generator=generator, device=generator.device) < self.alone_share):
+            question, joint = self.questions.sample(batch, generator=generator), self._joint(batch, generator)
+            asked = question.asked | joint
+            return torch.where(asked, 0, torch.where(question.given, -1, NEVER))
         whole = self._joint(1, generator).expand(batch, 1) if self.joint_batches else None
         if whole is not None and self.joint_orders and bool(whole.all()):
             return self._in_joint_orders(batch, generator)  # looked up: then no question need be drawn
@@ -150,7 +166,8 @@ class OnePassLoss(Objective):
             first = torch.where(scored, block, 3).amin(1, keepdim=True)
             blank = scored & (block > first) & ~(rank < 0).any(1, keepdim=True)
             rank, block = torch.where(blank, NEVER, rank), torch.where(blank, first, block)
-        marginals = model.chain(rows.x, rank, self.told(rows), strict=True)
+        strict = not self.alone_share or bool((asked_in(rank) & (rank > 0)).any())  # else all that is asked ties
+        marginals = model.chain(rows.x, rank, self.told(rows), strict=strict)
         nats = torch.where(scored, self.term_nats(marginals, rows, rank), 0.0)
         if self.weigh == "terms":
             return nats.sum(1)
