@@ -348,8 +348,8 @@ def test_words_that_left_their_tags_are_seen(source, translation, expected):
 def test_ten_times_as_many_tags_take_some_ten_times_as_long(text):
     def seconds(count):
         whole = text * count
-        begun = time.perf_counter()
+        begun = time.process_time()  # on a clock beside which other work may run
         is_emptied(whole, whole)
-        return time.perf_counter() - begun
+        return time.process_time() - begun
 
-    assert min(seconds(20_000) for _ in range(3)) < 40 * min(seconds(2_000) for _ in range(3))  # the square: 100
+    assert min(seconds(20_000) for _ in range(5)) < 40 * min(seconds(2_000) for _ in range(5))  # the square: 100
