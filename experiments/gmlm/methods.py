@@ -39,7 +39,7 @@ from anyfill.translation.hypotheses import ROWS, Decoding
 from anyfill.translation.likelihood import exact_score
 from anyfill.translation.model import Translator, load
 from anyfill.translation.recipes import layout_of
-from anyfill.translation.training import Settings
+from anyfill.translation.settings import Settings
 from benchmarks.common import RESULTS
 from experiments.gmlm.ablation import WAY, Study, notes_in
 from experiments.gmlm.methods_scores import document, table

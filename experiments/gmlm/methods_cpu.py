@@ -25,7 +25,7 @@ import torch
 from anyfill.training import FitOptions
 from anyfill.translation.corpus import store_codes
 from anyfill.translation.model import load
-from anyfill.translation.training import Settings
+from anyfill.translation.settings import Settings
 from experiments.gmlm.ablation import WAY
 from experiments.gmlm.methods import Methods, coded, holes, likelihood, speculative
 from experiments.gmlm.methods_scores import ON_CPU

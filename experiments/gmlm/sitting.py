@@ -45,7 +45,8 @@ from anyfill.translation.hypotheses import ROWS, Decoding, decoding_options
 from anyfill.translation.metrics import sacrebleu_metrics
 from anyfill.translation.model import Translator, load
 from anyfill.translation.recipes import layout_of
-from anyfill.translation.training import Settings, fit_pairs
+from anyfill.translation.settings import Settings
+from anyfill.translation.training import fit_pairs
 from anyfill.translation.vocabulary import Joint, learn
 from experiments.gmlm.device_speed import measure
 from experiments.gmlm.schedule import Step, first, second

@@ -44,7 +44,8 @@ from anyfill.translation.corpus import store_codes
 from anyfill.translation.hypotheses import Decoding
 from anyfill.translation.model import Translator, load
 from anyfill.translation.recipes import Options, Recipe
-from anyfill.translation.training import Settings, fit_pairs
+from anyfill.translation.settings import Settings
+from anyfill.translation.training import fit_pairs
 from experiments.gmlm.device_speed import measure
 from experiments.gmlm.methods import Methods
 from experiments.gmlm.schedule import Step

@@ -31,7 +31,8 @@ from anyfill.translation.metrics import evaluated
 from anyfill.translation.model import Translator, load
 from anyfill.translation.reading import Pair, read_pairs, sources_of
 from anyfill.translation.recipes import Options, Recipe, Size
-from anyfill.translation.training import Settings, fit_pairs
+from anyfill.translation.settings import Settings
+from anyfill.translation.training import fit_pairs
 from anyfill.translation.vocabulary import Joint, learn, plain
 from benchmarks.common import environment
 from experiments.where import data_folder, shown

@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -256,7 +257,7 @@ def test_cells_are_quoted_only_where_they_must_be(tmp_path: Path) -> None:
     assert (tmp_path / "o.csv").read_text() == 'plain,comma,semicolon,number\nred,"a,b",a;b,1.50\n'
 
 
-@pytest.mark.parametrize("behind", [b"\0" * 4, b"\0" * 512])
+@pytest.mark.parametrize("behind", [b"\0", b"\0" * 4, b"\0" * 512])
 def test_zeros_behind_a_packed_file_are_no_part_of_it(tmp_path: Path, behind: bytes) -> None:
     text = b"a,b\n" + b"1,2\n" * 1000
     for packed, name in ((gzip.compress(text), "t.csv.gz"), (bz2.compress(text), "t.csv.bz2")):
@@ -272,10 +273,45 @@ def test_what_ends_as_a_packed_file_does_is_read_without_being_unpacked_first(tm
             assert isinstance(stream, pa.CompressedInputStream)
 
 
-def test_what_arrow_cannot_unpack_is_refused_as_not_whole(tmp_path: Path) -> None:
-    path = text_file(tmp_path, gzip.compress(b"a,b\n" + b"1,2\n" * 1000) + b"\0", "t.csv.gz")
-    with pytest.raises(ValueError, match=r"t\.csv\.gz: expected a whole gzip file, got "):
-        read_table(path)
+def test_zeros_between_members_of_a_gzip_file_are_no_part_and_no_row_comes_twice(tmp_path: Path) -> None:
+    lines = [f"{n},{n % 7}\n" for n in range(200_000)]  # Arrow yields rows of the first member before it fails
+    first, second = ("".join(["a,b\n", *lines[:150_000]]), "".join(lines[150_000:]))
+    packed = gzip.compress(first.encode()) + b"\0" * 512 + gzip.compress(second.encode())
+    path = text_file(tmp_path, packed, "t.csv.gz")
+    frames = [frame for frame, _ in delimited.read_delimited(path, 1_000)]
+    assert len(frames) == 200
+    assert [int(n) for frame in frames for n in frame["a"]] == list(range(200_000))
+
+
+def test_what_cannot_be_unpacked_is_refused_with_its_name(tmp_path: Path) -> None:
+    text = b"a,b\n" + b"1,2\n" * 1000
+    empty_between = bz2.compress(text) + bz2.compress(b"") + bz2.compress(text)
+    half = bytearray(bz2.compress(bytes(range(97, 123)) * 100_000))
+    half[len(half) // 2] ^= 255
+    with zipfile.ZipFile(tmp_path / "t.csv.zip", "w") as archive:
+        archive.writestr("t.csv", text)
+    stored = bytearray((tmp_path / "t.csv.zip").read_bytes())
+    secret, unknown = bytearray(stored), bytearray(stored)
+    for header, at in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        secret[stored.index(header) + at] |= 1
+        unknown[stored.index(header) + at + 2] = 99
+    cases = [
+        ("t.csv.bz2", empty_between, "expected a whole bz2 file"),
+        ("h.csv.bz2", bytes(half), "expected a whole bz2 file"),
+        ("s.csv.zip", bytes(secret), "expected a zip file that can be unpacked, got .* password"),
+        ("u.csv.zip", bytes(unknown), "expected a zip file that can be unpacked, got .* not supported"),
+    ]
+    for name, content, complaint in cases:
+        with pytest.raises(ValueError, match=f"^file .*{re.escape(name)}: {complaint}"):
+            read_table(text_file(tmp_path, content, name))
+
+
+@pytest.mark.parametrize("rows", [3, 300_000])
+def test_a_letter_that_utf_16_has_not_is_told_of_the_file(tmp_path: Path, rows: int) -> None:
+    text = ("a,b\n" + "1,2\n" * rows).encode("utf-16")
+    for content in (text + b"\x0a", text + b"\x00\xd8\x00\x00"):
+        with pytest.raises(ValueError, match=r"^file .*t\.csv: expected whole UTF-16 text, got a letter that is none"):
+            read_table(text_file(tmp_path, content))
 
 
 def test_a_full_disk_is_told_by_the_place_where_it_is_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,8 @@ from anyfill.translation.model import NOTES
 from anyfill.translation.placeholders import restored
 from anyfill.translation.reading import sources_of
 from anyfill.translation.recipes import RECIPES, SIZES, Options, layout_of, make_model, make_objective
-from anyfill.translation.training import Settings, clean_pairs, take_weights
+from anyfill.translation.settings import Settings
+from anyfill.translation.training import clean_pairs, take_weights
 from anyfill.translation.vocabulary import learn
 
 UNIT = b"<tu><tuv xml:lang='de'><seg>Guten Morgen</seg></tuv><tuv xml:lang='en'><seg>Good morning</seg></tuv></tu>"
@@ -53,7 +54,8 @@ def test_a_model_is_trained_saved_and_loaded(pairs_tsv, tmp_path, recipe):
 def test_a_run_that_was_cut_off_goes_on_where_it_was(pairs_tsv, tmp_path, monkeypatch):
     from anyfill.translation import training
 
-    whole = train(pairs_tsv, tmp_path / "a", source="de", target="en", steps=4, device="cpu", **QUICK)
+    begun = {"recipe": "cmlm", "steps": 4, **QUICK}
+    whole = train(pairs_tsv, tmp_path / "a", source="de", target="en", device="cpu", **begun)
     steps = training.fit_steps
 
     def cut(*args, **options):
@@ -64,8 +66,14 @@ def test_a_run_that_was_cut_off_goes_on_where_it_was(pairs_tsv, tmp_path, monkey
 
     monkeypatch.setattr(training, "fit_steps", cut)
     with pytest.raises(KeyboardInterrupt):
-        train(pairs_tsv, tmp_path / "b", source="de", target="en", steps=4, device="cpu", **QUICK)
+        train(pairs_tsv, tmp_path / "b", source="de", target="en", device="cpu", **begun)
     monkeypatch.setattr(training, "fit_steps", steps)
+    others = [{"recipe": "padir"}, {"seed": 1}, {"steps": 5}, {"vocabulary": tmp_path / "other"}, {"target": "it"}]
+    train(pairs_tsv, tmp_path / "other", source="de", target="en", steps=1, device="cpu", **QUICK | {"pieces": "bpe"})
+    for other in others:
+        name = "to" if "target" in other else next(iter(other))
+        with pytest.raises(ValueError, match=f"--{name}: expected .* the run"):
+            train(pairs_tsv, tmp_path / "b", resume=True, **{"source": "de", "target": "en", **other})
     resumed = train(pairs_tsv, tmp_path / "b", source="de", target="en", resume=True, device="cpu")
     ours, theirs = whole.decoder.model.state_dict(), resumed.decoder.model.state_dict()
     assert all((ours[name] == theirs[name]).all() for name in ours)

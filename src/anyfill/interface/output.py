@@ -16,7 +16,7 @@ from typing import Any, cast
 import typer
 
 from anyfill.checks import refuse
-from anyfill.disk import resolved, whole_folder
+from anyfill.disk import require_writable, resolved, whole_folder
 
 RESULTS = "results.json"
 READING = "reading.json"
@@ -112,7 +112,7 @@ def unwritable(path: Path, error: OSError) -> ValueError:
 
 
 def require_place(folder: Path) -> None:
-    """ValueError unless a model may be saved here: nothing is there, an empty folder, or a model of ours."""
+    """ValueError unless a model can and may be saved here: in nothing, an empty folder, or a model of ours."""
     if folder.exists() and not folder.is_dir():
         raise refuse(f"{folder}", expected="a folder for the model", got="a file")
     if folder.is_dir() and any(folder.iterdir()) and not _is_model(folder):
@@ -120,6 +120,7 @@ def require_place(folder: Path) -> None:
     here, target = Path.cwd(), resolved(folder)
     if target == here or target in here.parents:
         raise refuse(f"{folder}", expected="a folder of its own for the model", got="a folder in use")
+    require_writable(folder)
 
 
 def _is_model(folder: Path) -> bool:

@@ -21,7 +21,7 @@ from rich.table import Table
 from torch import Tensor
 
 from anyfill.checks import refuse, require_count
-from anyfill.disk import write_bytes
+from anyfill.disk import require_writable, resolved, write_bytes
 from anyfill.interface.output import json_text
 from anyfill.ising.model import Ising, Kind
 
@@ -251,8 +251,9 @@ def require_picture(path: Path) -> None:
     """Say before the work begins that the picture could not be written."""
     if path.suffix.lower() not in PICTURES:
         raise refuse("--plot", expected="a name that ends in .png, .svg or .pdf", got=path.name)
-    if path.is_dir() or not path.resolve().parent.is_dir():
+    if path.is_dir() or not resolved(path).parent.is_dir():
         raise refuse("--plot", expected="a file in a folder that exists", got=path)
+    require_writable(path.parent)
 
 
 @contextmanager

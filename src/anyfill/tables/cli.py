@@ -300,7 +300,7 @@ def _require_target(path: Path, data: Path | None = None, *, suffixes: tuple[str
     ``suffixes`` are those of what is no table.
     """
     from anyfill.checks import refuse
-    from anyfill.disk import resolved
+    from anyfill.disk import require_writable, resolved
     from anyfill.tables.files import format_of
     from anyfill.tables.streams import STANDARD, is_standard_input
 
@@ -321,6 +321,7 @@ def _require_target(path: Path, data: Path | None = None, *, suffixes: tuple[str
     parent = resolved(path).parent
     if parent.exists() and not parent.is_dir():
         raise refuse(f"{parent}", expected="a folder", got="a file")
+    require_writable(path.parent)
 
 
 def _names_in(words: str) -> list[str]:

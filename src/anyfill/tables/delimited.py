@@ -14,6 +14,7 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -58,9 +59,13 @@ def sniff(path: Path, delimiter: str | None = None) -> tuple[Dialect, list[str]]
         if not sample.strip(codecs.BOM_UTF8 + b" \t\r\n"):
             raise refuse(f"file {path}", expected="a header and rows", got="an empty file")
         encoding = packed.encoding_of(path, sample)
-    except packed.BROKEN as error:
+        text = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)().decode(sample)
+    except UnicodeDecodeError as error:  # of UTF-16: where it is not UTF-8 any other encoding is looked for
+        raise _not_utf16(path, error) from None
+    except (*packed.BROKEN, OSError) as error:
+        if getattr(error, "errno", None) is not None:  # of the disk, not of what is on it
+            raise
         raise packed.broken(path, error) from None
-    text = codecs.getincrementaldecoder("utf-8-sig" if encoding == "utf-8" else encoding)().decode(sample)
     chosen = delimiter or max(DELIMITERS, key=lambda one: _fit(text, one, len(sample) < SAMPLE))
     lines = io.StringIO(text, newline="")
     names = next((row for row in csv.reader(iter(lines.readline, ""), delimiter=chosen) if row), None)
@@ -84,26 +89,40 @@ def read_delimited(
     """
     dialect, names = known or sniff(path, delimiter)
     seen, tail = 0, ""
-    try:
-        with (
-            packed.arrow_stream(path, dialect.encoding) as (stream, share_read),
-            _arrow_reader(stream, dialect, names) as reader,
-        ):
-            if reader.schema.names != names:
-                raise refuse(f"header of {path}", expected=", ".join(names), got=", ".join(reader.schema.names))
-            tables = ((pa.Table.from_batches([batch]), share_read()) for batch in reader)
-            for table, share in typed.regroup(tables, rows):
-                frame: Any = table.to_pandas()
+    for unpacked in (False, True):
+        try:
+            frames = _frames(path, rows, dialect, names, unpacked)
+            for frame, share in islice(frames, seen // rows, None):  # all but the last have as many rows as are wanted
                 seen, tail = seen + len(frame), str(frame.iloc[-1, -1])
                 yield frame, share
-    except (pa.ArrowInvalid, OSError, *packed.BROKEN) as error:
-        if getattr(error, "errno", None) is not None:  # of the disk, not of what is on it
-            raise
-        raise _explained(path, dialect, len(names), error) from None
+            break
+        except (pa.ArrowException, OSError, UnicodeDecodeError, *packed.BROKEN) as error:
+            if getattr(error, "errno", None) is not None:  # of the disk, not of what is on it
+                raise
+            found = _explained(path, dialect, len(names))
+            if found is None and packed.packing(path) == ".gz" and not unpacked:
+                continue  # Python unpacks more than Arrow: members with zeros between them
+            if found is None and packed.packing(path):
+                found = packed.broken(path, error)
+            got = " ".join(str(error).split())
+            raise found or refuse(f"file {path}", expected="a table as text", got=got) from None
     if not seen:
         raise refuse(f"file {path}", expected="rows below the header", got="none")
     if "\n" in tail:  # a quote that nobody closed would have swallowed the rest of the file
         _require_closed_quotes(path, dialect)
+
+
+def _frames(path: Path, rows: int, dialect: Dialect, names: list[str], unpacked: bool) -> Iterator[tuple[Any, float]]:
+    """The frames of a file, and the share of it that is read; ``unpacked`` = by Python, before Arrow reads it."""
+    with (
+        packed.arrow_stream(path, dialect.encoding, unpacked=unpacked) as (stream, share_read),
+        _arrow_reader(stream, dialect, names) as reader,
+    ):
+        if reader.schema.names != names:
+            raise refuse(f"header of {path}", expected=", ".join(names), got=", ".join(reader.schema.names))
+        tables = ((pa.Table.from_batches([batch]), share_read()) for batch in reader)
+        for table, share in typed.regroup(tables, rows):
+            yield table.to_pandas(), share
 
 
 class DelimitedSink(Sink):
@@ -189,8 +208,8 @@ def _lines(path: Path, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
             yield reader.line_num, row
 
 
-def _explained(path: Path, dialect: Dialect, width: int, complaint: BaseException) -> ValueError:
-    """What is wrong with a file that could not be read."""
+def _explained(path: Path, dialect: Dialect, width: int) -> ValueError | None:
+    """What is wrong with a file that could not be read; None if the standard library can read it."""
     rows = 0
     try:
         for line, row in _lines(path, dialect):
@@ -198,17 +217,17 @@ def _explained(path: Path, dialect: Dialect, width: int, complaint: BaseExceptio
                 wanted = f"{counted(width, 'cell')} as in the header"
                 return refuse(f"file {path}, line {line}", expected=wanted, got=len(row))
             rows += bool(row)
-    except UnicodeDecodeError:
-        return _not_utf8(path)
+    except UnicodeDecodeError as error:
+        return _not_utf16(path, error) if packed.ENCODINGS.get(dialect.encoding) == "UTF-16" else _not_utf8(path)
     except csv.Error as error:
         return refuse(f"file {path}", expected="cells with both their quotes", got=str(error))
-    except packed.BROKEN as error:
+    except (*packed.BROKEN, OSError) as error:
         return packed.broken(path, error)
-    if rows <= 1:
-        return refuse(f"file {path}", expected="rows below the header", got="none")
-    if isinstance(complaint, OSError):  # Arrow says so of what it cannot unpack
-        return packed.broken(path, complaint)
-    return refuse(f"file {path}", expected="a table as text", got=" ".join(str(complaint).split()))
+    return refuse(f"file {path}", expected="rows below the header", got="none") if rows <= 1 else None
+
+
+def _not_utf16(path: Path, error: UnicodeDecodeError) -> ValueError:
+    return refuse(f"file {path}", expected="whole UTF-16 text", got=f"a letter that is none ({error.reason})")
 
 
 def _not_utf8(path: Path) -> ValueError:

@@ -59,7 +59,10 @@ def unpacked(path: Path, raw: BinaryIO) -> BinaryIO:
             return cast(BinaryIO, lzma.LZMAFile(raw))
         case ".zip":
             archive = zipfile.ZipFile(raw)
-            return cast(BinaryIO, archive.open(inside(path, archive)))
+            try:
+                return cast(BinaryIO, archive.open(inside(path, archive)))
+            except (RuntimeError, NotImplementedError) as error:  # a password is wanted; a method that is not known
+                raise refuse(f"file {path}", expected="a zip file that can be unpacked", got=str(error)) from None
         case _:
             return raw
 
@@ -157,15 +160,15 @@ def _is_utf8(path: Path) -> bool:
 
 
 @contextmanager
-def arrow_stream(path: Path, encoding: str) -> Generator[tuple[Any, Callable[[], float]]]:
+def arrow_stream(path: Path, encoding: str, *, unpacked: bool = False) -> Generator[tuple[Any, Callable[[], float]]]:
     """The text of a file in UTF-8 as Arrow reads it by itself, and the share of the file that is read, 0 to 1.
 
     What Arrow cannot unpack (.xz, .zip, what has more behind its end) or recode is written to a temporary file, for as
-    long as the block lasts.
+    long as the block lasts; with ``unpacked`` all that is packed.
     """
     own = {"": "", ".gz": "gzip", ".bz2": "bz2"}.get(packing(path))
     with ExitStack() as held:
-        if own is None or encoding != "utf-8" or (own and not _ends_where_it_should(path, own)):
+        if own is None or encoding != "utf-8" or (own and (unpacked or not _ends_where_it_should(path, own))):
             text = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="anyfill-"))) / "text"
             with naming_if_full(text):
                 _write_utf8(path, encoding, text)

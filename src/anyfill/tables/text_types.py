@@ -7,8 +7,8 @@ A column becomes whole numbers, numbers or booleans only where every cell is one
     booleans        True and False, also in capitals or small letters
 
 The value is kept, not its spelling: 2.50 is 2.5. In such a column the words for a missing value (NA, nan, …) are null.
-All else stays text, dates too; there only an empty cell is null. One cell decides about a whole column, so nothing is
-written in its type before all is known: the rows wait as text in a folder beside the target.
+All else stays text, dates too; there only a cell that is empty or of spaces is null. One cell decides about a whole
+column, so nothing is written in its type before all is known: the rows wait as text in a folder beside the target.
 """
 
 import tempfile

@@ -23,6 +23,7 @@ import torch.distributed
 from rich.console import Console
 
 from anyfill.checks import refuse
+from anyfill.disk import require_writable
 from anyfill.interface.options import resumed
 from anyfill.interface.progress import metered
 from anyfill.interface.runs import resumed_notes
@@ -169,6 +170,7 @@ def _saved_notes(folder: Path, resume: bool) -> dict[str, Any] | None:
     """The notes of the run to be resumed, None if one shall begin; ValueError if the folder is not for that."""
     if folder.exists() and not folder.is_dir():
         raise refuse(f"{folder}", expected="a folder for the model", got="a file")
+    require_writable(folder)
     target, here = folder.resolve(), Path.cwd()
     if target == here or target in here.parents:
         raise refuse(f"{folder}", expected="a folder of its own for the model", got="a folder in use")

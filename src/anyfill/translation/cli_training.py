@@ -13,21 +13,27 @@ from anyfill.translation.cli_options import Columns, Decoding, Int8, ModelFolder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Training:
-    """Options: what to train, and how."""
+    """Options: what to train, and how; None = unsaid."""
 
     recipe: Annotated[
-        Literal["padir", "cmlm", "disco", "sundae", "autoregressive", "deep_shallow", "one_pass"],
-        typer.Option(help="How it is trained and decodes; autoregressive ones make good teachers."),
-    ] = "padir"
+        Literal["padir", "cmlm", "disco", "sundae", "autoregressive", "deep_shallow", "one_pass"] | None,
+        typer.Option(
+            help="How it is trained and decodes; autoregressive ones make good teachers.", show_default="padir"
+        ),
+    ] = None
     size: Annotated[
-        Literal["toy", "tiny", "small", "compact", "medium", "base"],
-        typer.Option(help="tiny suits 30,000 pairs, base millions."),
-    ] = "tiny"
-    vocabulary_size: Annotated[int, typer.Option(min=300, max=64_000, help="Pieces for both languages, at most.")] = (
-        8000
-    )
-    pieces: Annotated[Literal["unigram", "bpe"], typer.Option(help="How words are cut into pieces.")] = "unigram"
-    length: Annotated[int, typer.Option(min=4, max=254, help="Pieces of the longest sentence.")] = 64
+        Literal["toy", "tiny", "small", "compact", "medium", "base"] | None,
+        typer.Option(help="tiny suits 30,000 pairs, base millions.", show_default="tiny"),
+    ] = None
+    vocabulary_size: Annotated[
+        int | None, typer.Option(min=300, max=64_000, help="Pieces for both languages, at most.", show_default="8000")
+    ] = None
+    pieces: Annotated[
+        Literal["unigram", "bpe"] | None, typer.Option(help="How words are cut into pieces.", show_default="unigram")
+    ] = None
+    length: Annotated[
+        int | None, typer.Option(min=4, max=254, help="Pieces of the longest sentence.", show_default="64")
+    ] = None
     steps: Annotated[
         int | None, typer.Option(min=1, help="Steps of training.", show_default="20,000; 2,000 without a GPU")
     ] = None
@@ -35,13 +41,22 @@ class Training:
     batch: Annotated[int | None, typer.Option(min=1, help="Pairs of a step.", show_default="512; 64 without a GPU")] = (
         None
     )
-    learning_rate: Annotated[float, typer.Option(min=1e-6, max=1.0, help="Its peak.")] = 2e-3
-    dropout: Annotated[float, typer.Option(min=0.0, max=0.9, help="Its rate; 0.3 for small corpora.")] = 0.1
-    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Of everything random.")] = 0
-    valid_share: Annotated[float, typer.Option(min=0.0, max=0.5, help="Of the source sentences, held out.")] = 0.01
+    learning_rate: Annotated[float | None, typer.Option(min=1e-6, max=1.0, help="Its peak.", show_default="0.002")] = (
+        None
+    )
+    dropout: Annotated[
+        float | None, typer.Option(min=0.0, max=0.9, help="Its rate; 0.3 for small corpora.", show_default="0.1")
+    ] = None
+    seed: Annotated[int | None, typer.Option(min=0, max=MAX_SEED, help="Of everything random.", show_default="0")] = (
+        None
+    )
+    valid_share: Annotated[
+        float | None, typer.Option(min=0.0, max=0.5, help="Of the source sentences, held out.", show_default="0.01")
+    ] = None
     interface: Annotated[
-        bool, typer.Option("--interface", help="Pairs of user interfaces: strip accelerators (_File).")
-    ] = False
+        bool | None,
+        typer.Option("--interface", help="Pairs of user interfaces: strip accelerators (_File).", show_default=False),
+    ] = None
 
 
 @command("Train a model of your own.")
@@ -79,7 +94,7 @@ def train(
             device=str(device.value),
             resume=resume,
             say=lambda line: typer.echo(line, err=True),
-            **asdict(training),
+            **{name: value for name, value in asdict(training).items() if value is not None},
         )
     except KeyboardInterrupt:
         if (output / "config.json").exists():

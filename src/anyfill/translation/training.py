@@ -8,16 +8,18 @@ The notes of the model: made_by, and translation = recipe, languages, length, vo
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from rich.console import Console
 
-from anyfill.checks import counted, refuse, require_count, require_member, require_probability
+from anyfill.checks import counted, refuse
+from anyfill.disk import require_writable
+from anyfill.interface.options import option_name
 from anyfill.interface.progress import clock
 from anyfill.interface.runs import watched_to_the_end
 from anyfill.interface.threads import compute_device
@@ -27,80 +29,16 @@ from anyfill.rows import Rows
 from anyfill.training import FitOptions, MetricSink, fit_steps, load_notes
 from anyfill.training.checkpoint import CONFIG
 from anyfill.translation.cleaning import Counts, Rules, cleaned
-from anyfill.translation.corpus import Corpus, encode_pairs
+from anyfill.translation.corpus import Corpus, encode_pairs, fingerprint
 from anyfill.translation.model import MADE_BY, NOTES, Translator, load
 from anyfill.translation.reading import Pair, Source, read_pairs, sources_of
-from anyfill.translation.recipes import Options, Recipe, Size, layout_of, make_model, make_objective
+from anyfill.translation.recipes import Options, layout_of, make_model, make_objective
+from anyfill.translation.settings import Settings
 from anyfill.translation.vocabulary import Joint, learn
 
 CORPUS = "corpus"
 _VALID = 512
 """Rows of what is held out that training looks at."""
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How to train; what is not said is chosen by the device.
-
-    Attributes:
-        recipe, size: see ``anyfill.translation.recipes``.
-        vocabulary_size: the most codes; a small corpus has fewer.
-        pieces: how words are cut.
-        length: the most pieces of a side; longer pairs are left out.
-        steps, seconds: when to stop, whichever comes first; neither said = 20,000 steps (2,000 without a GPU).
-        batch: pairs of a step; None = 512 (64 without a GPU).
-        learning_rate, dropout, seed: of training.
-        valid_share: of the source sentences, held out.
-        interface: the pairs are of user interfaces, accelerators are stripped.
-    """
-
-    recipe: Recipe = "padir"
-    size: Size = "tiny"
-    vocabulary_size: int = 8000
-    pieces: Literal["unigram", "bpe"] = "unigram"
-    length: int = 64
-    steps: int | None = None
-    seconds: float | None = None
-    batch: int | None = None
-    learning_rate: float = 2e-3
-    dropout: float = 0.1
-    seed: int = 0
-    valid_share: float = 0.01
-    interface: bool = False
-
-    def __post_init__(self) -> None:
-        require_member("--recipe", self.recipe, get_args(Recipe))
-        require_member("--size", self.size, get_args(Size))
-        require_count("--length", self.length, minimum=4, maximum=254)
-        require_probability("--valid-share", self.valid_share)
-        for name, value in (("--steps", self.steps), ("--batch", self.batch)):
-            if value is not None:
-                require_count(name, value)
-
-    def options(self, device: Literal["cpu", "cuda"]) -> FitOptions:
-        """All settings of the run."""
-        cuda = device == "cuda"
-        steps = self.steps
-        if steps is None:
-            steps = 10_000_000 if self.seconds is not None else 20_000 if cuda else 2_000
-        often = 500 if cuda else 100
-        return FitOptions(
-            steps=steps,
-            seconds=self.seconds,
-            batch_size=self.batch or (512 if cuda else 64),
-            learning_rate=self.learning_rate,
-            warmup_steps=min(400 if cuda else 50, max(steps // 10, 1)),
-            betas=(0.9, 0.98),
-            weight_decay=0.01,
-            ema=0.998 if cuda else 0.98,
-            precision="bf16-mixed" if cuda else "32-true",
-            compile=cuda,
-            report_every=20 if cuda else 1,
-            validate_every=often,
-            save_every=often,
-            seed=self.seed,
-            device=device,
-        )
 
 
 def _silent(line: str) -> None:
@@ -275,16 +213,17 @@ def train(
         columns: the languages of the columns of TSV files; None = (source, target).
         vocabulary: folder of a model whose vocabulary shall be used.
         device: "cpu", "cuda", or "auto" for CUDA if it is there.
-        resume: go on with the run in the folder; the settings are its own.
+        resume: go on with the run in the folder; pairs and settings are its own, others are refused.
         say: is called with lines about what was chosen.
         settings: see ``Settings``.
     """
     tell, folder = say or _silent, Path(output)
+    require_writable(folder)
     place = compute_device(device)
     if source == target:
         raise refuse("--to", expected="another language than --from", got=target)
     if resume and (folder / CONFIG).is_file():
-        return _resumed(folder, place, tell, settings)
+        return _resumed(folder, place, tell, settings, (source, target), vocabulary)
     wanted = Settings(**settings)
     if folder.exists() and any(folder.iterdir() if folder.is_dir() else [folder]):
         raise refuse(
@@ -327,20 +266,29 @@ def _run(
 
 
 def _resumed(
-    folder: Path, place: Literal["cpu", "cuda"], tell: Callable[[str], None], said: dict[str, Any]
+    folder: Path,
+    place: Literal["cpu", "cuda"],
+    tell: Callable[[str], None],
+    said: dict[str, Any],
+    languages: tuple[str, str],
+    vocabulary: Path | str | None,
 ) -> Translator:
     notes: Any = load_notes(folder).get(NOTES) or {}
     if "settings" not in notes:
         raise refuse(f"{folder}", expected=f"a run of {MADE_BY}", got="a model that was made in another way")
-    own = Settings(**notes["settings"])
+    own, known = Settings(**notes["settings"]), Joint.from_json(notes["vocabulary"])
+    Settings(**said)  # names that are none are refused as in a new run
+    for name, before, now in zip(("--from", "--to"), notes["languages"], languages):
+        if now != before:
+            raise refuse(name, expected=f"{before}, as the run has", got=now)
     for name, value in said.items():
-        if value != getattr(Settings(), name) and value != getattr(own, name):
-            raise refuse(f"--{name.replace('_', '-')}", expected=f"{getattr(own, name)}, as the run has", got=value)
+        if value is not None and value != getattr(own, name):
+            raise refuse(option_name(name), expected=f"{getattr(own, name) or 'none'}, as the run has", got=value)
+    if vocabulary is not None and fingerprint(load(vocabulary).vocabulary) != fingerprint(known):
+        raise refuse("--vocabulary", expected="that of the run", got=f"another, of {vocabulary}")
     if not (folder / CORPUS).is_dir():
         tell(f"the run in {folder} has ended: there is nothing to resume")
         return load(folder)
-    vocabulary = Joint.from_json(notes["vocabulary"])
-    corpus = Corpus.open(folder / CORPUS, vocabulary)
-    source, target = notes["languages"]
-    _run(folder, corpus, vocabulary, own, place, (source, target), tell, resume=True)
+    tell(f"pairs     as the run in {folder} has them, from when it began")
+    _run(folder, Corpus.open(folder / CORPUS, known), known, own, place, languages, tell, resume=True)
     return load(folder)
