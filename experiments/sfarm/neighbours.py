@@ -250,8 +250,8 @@ def main() -> None:
             own |= {"steps": settings.steps, **measured(name, pictures, settings)}
         found: dict[str, Any] = {"pictures": COUNT, "sets": {}}
         if arguments.results.exists():  # of other sets, that may be measured beside this one
-            found = json.loads(arguments.results.read_text())
-        found["sets"].setdefault(name, {}).update(own)
+            found["sets"] = json.loads(arguments.results.read_text())["sets"]
+        found["sets"][name] = own if not arguments.baselines else found["sets"].get(name, {}) | own
         print(json.dumps({name: own}), flush=True)
         arguments.results.write_text(json.dumps(found, indent=1) + "\n")
 

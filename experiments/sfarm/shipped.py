@@ -128,6 +128,7 @@ def train(arguments: argparse.Namespace) -> None:
         objective,
         options,
         validation=valid,
+        validation_objective=replace(objective, alone_share=0.0),  # chains choose the checkpoint, as in image train
         folder=arguments.out / "model",
         resume=True,
         metrics=[log],

@@ -105,7 +105,7 @@ def test_score_says_nats_and_bits_as_text_and_as_json(picture, folder, tmp_path,
     assert part[0]["dimensions"] == 32
 
 
-def test_generate_and_show(folder, tmp_path, capsys) -> None:
+def test_generate_and_show(folder, tmp_path, capsys, monkeypatch) -> None:
     options = ("--model", folder, "-o", tmp_path / "out", "-n", 2, "--seed", 1)
     code, said, progress = run("image", "generate", *options, capsys=capsys)
     assert "drawing: done" in progress
@@ -115,6 +115,12 @@ def test_generate_and_show(folder, tmp_path, capsys) -> None:
     assert "3 of 32x32" in said
     assert (tmp_path / "s.png").is_file()
     assert "8x8, black and white" in run("image", "show", folder, capsys=capsys)[1]
+    (tmp_path / "out" / "config.json").write_text("{}")  # of another program: a folder of pictures still
+    monkeypatch.chdir(tmp_path / "out")
+    assert run("image", "show", ".", capsys=capsys)[1].startswith("<Pictures out: 3 of ")
+    monkeypatch.chdir(folder)
+    assert run("image", "generate", *options[2:], "--force", "--model", ".", capsys=capsys)[0] == 0
+    assert (tmp_path / "out" / f"{folder.name}-1-1.png").is_file()
 
 
 def test_what_is_changed_is_said(folder, tmp_path, capsys) -> None:
@@ -136,6 +142,7 @@ def test_what_is_changed_is_said(folder, tmp_path, capsys) -> None:
         (("fill", "{picture}", "--erase", "99,0,2,2"), "a rectangle inside 8x8"),
         (("fill", "{picture}", "--erase", "top", "--mask", "{wide}"), "expected 8x8, as four.png has, got 9x8"),
         (("fill", "{text}", "--erase", "top"), "got something else"),
+        (("fill", "{picture}", "--erase", ""), "what is erased: expected LEFT,TOP"),
         (("fill", "{empty}", "--erase", "top"), "got an empty file"),
         (("fill", "{nothing}", "--erase", "top"), "No such file"),
         (("fill", "{picture}", "--erase", "top", "-n", "0"), "Invalid value for '-n'"),

@@ -72,6 +72,10 @@ def test_words_that_name_nothing_are_refused(words, generator) -> None:
         ("bottom,left", "each by itself"),
         ("3,3 20,25 / 0", "a pixel wide or more, got one of width 0"),
         ("upside", "something else"),
+        ("m.PNG", "the name of a file: --mask or a Path takes it"),
+        ("8,4,12", "three numbers"),
+        ("8 4 12", "three numbers"),
+        ("8 4 12 12", "numbers without commas between them"),
     ],
 )
 def test_near_misses_are_told_what_is_amiss(words, said, generator) -> None:
@@ -183,7 +187,7 @@ def test_a_hole_is_large_or_lies_in_one_box_that_a_window_holds(seed, share, sid
     for number in range(1, count + 1):
         rows, columns = np.nonzero(labels == number)
         top, left, bottom, right = rows.min(), columns.min(), rows.max() + 1, columns.max() + 1
-        large = max(bottom - top, right - left) > side
+        large = max(bottom - top, right - left) > max(1, side * 3 // 4)  # something around it is seen
         assert (found.large[labels == number] == large).all()
         held = (found.boxes[:, :2] <= (top, left)).all(1) & (found.boxes[:, 2:] >= (bottom, right)).all(1)
         assert large or held.any()

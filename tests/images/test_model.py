@@ -185,6 +185,14 @@ def test_steps_go_with_what_has_steps(black_and_white) -> None:
         black_and_white.fill(pixels, "bottom", sampler="entropy-bounded", steps=4)
 
 
+def test_as_many_steps_as_pixels_are_exact_draws(black_and_white) -> None:
+    pixels = np.zeros((8, 8, 1), dtype=np.uint8)
+    exact = black_and_white.fill(pixels, "bottom", n=2, seed=1)
+    for steps in (32, 100_000):
+        same = black_and_white.fill(pixels, "bottom", n=2, seed=1, steps=steps)
+        assert all(np.array_equal(one.pixels, other.pixels) for one, other in zip(exact, same))
+
+
 def test_steps_are_groups_of_the_sampler_that_follows_the_order(black_and_white) -> None:
     pixels = np.zeros((6, 6), np.uint8)
     few = black_and_white.fill(pixels, "bottom", n=3, seed=1, steps=2)

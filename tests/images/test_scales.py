@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 
 from anyfill.images import filling
 from anyfill.images.filling import Fills
+from anyfill.images.holes import holes
 from anyfill.images.picture import Picture
 from anyfill.images.resizing import resized, shrunk
-from anyfill.images.scales import enlarged
+from anyfill.images.scales import enlarged, scale_for
 from anyfill.images.windows import rounds, windows
 
 RNG = np.random.default_rng(5)
@@ -121,6 +122,35 @@ def test_smaller_holes_are_asked_given_what_each_alternative_has_in_the_large_on
     alone = [black_and_white.fill(one.pixels, small, n=1, seed=0, invert=False).uncertainty for one in fills]
     assert np.ptp([bits[small].sum() for bits in alone]) > 1e-4  # what is drawn there matters
     assert np.allclose(fills.uncertainty[small], np.mean(alone, axis=0)[small], atol=1e-6)
+
+
+@pytest.mark.parametrize("side", [3, 8, 28])
+@given(seed=st.integers(0, 999))
+def test_holes_small_beside_the_picture_are_shrunk_until_a_window_holds_them_and_no_more(side, seed) -> None:
+    rng = np.random.default_rng(seed)
+    size = rng.integers(4 * side, 20 * side, 2)
+    down, across = (int(rng.integers(1, max(2, length // 4 + 1))) for length in size)
+    down = max(down, side)  # more than three quarters of it
+    erased = spots(tuple(size), (int(rng.integers(size[1] - across)), int(rng.integers(size[0] - down)), across, down))
+    found = holes(erased, side, side)
+    assert found.large.any()
+    small = shrunk(Picture(np.zeros((*size, 1), dtype=np.uint8), erased), *scale_for(found))
+    share = small.height / size[0]
+    wanted = max(max(1, side * 3 // 4 - 2) / max(down, across), side / max(size))
+    assert share == pytest.approx(wanted, abs=1.01 / min(size))
+    if side > 8:  # in smaller ones no room is left for parts of pixels
+        assert not holes(~small.known, side, side).large.any()
+
+
+def test_a_scratch_on_a_photograph_is_drawn_nearly_at_its_scale(black_and_white) -> None:
+    pixels = RNG.integers(0, 2, (300, 400, 1)).astype(np.uint8) * 255
+    scratch = spots((300, 400), (100, 120, 3, 9))
+    ready = black_and_white.prepared(pixels, scratch, invert=False)
+    assert ready.picture.size == "178x134"  # 4 / 9, so that six pixels of eight hold it
+    assert "a hole too large for a window of 8x8: filled at 178x134 in one window, " in ready.picture.remarks[0]
+    fills = black_and_white.fill(pixels, scratch, n=2, seed=1, invert=False)
+    assert all(np.array_equal(one.pixels[~scratch], pixels[~scratch]) for one in fills)
+    assert (fills.uncertainty[scratch] > 0).all()
 
 
 def test_a_hole_that_resizing_crops_away_is_refused(black_and_white) -> None:

@@ -34,6 +34,35 @@ def test_on_what_is_drawn_no_line_runs_around_thin_or_tiny_parts(words, is_lined
     assert drawn.any() == is_lined
 
 
+def test_at_the_rim_of_a_picture_tiny_parts_have_no_line_either(generator) -> None:
+    erased, pixels = np.zeros((28, 28), dtype=bool), np.zeros((28, 28, 1), dtype=np.uint8)
+    erased[:2, :3], erased[20:22, 10:13], erased[10, :] = True, True, True
+    sheet = sheet_of(Picture(pixels, erased), [Picture(pixels)], np.zeros((28, 28))).pixels
+    assert not (np.array_split(sheet, 3, axis=1)[1] == ACCENT).all(2).any()
+
+
+@pytest.mark.parametrize("places", [(300, 500, 6, 4), (0, 795, 5, 5), (390, 590, 80, 90)])
+def test_of_a_large_picture_with_a_small_hole_the_part_around_it_is_shown(places) -> None:
+    """What is drawn takes a ninth of the part at least, or lies among 48 pixels."""
+    left, top, across, down = places
+    erased = np.zeros((800, 1200), dtype=bool)
+    erased[top : top + down, left : left + across] = True
+    given = Picture(np.zeros((800, 1200, 1), dtype=np.uint8), erased, "x")
+    drawn = Picture(np.where(erased, 90, 0).astype(np.uint8)[..., None], None, "x")
+    sheet = sheet_of(given, [drawn], np.where(erased, 1.0, 0.0)).pixels
+    _, middle, _ = np.array_split((sheet == 90).all(2), 3, axis=1)
+    cell = sheet.shape[0] - 2 * 14 - 24
+    assert middle.sum() > 0.5 * cell**2 * min(1.0, across / 48) * min(1.0, down / 48) / 9
+
+
+def test_of_large_or_distant_holes_the_whole_picture_is_shown() -> None:
+    erased = np.zeros((200, 300), dtype=bool)
+    erased[:3, :3], erased[190:, 290:] = True, True
+    given = Picture(np.full((200, 300, 1), 7, dtype=np.uint8), erased, "x")
+    sheet = sheet_of(given, [], np.zeros((200, 300))).pixels
+    assert (sheet == 7).all(2).sum() > 0.9 * 200 * 300
+
+
 def test_sheets_have_a_cell_for_each_and_hatch_what_is_missing(black_and_white, tmp_path) -> None:
     pixels = np.zeros((8, 8, 1), dtype=np.uint8)
     fills = black_and_white.fill(pixels, "right", n=12, seed=1)

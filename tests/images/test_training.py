@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 from anyfill import images
+from anyfill.images import training as images_training
 from anyfill.images.reading import PictureRows, Pictures, read_pictures
 from anyfill.images.training import Settings, about_of, chosen, counting, train_in_words
 from anyfill.training import load_model
@@ -33,6 +34,13 @@ def draw_folder(folder: Path, count: int, side: int = 8) -> Path:
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
     return load_model(folder).state_dict()
+
+
+def cut_off(reports, *_, **__) -> None:
+    """Ctrl-C after a checkpoint."""
+    for report in reports:
+        if report.validation_loss is not None:
+            raise KeyboardInterrupt
 
 
 SMALL = {"width": 32, "depth": 1, "batch": 8, "seed": 3}
@@ -113,6 +121,8 @@ def test_a_run_begins_with_the_weights_of_a_model_and_reads_pictures_as_it_does(
     assert said[1].endswith(f"begun with {tmp_path / 'm'}")
     one, other = weights(tmp_path / "m"), weights(tmp_path / "n")
     assert all(torch.allclose(one[name], other[name], atol=1e-6) for name in one)
+    again = train_in_words(source, tmp_path / "o", same, device="cpu")
+    assert f"held-out pictures (if {tmp_path / 'm'} was not trained on them)" in again[1]
     shutil.rmtree(tmp_path / "m")  # a run that goes on needs it no longer
     assert "--start" in train_in_words(source, tmp_path / "n", Settings(), device="cpu", resume=True)[0]
 
@@ -127,9 +137,25 @@ def test_a_start_of_other_pictures_or_with_another_network_is_refused(tmp_path) 
         images.train(source, tmp_path / "n", device="cpu", start=start, levels=16)
     with pytest.raises(ValueError, match="--depth: expected none with --start"):
         images.train(source, tmp_path / "n", device="cpu", start=start, depth=1)
-    with pytest.raises(ValueError, match="or the folder of a model"):
+    with pytest.raises(ValueError, match=r"--start: .* or the folder of a model"):
         images.train(source, tmp_path / "n", device="cpu", start=str(tmp_path / "none"))
+    for name, own in ((start, {"binary": "dynamic"}), ("digits", {"levels": 256})):
+        with pytest.raises(ValueError, match="--start: expected a model of "):
+            images.train(source, tmp_path / "n", device="cpu", start=name, **own)
     assert not (tmp_path / "n").exists()
+
+
+def test_a_run_of_another_version_is_told_apart_and_its_weights_can_be_gone_on_with(tmp_path, monkeypatch) -> None:
+    source = draw_folder(tmp_path / "p", 12)
+    recipe = images_training.picture_model
+    with monkeypatch.context() as before:
+        before.setattr(images_training, "picture_model", lambda about, **sizes: recipe(about, neighbours=0, **sizes))
+        before.setattr(images_training, "watched_to_the_end", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            images.train(source, tmp_path / "m", device="cpu", steps=20, levels=4, **SMALL)
+    with pytest.raises(ValueError, match=r"expected a run that was begun by this version .* \(--start .*m goes on"):
+        images.train(source, tmp_path / "m", device="cpu", resume=True)
+    images.train(source, tmp_path / "n", device="cpu", start=str(tmp_path / "m"), steps=1)
 
 
 @pytest.mark.parametrize("how", ["threshold", "dynamic", "static"])

@@ -7,7 +7,7 @@ from torch import Tensor
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
 from anyfill.networks import Discrete, OnePassGroups, OnePassTransformer
-from anyfill.objectives import OnePassLoss
+from anyfill.objectives import FollowingLoss, OnePassLoss
 from anyfill.questions import Increasing, Scan, UniformSplits
 from anyfill.rank import NEVER, asked_in
 from anyfill.rows import Rows
@@ -17,11 +17,19 @@ N = 16
 
 def pixels() -> Model:
     network = OnePassGroups(Discrete(3), (4, 4), 3, 16, 2, 2, patch=(2, 2), neighbours=1)
-    return Model(network, Categorical(3), order=Scan(4, 4, patch=(2, 2)))
+    return random(Model(network, Categorical(3), order=Scan(4, 4, patch=(2, 2))))
 
 
 def line() -> Model:
-    return Model(OnePassTransformer(Discrete(3), (N,), 3, 16, 2, 2, given="full"), Categorical(3), order=Increasing())
+    network = OnePassTransformer(Discrete(3), (N,), 3, 16, 2, 2, given="full")
+    return random(Model(network, Categorical(3), order=Increasing()))
+
+
+def random(model: Model) -> Model:
+    """With random weights everywhere: heads that begin at zero would answer all questions alike."""
+    for number, parameter in enumerate(model.parameters()):
+        torch.nn.init.normal_(parameter, std=0.25, generator=torch.Generator().manual_seed(number))
+    return model.eval()
 
 
 def loss_of(model: Model, share: float) -> OnePassLoss:
@@ -58,8 +66,7 @@ def test_without_a_share_nothing_is_drawn_for_it() -> None:
 
 @pytest.mark.parametrize("make", [pixels, line])
 def test_the_loss_is_that_of_each_variable_asked_by_itself(make) -> None:
-    torch.manual_seed(0)
-    model = make().eval()
+    model = make()
     loss = loss_of(model, 1.0)
     model.factorizations = loss.factorizations
     rank, x = drawn(loss, 2, batch=6), torch.randint(3, (6, N), generator=torch.Generator().manual_seed(1))
@@ -71,7 +78,23 @@ def test_the_loss_is_that_of_each_variable_asked_by_itself(make) -> None:
             single[variable] = 0
             law = model.chain(x[row : row + 1], single[None])
             expected[row] -= law.log_prob(x[row : row + 1])[0, variable].double()
-    torch.testing.assert_close(loss.loss(model, rows, rank).double(), expected, rtol=1e-4, atol=1e-4)
+    nats = loss.loss(model, rows, rank).double()
+    torch.testing.assert_close(nats, expected, rtol=1e-4, atol=1e-4)
+    chained = loss.loss(model, rows, torch.where(rank == 0, torch.arange(N) + 1, rank))  # weights matter, so does order
+    assert bool(((chained - nats).abs() > 0.01).any())
+
+
+@pytest.mark.parametrize("make", [pixels, line])
+def test_a_teacher_that_is_followed_is_asked_alone_too(make) -> None:
+    """Following oneself costs one's own entropy."""
+    model = make()
+    loss = FollowingLoss(UniformSplits(N), model.order, 0.25, 0.5, alone_share=1.0, teacher=model)
+    model.factorizations = loss.factorizations
+    rank, x = drawn(loss, 2, batch=6), torch.randint(3, (6, N), generator=torch.Generator().manual_seed(1))
+    entropy = model.chain(x, rank).entropy()
+    expected = torch.where(rank == 0, entropy, 0.0).sum(1)
+    rows = Rows(x, torch.ones_like(x, dtype=torch.bool))
+    torch.testing.assert_close(loss.loss(model, rows, rank), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_what_is_missing_is_neither_asked_nor_read(generator: torch.Generator) -> None:

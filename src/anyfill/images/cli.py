@@ -120,10 +120,12 @@ def fill(
     NAME-filled-SEED-sheet.png has what was given, what was drawn, and how uncertain each pixel is, in bits.
     """
     from anyfill.images.erasing import erased_in
+    from anyfill.images.model import require_sampler
     from anyfill.images.picture import read_picture
     from anyfill.interface.output import say_remarks
 
     seed = chosen_seed(how.seed)
+    require_sampler(how.sampler, how.steps)
     read = read_picture(picture)
     source = _generator(seed)
     read = erased_in(erased_in(read, mask, generator=source), erase, generator=source)
@@ -171,13 +173,16 @@ def score(
         if len(pictures) > 1:
             raise refuse("--heat", expected="one PICTURE", got=len(pictures))
     read = [read_picture(path) for path in pictures]
+    parts: list[tuple[Any, tuple[str, ...]]] = []
+    for picture in read:  # all of them before anything is scored
+        if mask is None and erase is None:
+            parts.append((None, ()))
+            continue
+        opaque, source = replace(picture, erased=None, remarks=()), _generator(0)
+        part = erased_in(erased_in(opaque, mask, generator=source), erase, generator=source)  # both, as ``fill`` does
+        parts.append((part.erased, part.remarks))
     loaded, found = _loaded(model), list[dict[str, object]]()
-    for path, picture in zip(pictures, read):
-        asked, remarks = None, ()
-        if mask is not None or erase is not None:  # together, as ``fill`` takes them
-            opaque, source = replace(picture, erased=None, remarks=()), _generator(0)
-            part = erased_in(erased_in(opaque, mask, generator=source), erase, generator=source)
-            asked, remarks = part.erased, part.remarks
+    for path, picture, (asked, remarks) in zip(pictures, read, parts):
         scored = loaded.score(picture, asked, invert=invert)
         say_remarks((*remarks, *scored.remarks))
         values = {"nats": scored.nats, "bits_per_dimension": scored.bits_per_dimension, "dimensions": scored.asked}
@@ -202,7 +207,8 @@ def generate(
     from anyfill.images.sheets import gallery
 
     seed = chosen_seed(how.seed)
-    paths = how.targets(f"{Path(how.model).name}-{seed}", [*map(str, range(1, n + 1)), "sheet"])
+    name = Path(how.model).name or Path(how.model).resolve().name  # "." has none
+    paths = how.targets(f"{name}-{seed}", [*map(str, range(1, n + 1)), "sheet"])
     model = _loaded(how.model)
     drawn = model.sample(n, seed=seed, progress=True, **how.drawn)
     typer.echo(f"seed {seed}")
@@ -263,6 +269,7 @@ def show(
 ) -> None:
     """Show pictures of a folder or file on one sheet, as they are read; or say what a model is of."""
     from anyfill.checks import refuse_given
+    from anyfill.disk import require_writable
     from anyfill.images.model import SHIPPED
     from anyfill.images.picture import SUFFIXES, read_picture, require_png
     from anyfill.images.reading import read_pictures
@@ -273,6 +280,7 @@ def show(
     if output is not None:
         require_png(output)
         require_new(output, force=force)
+        require_writable(output.parent)
     place = Path(source)
     if (source in SHIPPED and not place.exists()) or is_model(place):
         refuse_given("for a model, which is described in words", {"--output": output, "--n": n})

@@ -134,6 +134,8 @@ def _of_size(places: Places, picture: Picture, name: str) -> Places:
 def region(words: str, height: int, width: int, *, generator: torch.Generator) -> Places:
     """bool (H, W): the part of a picture that these words name."""
     said = words.strip().lower()
+    if not said:
+        raise refuse("what is erased", expected=_HELP, got="nothing")
     places = np.zeros((height, width), dtype=bool)
     if said in PARTS:
         return _named(said, places, generator)
@@ -162,6 +164,10 @@ def _near_miss(said: str) -> str:
         return "a number: a share has % behind it"
     if re.fullmatch(r"[-\d,\s/]+", said) and "-" in said:
         return "numbers below 0"
+    if said.endswith(SUFFIXES):
+        return "the name of a file: --mask or a Path takes it"
+    if re.fullmatch(r"(\d+[\s,]+){2}\d+|(\d+\s+){3}\d+", said):
+        return "three numbers" if len(re.findall(r"\d+", said)) == 3 else "numbers without commas between them"
     if re.fullmatch(r"\d+\s*,\s*\d+(\s+\d+\s*,\s*\d+)*", said):
         return "points without the width of a stroke, such as / 4, behind them"
     if set(re.split(r"[\s,+]+", said)) <= set(PARTS):

@@ -1,7 +1,8 @@
 """Which holes a picture has: those that a window of the model's size holds, and those that it does not.
 
-A hole is a set of erased pixels that touch by their sides (4-neighbours). It fits where its bounding box is no larger
-than the window. Small holes that lie close together share a window: the topmost that is left is taken with its
+A hole is a set of erased pixels that touch by their sides (4-neighbours). It fits where its bounding box takes no more
+than three quarters of either side of the window, so that something around it is seen; the whole side where the picture
+has no more. Small holes that lie close together share a window: the topmost that is left is taken with its
 neighbours to the left and to the right, nearest first, as long as all of them lie within one window. All of that is
 linear in pixels, up to sorting.
 """
@@ -25,12 +26,14 @@ class Holes:
     Attributes:
         erased: bool (H, W).
         large: bool (H, W): the pixels of holes that no window holds.
+        span: height and width of the largest boxes around those.
         boxes: int64 (K, 4): around the others, together where one window holds several.
         height, width: of the window.
     """
 
     erased: Places
     large: Places
+    span: tuple[int, int]
     boxes: Boxes
     height: int
     width: int
@@ -39,9 +42,16 @@ class Holes:
 def holes(erased: Places, height: int, width: int) -> Holes:
     """The holes in what is erased (H, W), for windows of this size."""
     labels, boxes = _labelled(erased)
-    fits = (boxes[:, 2] - boxes[:, 0] <= height) & (boxes[:, 3] - boxes[:, 1] <= width)
+    sizes = boxes[:, 2:] - boxes[:, :2]
+    fits = (sizes <= (room(erased.shape[0], height), room(erased.shape[1], width))).all(1)
     large = np.zeros_like(erased) if fits.all() else np.concatenate([[False], ~fits])[labels]
-    return Holes(erased, large, _together(boxes[fits], height, width), height, width)
+    rows, columns = sizes[~fits].max(0, initial=0).tolist()
+    return Holes(erased, large, (rows, columns), _together(boxes[fits], height, width), height, width)
+
+
+def room(side: int, window: int) -> int:
+    """How long a hole may be on an axis of so many pixels for a window of this length to hold it."""
+    return window if side <= window else max(1, window * 3 // 4)
 
 
 def _labelled(erased: Places) -> tuple[np.ndarray[Any, np.dtype[np.int32]], Boxes]:

@@ -84,7 +84,8 @@ class ImageModel:
                 (ARDM's S'): a trade of quality for passes, not the model's law; None = as ``sampler`` says.
             resize: how a picture that is larger than the model's is filled. True: cropped and shrunk to that size, and
                 returned so. False: at its own scale, in as many overlapping windows as it takes. None: in a window
-                around each hole; for a hole that none holds, shrunk, what is drawn enlarged and laid in.
+                around each hole; for a hole that none holds (more than three quarters of it), the picture is shrunk,
+                what is drawn enlarged and laid in.
             invert: read light as dark, and turn what is drawn back; None = if the border says so.
             progress: show on stderr how far it is.
         """
@@ -107,7 +108,7 @@ class ImageModel:
     ) -> Fills:
         """``fill`` of what ``prepared`` returned: for whoever wants to see its remarks before anything is drawn."""
         require_count("n", n, maximum=1000)
-        draw, how = _draw(temperature), self._sampler(sampler, steps)
+        draw, how = _draw(temperature), self._sampler(sampler, steps, ready)
         source = torch.Generator().manual_seed(seed)
 
         def filled(work: Filling, words: str, *, look: bool) -> Fills:
@@ -154,7 +155,7 @@ class ImageModel:
         """
         require_count("n", n, maximum=AT_ONCE)
         ready = self.prepared(picture, erased, seed=seed, resize=resize, invert=invert)
-        return self._filling(ready, n, _draw(temperature), self._sampler(sampler, steps), seed).frames()
+        return self._filling(ready, n, _draw(temperature), self._sampler(sampler, steps, ready), seed).frames()
 
     def sample(
         self,
@@ -215,19 +216,28 @@ class ImageModel:
         what = (self.model, self.about.shape, self.about.levels, ready.picture, ready.plan, ready.inverted)
         return Filling(*what, n, draw, how, seed, source)
 
-    def _sampler(self, sampler: str | Sampler, steps: int | None) -> Sampler | None:
-        if isinstance(sampler, str) and sampler not in SAMPLERS:
-            raise refuse("sampler", expected=" or ".join(SAMPLERS), got=repr(sampler))
+    def _sampler(self, sampler: str | Sampler, steps: int | None, ready: Ready) -> Sampler | None:
+        require_sampler(sampler, steps)
         if steps is not None:
-            require_count("steps", steps)
-            if sampler not in ("exact", "confidence"):
-                raise refuse("steps", expected="the sampler exact, which they divide, or confidence", got=repr(sampler))
+            most = min(self.about.dimensions, int((~ready.picture.known).sum()) * self.about.channels)
+            if steps >= most:  # one by one, which is the law itself, and has a faster way
+                return None
             return Follow(groups=steps) if sampler == "exact" else Confidence(steps)
-        if sampler == "confidence":
-            raise refuse("sampler confidence", expected="steps beside it", got="none")
         if not isinstance(sampler, str):
             return sampler
         return {"speculative": Speculative(), "entropy-bounded": EntropyBounded()}.get(sampler)
+
+
+def require_sampler(sampler: str | Sampler, steps: int | None) -> None:
+    """ValueError unless this is a sampler with the steps that it has to have, or may."""
+    if isinstance(sampler, str) and sampler not in SAMPLERS:
+        raise refuse("sampler", expected=" or ".join(SAMPLERS), got=repr(sampler))
+    if steps is not None:
+        require_count("steps", steps)
+        if sampler not in ("exact", "confidence"):
+            raise refuse("steps", expected="the sampler exact, which they divide, or confidence", got=repr(sampler))
+    elif sampler == "confidence":
+        raise refuse("sampler confidence", expected="steps beside it", got="none")
 
 
 def _draw(temperature: float) -> Draw:

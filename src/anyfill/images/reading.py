@@ -123,6 +123,7 @@ def _folder(folder: Path, size: tuple[int, int] | None, grey: bool | None) -> Pi
     sizes: set[tuple[int, int]] = set()
     coloured, bad = 0, list[str]()
     read: list[Picture] = []
+    name = folder.resolve().name or str(folder)  # "." has none
     for picture in _readable(files, bad):
         shape = (picture.height, picture.width)
         sizes.add(shape)
@@ -136,17 +137,17 @@ def _folder(folder: Path, size: tuple[int, int] | None, grey: bool | None) -> Pi
     if bad:
         remarks.append(f"{len(bad)} of {len(files)} files cannot be read and are left out (the first: {bad[0]})")
     if any(picture.erased is not None for picture in read):
-        remarks.append(f"{folder.name}: what is transparent is read as it lies under it")
+        remarks.append(f"{name}: what is transparent is read as it lies under it")
     same = len(sizes) == 1 and max(next(iter(sizes))) <= MAX_SIDE
     wanted = size or (next(iter(sizes)) if same else (DEFAULT_SIDE, DEFAULT_SIDE))
     if sizes != {wanted}:
         span = f"{len(sizes)} sizes" if len(sizes) > 1 else "{1}x{0}".format(*next(iter(sizes)))
-        remarks.append(f"{folder.name}: cropped and resized from {span} to {wanted[1]}x{wanted[0]}")
+        remarks.append(f"{name}: cropped and resized from {span} to {wanted[1]}x{wanted[0]}")
     channels = 1 if grey or (grey is None and coloured <= len(read) / 2) else 3
     if channels == 1 and coloured:
-        remarks.append(f"{folder.name}: {coloured} of {len(read)} pictures have colours, read as grey")
+        remarks.append(f"{name}: {coloured} of {len(read)} pictures have colours, read as grey")
     pixels = np.stack([resized(one, wanted).with_channels(channels).pixels for one in read])
-    return Pictures(pixels, folder.name, None, tuple(remarks))
+    return Pictures(pixels, name, None, tuple(remarks))
 
 
 def _in_all(pictures: Sequence[Picture]) -> list[str]:

@@ -1,12 +1,14 @@
-"""Holes that no window holds, filled at the scale of the model's pictures.
+"""Holes that no window holds, filled in a picture that is shrunk.
 
 A model of pictures knows whole pictures, shrunk to its size. Through a window on a corner of a photograph it sees what
 it never saw. That is well where a hole is small and its surroundings decide, not where half of a picture is missing.
-Such a picture is shrunk until it lies within the model's size, filled there, and what is drawn is enlarged and laid
-into the holes of the picture as it came: given pixels stay as they are. Holes of the same picture that a window does
-hold are filled after that, at its own scale, given all that is drawn in the large ones.
+Such a picture is shrunk until it lies within the model's size; one whose holes are all small beside it, a quarter of
+its sides at most, only until a window holds them. It is filled so, and what is drawn is enlarged and laid into the
+holes of the picture as it came: given pixels stay as they are. Holes of the same picture that a window does hold are
+filled after that, at its own scale, given all that is drawn in the large ones.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,9 +16,24 @@ import numpy as np
 from PIL import Image
 
 from anyfill.images.filling import Filling, Fills
+from anyfill.images.holes import Holes, room
 from anyfill.images.picture import Picture, Places
 from anyfill.images.resizing import nearest, resized_pixels
 from anyfill.images.windows import Window
+
+_SMALL = 4
+"""Holes this many times smaller than the picture, along either side, are small beside it."""
+
+
+def scale_for(found: Holes) -> tuple[int, int]:
+    """Height and width within which a picture is shrunk for its large holes."""
+    shape, size = found.erased.shape, (found.height, found.width)
+    if any(_SMALL * span > side for span, side in zip(found.span, shape)):
+        return size
+    # A hole shrunk to b pixels may have a part in b + 2.
+    held = (max(1, room(side, window) - 2) / span for side, window, span in zip(shape, size, found.span))
+    share = max(min(held), min(window / side for side, window in zip(shape, size)))
+    return math.ceil(shape[0] * share), math.ceil(shape[1] * share)
 
 
 def enlarged(fills: Fills, whole: Picture, *, levels: int, channels: int) -> Fills:

@@ -1,7 +1,7 @@
 """How a model sees the user's picture: resized, in windows, inverted, in its own colours and levels; and says so.
 
 A picture larger than the model's is seen through a window around each hole where that holds it. Where a hole is larger,
-the picture is shrunk as a whole to fill that one (``anyfill.images.scales``), before the others are filled in windows.
+the picture is shrunk to fill that one (``anyfill.images.scales``), before the others are filled in windows.
 
 Whatever is changed about a picture on the way stands in its remarks.
 """
@@ -17,6 +17,7 @@ from anyfill.images.holes import holes
 from anyfill.images.picture import Picture, Places
 from anyfill.images.reading import bytes_of, codes_of
 from anyfill.images.resizing import resized, shrunk
+from anyfill.images.scales import scale_for
 from anyfill.images.windows import Window, windows, windows_on
 
 _BY_FAR = 64
@@ -73,7 +74,7 @@ class Eye:
         Args:
             whole: the picture.
             resize: True = cropped and shrunk to the model's size; False = never, as many windows as it takes; None =
-                a window around each hole, the whole picture shrunk for those that are larger.
+                a window around each hole, the picture shrunk for those that are larger.
             invert: read light as dark; None = if the border says so.
         """
         if whole.erased is None or not whole.erased.any():
@@ -87,13 +88,16 @@ class Eye:
         found = holes(~whole.known, *size)
         small, apart = whole, np.zeros_like(found.large)
         if resize is None and found.large.any():
-            small, apart = shrunk(whole, *size), found.erased & ~found.large
+            small, apart = shrunk(whole, *scale_for(found)), found.erased & ~found.large
         plan = windows_on(found) if small is whole else windows(~small.known, *size)
         others = windows(apart, *size)
         if small is not whole:
             rest = f"; smaller holes in {_counted(others)}" if others else ""
-            how = f"filled at {small.size}, what is drawn enlarged (--windows or resize=False keeps its scale){rest}"
-            remarks.append(f"{whole.name} is {whole.size}, a hole larger than {self.size}: {how}")
+            seen = (
+                f"{small.size} in {_counted(plan)}" if small.height > size[0] or small.width > size[1] else small.size
+            )
+            how = f"filled at {seen}, what is drawn enlarged (--windows or resize=False keeps its scale){rest}"
+            remarks.append(f"{whole.name} is {whole.size}, a hole too large for a window of {self.size}: {how}")
         elif whole.height > size[0] or whole.width > size[1]:
             many = _counted(plan, "overlapping " if found.large.any() else "")
             way = "--resize or resize=True shrinks it"

@@ -1,8 +1,8 @@
 """Contact sheets and heat maps: what was given, what was drawn, and how sure the model is, in one picture.
 
-Small pictures are shown large, each pixel a square. A thin orange line runs around what was erased, or scored given the
-rest, but not where it would hide thin or tiny parts; where pixels are missing, hatching stands. Heat goes from black
-(certain) over red to pale yellow.
+Small pictures are shown large, each pixel a square; of a large one with a small hole the part around it. A thin orange
+line runs around what was erased, or scored given the rest, but not where it would hide thin or tiny parts; where pixels
+are missing, hatching stands. Heat goes from black (certain) over red to pale yellow.
 """
 
 from collections.abc import Sequence
@@ -21,6 +21,8 @@ PAGE, INK, FAINT, ACCENT = (251, 250, 248), (29, 31, 35), (109, 113, 120), (226,
 HATCH = (243, 201, 155), (253, 238, 221)
 """Two colours by turns, where pixels are missing."""
 PER_LINE = 10
+LEAST = 48
+"""Pixels that are shown along a side at least, where a part of a picture is."""
 FEWEST_BITS = 0.1
 """Where a scale of heat ends at least: pixels that are all certain stay dark."""
 COVERED = 0.25
@@ -58,11 +60,27 @@ def sheet_of(
     given: Picture, pictures: Sequence[Picture], uncertainty: np.ndarray[Any, np.dtype[np.float64]]
 ) -> Picture:
     """The sheet: given, drawn 1 … n, uncertainty in bits a pixel; lines of ten."""
-    edge = None if given.erased is None or given.erased.all() else given.erased
-    cells = [Cell("given", hatched(given), edge, 1.0)]  # there, a line hides nothing but hatching
-    cells += [Cell(f"drawn {number}", coloured(one.pixels), edge) for number, one in enumerate(pictures, 1)]
-    cells.append(_measured(uncertainty))
+    part = _shown(~given.known)
+    is_part = given.known[part].size < given.known.size
+    edge = None if given.erased is None or given.erased.all() else given.erased[part]
+    # On what is given a line hides nothing but hatching.
+    cells = [Cell("given (part)" if is_part else "given", hatched(given)[part], edge, 1.0)]
+    cells += [Cell(f"drawn {number}", coloured(one.pixels)[part], edge) for number, one in enumerate(pictures, 1)]
+    cells.append(_measured(uncertainty[part]))
     return laid_out(cells, f"{given.name} filled")
+
+
+def _shown(erased: Places) -> tuple[slice, slice]:
+    """The part of a picture (H, W) that a sheet shows: all of it, or what is around a hole that would be tiny there."""
+    ends: list[slice] = []
+    for across, side in ((1, erased.shape[0]), (0, erased.shape[1])):
+        found = np.flatnonzero(erased.any(across))
+        first, behind = (int(found[0]), int(found[-1]) + 1) if len(found) else (0, side)
+        margin = max(behind - first, LEAST // 2)
+        ends.append(slice(max(first - margin, 0), min(behind + margin, side)))
+    part = ends[0], ends[1]
+    is_tiny = max(erased.shape) > CELL and all(2 * (one.stop - one.start) <= n for one, n in zip(part, erased.shape))
+    return part if is_tiny else (slice(None), slice(None))
 
 
 def laid_out(cells: Sequence[Cell], name: str, per_line: int = PER_LINE) -> Picture:
@@ -126,7 +144,8 @@ def _outline(pen: ImageDraw.ImageDraw, erased: Places, left: int, top: int, scal
     labels: list[Any] = [ndimage.label(places) for places in (erased, ~erased)]
     part = np.where(erased, labels[0][0], labels[1][0] + labels[0][1])
     below, beside = part[1:] != part[:-1], part[:, 1:] != part[:, :-1]
-    ends = np.concatenate([part[1:][below], part[:-1][below], part[:, 1:][beside], part[:, :-1][beside]])
+    rim = [part[0], part[-1], part[:, 0], part[:, -1]]  # where the picture ends, parts end as well
+    ends = np.concatenate([part[1:][below], part[:-1][below], part[:, 1:][beside], part[:, :-1][beside], *rim])
     area = np.bincount(part.ravel())
     wide = (np.bincount(ends, minlength=len(area)) <= covered * scale * area)[part]  # lines are a point thick
     for row, column in np.argwhere(below & wide[1:] & wide[:-1]):

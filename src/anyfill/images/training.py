@@ -26,7 +26,7 @@ from torch import Tensor
 from anyfill.checks import refuse
 from anyfill.evaluation import log_prob
 from anyfill.images.about import NOTES, About
-from anyfill.images.model import ImageModel, load
+from anyfill.images.model import SHIPPED, ImageModel, load
 from anyfill.images.reading import PictureRows, Pictures, read_pictures
 from anyfill.images.recipes import picture_model, picture_objective
 from anyfill.images.settings import Settings, parse_size
@@ -38,6 +38,7 @@ from anyfill.interface.threads import best_threads, compute_device, threads
 from anyfill.model import Model
 from anyfill.questions.question import Question
 from anyfill.training import FitOptions, fit_steps
+from anyfill.training.state import OtherConditionsError
 
 MADE_BY = "anyfill image train"
 SCORED = 128
@@ -156,6 +157,8 @@ class ImageRun:
         unit = 1 / self.about.dimensions / math.log(2)
         ours, theirs = float(nats.mean()) * unit, float(counted.mean()) * unit
         which = f"{len(held)} held-out pictures"
+        if self.settings.start not in (None, *SHIPPED):
+            which += f" (if {self.settings.start} was not trained on them)"
         return [done, f"{ours:.4f} bits per dimension on {which} ({found.kind}); each pixel by itself: {theirs:.4f}"]
 
     def _fastest_threads(self) -> int:
@@ -233,6 +236,8 @@ def train_in_words(
     saved = resumed_settings(folder, resume, MADE_BY, NOTES, Settings)
     settings, start = wanted if saved is None else resumed(wanted, saved), None
     if settings.start is not None:
+        if saved is None and settings.start not in SHIPPED and not Path(settings.start).exists():
+            raise refuse("--start", expected=f"{', '.join(SHIPPED)}, or the folder of a model", got=settings.start)
         start = load(settings.start if saved is None else folder)
         settings = as_begun(settings, start)
     pictures = read_pictures(source, size=parse_size(settings.size), grey=settings.grey)
@@ -246,14 +251,24 @@ def train_in_words(
     if say is not None:
         for line in (*(f"note: {remark}" for remark in pictures.remarks), *run.lines(resume=saved is not None)):
             say(line)
-    return run.fit(folder, resume, Console(stderr=True))
+    try:
+        return run.fit(folder, resume, Console(stderr=True))
+    except OtherConditionsError as error:
+        if error.name.startswith("rows") or settings.start is not None:
+            raise
+        # All that people can say agrees: what a run is made of has changed since.
+        here = folder if len(folder.parts) > 1 else f"./{folder}"
+        expected = "a run that was begun by this version of anyfill, and on this device"
+        got = f"one with another {error.name} (--start {here} goes on with its weights in another folder)"
+        raise refuse(f"{folder}", expected=expected, got=got) from None
 
 
 def as_begun(wanted: Settings, start: ImageModel) -> Settings:
     """Settings of a run that begins with this model: what is not said of its pictures is as it has it."""
     about = start.about
     own = {"size": f"{about.width}x{about.height}", "grey": about.channels == 1}
-    own |= {"levels": about.levels} if about.binary is None or wanted.binary is not None else {"binary": about.binary}
+    if wanted.binary is None and wanted.levels in (None, about.levels):
+        own |= {"levels": about.levels} if about.binary is None else {"binary": about.binary}
     return replace(wanted, **{name: value for name, value in own.items() if getattr(wanted, name) is None})
 
 

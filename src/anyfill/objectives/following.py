@@ -55,7 +55,7 @@ class FollowingLoss(OnePassLoss):
         if self.teacher is None or self.share == 0.0:
             return nats
         with torch.no_grad(), without_dropout(self.teacher):
-            law = self.teacher.chain(rows.x, rank, self.told(rows), strict=True)
+            law = self.teacher.chain(rows.x, rank, self.told(rows), strict=self.is_strict(rank))
         if not isinstance(law, DiscreteMarginals) or not isinstance(marginals, DiscreteMarginals):
             raise refuse("teacher", expected="codes, as only their laws are followed", got=type(law).__name__)
         if law.log_probs.shape != marginals.log_probs.shape:

@@ -166,8 +166,7 @@ class OnePassLoss(Objective):
             first = torch.where(scored, block, 3).amin(1, keepdim=True)
             blank = scored & (block > first) & ~(rank < 0).any(1, keepdim=True)
             rank, block = torch.where(blank, NEVER, rank), torch.where(blank, first, block)
-        strict = not self.alone_share or bool((asked_in(rank) & (rank > 0)).any())  # else all that is asked ties
-        marginals = model.chain(rows.x, rank, self.told(rows), strict=strict)
+        marginals = model.chain(rows.x, rank, self.told(rows), strict=self.is_strict(rank))
         nats = torch.where(scored, self.term_nats(marginals, rows, rank), 0.0)
         if self.weigh == "terms":
             return nats.sum(1)
@@ -179,6 +178,10 @@ class OnePassLoss(Objective):
             means.append(torch.where(member, nats, 0.0).sum(1) / sizes[-1].clamp(min=1))
         blocks = torch.stack(sizes).gt(0).sum(0).clamp(min=1)
         return rows.present.sum(1) / blocks * torch.stack(means).sum(0)
+
+    def is_strict(self, rank: Tensor) -> bool:
+        """Whether no two asked variables of a row tie, as in chains; asked alone, all of them do."""
+        return not self.alone_share or bool((asked_in(rank) & (rank > 0)).any())
 
     def told(self, rows: Rows) -> Tensor | None:
         """(B, ...): what of the rows' context the network is shown: all of it."""

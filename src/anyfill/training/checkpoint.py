@@ -80,8 +80,15 @@ def load_model(folder: Path | str, *, parts: Sequence[type] = ()) -> Model:
 
 
 def is_model(folder: Path | str) -> bool:
-    """Whether a folder holds a model."""
-    return (Path(folder) / CONFIG).is_file()
+    """Whether a folder holds a model, if only a damaged one; a CONFIG of other programs makes none."""
+    path = Path(folder) / CONFIG
+    if not path.is_file():
+        return False
+    try:
+        config = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return True
+    return isinstance(config, dict) and "format" in config
 
 
 def load_notes(folder: Path | str) -> dict[str, Json]:

@@ -147,15 +147,22 @@ def conditions(
     return {name: _plain(value, name) for name, value in found.items()}
 
 
-def require_same(saved: Mapping[str, Json], now: Mapping[str, Json]) -> None:
-    """ValueError naming the first condition that differs from the saved run's."""
-    different = _difference("", dict(saved), dict(now))
-    if different is not None:
-        name, before, after = different
-        raise ValueError(
+class OtherConditionsError(ValueError):
+    """A run that is to be resumed was begun otherwise; ``name`` says in what."""
+
+    def __init__(self, name: str, before: object, after: object) -> None:
+        self.name = name
+        super().__init__(
             f"{name}: expected {before!r}, as in the run that is to be resumed, got {after!r}; "
             "resume with what it was started with, or start a new run in another folder"
         )
+
+
+def require_same(saved: Mapping[str, Json], now: Mapping[str, Json]) -> None:
+    """OtherConditionsError naming the first condition that differs from the saved run's."""
+    different = _difference("", dict(saved), dict(now))
+    if different is not None:
+        raise OtherConditionsError(*different)
 
 
 def _difference(name: str, saved: Json, now: Json) -> tuple[str, Json, Json] | None:
