@@ -13,6 +13,7 @@ from anyfill.rank import NEVER, asked_in
 from anyfill.rows import Rows
 
 N = 16
+NEARLY_ALL = 0.9999  # of batches
 
 
 def pixels() -> Model:
@@ -58,6 +59,11 @@ def test_a_batch_ties_as_a_whole_or_not_at_all() -> None:
             assert all(len(row[asked_in(row)].unique()) == int(asked_in(row).sum()) for row in rank)
 
 
+def test_a_network_of_chains_is_not_trained_without_any() -> None:
+    with pytest.raises(ValueError, match="alone_share: expected a share below 1"):
+        loss_of(pixels(), 1.0)
+
+
 def test_without_a_share_nothing_is_drawn_for_it() -> None:
     model = pixels()
     plain = OnePassLoss(UniformSplits(N), model.order, 0.25, 0.5)
@@ -67,7 +73,7 @@ def test_without_a_share_nothing_is_drawn_for_it() -> None:
 @pytest.mark.parametrize("make", [pixels, line])
 def test_the_loss_is_that_of_each_variable_asked_by_itself(make) -> None:
     model = make()
-    loss = loss_of(model, 1.0)
+    loss = loss_of(model, NEARLY_ALL)
     model.factorizations = loss.factorizations
     rank, x = drawn(loss, 2, batch=6), torch.randint(3, (6, N), generator=torch.Generator().manual_seed(1))
     rows = Rows(x, torch.ones_like(x, dtype=torch.bool))
@@ -88,7 +94,7 @@ def test_the_loss_is_that_of_each_variable_asked_by_itself(make) -> None:
 def test_a_teacher_that_is_followed_is_asked_alone_too(make) -> None:
     """Following oneself costs one's own entropy."""
     model = make()
-    loss = FollowingLoss(UniformSplits(N), model.order, 0.25, 0.5, alone_share=1.0, teacher=model)
+    loss = FollowingLoss(UniformSplits(N), model.order, 0.25, 0.5, alone_share=NEARLY_ALL, teacher=model)
     model.factorizations = loss.factorizations
     rank, x = drawn(loss, 2, batch=6), torch.randint(3, (6, N), generator=torch.Generator().manual_seed(1))
     entropy = model.chain(x, rank).entropy()
@@ -99,7 +105,7 @@ def test_a_teacher_that_is_followed_is_asked_alone_too(make) -> None:
 
 def test_what_is_missing_is_neither_asked_nor_read(generator: torch.Generator) -> None:
     model = pixels()
-    loss = loss_of(model, 1.0)
+    loss = loss_of(model, NEARLY_ALL)
     rank, present = drawn(loss, 4), torch.rand(40, N, generator=generator) < 0.7
     x = torch.randint(3, (40, N), generator=generator)
     one, other = (loss.loss(model, Rows(torch.where(present, x, fill), present), rank) for fill in (0, 2))

@@ -90,6 +90,8 @@ class OnePassLoss(Objective):
         require_probability("smoothing", self.smoothing)
         require_probability("conditioned_share", self.conditioned_share)
         require_probability("alone_share", self.alone_share)
+        if self.alone_share == 1.0:
+            raise refuse("alone_share", expected="a share below 1: a network is asked for chains too", got=1.0)
         if any(order.random for order in self.joint_orders):
             raise refuse("joint_orders", expected="orders that are not random", got=repr(self.joint_orders))
 
