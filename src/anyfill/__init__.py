@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from anyfill.lazy import lazily
 from anyfill.moved import install, with_old_names
+from anyfill.version import __version__
 
 if TYPE_CHECKING:
     from anyfill import images, ising, music, policy, text, translation
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from anyfill.samplers import Draw, sample
     from anyfill.tables.estimator import TableModel
     from anyfill.training import FitOptions, fit, load_model, save_model
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Conditional",

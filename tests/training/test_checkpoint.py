@@ -1,5 +1,6 @@
 """A saved model comes back bit for bit, and nothing else comes back."""
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from training_standin import TinyNetwork, tiny_model
 
+import anyfill
 from anyfill.corruption import Uniform
 from anyfill.likelihoods import Categorical
 from anyfill.model import Model
@@ -39,6 +41,15 @@ def test_a_model_comes_back_bit_for_bit_with_all_its_parts(tmp_path: Path) -> No
     assert back.network.sizes == (3, 4)
     assert not back.training
     assert load_notes(tmp_path / "a" / "model") == {"columns": ["x", "y"]}
+
+
+def test_a_model_says_which_anyfill_wrote_it_and_one_of_another_format_is_refused_by_that_name(tmp_path: Path) -> None:
+    save_model(tiny_model(), tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert config["anyfill"] == anyfill.__version__
+    (tmp_path / "config.json").write_text(json.dumps(config | {"format": 999, "anyfill": "9.9"}))
+    with pytest.raises(CheckpointError, match=r"use the anyfill that wrote it \(9\.9\)"):
+        load_model(tmp_path)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])

@@ -30,6 +30,7 @@ from anyfill.studio import cli as studio_commands
 from anyfill.tables import cli as table_commands
 from anyfill.text import cli as text_commands
 from anyfill.translation import cli as translation_commands
+from anyfill.version import __version__
 
 DEBUG = "ANYFILL_DEBUG"
 FAULT, REFUSED, INTERRUPTED = 1, 2, 130
@@ -100,9 +101,9 @@ policy_commands.register(app)
 def _versions() -> str:
     import torch
 
-    from anyfill.interface.threads import anyfill_version, device_name
+    from anyfill.interface.threads import device_name
 
-    versions = {"anyfill": anyfill_version(), "Python": platform.python_version(), "torch": torch.__version__}
+    versions = {"anyfill": __version__, "Python": platform.python_version(), "torch": torch.__version__}
     return "\n".join(f"{name} {value}" for name, value in (versions | {"device": device_name()}).items())
 
 

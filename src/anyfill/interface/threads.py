@@ -9,12 +9,12 @@ import platform
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from typing import Literal
 
 import torch
 
 from anyfill.checks import refuse
+from anyfill.version import __version__
 
 _WORTH = 0.7
 """More threads must cut the time to this share to be taken."""
@@ -74,14 +74,6 @@ def _seconds(work: Callable[[], object], count: int, repeats: int) -> float:
     return sorted(times)[len(times) // 2]
 
 
-def anyfill_version() -> str:
-    """The installed version, or "unknown" in a checkout that was never installed."""
-    try:
-        return version("anyfill")
-    except PackageNotFoundError:
-        return "unknown"
-
-
 def device_name() -> str:
     """The device that training takes by default, in words."""
     if torch.cuda.is_available():
@@ -92,7 +84,7 @@ def device_name() -> str:
 def environment() -> dict[str, str | int | None]:
     """Versions and device, as results files keep them."""
     return {
-        "anyfill": anyfill_version(),
+        "anyfill": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "device": device_name(),

@@ -13,13 +13,13 @@ from fastapi.responses import JSONResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
-from anyfill import __version__
 from anyfill.checks import refuse
 from anyfill.studio import chorale_routes, job_routes, picture_routes, table_routes, text_routes, translation_routes
 from anyfill.studio.context import AStudio, Studio, no_room
 from anyfill.studio.jobs import NoRoomError
 from anyfill.studio.models import Models
 from anyfill.studio.security import Access, Guard
+from anyfill.version import __version__
 
 SWEEP = 1.0
 """Seconds between looks at jobs that nobody watches."""

@@ -17,7 +17,6 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,6 +31,7 @@ from anyfill.model import Model
 from anyfill.questions.question import Factorization
 from anyfill.training.describe import Json, build, describe, modern, part_name
 from anyfill.training.quantize import dequantized, quantized
+from anyfill.version import __version__
 
 FORMAT = 1
 CONFIG = "config.json"
@@ -117,11 +117,7 @@ def make_config(
     description: Mapping[str, Json], *, notes: Mapping[str, Json] | None, training: Mapping[str, Json] | None
 ) -> dict[str, Any]:
     """The config of a model folder, less its table of files."""
-    try:
-        ours = version("anyfill")
-    except PackageNotFoundError:  # run from a checkout that was never installed
-        ours = "unknown"
-    return {"anyfill": ours, "model": dict(description), "notes": dict(notes or {}), "training": training}
+    return {"anyfill": __version__, "model": dict(description), "notes": dict(notes or {}), "training": training}
 
 
 def load_saved(folder: Path) -> Saved:
