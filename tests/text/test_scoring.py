@@ -22,7 +22,7 @@ from anyfill.text.model import TextModel
 from anyfill.text.reading import Source, stretches
 from anyfill.text.recipes import TEXT_SIZES, text_model, text_objective
 from anyfill.text.report import coloured, score_text, visible
-from anyfill.text.scoring import Scorer, Totals, text_windows
+from anyfill.text.scoring import Scorer, Totals, log_prob_of, log_probs_of, text_windows
 from anyfill.text.surprises import Gathered, Token
 from anyfill.text.vocabularies import vocabulary_notes
 from anyfill.text.vocabulary import TEXT8, Characters, Utf8, Vocabulary, WithEnd
@@ -119,6 +119,17 @@ def test_terms_sum_to_the_log_probability_of_evaluation(generator) -> None:
     expected = log_prob(text.model, x, question, factorization=Factorization.DIRECT)
     torch.testing.assert_close(found.sum(1), expected.value, atol=1e-6, rtol=0)
     assert (rank[kind == 2] == NEVER).all()
+
+
+@pytest.mark.parametrize("vocabulary", [TEXT8, Utf8(), WithEnd(ABC)])
+@pytest.mark.parametrize("recipe", ["one_pass", "ardm"])
+def test_texts_side_by_side_score_as_each_does_alone(vocabulary, recipe, monkeypatch) -> None:
+    loaded = make(recipe, 14, vocabulary, lines=vocabulary.end is not None)
+    texts = ["abc", "abca", "bb", "cab"] + ([] if vocabulary.size < 10 else ["a cab, a bac", "Abc!"])
+    alone = [log_prob_of(loaded, text) for text in texts]
+    if not loaded.lines:
+        monkeypatch.setattr("anyfill.text.scoring.log_prob_of", None)  # nobody is asked alone
+    assert log_probs_of(loaded, texts) == pytest.approx(alone, abs=1e-4)
 
 
 def test_shuffled_orders_give_a_bound_and_an_estimate_of_the_mean_over_all_orders(tmp_path) -> None:

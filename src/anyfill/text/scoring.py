@@ -44,6 +44,7 @@ from anyfill.model import Model
 from anyfill.questions import Decreasing, Increasing, Order, Question, Shuffled, chain_rank
 from anyfill.questions.supported import step_factorization
 from anyfill.text.encoding import boundary, encode_text
+from anyfill.text.folding import as_text8
 from anyfill.text.model import TextModel
 from anyfill.text.reading import Source, stretches
 from anyfill.text.sampling import trained_for
@@ -112,19 +113,22 @@ def log_prob_of(loaded: TextModel, text: str) -> float:
 
 
 def log_probs_of(loaded: TextModel, texts: list[str]) -> list[float]:
-    """log p of texts, in nats, as ``score`` has it; side by side where each fits in a row and nothing is added."""
+    """log p of texts, in nats, as ``score`` has it; side by side where each fits in a row, but for models of lines."""
     if not texts:
         return []
-    codes = [encode_text(loaded.vocabulary, text) for text in texts]
+    edge = boundary(loaded.vocabulary)
+    said = [as_text8(text).strip() for text in texts] if len(edge) else texts
+    codes = [torch.cat([edge, encode_text(loaded.vocabulary, text), edge]) for text in said]
     sizes = torch.tensor([len(one) for one in codes])
-    if loaded.lines or len(boundary(loaded.vocabulary)) or int(sizes.min()) == 0 or int(sizes.max()) > loaded.length:
+    if loaded.lines or not all(said) or int(sizes.min()) == 0 or int(sizes.max()) > loaded.length:
         return [log_prob_of(loaded, text) for text in texts]
     x = torch.zeros(len(codes), loaded.length, dtype=torch.int64)
     for row, one in enumerate(codes):
         x[row, : len(one)] = one
     order = sizes.argsort(stable=True)
     value = torch.cat([*shared_prefix_log_prob(loaded.model, x[order], sizes[order], rows_per_pass=_SIDE_BY_SIDE)])
-    return value[order.argsort()].tolist()
+    # What a text begins behind is given: its own probability is taken off again.
+    return (value[order.argsort()] - (text_log_prob(loaded.model, edge) if len(edge) else 0.0)).tolist()
 
 
 @dataclass(slots=True)
