@@ -12,9 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyfill.cli import main as cli
+from anyfill.text import doubts as doubts_module
 from anyfill.text.bpe import train_bpe
 from anyfill.text.counting import count, counted_log_prob, counted_log_probs, in_sentence, likely_words, weighed
-from anyfill.text.doubts import _is_two_edits, check, doubted, edits
+from anyfill.text.doubts import _is_two_edits, _parts, check, doubted, edits
 from anyfill.text.gaps import matching, restore, spelt
 from anyfill.text.vocabulary import TEXT8
 from anyfill.text.word_proposals import WIDE
@@ -202,6 +203,45 @@ def test_the_commands_count_restore_and_check(tmp_path, monkeypatch, capsys) -> 
     assert run("restore", "The c_t s_t on the m_t.", "--counts", "s.counts")[1] == "The cat sat on the mat.\n"
     assert run("count", "a.txt", "-o", "p.counts", "--units", "pieces", "--vocabulary-size", "270")[0] == 0
     assert "n-grams of words, got n-grams of pieces" in run("check", "a b", "--counts", "p.counts")[2]
+
+
+def test_a_line_of_one_word_and_a_mark_keeps_nobody_from_the_others(tiny) -> None:
+    loaded = tiny(TEXT8, 24)
+    alone = doubted(loaded, "the cat sat", threshold=-math.inf)
+    seen = doubted(loaded, "Hello!\nthe cat sat", threshold=-math.inf)
+    assert [replace(one, offset=one.offset - 7) for one in seen.changes] == list(alone.changes)
+    assert doubted(loaded, "Hello!", threshold=-math.inf).changes == ()
+
+
+@given(st.lists(st.sampled_from(["Tom", "sat.", "I", "x" * 90, "cat", " ", "\t", "ok!", "on,"]), max_size=120))
+def test_the_parts_that_a_model_reads_are_together_the_line(words: list[str]) -> None:
+    line = " ".join(words)
+    parts = _parts(line)
+    assert "".join(part for _, part in parts) == line
+    assert all(line[start:].startswith(part) and len(part.strip()) <= 250 for start, part in parts)
+    assert len(line) > 250 or parts == [(0, line)], "what is short is read as it is"
+    assert all(not one[-1:].strip() or not other[:1].strip() for (_, one), (_, other) in itertools.pairwise(parts))
+
+
+@pytest.mark.parametrize("has_counts", [True, False])
+def test_what_a_model_reads_grows_with_a_line_and_not_with_its_square(tiny, counts, monkeypatch, has_counts) -> None:
+    loaded = replace(tiny(PIECES, 600), counts=counts if has_counts else None)
+    read: list[int] = []
+
+    def counted(model, texts: list[str]) -> list[float]:
+        read.extend(map(len, texts))
+        return [float(-len(text)) for text in texts]
+
+    monkeypatch.setattr(doubts_module, "log_probs_of", counted)
+    sentence = "The caat sat on the mta and a dgo ate a bnoe. "
+    assert check("The cat.", model=loaded, threshold=-math.inf)  # what is made once
+    found = dict[int, int]()
+    for often in (20, 40):
+        read.clear()
+        doubted_words = check(sentence * often, model=loaded, threshold=-math.inf, most=1000).changes
+        assert {one.offset // len(sentence) for one in doubted_words} >= set(range(0, often, 5))
+        found[often] = sum(read)
+    assert found[40] < 2.2 * found[20]
 
 
 def test_a_model_alone_may_find_nothing_that_looks_alike(tiny) -> None:

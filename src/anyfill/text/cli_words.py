@@ -103,8 +103,8 @@ def check(
 
     Words that look alike are compared by what stands around them, line by line, by the model and the counts that come
     with it, or by --counts (alone, unless --model is named, too). A model without counts compares words that look alike
-    in the three places of each line that surprise it most. The text as it might have been meant goes to stdout, the
-    words to stderr.
+    in the three places of each line, of a long one of each few sentences, that surprise it most. The text as it might
+    have been meant goes to stdout, the words to stderr.
     """
     from anyfill.text.doubts import check as checked
     from anyfill.text.reading import read_text

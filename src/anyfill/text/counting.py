@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +151,12 @@ def in_sentence(before: str, behind: str) -> tuple[str, str]:
     ends = [*_SENTENCE.finditer(f"{before}A")]  # whatever stands in the gap may begin with a capital
     first = _SENTENCE.search(behind)
     return before[ends[-1].end() :] if ends else before, behind[: first.end()].rstrip() if first else behind
+
+
+def sentences_of(text: str) -> list[str]:
+    """The sentences of a text, each with the white space behind it: together they are the text."""
+    ends = [0, *(end.end() for end in _SENTENCE.finditer(text)), len(text)]
+    return [text[start:stop] for start, stop in pairwise(ends) if stop > start]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,10 @@ two edits costing the chance of one twice. A word is reported with the v of grea
 that is above ``threshold``; gains are in bits. A word without a code, in lower case, is as likely as the unknown word
 spread over ``_SPELLINGS`` spellings; one with a capital may be a name and is as likely as the unknown word itself; one
 that is known in lower case is left alone. At the beginning of a text words with a capital are compared, too. With a
-model, what it says of the whole text with v and with w is added with its weight.
+model, what it says of the text with v and with w is added with its weight.
+
+Of a long line the model reads a part at a time, some whole sentences (``_parts``): each v that is compared costs a
+reading, so with whole lines the work would grow with the square of their length.
 """
 
 import math
@@ -23,12 +26,14 @@ import numpy as np
 
 from anyfill.checks import refuse, require_count
 from anyfill.text.blanks import is_one_word
-from anyfill.text.counting import words_of
+from anyfill.text.counting import sentences_of, words_of
 from anyfill.text.encoding import encode_text, require_letters
+from anyfill.text.folding import as_text8
 from anyfill.text.gaps import SHOWN, Change, Corrected, changed
 from anyfill.text.model import TextModel, load
 from anyfill.text.ngram import Floats, KneserNey
 from anyfill.text.scoring import log_probs_of
+from anyfill.text.vocabulary import is_folded
 from anyfill.text.words import Words
 
 ERROR = 0.02
@@ -36,6 +41,10 @@ ERROR = 0.02
 _SPELLINGS = 1e5
 _LETTERS = "abcdefghijklmnopqrstuvwxyz'"
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
+_READ = 250
+"""Characters of a line that a model reads at a time."""
+_SHORT = re.compile(rf".{{1,{_READ}}}(?!\S)\s*|\S+\s*", re.DOTALL)
+"""So many characters at most, cut between words, whatever stands between them; one word, if it has more."""
 
 
 def check(
@@ -102,7 +111,7 @@ _LIKELY = 200
 _MAYBE = 4
 """Bits of surprise from which on a word is looked at without counts."""
 _SUSPECT = 3
-"""Words of a line that a model alone looks at."""
+"""Words of a line, or of a part that is read, that a model alone looks at."""
 _NEAREST = 96
 """Words that look alike that a model alone compares, those of the fewest codes first."""
 _NEAR = 6.0
@@ -126,20 +135,39 @@ def _gains(counts: KneserNey, word: str, before: str, behind: str) -> list[tuple
     return sorted(found, key=lambda one: -one[0])
 
 
+def _parts(line: str) -> list[tuple[int, str]]:
+    """The parts of a line that a model reads, and where each begins: whole sentences, so many as fit into ``_READ``
+    characters; a sentence that does not is cut between words. Together they are the line."""
+    found = [(0, "")]
+    for sentence in sentences_of(line):
+        for piece in _SHORT.findall(sentence):
+            start, part = found[-1]
+            if part and len(part) + len(piece.rstrip()) > _READ:
+                found.append((start + len(part), piece))
+            else:
+                found[-1] = start, part + piece
+    return found
+
+
 def _weighed(
     model: TextModel,
-    text: str,
+    line: str,
     words: list[re.Match[str]],
     gains: list[list[tuple[float, str]]],
     weights: tuple[float, float],
 ) -> list[list[tuple[float, str]]]:
-    """The gains of the best words with what the model says of the whole text, all of these texts side by side."""
+    """The gains of the best words with what the model says of the text with them, of each part side by side."""
     own, counted = weights
     near = [ranked[: SHOWN + 1] if ranked and ranked[0][0] > -_NEAR else [] for ranked in gains]
-    texts = [text[: at.start()] + word + text[at.end() :] for at, ranked in zip(words, near) for _, word in ranked]
-    now, *said = log_probs_of(model, [text, *texts])
-    more = iter(said)
-    made = [[(counted * gain + own * (next(more) - now), word) for gain, word in ranked] for ranked in near]
+    made: list[list[tuple[float, str]]] = []
+    for start, part in _parts(line):
+        inside = [(at, some) for at, some in zip(words, near) if start <= at.start() < start + len(part)]
+        texts = [
+            part[: at.start() - start] + word + part[at.end() - start :] for at, some in inside for _, word in some
+        ]
+        now, *said = log_probs_of(model, [part, *texts]) if texts else [0.0]
+        more = iter(said)
+        made += [[(counted * gain + own * (next(more) - now), word) for gain, word in some] for _, some in inside]
     return [sorted(some, key=lambda one: -one[0]) or ranked for some, ranked in zip(made, gains)]
 
 
@@ -200,24 +228,31 @@ def edits(word: str) -> Iterator[str]:
 def doubted(loaded: TextModel, text: str, *, threshold: float = 0.0, most: int = 20) -> Corrected:
     """Words that are likely not what was meant, by a model alone: the same channel, with p(text) for both sides.
 
-    Words are suspect if their line is much likelier without them. For the ``_SUSPECT`` most suspect ones of each line
-    all words that one edit makes of them and that are written in at most as many codes are compared.
+    Words are suspect if what stands around them is much likelier without them. For the ``_SUSPECT`` most suspect ones
+    of each line, of a long one of each part that is read, all words that one edit makes of them and that are written in
+    at most as many codes are compared.
     """
     require_letters(loaded.vocabulary, text)
     found: list[Change] = []
     start = 0
     for line in text.split("\n"):
-        found += [replace(one, offset=start + one.offset) for one in _doubted_in(loaded, line)]
+        parts = [(begin, one) for begin, part in _parts(line) for one in _doubted_in(loaded, part)]
+        found += [replace(one, offset=start + begin + one.offset) for begin, one in parts]
         start += len(line) + 1
     found = [one for one in found if one.bits > threshold]
     found = sorted(found, key=lambda one: -one.bits)[:most]
     return Corrected(changed(text, found), tuple(found))
 
 
+def _is_text(loaded: TextModel, text: str) -> bool:
+    """Whether the model reads anything at all in a text: one of text8 sees no marks."""
+    return bool((as_text8(text) if is_folded(loaded.vocabulary) else text).strip())
+
+
 def _doubted_in(loaded: TextModel, line: str) -> list[Change]:
-    """The best change of each of the most suspect words of one line, whatever it gains."""
+    """The best change of each of the most suspect words of one line, or a part of it, whatever it gains."""
     words = [(word, line[: word.start()], line[word.end() :]) for word in _WORD.finditer(line)]
-    words = [one for one in words if (one[1] + one[2]).strip()]
+    words = [one for one in words if _is_text(loaded, one[1] + one[2])]
     if not words:
         return []
     now, *without = log_probs_of(loaded, [line, *(before.rstrip() + behind for _, before, behind in words)])
