@@ -1,5 +1,6 @@
 """Files come back as they were but for what was written: bytes of MusicXML, events of MIDI, locked notes."""
 
+from collections import Counter
 from fractions import Fraction
 from importlib import resources
 from itertools import pairwise
@@ -174,6 +175,33 @@ def test_harmonising_midi_keeps_tempos_programs_names_signatures_and_triplets_of
     tracks = midi_events(out)
     assert len(tracks) == 5  # the first, the tune, three new ones: neither drums nor the other part
     assert all((0, bytes((0xC0 | channel, 19))) in track for channel, track in zip((1, 2, 3), tracks[2:]))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.floats(0.1, 0.9))
+@example(0, 0.5)
+def test_onset_and_length_of_locked_notes_stay_where_four_voices_share_a_channel(
+    tmp_path_factory, seed: int, share: float
+) -> None:
+    """New notes in unison with locked ones used to take over their ends: a note-off ends the oldest of its pitch."""
+    rng, path = np.random.default_rng(seed), tmp_path_factory.mktemp("piano") / "piano.mid"
+    events, division = [(0, bytes((0xC0, 6)))], 24
+    for voice, pitch in enumerate((71, 66, 61, 54)):
+        for tick in range(0, 12 * division, 4 * division):
+            low = pitch + int(rng.integers(0, 4))
+            cut = tick + int(rng.choice([1, 2, 3])) * division if voice else tick + 4 * division
+            for a, b, one in ((tick, cut, low), (cut, tick + 4 * division, low + 1)):
+                if b > a:
+                    events += [(a, bytes((0x90, one, 80))), (b, bytes((0x80, one, 0)))]
+    path.write_bytes(midi_bytes(division, [sorted(events, key=lambda one: (one[0], one[1][0] == 0x90))]))
+    piece = filled(path, seed, share)
+    if piece is None:
+        return
+    out = score_bytes(piece, "midi")
+    assert all(any(event[:1] >= b"\xc0" and event[1] == 6 for _, event in track) for track in midi_events(out))
+    heard = Counter(one for part in read_midi(out).parts for one in sounding(part.notes))
+    wanted = Counter(one for voice in range(4) for one in sounding(piece.kept(voice) + piece.added(voice)))
+    assert heard == wanted
 
 
 @settings(max_examples=40, deadline=None)

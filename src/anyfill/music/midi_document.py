@@ -4,6 +4,9 @@ A track in which nothing changes keeps its bytes. One in which notes go or come 
 ticks, in their order (running status is written out, since the event it leant on may be gone). New parts are tracks of
 their own behind the others, with the program of the tune on channels that nobody uses; a file of format 0 becomes one
 of format 1 by that. Times that no tick can express are rounded to ticks.
+
+What a note-off ends is the oldest note of its pitch and channel. Where several voices share a channel, a new note that
+lies inside one of its own pitch would so take over its end, or give it its own. It goes to a track of its own, too.
 """
 
 import io
@@ -25,6 +28,8 @@ DRUMS = 9
 _NAME, _MARKER, _END, _TEMPO, _TIME, _KEY = 0x03, 0x06, 0x2F, 0x51, 0x58, 0x59
 _OF_ALL = (_MARKER, 0x07, _TEMPO, 0x54, _TIME, _KEY)
 """Meta events that speak of the whole piece, in whatever track they stand."""
+_FOREVER = 2**62
+"""The tick at which a note ends that has no end."""
 Event = tuple[int, bytes]
 
 
@@ -106,8 +111,17 @@ class MidiDocument:
             for note in rewrite.removed:
                 if note.origin is not None:
                     removed[int(str(note.origin.stream[0]))] |= {place for pair in note.origin.places for place in pair}
-            added[track] += _events_of(rewrite.notes, channel, division * scale)
-        new = [*change.above, *change.below]
+        tune = None if change.beside is None else int(str(change.beside[1]))
+        new = [(name, tune, notes) for name, notes in (*change.above, *change.below)]
+        sounds: dict[tuple[int, int], _Sounds] = {}
+        for rewrite in change.rewrites:
+            track, channel = (int(str(one)) for one in rewrite.stream)
+            if (track, channel) not in sounds:
+                stay = [event for place, event in enumerate(tracks[track]) if place not in removed[track]]
+                sounds[track, channel] = _Sounds(stay, channel, scale)
+            here, apart = sounds[track, channel].joined(rewrite.notes, division * scale)
+            added[track] += _events_of(here, channel, division * scale)
+            new += [(_name_of(tracks[track]), channel, apart)] if apart else []
         channels = _free_channels(tracks, change, len(new))
         written: list[bytes | None] = []
         for number, events in enumerate(tracks):
@@ -119,10 +133,9 @@ class MidiDocument:
             else:
                 scaled = [(tick * scale, event) for tick, event in kept]
                 written.append(encode(_with_key(scaled, change.key, number), added[number]))
-        program = _program(tracks, change)
         fresh = [
-            encode(_head(name, channel, program), _events_of(notes, channel, division * scale))
-            for (name, notes), channel in zip(new, channels)
+            encode(_head(name, channel, _program(tracks, like)), _events_of(notes, channel, division * scale))
+            for (name, like, notes), channel in zip(new, channels)
         ]
         total = sum(track is not None for track in written) + len(fresh)
         head = struct.pack(">HHh", 1 if total > 1 else form, total, division * scale)
@@ -214,11 +227,46 @@ def _head(name: str, channel: int, program: int) -> list[Event]:
     return [(0, label), (0, bytes((0xC0 | channel, program))), (0, b"")]
 
 
-def _program(tracks: Sequence[Sequence[Event]], change: Change) -> int:
-    """The first program of the tune's channel; that of a piano where there is none."""
-    if change.beside is None:
-        return 0
-    status = 0xC0 | int(str(change.beside[1]))
+class _Sounds:
+    """When each pitch of a channel of a track sounds, in ticks of the new file."""
+
+    def __init__(self, events: Iterable[Event], channel: int, scale: int) -> None:
+        self._of: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
+        since: defaultdict[int, list[int]] = defaultdict(list)
+        for tick, event in events:
+            if not event or event[0] & 0xE0 != 0x80 or event[0] & 0x0F != channel:
+                continue
+            if event[0] >= 0x90 and event[2]:
+                since[event[1]].append(tick * scale)
+            elif since[event[1]]:
+                self._of[event[1]].append((since[event[1]].pop(0), tick * scale))
+        for pitch, starts in since.items():
+            self._of[pitch] += [(start, _FOREVER) for start in starts]
+
+    def joined(self, notes: Sequence[Note], division: int) -> tuple[tuple[Note, ...], tuple[Note, ...]]:
+        """The notes that can sound here, which now do, and those of which one lies inside the other of its pitch."""
+        here, apart = list[Note](), list[Note]()
+        for note in notes:
+            if note.pitch is None:
+                continue
+            start, end = _tick(note.start, division), _tick(note.end, division)
+            others = [(a, b) for a, b in self._of[note.pitch] if a < end and b > start]
+            if any(b > end if a <= start else end > b for a, b in others):
+                apart.append(note)
+            else:
+                here.append(note)
+                self._of[note.pitch].append((start, end))
+        return tuple(here), tuple(apart)
+
+
+def _name_of(track: Iterable[Event]) -> str:
+    named = (event for _, event in track if event[:2] == bytes((0xFF, _NAME)))
+    return next((content_of(event).decode("utf-8", "replace") for event in named), "")
+
+
+def _program(tracks: Sequence[Sequence[Event]], channel: int | None) -> int:
+    """The first program of a channel; that of a piano where there is none."""
+    status = None if channel is None else 0xC0 | channel
     return next((event[1] for track in tracks for _, event in track if event and event[0] == status), 0)
 
 
