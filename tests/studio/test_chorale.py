@@ -2,11 +2,15 @@
 
 import io
 import wave
+from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from anyfill import music
+from anyfill.music.score import Note, Score, Signs
+from anyfill.music.writing import write_midi, write_score
 from anyfill.studio.chorale_form import Region, WirePiece
 from anyfill.studio.chorale_wire import cells_of_regions, piece_of, score_of, wire_of, words_of
 
@@ -150,6 +154,66 @@ def test_what_is_exported_can_be_opened_again(visitor, studio, harmonised, kind,
     found = visitor.client.post("/api/chorale/upload", files={"file": (name, content)}).json()
     assert (grid(found) == grid(piece)).all()
     assert set(studio.folder.iterdir()) == before
+
+
+def jig(tempo=100, name="A jig", bars=2):
+    """A tune in 6/8 and D minor, which a page cannot know but from its file."""
+    tune = [Note(Fraction(n, 2), Fraction(1, 2), pitch) for n, pitch in enumerate([74, 76, 77, 79, 77, 76] * bars)]
+    signs = Signs(times=((Fraction(0), 6, 8),), keys=((Fraction(0), -1, True),))
+    starts = tuple(Fraction(3 * n) for n in range(bars))
+    return Score((tuple(tune),), starts, tempo=float(tempo), title=name, bar=Fraction(3), signs=signs)
+
+
+def opened(visitor, content, name="tune.mid"):
+    return visitor.client.post("/api/chorale/upload", files={"file": (name, content)})
+
+
+@pytest.mark.parametrize("kind", ["midi", "musicxml"])
+def test_metre_and_key_of_a_file_are_told_and_kept(visitor, model, tmp_path, kind):
+    """A jig in 6/8 used to be asked about, and exported, in 3/4, and its key to be guessed."""
+    path = tmp_path / f"jig.{'mid' if kind == 'midi' else kind}"
+    write_score(jig(), path)
+    wire = opened(visitor, path.read_bytes(), path.name).json()
+    found, _ = drawn(visitor, {"verb": "harmonise", "piece": wire, "n": 1, "seed": 4})
+    (own,) = model.harmonise(path, n=1, seed=4)
+    assert found[0]["voices"] == wire_of(own)["voices"]
+    assert found[0]["key"] == "D minor"
+    answer = visitor.post("/api/chorale/surprise", {"piece": wire}).json()
+    assert answer["log_likelihood"] == pytest.approx(model.score(path).total, abs=1e-4)
+    path.write_bytes(export(visitor, wire, kind))
+    assert music.read(path).source.signs.times == ((0, 6, 8),)
+    assert music.read(path).source.signs.keys == ((0, -1, True),)
+
+
+def test_answers_are_those_of_the_command_line_for_the_file_that_is_exported(visitor, harmonised, model, tmp_path):
+    piece = {**harmonised[0][0], "key": ""}
+    (tmp_path / "piece.musicxml").write_bytes(export(visitor, piece, "musicxml"))
+    answer = visitor.post("/api/chorale/surprise", {"piece": piece}).json()
+    assert answer["log_likelihood"] == pytest.approx(model.score(tmp_path / "piece.musicxml").total, abs=1e-4)
+    asked = [{"voice": 1, "start": 0, "stop": 16}]
+    found, _ = drawn(visitor, {"verb": "rewrite", "piece": piece, "asked": asked, "n": 2, "seed": 5})
+    own = model.fill(tmp_path / "piece.musicxml", ask="alto 1", n=2, seed=5)
+    assert [one["voices"] for one in found] == [wire_of(one)["voices"] for one in own]
+
+
+def test_what_is_opened_can_be_asked_about(visitor):
+    """Files with a tempo or a title beyond what a page has used to open, and then nothing could be done with them."""
+    answer = opened(visitor, write_midi(jig(tempo=400, name="x" * 300)))
+    assert answer.status_code == 200
+    assert "a tempo of 400 quarters a minute: taken as 300" in answer.json()["remarks"]
+    assert visitor.post("/api/chorale/surprise", {"piece": answer.json()}).status_code == 200
+
+
+def test_pieces_too_long_for_a_page_are_refused_when_they_are_opened_or_become_so(visitor):
+    answer = opened(visitor, write_midi(jig(bars=171)), "long.mid")
+    assert answer.status_code == 422
+    assert answer.json()["detail"].startswith("file long.mid: expected at most 2,048 sixteenths in the studio")
+    piece = {**TUNE, "steps": 2048}
+    events = visitor.events(visitor.post("/api/chorale/draw", {"verb": "continue", "piece": piece}).json()["job"])
+    assert events[-1][0] == "failed"
+    assert "at most 2,048 sixteenths" in events[-1][1]["detail"]
+    wide = replace(jig(), bars=(Fraction(0),), bar=Fraction(20), signs=Signs(((Fraction(0), 20, 4),)))
+    assert "at most 16 quarter notes" in opened(visitor, write_midi(wide)).json()["detail"]
 
 
 def test_a_picture_is_a_picture(visitor, harmonised):

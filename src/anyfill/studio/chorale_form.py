@@ -10,7 +10,11 @@ from pydantic import BaseModel, Field
 BAR = 16
 """Sixteenths in a bar of 4/4."""
 MAX_STEPS = 128 * BAR
+MAX_BAR = 4 * BAR
 MAX_NOTES = 4_000
+TEMPOS = (20.0, 300.0)
+"""The slowest and the fastest."""
+MAX_TITLE = 200
 Step = Annotated[int, Field(ge=0, le=MAX_STEPS)]
 Pitch = Annotated[int, Field(ge=0, le=127)]
 Voice = Literal["soprano", "alto", "tenor", "bass"]
@@ -33,11 +37,16 @@ class Region(BaseModel):
 
 
 class WirePiece(BaseModel):
-    """A piece of four voices, soprano first."""
+    """A piece of four voices, soprano first; its time signature has so many of a ``unit`` as fill a bar.
+
+    No key = the one that it seems to be in.
+    """
 
     voices: Annotated[list[Annotated[list[WireNote], Field(max_length=MAX_NOTES)]], Field(min_length=4, max_length=4)]
     steps: Annotated[int, Field(ge=1, le=MAX_STEPS)]
-    bar: Annotated[int, Field(ge=1, le=64)] = BAR
-    pickup: Annotated[int, Field(ge=0, le=63)] = 0
-    tempo: Annotated[float, Field(ge=20, le=300)] = 80.0
-    title: Annotated[str, Field(max_length=200)] = ""
+    bar: Annotated[int, Field(ge=1, le=MAX_BAR)] = BAR
+    pickup: Annotated[int, Field(ge=0, lt=MAX_BAR)] = 0
+    unit: Literal[1, 2, 4, 8, 16, 32, 64] = 4
+    key: Annotated[str, Field(max_length=30)] = ""
+    tempo: Annotated[float, Field(ge=TEMPOS[0], le=TEMPOS[1])] = 80.0
+    title: Annotated[str, Field(max_length=MAX_TITLE)] = ""

@@ -1,8 +1,10 @@
 """From what a page sends of a chorale to a ``Piece``, and back.
 
-Cells that are to be written are regions of voices; all others are given, and never change.
+Cells that are to be written are regions of voices; all others are given, and never change. Metre and key go with the
+notes, for the model is told both: a piece is what the file says that is exported of it.
 """
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,9 +14,10 @@ from numpy.typing import NDArray
 from anyfill.checks import refuse
 from anyfill.music.chorale import REST, STEP, Chorale
 from anyfill.music.files import read
-from anyfill.music.piece import Piece
-from anyfill.music.score import VOICES, Note, Score
-from anyfill.studio.chorale_form import Region, WirePiece
+from anyfill.music.keys import KeySignature, parse_key
+from anyfill.music.piece import Piece, key_or_none
+from anyfill.music.score import VOICES, Note, Score, Signs
+from anyfill.studio.chorale_form import BAR, MAX_BAR, MAX_STEPS, Region, WirePiece
 
 
 def score_of(wire: WirePiece) -> Score:
@@ -37,7 +40,13 @@ def score_of(wire: WirePiece) -> Score:
         voices.append(tuple(line))
     starts = [*([0] if wire.pickup else []), *range(wire.pickup, wire.steps, wire.bar)]
     bars = tuple(start * STEP for start in starts) or (Fraction(0),)
-    return Score(tuple(voices), bars, VOICES, wire.tempo, wire.title, wire.bar * STEP)
+    beats = Fraction(wire.bar * wire.unit, BAR)
+    times = ((Fraction(0), int(beats), wire.unit),) if beats.denominator == 1 else ()
+    score = Score(tuple(voices), bars, VOICES, wire.tempo, wire.title, wire.bar * STEP)
+    key = parse_key(wire.key) if wire.key else key_or_none(score)
+    stated = None if key is None else KeySignature.in_key(key)
+    keys = () if stated is None else ((Fraction(0), stated.fifths, stated.minor),)
+    return replace(score, signs=Signs(times, keys))
 
 
 def piece_of(wire: WirePiece) -> Piece:
@@ -57,8 +66,19 @@ def wire_of(piece: Piece) -> dict[str, Any]:
         for voice in range(len(VOICES))
     ]
     about = {"steps": chorale.steps, "bar": chorale.bar, "pickup": chorale.pickup, "tempo": float(chorale.tempo)}
-    key = piece.key
-    return {"voices": voices, **about, "title": chorale.title, "key": str(key) if key is not None else ""}
+    key, times = piece.key, () if piece.source is None else piece.source.signs.times
+    unit = next((unit for _, beats, unit in times if Fraction(4 * beats, unit) == chorale.bar * STEP), 4)
+    return {"voices": voices, **about, "unit": unit, "title": chorale.title, "key": str(key) if key is not None else ""}
+
+
+def require_room(source: str, *, steps: int, bar: int) -> None:
+    """Refuse a piece too long for a page, or with too long bars, in a sentence that begins with ``source``."""
+    if steps > MAX_STEPS:
+        expected = f"at most {MAX_STEPS:,} sixteenths in the studio ({MAX_STEPS // BAR} bars of 4/4)"
+        raise refuse(source, expected=expected, got=f"{steps:,}")
+    if bar > MAX_BAR:
+        expected = f"bars of at most {MAX_BAR * STEP} quarter notes in the studio"
+        raise refuse(source, expected=expected, got=f"bars of {float(bar * STEP):g}")
 
 
 def cells_of_regions(regions: list[Region], steps: int) -> NDArray[np.bool_]:

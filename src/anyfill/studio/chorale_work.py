@@ -18,8 +18,8 @@ from anyfill.interface.progress import metered
 from anyfill.music.ask import cells_of
 from anyfill.music.request import Request, whole_notes
 from anyfill.music.sample import SamplingOptions
-from anyfill.studio.chorale_form import Region, WirePiece
-from anyfill.studio.chorale_wire import cells_of_regions, piece_of, score_of, wire_of, words_of
+from anyfill.studio.chorale_form import MAX_TITLE, TEMPOS, Region, WirePiece
+from anyfill.studio.chorale_wire import cells_of_regions, piece_of, require_room, score_of, wire_of, words_of
 from anyfill.studio.how import arguments, options, spending
 from anyfill.studio.models import Models
 
@@ -102,13 +102,18 @@ def exported(wire: WirePiece, path: Path) -> bytes:
 
 
 def imported(path: Path, name: str) -> dict[str, Any]:
-    """The piece in a file, with remarks."""
+    """The piece in a file, as far as a page can have it, with remarks; refused where it cannot."""
     try:
         piece = music.read(path)
     except ValueError as error:
         raise ValueError(str(error).replace(str(path), name)) from None
-    wire = wire_of(piece)
-    return jsonable({**wire, "title": wire["title"] or Path(name).stem, "remarks": list(piece.remarks)})
+    require_room(f"file {name}", steps=piece.chorale.steps, bar=piece.chorale.bar)
+    wire, remarks = wire_of(piece), list(piece.remarks)
+    tempo = min(max(wire["tempo"], TEMPOS[0]), TEMPOS[1])
+    if tempo != wire["tempo"]:
+        remarks.append(f"a tempo of {wire['tempo']:g} quarters a minute: taken as {tempo:g}")
+    title = (wire["title"] or Path(name).stem)[:MAX_TITLE]
+    return jsonable({**wire, "tempo": tempo, "title": title, "remarks": remarks})
 
 
 def _request(asked: "Draw") -> tuple[Request, str, str, dict[str, str]]:
@@ -161,6 +166,7 @@ def _of_cells(request: Request, cells: NDArray[np.bool_]) -> Request:
 def _continue(asked: "Draw", wire: WirePiece) -> tuple[Request, str, str, dict[str, str]]:
     about = {"given": "the whole piece", "asked": f"{asked.bars} bars more"}
     request = Request.go_on(piece_of(wire), asked.bars, key=asked.key)
+    require_room("piece with so many bars more", steps=request.piece.chorale.steps, bar=wire.bar)
     return request, f'continue_("{FILE}", bars={asked.bars}', f"continue {FILE} --bars {asked.bars}", about
 
 

@@ -101,7 +101,10 @@ export function makeState(first, marks = { erased: [], locked: [] }) {
     /** What is not locked, as regions. */
     unlocked: () => runs(now.locked.map((line) => line.map((cell) => (cell ? 0 : 1)))),
   };
-  const withVoice = (voice, line) => ({ ...now.piece, voices: now.piece.voices.map((own, n) => (n === voice ? line.sort((a, b) => a.start - b.start) : own)) });
+  const withVoice = (voice, line) => {
+    const voices = now.piece.voices.map((own, n) => (n === voice ? line.sort((a, b) => a.start - b.start) : own));
+    return { ...now.piece, voices, key: voices.some((own) => own.length) ? now.piece.key : "" }; // nothing is left of its key
+  };
   return api;
 }
 
