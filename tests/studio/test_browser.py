@@ -56,7 +56,7 @@ def page(base):
         yield one
 
 
-@pytest.mark.parametrize("width", [1280, 800])
+@pytest.mark.parametrize("width", [1280, 800, 390])
 @pytest.mark.parametrize("name", ["table", "chorale", "picture", "text", "translation"])
 def test_pages_fit_their_window(base, name, width):
     with browsing(base, width=width) as page:
@@ -206,6 +206,38 @@ def test_locked_notes_cannot_be_touched(page, base):
     page.keyboard.press("l")
     page.keyboard.press("Delete")
     assert len(piece(page)["voices"][0]) == len(before["voices"][0]) - 1
+
+
+def test_bars_lie_behind_a_pickup_of_any_length(page, base):
+    """Bar lines used to be looked for on every fourth sixteenth, and P in a pickup to paint the first bar, too."""
+    own = {"voices": [[{"start": 0, "length": 34, "pitch": 69}], [], [], []], "steps": 34, "bar": 16, "pickup": 2}
+    page.goto(f"{base}#/chorale")
+    page.evaluate("own => sessionStorage.setItem('chorale page', own)", json.dumps({**own, "tempo": 88, "title": ""}))
+    page.reload()
+    expect(page.get_by_label(re.compile("Piano roll"))).to_be_visible(timeout=SOON)
+    found = page.evaluate(
+        """async (own) => {
+            const { makeRoll } = await import("./js/chorale/roll.js");
+            const place = document.body.appendChild(document.createElement("div"));
+            const canvas = place.appendChild(document.createElement("canvas"));
+            const [erased, locked] = [0, 1].map(() => [[], [], [], []]);
+            const state = { piece: own, now: { piece: own, erased, locked } };
+            const roll = makeRoll(canvas, state, { region: null, cell: null, time: null, surprise: null, voice: 0 });
+            roll.draw();
+            const row = canvas.getContext("2d").getImageData(0, 3, canvas.width, 1).data;
+            const colour = (x) => row.slice(4 * x, 4 * x + 4).join();
+            const steps = Array.from({ length: own.steps }, (_, step) => step);
+            const lines = steps.filter((step) => colour(Math.round(roll.x(step))) !== colour(2));
+            place.remove();
+            return lines;
+        }""",
+        own,
+    )
+    assert found == [2, 18]
+    page.get_by_label(re.compile("Piano roll")).focus()
+    page.keyboard.press("p")
+    marks = json.loads(page.evaluate("sessionStorage.getItem('chorale marks')"))
+    assert marks["erased"] == [{"voice": 0, "start": 0, "stop": 2}]
 
 
 def test_paint_a_mask_on_a_digit_and_get_six_fills(page, base):

@@ -82,6 +82,7 @@ export function open(place) {
   } }, "Score");
 
   async function colour(yes) {
+    if (view.surprise) spoken.textContent = ""; // what it said was of the piece as it was
     view.surprise = null;
     if (yes) {
       try {

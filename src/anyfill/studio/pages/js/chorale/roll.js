@@ -66,9 +66,12 @@ export function makeRoll(canvas, state, view) {
   }
 
   function lines(colour, tall) {
-    const { steps, bar, pickup } = state.piece;
-    for (let step = 0; step <= steps; step += 4) {
-      const isBar = (step - pickup) % bar === 0;
+    const { steps, bar, pickup, unit } = state.piece;
+    const beat = unit >= 8 && bar > 48 / unit && (bar * unit) % 48 === 0 ? 48 / unit : 4; // three units of 6/8, 9/8, 12/8
+    for (let step = 0; step <= steps; step++) {
+      const place = (step - pickup + bar) % bar;
+      const isBar = place === 0;
+      if (step && !isBar && place % beat) continue;
       pen.fillStyle = colour(isBar ? "line-strong" : "line");
       pen.fillRect(x(step) - 0.5, isBar ? 0 : TOP, isBar ? 1.5 : 1, tall);
       if (isBar && step < steps) {

@@ -102,8 +102,8 @@ export function useTools(canvas, roll, state, view, say) {
       if (note) refused(state.remove(voice, note));
     } else if (["p", "l"].includes(event.key.toLowerCase()) && !event.ctrlKey && !event.metaKey) {
       const { bar, pickup, steps } = state.piece;
-      const first = Math.max(0, Math.floor((cell.step - pickup) / bar) * bar + pickup);
-      mark(event.key.toLowerCase() === "l" ? "lock" : "away", { voice, start: first, stop: Math.min(steps, first + bar) });
+      const first = Math.floor((cell.step - pickup) / bar) * bar + pickup; // below 0 in a pickup
+      mark(event.key.toLowerCase() === "l" ? "lock" : "away", { voice, start: Math.max(0, first), stop: Math.min(steps, first + bar) });
     } else return;
     event.preventDefault();
     const note = noteAt(state.piece, voice, cell.step);
