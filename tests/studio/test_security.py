@@ -7,7 +7,7 @@ from fastapi.testclient import TestClient
 
 from anyfill.studio import security
 from anyfill.studio.security import COOKIE, MAX_JSON, Access, Guard
-from anyfill.studio.server import guarded
+from anyfill.studio.server import address, guarded
 
 HOST = "http://127.0.0.1:8377"
 SCORE = "/api/text/score"
@@ -103,6 +103,18 @@ def test_the_token_in_the_address_becomes_a_cookie_that_scripts_cannot_read(far)
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert far.get("/api/models").status_code == 200
+
+
+@pytest.mark.parametrize("token", ["a long secret", "a&b=c#d+e%20f;g", "ein schönes Wort", "долгий секрет"])
+def test_the_address_that_is_printed_opens_the_studio_whatever_is_in_the_token(app, visitor, token):
+    """It used to be printed as it is: a space, &, # or + was lost on the way, and letters beyond Latin failed."""
+    access = Access("0.0.0.0", 8377, token)
+    client = TestClient(guarded(app, access), base_url="http://box.example:8377")
+    printed = address(access)
+    assert " " not in printed
+    assert printed.isascii()
+    assert client.get(printed.removeprefix("http://localhost:8377")).status_code == 200
+    assert client.get("/api/models").status_code == 200
 
 
 def test_the_token_as_bearer(far):

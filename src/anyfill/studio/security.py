@@ -16,7 +16,7 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -143,7 +143,7 @@ class Guard:
         said = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["path"] == "/" and self.access.knows(said):
             answer = RedirectResponse("/", status_code=303)
-            answer.set_cookie(COOKIE, said, httponly=True, samesite="strict", path="/")
+            answer.set_cookie(COOKIE, quote(said, safe=""), httponly=True, samesite="strict", path="/")
             return answer
         return _no(401, "a token is needed: open the address that anyfill studio printed")
 
@@ -181,7 +181,7 @@ def _cookie(headers: Mapping[str, str]) -> str | None:
         found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
     except CookieError:
         return None
-    return None if found is None else found.value
+    return None if found is None else unquote(found.value)
 
 
 def _split(host: str) -> tuple[str, int]:

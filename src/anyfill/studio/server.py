@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, RedirectResponse
@@ -150,4 +151,4 @@ def address(access: Access) -> str:
     """What to open."""
     host = access.host if access.host not in ("0.0.0.0", "::") else "localhost"
     host = f"[{host}]" if ":" in host else host
-    return f"http://{host}:{access.port}/" + (f"?token={access.token}" if access.token else "")
+    return f"http://{host}:{access.port}/" + (f"?token={quote(access.token, safe='')}" if access.token else "")
