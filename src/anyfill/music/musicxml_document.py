@@ -125,12 +125,12 @@ class _Editor:
     def _part(
         self, number: int, rewrites: Sequence[Rewrite], only: tuple[object, ...] | None, later: Sequence[Stretch]
     ) -> None:
-        removed = {
-            place: rewrite for rewrite in rewrites for note in rewrite.removed if note.origin is not None
+        removed = {  # also by rewrites of other parts: a line may have notes of several
+            place: rewrite for rewrite in self.change.rewrites for note in rewrite.removed if note.origin is not None
             if note.origin.stream[0] == number for place in note.origin.places
         }  # fmt: skip
         part, divisions = self.parts[number], 1
-        unused = str(1 + max([0, *(int(one.text or "0") for one in part.iter("voice") if (one.text or "").isdigit())]))
+        unused = str(1 + max([1, *(int(one.text or "0") for one in part.iter("voice") if (one.text or "").isdigit())]))
         voices = {
             id(rewrite): str(int(unused) + n) if rewrite.own_voice else str(rewrite.stream[2])
             for n, rewrite in enumerate(rewrites)

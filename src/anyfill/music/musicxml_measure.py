@@ -52,7 +52,10 @@ class MeasureWriter:
         return mine and end > start and any(a < end and b > start for a, b in rewrite.spans)
 
     def _walk(self) -> tuple[list[Fraction], list[Fraction], list[tuple[str, str] | None]]:
-        """When each item begins and how long it moves the cursor, in quarters; the streams of notes."""
+        """When each item begins and how long it moves the cursor, in quarters; the streams of notes.
+
+        Keeps where the cursor and what the divisions are at the end.
+        """
         at, last, divisions = Fraction(0), Fraction(0), Fraction(self.divisions)
         begins, lengths, streams = list[Fraction](), list[Fraction](), list[tuple[str, str] | None]()
         for item in self.items:
@@ -73,7 +76,7 @@ class MeasureWriter:
             begins.append(begin)
             lengths.append(length)
             streams.append(stream)
-        self.divisions_at_end = divisions
+        self.divisions_at_end, self.cursor = divisions, at
         return begins, lengths, streams
 
     def is_kept(self, item: int) -> bool:
@@ -149,11 +152,8 @@ class MeasureWriter:
     def _at_the_end(self, placed: set[tuple[int, Fraction]]) -> Iterator[tuple[None, str]]:
         """Notes that found no place, in voices behind all others."""
         start, end = self.span
-        now = start + (self.at[-1] + self.length[-1] if self.items else Fraction(0))
-        if self.items and self.items[-1].tag in ("backup", "forward"):
-            moved = Fraction((self.items[-1].findtext("duration") or "0").strip()) / self.divisions_at_end
-            now = start + max(self.at[-1] + (moved if self.items[-1].tag == "forward" else -moved), Fraction(0))
-        body, times = Element("x"), [start, end, now]
+        now = start + self.cursor
+        body = Element("x")
         for rewrite in self.rewrites:
             notes = [one for one in rewrite.notes if one.start < end and one.end > start]
             left = [one for one in notes if (id(rewrite), one.start) not in placed]
@@ -162,7 +162,7 @@ class MeasureWriter:
             ]
             if not left:
                 continue
-            fine = self._fine([*times, *(time for note in left for time in (note.start, note.end))])
+            fine = self._fine([start, end, now, *(time for note in left for time in (note.start, note.end))])
             first, last = max(left[0].start, start), min(left[-1].end, end)
             move(body, first - now, fine)
             staff = str(rewrite.stream[1]) if self.staves else None
