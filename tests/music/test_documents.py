@@ -204,6 +204,16 @@ def test_onset_and_length_of_locked_notes_stay_where_four_voices_share_a_channel
     assert heard == wanted
 
 
+def test_a_note_without_an_end_is_not_held_through_what_is_written_behind_it(tmp_path: Path) -> None:
+    path = tmp_path / "held.mid"
+    events = [(0, b"\x90\x48\x50"), (96, b"\x80\x48\x00"), (96, b"\x90\x4a\x50"), (384, meta(6, b"here"))]
+    path.write_bytes(midi_bytes(96, [events]))
+    piece = answered(Request.go_on(path, 1), np.random.default_rng(0))
+    assert sounding(piece.kept(0)) == [(F(0), F(1), 72), (F(1), F(3), 74)]
+    back = read_midi(score_bytes(piece, "midi"))
+    assert {(F(0), F(1), 72), (F(1), F(3), 74)} <= {one for part in back.parts for one in sounding(part.notes)}
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.floats(0.1, 0.9))
 @example(1, 0.5)

@@ -11,7 +11,7 @@ lies inside one of its own pitch would so take over its end, or give it its own.
 
 import io
 import struct
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,8 +28,6 @@ DRUMS = 9
 _NAME, _MARKER, _END, _TEMPO, _TIME, _KEY = 0x03, 0x06, 0x2F, 0x51, 0x58, 0x59
 _OF_ALL = (_MARKER, 0x07, _TEMPO, 0x54, _TIME, _KEY)
 """Meta events that speak of the whole piece, in whatever track they stand."""
-_FOREVER = 2**62
-"""The tick at which a note ends that has no end."""
 Event = tuple[int, bytes]
 
 
@@ -132,7 +130,8 @@ class MidiDocument:
                 written.append(chunks[numbers[number]][1])
             else:
                 scaled = [(tick * scale, event) for tick, event in kept]
-                written.append(encode(_with_key(scaled, change.key, number), added[number]))
+                ends = _missing_ends(scaled) if added[number] else []
+                written.append(encode(_with_key(scaled, change.key, number), [*ends, *added[number]]))
         fresh = [
             encode(_head(name, channel, _program(tracks, like)), _events_of(notes, channel, division * scale))
             for (name, like, notes), channel in zip(new, channels)
@@ -233,7 +232,9 @@ class _Sounds:
     def __init__(self, events: Iterable[Event], channel: int, scale: int) -> None:
         self._of: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         since: defaultdict[int, list[int]] = defaultdict(list)
+        last = 0
         for tick, event in events:
+            last = tick * scale
             if not event or event[0] & 0xE0 != 0x80 or event[0] & 0x0F != channel:
                 continue
             if event[0] >= 0x90 and event[2]:
@@ -241,7 +242,7 @@ class _Sounds:
             elif since[event[1]]:
                 self._of[event[1]].append((since[event[1]].pop(0), tick * scale))
         for pitch, starts in since.items():
-            self._of[pitch] += [(start, _FOREVER) for start in starts]
+            self._of[pitch] += [(start, last) for start in starts]  # as ``_missing_ends`` has it
 
     def joined(self, notes: Sequence[Note], division: int) -> tuple[tuple[Note, ...], tuple[Note, ...]]:
         """The notes that can sound here, which now do, and those of which one lies inside the other of its pitch."""
@@ -257,6 +258,19 @@ class _Sounds:
                 here.append(note)
                 self._of[note.pitch].append((start, end))
         return tuple(here), tuple(apart)
+
+
+def _missing_ends(events: Sequence[Event]) -> list[Event]:
+    """Ends of the notes that have none and last to the end of their track, which may be later in the new file."""
+    open_: Counter[tuple[int, int]] = Counter()
+    for _, event in events:
+        if event and event[0] & 0xE0 == 0x80:
+            key = (event[0] & 0x0F, event[1])
+            if event[0] >= 0x90 and event[2]:
+                open_[key] += 1
+            elif open_[key]:
+                open_[key] -= 1
+    return [(events[-1][0], bytes((0x80 | channel, pitch, 64))) for channel, pitch in open_.elements()]
 
 
 def _name_of(track: Iterable[Event]) -> str:
