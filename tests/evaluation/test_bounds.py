@@ -65,6 +65,14 @@ def test_the_bound_is_the_mean_over_all_orders(passes, generator) -> None:
         assert mean.stderr < single.stderr / 1.4
 
 
+@pytest.mark.parametrize("passes", [2, 4])
+def test_a_bound_strays_no_further_than_its_standard_error_says(passes, generator) -> None:
+    """4,000 copies of a row: no other error than the draws'. Their spread is known to 1.2 %, so 5 % is 4 of that."""
+    model, row = masked(), torch.tensor([[2, 0, 1, 1]])
+    found = stratified_bound(model, row.repeat(4000, 1), passes=passes, generator=generator)
+    assert float(found.value.std()) < 1.05 * float(found.stderr.square().mean().sqrt())
+
+
 def test_given_some_the_bound_is_of_the_rest(generator) -> None:
     """p(x_1, x_3 | x_0, x_2) over both orders, and rows that are given different numbers of variables."""
     model, row = masked(), torch.tensor([[2, 0, 1, 1]])

@@ -6,8 +6,9 @@
 
 is a bound on log p(x) in nats, by Jensen; given some variables, likewise with N the number of the others, all of which
 are asked, and known sets that contain what is given. One random step a row has a huge variance; K passes take one t
-from each of K equal strata of steps, known sets nested along one order a row, so that different models given the same
-generator are asked the same questions (common random numbers).
+from each of K equal strata of steps, each along an order of its own: known sets nested along one order would err
+together, so that more passes would hardly help. Different models given the same generator are asked the same questions
+(common random numbers).
 
 In a fixed order (MAC's w) one variable is asked at each step, the next one, and the same sum is no bound but an
 unbiased estimate of the exact chain, for rows too long to be asked N times.
@@ -24,7 +25,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Unpack
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from anyfill.checks import refuse, require_count, require_keywords, require_shape
 from anyfill.evaluation.chain import LogProb, PassOptions, of_one_order, rows_in_a_pass, terms
@@ -113,11 +114,7 @@ def step_nats(
         raise untrained(model.factorizations, "a bound over all orders", else_pass="allow_untrained=True")
     if order is not None and order.random:
         raise refuse("order", expected="a fixed one", got=repr(order))
-    # All is drawn first and for whole rows: what is asked depends on nothing but the generator and the sizes.
-    keys = torch.rand(len(x), size, generator=generator, device=generator.device).to(x.device)
-    if order is not None:
-        keys = order.priority(1, size).to(keys).argsort(1).argsort(1) / size
-    turn = torch.where(first, 2.0, keys).argsort(1).argsort(1)  # the place of each open element in the row's order
+    # All is drawn for whole rows and from nothing else: what is asked depends on the generator and the sizes alone.
     jitter = torch.rand(len(x), passes, generator=generator, device=generator.device, dtype=torch.float64).to(x.device)
     stratum = torch.arange(passes, device=x.device)
     step = torch.minimum(((stratum + jitter) * count / passes).long(), count - 1)
@@ -126,6 +123,7 @@ def step_nats(
     parts = torch.arange(len(x), device=x.device).split(rows_in_a_pass(model, options.get("rows_per_pass")))
     with model.evaluating():
         for k in range(passes):
+            turn = _turns(first, order, generator)
             for rows in parts:
                 known = (first[rows] | (turn[rows] < step[rows, k, None])).repeat_interleave(channels, 1)
                 side = None if context is None else context[rows]
@@ -136,6 +134,15 @@ def step_nats(
                 lost = -torch.where(due, answer.log_prob(x[rows]).double(), 0.0).sum(1)
                 nats[rows, k] = lost if order is not None else lost / (count[rows, 0] - step[rows, k])
     return StepNats(step + size - count, nats)
+
+
+def _turns(first: Tensor, order: Order | None, generator: Generator) -> Tensor:
+    """int64 (B, S): the place of each open element in a fixed order, or in a fresh one of each row; given ones last."""
+    if order is None:
+        keys = torch.rand(first.shape, generator=generator, device=generator.device).to(first.device)
+    else:
+        keys = order.priority(1, first.shape[1]).to(first.device).argsort(1).argsort(1) / first.shape[1]
+    return torch.where(first, 2.0, keys).argsort(1).argsort(1)
 
 
 def _elements(given: Tensor | None, x: Tensor, channels: int) -> Tensor:
@@ -171,7 +178,7 @@ def stratified_bound(
     """A bound on log p(x), or on log p(the rest | given), from K passes a row; arguments as for ``step_nats``.
 
     In a fixed order it is an estimate, without bias. Its standard error is that over the K steps as if they were drawn
-    at random: strata make it less. Over many rows ``mean_of(bound.value)`` has the error that counts.
+    at random, and strata make it less than that. Over many rows ``mean_of(bound.value)`` has the error that counts.
     """
     found = step_nats(
         *(model, x),
