@@ -47,6 +47,13 @@ def test_other_things_are_never_replaced(model: TableModel, tmp_path: Path, file
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
 
 
+def test_a_model_of_another_program_is_never_replaced(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"architectures": ["theirs"]}')
+    (tmp_path / "model.safetensors").write_bytes(b"theirs")
+    with pytest.raises(ValueError, match="other things"):
+        require_place(tmp_path)
+
+
 def test_a_file_and_the_folder_one_is_in_are_no_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("mine")
     with pytest.raises(ValueError, match="a file"):

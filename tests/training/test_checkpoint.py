@@ -136,6 +136,14 @@ def test_a_network_that_is_no_dataclass_is_refused_before_anything_is_written(tm
     assert not (tmp_path / "model").exists()
 
 
+def test_notes_come_back_as_json_writes_them_and_others_are_refused(tmp_path: Path) -> None:
+    save_model(tiny_model(), tmp_path, notes={"names": {2: "a", 10: "b"}, "shape": (1, 2)})
+    assert load_notes(tmp_path) == {"names": {"2": "a", "10": "b"}, "shape": [1, 2]}
+    with pytest.raises(CheckpointError, match="cannot be saved: notes: expected a dict of what JSON can write"):
+        save_model(tiny_model(), tmp_path, notes={"data": torch.ones(1)})
+    load_model(tmp_path, parts=[TinyNetwork])
+
+
 def test_a_pickled_model_is_never_read(tmp_path: Path) -> None:
     path = tmp_path / "model.pt"
     torch.save({"a": 1}, path)

@@ -130,6 +130,15 @@ def test_files_of_others_in_the_folder_are_left_alone(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 3 + len(others)
 
 
+def test_the_config_of_another_program_is_never_replaced(tmp_path: Path) -> None:
+    theirs = tmp_path / CONFIG
+    theirs.write_text('{"architectures": ["theirs"]}')
+    with pytest.raises(CheckpointError, match="is not of anyfill"):
+        save(tmp_path, 1)
+    assert theirs.read_text() == '{"architectures": ["theirs"]}'
+    assert list(tmp_path.iterdir()) == [theirs]
+
+
 def test_unchanged_tensors_are_not_written_again(tmp_path: Path) -> None:
     save(tmp_path, 1)
     inodes = {path.name: path.stat().st_ino for path in tmp_path.glob("weights-*")}

@@ -125,6 +125,7 @@ def require_place(folder: Path) -> None:
 
 def _is_model(folder: Path) -> bool:
     """True if everything in a folder was written with a model."""
-    names = {path.name for path in folder.iterdir()}
-    extra = names - {"config.json", READING}
-    return "config.json" in names and all(name.endswith((".safetensors", ".part")) for name in extra)
+    from anyfill.training.checkpoint import is_model  # imported when a model is to be saved: --help waits for no torch
+
+    extra = {path.name for path in folder.iterdir()} - {"config.json", READING}
+    return is_model(folder) and all(name.endswith((".safetensors", ".part")) for name in extra)

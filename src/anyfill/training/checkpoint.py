@@ -26,7 +26,8 @@ from safetensors.torch import load as safetensors_load
 from safetensors.torch import save as safetensors_save
 from torch import Tensor
 
-from anyfill.disk import write_bytes
+from anyfill.checks import refuse
+from anyfill.disk import require_writable, write_bytes
 from anyfill.model import Model
 from anyfill.questions.question import Factorization
 from anyfill.training.describe import Json, build, describe, modern, part_name
@@ -62,9 +63,9 @@ def save_model(
     """
     try:
         description, tensors = describe_model(model, model.factorizations)
+        config = make_config(description, notes=notes, training=None)
     except ValueError as error:
         raise CheckpointError(f"{folder}: the model cannot be saved: {error}") from error
-    config = make_config(description, notes=notes, training=None)
     weights: dict[str, Tensor] = model.state_dict()
     write_folder(Path(folder), config, {"weights": {**(quantized(weights) if eight_bit else weights), **tensors}})
 
@@ -116,8 +117,16 @@ def describe_model(model: Model, factorizations: Iterable[Factorization]) -> tup
 def make_config(
     description: Mapping[str, Json], *, notes: Mapping[str, Json] | None, training: Mapping[str, Json] | None
 ) -> dict[str, Any]:
-    """The config of a model folder, less its table of files."""
-    return {"anyfill": __version__, "model": dict(description), "notes": dict(notes or {}), "training": training}
+    """The config of a model folder, less its table of files; ValueError for notes that JSON cannot write."""
+    return {"anyfill": __version__, "model": dict(description), "notes": plain_notes(notes), "training": training}
+
+
+def plain_notes(notes: Mapping[str, Json] | None) -> dict[str, Json]:
+    """Notes as they will be read back (keys that are numbers as text): the digest is of that, not of what came in."""
+    try:
+        return json.loads(json.dumps(dict(notes or {})))
+    except (TypeError, ValueError) as error:
+        raise refuse("notes", expected="a dict of what JSON can write", got=f"something else ({error})") from None
 
 
 def load_saved(folder: Path) -> Saved:
@@ -170,9 +179,22 @@ def _build_model(folder: Path, saved: Saved, parts: Sequence[type]) -> Model:
     return model.eval()
 
 
+def require_savable(folder: Path) -> None:
+    """CheckpointError, before any work, if nothing can be written to a folder that may have to be made."""
+    try:
+        require_writable(folder)
+    except ValueError as error:
+        raise CheckpointError(str(error)) from None
+
+
 def write_folder(folder: Path, config: Mapping[str, Any], files: Mapping[str, Mapping[str, Tensor]]) -> None:
-    """Make ``folder`` hold this config and one file of tensors per role, all or nothing."""
+    """Make ``folder`` hold this config and one file of tensors per role, all or nothing.
+
+    CheckpointError where that cannot be done, and where the ``CONFIG`` of another program would be lost.
+    """
     made: list[Path] = []
+    if (folder / CONFIG).is_file() and not is_model(folder):
+        raise CheckpointError(f"{folder / CONFIG}: is there already and is not of anyfill; choose another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         table: dict[str, dict[str, str | int]] = {}

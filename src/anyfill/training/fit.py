@@ -12,9 +12,9 @@ Guarantees:
 Here everything is checked before the first step; the steps are those of ``anyfill.training.run``.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import closing
-from typing import Unpack
+from typing import Unpack, cast
 
 import torch
 
@@ -26,7 +26,7 @@ from anyfill.objectives.objective import Objective
 from anyfill.objectives.one_pass import OnePassLoss
 from anyfill.rows import Rows, RowSource
 from anyfill.training.options import FitOptions
-from anyfill.training.reports import FitResult, StepReport
+from anyfill.training.reports import FitResult, MetricSink, StepReport
 from anyfill.training.run import Run, RunOptions
 
 
@@ -60,8 +60,13 @@ def fit_steps(
     """
     require_keywords(further, RunOptions)
     options = FitOptions() if options is None else options
-    if not isinstance(rows, RowSource):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise refuse("rows", expected="Rows (Rows.from_values(x)) or another RowSource", got=type(rows).__name__)
+    if not isinstance(options, FitOptions):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refuse("options", expected="FitOptions(...)", got=type(options).__name__)
+    metrics: object = further.get("metrics", ())
+    if not isinstance(metrics, Sequence) or not all(
+        isinstance(one, MetricSink) for one in cast("Sequence[object]", metrics)
+    ):
+        raise refuse("metrics", expected="a list of sinks, such as [JsonLines(path)]", got=repr(metrics))
     _check_rows("rows", rows, model)
     _check_objective("objective", objective, model)
     validation, validation_objective = further.get("validation"), further.get("validation_objective")
@@ -92,6 +97,8 @@ def fit(
 
 def _check_objective(name: str, objective: Objective, model: Model) -> None:
     """ValueError unless this objective can train this model."""
+    if not isinstance(objective, Objective):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refuse(name, expected="one, such as recipes.ardm.objective(N)", got=repr(objective))
     network = type(model.network).__name__
     if isinstance(objective, MaskedLoss) and model.is_one_pass:
         # It would learn p(x_j | known) in one order of the known and be asked in another.
@@ -109,6 +116,8 @@ def _check_objective(name: str, objective: Objective, model: Model) -> None:
 
 def _check_rows(name: str, rows: RowSource, model: Model) -> None:
     """ValueError unless these rows can train this model; values are looked through if they are at hand."""
+    if not isinstance(rows, RowSource):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refuse(name, expected="Rows (Rows.from_values(x)) or another RowSource", got=type(rows).__name__)
     if len(rows) == 0:
         raise refuse(name, expected="at least one row", got="none")
     if rows.variables != model.variables:

@@ -109,6 +109,8 @@ class Run:
         self.conditions = conditions(options, rows, objective, validation, validation_objective, saved)
         if saved is not None:
             self._resume(saved)
+        if self.writer is not None and self.distributed.is_first and self.progress.stopped is None:
+            self.writer.require_savable()
         self._saved_step = self.progress.step if saved is not None else None
         self._whole = True  # False while a step is half made: then there is no state worth saving
         self._rate = self._started = 0.0

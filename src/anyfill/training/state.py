@@ -18,7 +18,16 @@ from anyfill.model import Model
 from anyfill.objectives.objective import Objective
 from anyfill.questions.question import Factorization
 from anyfill.rows import Rows, RowSource
-from anyfill.training.checkpoint import CONFIG, Saved, describe_model, load_saved, make_config, write_folder
+from anyfill.training.checkpoint import (
+    CONFIG,
+    Saved,
+    describe_model,
+    load_saved,
+    make_config,
+    plain_notes,
+    require_savable,
+    write_folder,
+)
 from anyfill.training.data import RowStream, fingerprint
 from anyfill.training.describe import Json, describe
 from anyfill.training.distributed import parts, wholes
@@ -215,7 +224,7 @@ class CheckpointWriter:
         folder: where.
         model: ValueError, before any training, if one of its parts cannot be described.
         factorizations: those it will have when trained.
-        notes: kept beside the model.
+        notes: kept beside the model; ValueError if JSON cannot write them.
     """
 
     def __init__(
@@ -224,7 +233,7 @@ class CheckpointWriter:
         self.folder = folder
         self._description, fields = describe_model(model, factorizations)
         self._fields = {name: value.cpu().clone() for name, value in fields.items()}
-        self._notes = notes
+        self._notes = plain_notes(notes)
 
     def write(
         self, files: Mapping[str, Mapping[str, Tensor]], conditions: dict[str, Json], progress: dict[str, Json]
@@ -233,6 +242,10 @@ class CheckpointWriter:
         training: dict[str, Json] = {"conditions": conditions, "progress": progress}
         config = make_config(self._description, notes=self._notes, training=training)
         write_folder(self.folder, config, {**files, "weights": {**files["weights"], **self._fields}})
+
+    def require_savable(self) -> None:
+        """CheckpointError, before any training, if nothing can be written there."""
+        require_savable(self.folder)
 
     def require_same(self, saved: Saved, conditions: Mapping[str, Json]) -> None:
         """ValueError, naming the difference, unless the saved run is of the same model under the same conditions."""
