@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from anyfill.policy import Columns, Demonstrations, Layout
 from anyfill.policy.layout import resampled
 
+NAN = float("nan")
+
 COLUMNS = Columns(("x", "y"), ("push",), ("room",), (1,), (("hall", "bath"),))
 
 
@@ -103,3 +105,28 @@ def test_goals_of_another_file_are_found_by_name():
     rows = layout.rows(again)
     assert rows.present[:, 2].tolist() == [True, False, True]
     assert rows.x[[0, 2], 2].tolist() == [1.0, 0.0]
+
+
+def test_goals_that_are_codes_in_one_file_and_numbers_in_another_are_translated_or_refused():
+    x, push = np.zeros((3, 1), dtype=np.float32), np.arange(3, dtype=np.float32)[:, None]
+
+    def told(goal: list[float], *categories: str) -> Demonstrations:
+        columns = Columns(("x",), ("push",), ("room",), (), (categories,))
+        values = np.array(goal, dtype=np.float32)[:, None]
+        return Demonstrations(columns, x, push, values, np.array([3]), "runs.csv")
+
+    numbers, codes, words = told([0.5, 3.0, 5.0]), told([0, 1, NAN], "3", "5"), told([0, 1, 0], "bath", "hall")
+    rows = Layout.of(numbers).rows(codes)
+    assert rows.present[:, 1].tolist() == [True, True, False]
+    assert Layout.of(numbers).restore(rows.x)[:2, 1].tolist() == pytest.approx([3.0, 5.0])
+    for layout, other, sentence in (
+        (Layout.of(codes), numbers, "goal 'room' of runs.csv: expected words or whole numbers, as in training"),
+        (
+            Layout.of(numbers),
+            words,
+            "goal 'room' of runs.csv: expected numbers, as in training, got words such as 'bath'",
+        ),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            layout.rows(other)
+    assert not bool(Layout.of(codes).rows(told([NAN] * 3)).present[:, 1].any())

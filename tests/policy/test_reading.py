@@ -46,6 +46,33 @@ def test_csv_and_parquet_and_a_folder_give_the_same_trajectories(table, tmp_path
         assert np.allclose(found.action, frame[["push"]])
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet", "nullable", "category"])
+def test_a_gap_among_whole_numbers_leaves_goals_codes(table, tmp_path, kind):
+    """Pandas reads 3, nothing, 5 as 3.0, NaN, 5.0; other numbers stay numbers."""
+    frame = pd.read_csv(table[0])
+    frame["room"] = [3, None, 5, 3, 3]
+    if kind == "nullable":
+        frame["room"], frame["x"] = frame["room"].astype("Int64"), frame["x"].astype("Float64")
+    if kind == "category":
+        frame["room"] = frame["room"].astype("Int64").astype(str).replace("<NA>", None).astype("category")
+    path = tmp_path / ("gaps.csv" if kind == "csv" else "gaps.parquet")
+    frame.to_csv(path, index=False) if kind == "csv" else frame.to_parquet(path)
+    found = read_demonstrations(path, table[1])
+    assert found.columns.categories == (("3", "5"),)
+    assert np.array_equal(found.goal[:, 0], np.array([0, NAN, 1, 0, 0], dtype=np.float32), equal_nan=True)
+    assert np.allclose(found.observation[:, 0], frame["x"].astype(float))
+    frame["room"] = [3.5, None, 5, 3, 3]
+    frame.to_csv(tmp_path / "numbers.csv", index=False)
+    assert read_demonstrations(tmp_path / "numbers.csv", table[1]).columns.categories == ((),)
+
+
+def test_a_step_of_no_trajectory_is_refused(table):
+    path, groups = table
+    path.write_text(path.read_text().replace("b,1,", ",1,"))
+    with pytest.raises(ValueError, match=r"'run' at row 5 of .*runs.csv: expected its trajectory, got an empty cell"):
+        read_demonstrations(path, groups)
+
+
 def test_yaml_says_the_same_as_json(table, tmp_path):
     yaml = pytest.importorskip("yaml")
     path, groups = table

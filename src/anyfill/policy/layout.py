@@ -180,12 +180,22 @@ def _goals(layout: Layout, demonstrations: Demonstrations) -> Any:
             continue
         place = c.goal.index(name)
         values = demonstrations.goal[:, place]
-        if c.categories[place] != categories:
-            code = {word: float(number) for number, word in enumerate(categories)}
-            own = np.array([code.get(word, np.nan) for word in c.categories[place]] or [np.nan], dtype=np.float32)
+        if c.categories[place] != categories and not np.isnan(values).all():
+            own = _meanings(c.categories[place], categories, f"goal {name!r} of {demonstrations.name}")
             values = np.where(np.isnan(values), np.nan, own[np.nan_to_num(values).astype(np.int64)])
         columns.append(values)
     return np.stack(columns, 1) if columns else np.zeros((demonstrations.steps, 0), dtype=np.float32)
+
+
+def _meanings(own: tuple[str, ...], categories: tuple[str, ...], what: str) -> Any:
+    """float32 (K,): what each code of a file is in training, a code there (NaN = never seen) or a number."""
+    if not own:
+        raise refuse(what, expected="words or whole numbers, as in training", got="other numbers")
+    code = {word: float(number) for number, word in enumerate(categories)}
+    try:
+        return np.array([code.get(word, np.nan) if code else float(word) for word in own], dtype=np.float32)
+    except ValueError:
+        raise refuse(what, expected="numbers, as in training", got=f"words such as {own[0]!r}") from None
 
 
 def _steps(layout: Layout, demonstrations: Demonstrations) -> Any:

@@ -128,15 +128,29 @@ def _from_tables(path: Path, groups: Groups) -> Demonstrations:
         if absent:
             got = f"{', '.join(map(str, frame.columns[:12]))}"
             raise refuse(f"{file}", expected=f"a column {absent[0]!r}", got=got or "no columns")
+        if groups.episode is not None and bool(frame[groups.episode].isna().any()):
+            row = int(frame[groups.episode].isna().to_numpy().argmax()) + 1
+            raise refuse(f"{groups.episode!r} at row {row} of {file}", expected="its trajectory", got="an empty cell")
         cut = [frame] if groups.episode is None else [one for _, one in frame.groupby(groups.episode, sort=False)]
         parts += cut
         lengths += [len(one) for one in cut]
     whole = pd.concat(parts) if parts else pd.DataFrame(columns=list(wanted))
-    columns = {name: whole[name].to_numpy() for name in wanted}
+    columns = {name: _values(whole[name], goal=name in groups.goal) for name in wanted}
     names = {group: list(getattr(groups, group)) for group in ("observation", "action", "goal")}
     length = np.array(lengths, dtype=np.int64)
     foreseen = None if groups.next is None else list(groups.next)
     return _made(columns, names, foreseen, length, path.name, missing=groups.missing)
+
+
+def _values(column: Any, *, goal: bool) -> Any:
+    """(T,): a column as an array; whole numbers of a goal stay whole where pandas had to write a gap among them."""
+    gaps = column.isna().to_numpy()
+    values = column.to_numpy()
+    if values.dtype.kind == "O":  # pandas has several words for nothing
+        return np.where(gaps, None, values)
+    if not goal or values.dtype.kind != "f" or not gaps.any() or bool((values[~gaps] % 1 != 0).any()):
+        return values
+    return np.array([None if gap else int(value) for value, gap in zip(values, gaps)], dtype=object)
 
 
 def _frame(file: Path, pd: Any) -> Any:
