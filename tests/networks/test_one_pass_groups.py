@@ -13,7 +13,7 @@ from anyfill.networks import Discrete, OnePassGroups
 from anyfill.questions import Factorization, Increasing, Question, Shuffled, chain_rank
 from anyfill.questions.regions import Scan
 from anyfill.rank import NEVER, asked_in
-from anyfill.samplers import CachedChain, Follow, sample
+from anyfill.samplers import CachedChain, Follow, Speculative, sample
 from anyfill.samplers.cached import Opened
 
 LEVELS = 3
@@ -85,6 +85,60 @@ def test_cached_steps_equal_the_chain(shape, patch, neighbours, order, generator
                 compared += 1
         step, cache = net.extend(x.gather(1, due.unsqueeze(1)).squeeze(1), cache)
     assert compared == int(asked_in(rank).sum())
+
+
+@pytest.mark.parametrize("order", [Increasing(), Shuffled()], ids=["in order", "in any order"])
+@pytest.mark.parametrize(("shape", "patch", "neighbours"), CASES)
+@torch.no_grad()
+def test_a_window_of_answers_is_read_as_the_chain_reads_it(shape, patch, neighbours, order, generator) -> None:
+    """Rows advance on their own: each takes back as many answers as were wrong, and leaves when it is done."""
+    net = network(shape, patch, neighbours=neighbours)
+    x, rank = questions(net, 8, generator, order)
+    rank[0] = torch.arange(net.variables)  # up to the last variable there is
+    params, asked = net.chain(x, rank), asked_in(rank).sum(1)
+    _, cache = net.open(torch.where(rank < 0, x, 0), rank)
+    rows, read, compared = torch.arange(8), torch.zeros(8, dtype=torch.int64), torch.zeros(8, net.variables)
+    while len(rows):
+        told = torch.stack([x[row, line_of(rank[row], int(at), 5)] for row, at in zip(rows, read)])
+        guess = torch.where(torch.rand(told.shape, generator=generator) < 0.2, (told + 1) % LEVELS, told)
+        answers, cache = net.advance(guess, cache)
+        right = (guess == told).long().cumprod(1).sum(1)
+        for at, row in enumerate(rows.tolist()):
+            for i in range(int(right[at])):
+                for variable in (rank[row] == int(read[at]) + i + 1).nonzero().flatten().tolist():
+                    torch.testing.assert_close(answers[at, i], params[row, variable], atol=1e-5, rtol=0)
+                    compared[row, variable] += 1
+        cache, read = net.rewind(cache, 5 - right), read + right
+        active = (read < asked[rows]).nonzero().squeeze(1)
+        cache, rows, read = net.select(cache, active), rows[active], read[active]
+    assert torch.equal(compared == 1, asked_in(rank) & (rank > 0))  # each once: what was taken back was not compared
+
+
+@pytest.mark.parametrize("order", [Increasing(), Shuffled()], ids=["in order", "in any order"])
+@pytest.mark.parametrize(("shape", "patch", "neighbours"), CASES)
+@torch.no_grad()
+def test_peeking_answers_the_next_variables_given_what_was_read(shape, patch, neighbours, order, generator) -> None:
+    net = network(shape, patch, neighbours=neighbours)
+    x, rank = questions(net, 8, generator, order)
+    rank[0] = torch.arange(net.variables)
+    _, cache = net.open(torch.where(rank < 0, x, 0), rank)
+    compared = 0
+    for step in range(net.variables):
+        value = torch.stack([x[row, line_of(rank[row], step, 1)[0]] for row in range(8)])
+        seen, cache = net.peek(value, cache, 7)
+        expected = net.chain(x, torch.where(asked_in(rank) & (rank > step), step + 1, rank))
+        for row in range(8):
+            for i in range(7):
+                for variable in (rank[row] == step + 1 + i).nonzero().flatten().tolist():
+                    torch.testing.assert_close(seen[row, i], expected[row, variable], atol=1e-5, rtol=0)
+                    compared += 1
+    assert compared > 100
+
+
+def line_of(rank: Tensor, first: int, count: int) -> Tensor:
+    """int64 (count,): the variables of these ranks, from ``first`` on; any behind the last."""
+    line = rank.argsort(stable=True)[int((rank < 0).sum()) :]
+    return torch.nn.functional.pad(line, (0, first + count))[first : first + count]
 
 
 @pytest.mark.parametrize("ties", [False, True])
@@ -229,7 +283,7 @@ def test_the_cached_sampler_and_the_plain_one_draw_from_the_enumerated_law(shape
     every = torch.tensor([row for row in itertools.product(range(2), repeat=n) if row[1] == 1])
     question = Question.of(n, given=[1], batch=len(every))
     law = log_prob(model, every, question).value.exp()
-    for policy in (CachedChain(), Follow()):
+    for policy in (CachedChain(), Follow(), Speculative(), Speculative(window=2, price=0.0)):
         draws = 4000
         start = torch.zeros(draws, n, dtype=torch.int64)
         start[:, 1] = 1
@@ -240,6 +294,18 @@ def test_the_cached_sampler_and_the_plain_one_draw_from_the_enumerated_law(shape
         df = len(every) - 1
         assert counts.sum() == draws
         assert chi < df + 3.72 * (2 * df) ** 0.5 + 8, (policy, chi, df)
+
+
+@torch.no_grad()
+def test_speculation_reads_each_answer_once(generator, monkeypatch) -> None:
+    """It never goes back to whole rows: a picture of many groups then takes a pass over all of them for few answers."""
+    net = network((8, 8), (2, 2), 2, 1)
+    monkeypatch.setattr(OnePassGroups, "chain", None)
+    model = Model(net, Bernoulli(), order=Scan(8, 8, patch=(2, 2)), factorizations=[Factorization.DIRECT])
+    start, question = torch.zeros(3, 64, dtype=torch.int64), Question.of(64, given=range(32), batch=3)
+    drawn = sample(model, start, question, policy=Speculative(), generator=generator)
+    assert bool((drawn.x[:, 32:] <= 1).all())
+    assert bool((drawn.row_passes <= 33).all())
 
 
 @torch.no_grad()

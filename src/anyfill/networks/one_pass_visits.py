@@ -119,7 +119,7 @@ class GroupCache:
         visits: how rows are read.
         place: int64 (B,), where in ``visits.order`` the variable stands that is answered next.
         x: (B, N), values.
-        h: (B, width), the hidden state of the current visit.
+        states: (B, 1, L, width), the hidden state that aims at each visit, in the slot of its token.
         keys, values: per block (B, H, L, D); the last slot is nobody's.
         context: the context vectors, if any.
     """
@@ -127,19 +127,27 @@ class GroupCache:
     visits: Visits
     place: Tensor
     x: Tensor
-    h: Tensor
+    states: Tensor
     keys: list[Tensor]
     values: list[Tensor]
     context: Tensor | None
+
+    def turns(self, count: int, skip: int = 0) -> Tensor:
+        """int64 (B, count): where the next, but for ``skip``, stand in ``visits.order``, its end behind it."""
+        step = torch.arange(skip, skip + count, device=self.place.device)
+        return (self.place.unsqueeze(1) + step).clamp(max=self.visits.order.shape[1] - 1)
+
+    def aimed_at(self, variable: Tensor) -> Tensor:
+        """(B, L, width): the states that aim at the visits of variables (B, L), all of which have been reached."""
+        slot = self.visits.told + self.visits.number.gather(1, variable).clamp(min=0)
+        return self.states[:, 0].gather(1, slot.unsqueeze(-1).expand(-1, -1, self.states.shape[3]))
 
     def rows(self, index: Tensor, room: int | None = None) -> "GroupCache":
         """The cache of the rows ``index`` (R,) alone, copied; with ``room``, for so many tokens."""
         slots = None if room is None else room + 1
         keys, values = ([some_rows(one, index, slots) for one in kept] for kept in (self.keys, self.values))
-        context = None if self.context is None else self.context[index]
-        return GroupCache(
-            self.visits.rows(index), self.place[index], self.x[index], self.h[index], keys, values, context
-        )
+        states, context = some_rows(self.states, index, slots), None if self.context is None else self.context[index]
+        return GroupCache(self.visits.rows(index), self.place[index], self.x[index], states, keys, values, context)
 
 
 def group_layout(shape: tuple[int, ...], patch: tuple[int, int]) -> Tensor:
