@@ -152,8 +152,9 @@ def test_samplers_of_the_library_may_be_passed(black_and_white) -> None:
         assert len(black_and_white.fill(pixels, "bottom", n=2, seed=1, sampler=sampler)) == 2
     with pytest.raises(ValueError, match="trained on these conditionals"):  # an order of one's own has to be trained
         black_and_white.fill(pixels, "bottom", sampler=Follow(Shuffled()))
-    with pytest.raises(ValueError, match="sampler"):
-        black_and_white.fill(pixels, "bottom", sampler="fastest")
+    for wrong in ("fastest", 3, None):
+        with pytest.raises(ValueError, match="sampler: expected exact or speculative"):
+            black_and_white.fill(pixels, "bottom", sampler=wrong)
 
 
 @pytest.mark.parametrize("how", [{"sampler": "confidence", "steps": 3}, {"sampler": "entropy-bounded"}], ids=str)

@@ -178,6 +178,21 @@ def test_fractions_nan_and_booleans_are_pictures() -> None:
     assert as_picture(Image.fromarray(RGB)).pixels.shape == (6, 8, 3)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_fractions_of_any_precision_are_pictures(dtype) -> None:
+    assert as_picture(torch.tensor([[0.0, 1.0, 0.5]], dtype=dtype)).pixels[..., 0].tolist() == [[0, 255, 128]]
+
+
+def test_what_is_masked_is_erased_whatever_stands_there() -> None:
+    masked = np.ma.masked_greater(np.array([[10, 999], [20, 30]]), 255)
+    read = as_picture(masked)
+    assert read.erased.tolist() == [[False, True], [False, False]]
+    assert read.pixels[..., 0].tolist() == [[10, 0], [20, 30]]
+    coloured = np.ma.masked_array(np.full((1, 2, 3), 0.5), mask=[[[False] * 3, [False, True, False]]])
+    assert as_picture(coloured).erased.tolist() == [[False, True]]
+    assert as_picture(np.ma.masked_array(np.zeros((2, 2), bool))).erased is None
+
+
 @pytest.mark.parametrize(
     "bad", [np.zeros((3, 3, 2)), np.zeros(5), np.array([[300]]), np.array([[-1]]), np.array([[1.5]]), np.array([["a"]])]
 )

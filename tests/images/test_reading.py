@@ -64,6 +64,13 @@ def test_npz_of_bytes_booleans_rows_and_packed_bits(tmp_path) -> None:
         read_pictures(f"{tmp_path}/a.npz:no")
 
 
+def test_an_archive_is_not_said_to_be_shrunk_where_it_grows(tmp_path) -> None:
+    np.savez(tmp_path / "small.npz", np.zeros((3, 8, 8), dtype=np.uint8))
+    grown = read_pictures(tmp_path / "small.npz", size=(28, 20))
+    assert grown.pixels.shape == (3, 28, 20, 1)
+    assert "cropped and resized from 8x8 to 20x28" in grown.remarks[0]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

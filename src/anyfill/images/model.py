@@ -230,8 +230,9 @@ class ImageModel:
 
 def require_sampler(sampler: str | Sampler, steps: int | None) -> None:
     """ValueError unless this is a sampler with the steps that it has to have, or may."""
-    if isinstance(sampler, str) and sampler not in SAMPLERS:
-        raise refuse("sampler", expected=" or ".join(SAMPLERS), got=repr(sampler))
+    # Whoever calls may not check types.
+    if sampler not in SAMPLERS if isinstance(sampler, str) else not isinstance(sampler, Sampler):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise refuse("sampler", expected=f"{' or '.join(SAMPLERS)}, or one of anyfill.samplers", got=repr(sampler))
     if steps is not None:
         require_count("steps", steps)
         if sampler not in ("exact", "confidence"):

@@ -218,8 +218,8 @@ PictureLike = Picture | Image.Image | str | Path | Tensor | np.ndarray[Any, Any]
 def as_picture(given: PictureLike, name: str = "picture") -> Picture:
     """A picture from what the user has: the name of a file, an image of Pillow, or numbers (H, W) or (H, W, C).
 
-    Whole numbers are levels from 0 to 255, booleans black and white, fractions from 0 to 1; NaN is erased. Four
-    channels are red, green, blue and alpha.
+    Whole numbers are levels from 0 to 255, booleans black and white, fractions from 0 to 1; NaN, and what is masked in
+    a masked array, is erased. Four channels are red, green, blue and alpha.
     """
     if isinstance(given, Picture):
         return given
@@ -228,26 +228,27 @@ def as_picture(given: PictureLike, name: str = "picture") -> Picture:
     if isinstance(given, Image.Image):
         return _read(given, name)
     values = numbers(given, name)
-    values = values[..., None] if values.ndim == 2 else values
+    masked: Places = np.ma.getmaskarray(given) if isinstance(given, np.ma.MaskedArray) else np.zeros(values.shape, bool)
+    values, masked = (one[..., None] if one.ndim == 2 else one for one in (values, masked))
     if values.ndim != 3 or values.shape[2] not in (1, 3, 4) or 0 in values.shape:
         way = "permute" if isinstance(given, Tensor) else "transpose"
         in_front = values.ndim == 3 and values.shape[0] in (1, 3, 4)
         got = f"{values.shape}" + (f", with channels in front: {way}(1, 2, 0) puts them behind" if in_front else "")
         raise refuse(f"shape of {name}", expected="(height, width), or with 1, 3 or 4 channels behind", got=got)
-    erased = None
+    if masked.any():  # whatever stands there is not to be seen, nor to be refused
+        values = np.where(masked, np.zeros((), values.dtype), values)
     if values.dtype == bool:
         values = values * np.uint8(255)
     elif np.issubdtype(values.dtype, np.floating):
         missing: Places = np.isnan(values)
-        erased = np.asarray(missing.any(axis=2)) if missing.any() else None
-        values = np.where(missing, 0.0, values)
+        values, masked = np.where(missing, 0.0, values), masked | missing
         if values.min() < 0 or values.max() > 1:
             got = f"some from {values.min():g} to {values.max():g}"
             raise refuse(f"fractions of {name}", expected="numbers from 0 to 1 (NaN = erased)", got=got)
         values = np.rint(values * 255)
     elif not np.issubdtype(values.dtype, np.integer) or values.min() < 0 or values.max() > 255:
         raise refuse(f"levels of {name}", expected="whole numbers from 0 to 255", got=f"others ({values.dtype})")
-    levels = values.astype(np.uint8)
+    levels, erased = values.astype(np.uint8), np.asarray(masked.any(axis=2)) if masked.any() else None
     if levels.shape[2] != 4:
         return Picture(levels, erased, name)
     made = _with_alpha(levels, name)
@@ -257,6 +258,9 @@ def as_picture(given: PictureLike, name: str = "picture") -> Picture:
 def numbers(given: object, name: str) -> np.ndarray[Any, Any]:
     """An array or tensor, or lists of lists, as an array; ValueError where its rows differ in length."""
     try:
-        return given.detach().cpu().numpy() if isinstance(given, Tensor) else np.asarray(given)
+        if not isinstance(given, Tensor):
+            return np.asarray(given)
+        held = given.detach().cpu()  # numpy knows half precision, but not every kind of it
+        return (held.float() if held.is_floating_point() and held.itemsize < 4 else held).numpy()
     except ValueError:
         raise refuse(name, expected="rows of one length", got="rows of several") from None

@@ -108,7 +108,7 @@ def _fitted(found: Pictures, size: tuple[int, int] | None, grey: bool | None) ->
         each = (Picture(one) for one in pixels)
         pixels = np.stack([resized(one.grey() if grey else one, wanted).pixels for one in each])
         if wanted != side:
-            remarks.append(f"{found.name}: cropped and shrunk from {side[1]}x{side[0]} to {wanted[1]}x{wanted[0]}")
+            remarks.append(f"{found.name}: cropped and resized from {side[1]}x{side[0]} to {wanted[1]}x{wanted[0]}")
     if grey is False and pixels.shape[3] == 1:
         pixels = np.repeat(pixels, 3, axis=3)
     return Pictures(np.ascontiguousarray(pixels), found.name, found.labels, tuple(remarks))
