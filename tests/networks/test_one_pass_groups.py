@@ -309,6 +309,24 @@ def test_speculation_reads_each_answer_once(generator, monkeypatch) -> None:
 
 
 @torch.no_grad()
+def test_what_was_answered_at_once_is_read_in_the_models_own_order(generator, monkeypatch) -> None:
+    """In order of index the network would come back to every group, which it was never trained to read."""
+    net, order, seen = network((4, 4), (2, 2), 2, 1), Scan(4, 4, patch=(2, 2)), list[Tensor]()
+    chain = net.chain
+    monkeypatch.setattr(net, "chain", lambda x, rank, context=None, **how: seen.append(rank) or chain(x, rank, context))
+    model = Model(net, Bernoulli(), order=order, factorizations=[Factorization.DIRECT])
+    question = Question.of(16, given=[5], batch=2)
+    start = torch.zeros(2, 16, dtype=torch.int64)
+    sample(model, start, question, policy=Follow(groups=3), generator=generator, allow_untrained=True)
+    expected = chain_rank(order, question)
+    assert len(seen) == 3
+    for rank in seen[1:]:
+        answered = rank < 16
+        assert bool((rank == expected)[answered].all())
+    assert int((seen[2] < 16).sum()) == 2 * 11  # the one that is given, and two groups of five
+
+
+@torch.no_grad()
 def test_weights_that_repeat_serve_other_sizes_and_edges_of_use_work() -> None:
     net = OnePassGroups(Discrete(4), (4, 4), 4, 16, 1, 2, patch=(2, 2), periods=(2, 2))
     larger = net.resized((6, 8))

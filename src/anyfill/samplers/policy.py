@@ -262,7 +262,7 @@ class Policy(Sampler, Protocol):
     def _rank(self, model: Model, state: State, visible: Tensor, question: Question) -> Tensor:
         """int64 (B, N): how a one-pass network reads what is visible; what is asked ties behind it."""
         if not self.as_given:
-            return _visible_rank(state, visible, question)
+            return _visible_rank(state, visible, question, model.order)
         return torch.where(visible | question.asked, model.known_rank(visible), NEVER)
 
 
@@ -298,10 +298,18 @@ def _remasked(model: Model, state: State, where: Tensor, generator: Generator) -
     return replace(state, x=x, rank=torch.where(where, NEVER, state.rank), score=score)
 
 
-def _visible_rank(state: State, visible: Tensor, question: Question) -> Tensor:
-    """int64 (B, N): what is visible in the order in which it became known, the given block first."""
+def _visible_rank(state: State, visible: Tensor, question: Question, order: Order) -> Tensor:
+    """int64 (B, N): what is visible in the order in which it became known, the given block first.
+
+    What was answered at once is read one by one, in the model's own ``order``: in any other it was never trained to
+    read, and a network that reads groups of variables would come back to each of them (``networks.one_pass_groups``).
+    """
     # What is asked is tied: each is answered given what is visible, no more.
     rank = torch.where(question.asked, state.x.shape[1], NEVER)
-    # What was answered at once is read one by one, in order of index.
-    turn = torch.where(visible & (state.rank >= 0), state.rank, NEVER).argsort(dim=1, stable=True).argsort(dim=1)
+    when = torch.where(visible & (state.rank >= 0), state.rank, NEVER)
+    if order.random:
+        turn = when.argsort(dim=1, stable=True).argsort(dim=1)
+    else:
+        line = order.priority(1, when.shape[1])[0].argsort().to(when.device)
+        turn = line[when[:, line].argsort(dim=1, stable=True)].argsort(dim=1)
     return torch.where(visible, torch.where(state.rank < 0, state.rank, turn), rank)
