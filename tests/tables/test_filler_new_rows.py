@@ -1,7 +1,13 @@
 """New rows have the dtypes of the table that was learnt, in this process and after saving."""
 
+import base64
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from anyfill import TableModel
@@ -67,3 +73,35 @@ def test_dtypes_as_text_come_back() -> None:
     assert len(empty) == 0
     pd.testing.assert_frame_equal(from_text(to_text(empty)), empty)
     assert list(from_text(to_text(pd.DataFrame({"a": []}))).columns) == ["a"]
+
+
+HARD: dict[str, Any] = {
+    "cut": pd.cut(np.arange(60.0), 3),
+    "months": pd.Series(pd.period_range("2020-01", periods=3, freq="M").repeat(20)).astype("category"),
+    "zones": pd.Series(pd.date_range("2020-01-01", periods=3, tz="Europe/Berlin").repeat(20)).astype("category"),
+    "dictionary": pd.arrays.ArrowExtensionArray(pa.array(["x", "y", "z"] * 20).dictionary_encode()),
+    "decimal": pd.array([Decimal("1.25"), Decimal("2.50"), Decimal("3.75")] * 20, pd.ArrowDtype(pa.decimal128(5, 2))),
+    "words": pd.array(["x", "y", "z"] * 20, pd.ArrowDtype(pa.string())),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_a_model_that_is_saved_can_be_loaded_whatever_the_dtypes_were(tmp_path: Path, name: str) -> None:
+    frame = pd.DataFrame({"a": np.arange(60.0), "hard": HARD[name], "small": np.arange(60, dtype=np.int16)})
+    holed = frame.mask(np.arange(60)[:, None] % 7 == np.arange(3))
+    model = TableModel(recipe="gaussian", random_state=0).fit(holed)
+    model.save(tmp_path / "model")
+    loaded = TableModel.load(tmp_path / "model")
+    pd.testing.assert_frame_equal(loaded.transform(holed), model.transform(holed))
+    rows, again = model.sample_rows(5, seed=0), loaded.sample_rows(5, seed=0)
+    kept = ["a", "hard", "small"] if name in ("dictionary", "decimal", "words") else ["a", "small"]
+    pd.testing.assert_frame_equal(again[kept], rows[kept])
+    assert again["hard"].astype(str).tolist() == rows["hard"].astype(str).tolist()
+
+
+def test_dtypes_that_an_earlier_version_wrote_but_nobody_can_read_are_not_known() -> None:
+    batch: Any = pa.RecordBatch.from_pandas(pd.DataFrame({"cut": pd.cut([1.0, 2.0], 2)}).head(0), preserve_index=False)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    assert from_text(base64.b64encode(sink.getvalue().to_pybytes()).decode()).empty

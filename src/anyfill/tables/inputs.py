@@ -9,7 +9,9 @@ types as well.
 """
 
 import base64
+import json
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
@@ -215,25 +217,55 @@ def load_estimator(kind: type[Any], folder: Path | str, device: str) -> Any:
 
 
 def to_text(empty: pd.DataFrame) -> str:
-    """A data frame without rows as text; columns that Arrow has no type for are left out."""
-    # A batch, though it has no rows: the levels of categories travel with one.
-    kept: Any = empty[[name for name in empty.columns if _arrow(empty[name].to_frame()) is not None]]
-    batch, sink = _arrow(kept), pa.BufferOutputStream()
-    if batch is not None:
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-    return base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii")
+    """A data frame without rows as text, less the columns whose dtype could not be had back from it."""
+    parts: dict[str, Any] = {name: empty[[name]] for name in empty.columns}
+    kept: Any = empty[[name for name, part in parts.items() if _comes_back(part)]]
+    return _written(kept)
 
 
 def from_text(text: str) -> pd.DataFrame:
     """What ``to_text`` wrote; ValueError if it is nothing of that kind."""
     data = base64.b64decode(text, validate=True)
-    return pa.ipc.open_stream(data).read_all().to_pandas() if data else pd.DataFrame()
-
-
-def _arrow(empty: pd.DataFrame) -> Any:
-    """A data frame without rows in Arrow; None if that has no types for it."""
+    if not data:
+        return pd.DataFrame()
     try:
-        return pa.RecordBatch.from_pandas(empty, preserve_index=False)
-    except (pa.ArrowException, TypeError, ValueError):
-        return None
+        table: Any = pa.ipc.open_stream(data).read_all()
+    except TypeError:  # levels that are intervals, which earlier versions wrote, are more than Arrow can read
+        return pd.DataFrame()
+    said: dict[str, Any] = table.schema.pandas_metadata
+    own = {one["name"]: one for one in said["columns"] if not _is_arrow(table.schema.field(one["name"]).type, one)}
+    rest = json.dumps({**said, "columns": list(own.values())})
+    found: Any = table.select(list(own)).replace_schema_metadata({"pandas": rest}).to_pandas()
+    series = {
+        name: found[name] if name in own else pd.Series(dtype=pd.ArrowDtype(table.schema.field(name).type))
+        for name in table.column_names
+    }
+    return pd.DataFrame(series)
+
+
+def _is_arrow(dtype: Any, said: Mapping[str, Any]) -> bool:
+    """Whether a column had one of Arrow's own types, few of which pandas knows by their names.
+
+    Python's decimals are none, but without cells they had no type at all.
+    """
+    return str(said["numpy_type"]).endswith("[pyarrow]") or pa.types.is_decimal(dtype)
+
+
+def _written(empty: pd.DataFrame) -> str:
+    # A batch, though it has no rows: the levels of categories travel with one.
+    batch: Any = pa.RecordBatch.from_pandas(empty, preserve_index=False)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    return base64.b64encode(sink.getvalue().to_pybytes()).decode("ascii")
+
+
+def _comes_back(column: pd.DataFrame) -> bool:
+    """Whether the one column of a data frame has the dtype that it had, and its levels, after it was text."""
+    before: Any = column.dtypes.iloc[0]
+    try:
+        after: Any = from_text(_written(column)).dtypes.iloc[0]
+    except (pa.ArrowException, TypeError, ValueError, LookupError):
+        return False
+    levels = [list(dtype.categories) if isinstance(dtype, pd.CategoricalDtype) else [] for dtype in (before, after)]
+    return str(before) == str(after) and levels[0] == levels[1]
