@@ -128,8 +128,7 @@ def plain(level: Any) -> Value:
 
 def plain_cells(series: nw.Series[Any]) -> list[Any]:
     """The cells of a series as Python has them, None = missing."""
-    cells = np.empty(len(series), dtype=object)
-    cells[:] = series.to_list()
+    cells = np.fromiter(series.to_list(), dtype=object, count=len(series))  # lists are cells, too
     cells[~present(cells)] = None
     return cells.tolist()
 

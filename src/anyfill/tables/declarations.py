@@ -9,12 +9,12 @@ cyclic[24]                numbers that go round with this period: hours, degrees
 datetime                  dates; numbers are seconds since 1970. Answers lie within those that were seen
 datetime[low,high]        the same within these dates; an end that is left out, [2020-01-01,], is open: answers may
                           lie a quarter of the range further
-ignore                    passed through
+ignore                    passed through, whatever its cells are: lists, bytes, times of day
 """
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -57,7 +57,7 @@ class Declaration:
     @classmethod
     def of(cls, name: str, text: str) -> "Declaration":
         """Read what is said of the column ``name``: ``int``, ``number[0,1]``, ``ordinal:low<mid<high`` …"""
-        said = _DECLARATION.fullmatch(text.strip())
+        said = _DECLARATION.fullmatch(str(text).strip())
         if said is None:
             raise refuse(f"kind of column {name!r}", expected=DECLARATIONS, got=repr(text))
         levels = tuple(level.strip() for level in said["levels"].split("<")) if said["levels"] else ()
@@ -96,6 +96,11 @@ def _period(name: str, word: str | None, text: str) -> float:
     if word is not None and not 0 < period < math.inf:
         raise refuse(f"period of column {name!r}", expected="a number above 0, cyclic[24]", got=repr(text))
     return period
+
+
+def told_to_ignore(said: Mapping[str, str]) -> frozenset[str]:
+    """The names of the columns that are declared to be passed through, whatever their cells are."""
+    return frozenset(name for name, text in said.items() if Declaration.of(name, text).kind == "ignore")
 
 
 def read_columns(columns: Sequence[str]) -> dict[str, str]:

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from anyfill.tables import imputing, inputs
 from anyfill.tables.answers import Statistic
+from anyfill.tables.declarations import told_to_ignore
 from anyfill.tables.discovery import with_functions
 from anyfill.tables.filler import empty_like
 from anyfill.tables.inference import TableInference
@@ -157,7 +158,7 @@ class TableModel(TableInference):
         Rows are repeated or left out in proportion, as evenly as can be; whole weights of not more than four on average
         are met exactly. Not an argument of ``fit``: which rows a network sees first would depend on it.
         """
-        frame = inputs.read_frame(self, X, reset=True)
+        frame = inputs.read_frame(self, X, reset=True, unread=told_to_ignore(self.columns or {}))
         index = imputing.weighted_rows(sample_weight, len(frame), seed=self._seed(None))
         return self.fit_table(nw.to_native(frame.take(index.numpy()).native, pass_through=True), origin=index)
 
@@ -169,7 +170,8 @@ class TableModel(TableInference):
         inputs.require_settings(vars(self))
         inputs.require_enough_reference(self.reference_rows)
         require_used(self.recipe, {"effort": self.effort if self.effort != "medium" else None, "steps": self.steps})
-        frame, seed = inputs.read_frame(self, X, reset=True), self._seed(None)
+        frame = inputs.read_frame(self, X, reset=True, unread=told_to_ignore(self.columns or {}))
+        seed = self._seed(None)
         table = Table.of(frame, self.columns) if table is None else table
         table = imputing.within(table, self.min_value, self.max_value)
         read_passive(self.passive, table)

@@ -24,6 +24,7 @@ from anyfill.interface.output import READING, require_place
 from anyfill.interface.progress import metered
 from anyfill.tables.columns import Array
 from anyfill.tables.dates import format_of as format_of_dates
+from anyfill.tables.declarations import told_to_ignore
 from anyfill.tables.discovery import with_functions
 from anyfill.tables.estimator import TableModel
 from anyfill.tables.files import encoding_said, is_delimited, open_writer, sample_file
@@ -83,9 +84,13 @@ class FileModel:
         """What the columns are."""
         return self.model.table_
 
+    def read(self, data: Any) -> Frame:
+        """Rows of a file as its columns are; those that the model ignores may hold anything."""
+        return Frame.of(data, missing=self.missing, unread=self.table.ignored)
+
     def frame(self, data: Any) -> Frame:
         """Rows of a file with the columns of the model, in its order: see ``Table.align``."""
-        return self.table.align(Frame.of(data, missing=self.missing))
+        return self.table.align(self.read(data))
 
     def writing_like(self, frame: Frame) -> TableModel:
         """A ``TableModel`` of its own with the same answers, written as the cells of ``frame`` are."""
@@ -187,7 +192,8 @@ class TrainingRows:
         """
         sampled = sample_file(source, rows, seed=seed)
         with rows_of(source.name, lambda row: int(sampled.rows[row])):
-            frame = Frame.of(sampled.frame, missing=tuple(dict.fromkeys([*MISSING_TOKENS, *missing])))
+            tokens = tuple(dict.fromkeys([*MISSING_TOKENS, *missing]))
+            frame = Frame.of(sampled.frame, missing=tokens, unread=told_to_ignore(columns))
             for name in columns:
                 if name not in frame.names:
                     raise refuse("--column", expected=f"names of columns ({', '.join(frame.names)})", got=repr(name))

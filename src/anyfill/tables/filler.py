@@ -203,6 +203,8 @@ def _series(table: Table, j: int, values: NDArray[Any], dtype: Any) -> Any:
     else:
         blank = pd.Series(pd.array([None] * len(values), dtype=dtype))
     rows = np.flatnonzero(there)
+    if not len(rows):  # a column that is ignored may have any dtype
+        return blank
     return write_series(name, nw.from_native(blank, series_only=True), rows, values[rows], ())
 
 

@@ -105,7 +105,7 @@ class PartFiller:
         """The filled part, with how many rows came in and how many of their cells were missing."""
         model = self.loaded()
         with rows_of(self.source, lambda row: start + row):
-            own = Frame.of(part, missing=model.missing)
+            own = model.read(part)
             frame = model.table.align(own)
             writing = model.writing_like(frame)
             holes = {one.name: ~own[one.name].present for one in _modelled(model.table) if one.name in own.names}
@@ -241,7 +241,7 @@ def _with_holes(filler: PartFiller, source: Path, chunk: int) -> tuple[str, ...]
     found: set[str] = set()
     for part in metered_parts(source, chunk, f"looking for holes in {source.name}"):
         with rows_of(source.name, lambda row, start=part.start: start + row):
-            frame = Frame.of(part.frame, missing=model.missing)
+            frame = model.read(part.frame)
         found |= {name for name in names if name in frame.names and not frame[name].present.all()}
     return tuple(name for name in names if name in found)
 

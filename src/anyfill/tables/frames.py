@@ -36,15 +36,24 @@ class Frame:
         rows: their length.
         native: the caller's own table (lists: as a pandas data frame). It is never changed.
         missing: what stands for a missing value in columns of text.
+        unread: names of columns that nobody looks at: their cells may be of any kind.
     """
 
     columns: tuple[Column, ...]
     rows: int
     native: Any = field(repr=False)
     missing: tuple[str, ...] = field(default=MISSING_TOKENS, repr=False)
+    unread: frozenset[str] = field(default=frozenset(), repr=False)
 
     @classmethod
-    def of(cls, data: Any, *, names: Sequence[str] | None = None, missing: Collection[str] = MISSING_TOKENS) -> "Frame":
+    def of(
+        cls,
+        data: Any,
+        *,
+        names: Sequence[str] | None = None,
+        missing: Collection[str] = MISSING_TOKENS,
+        unread: Collection[str] = (),
+    ) -> "Frame":
         """Read a table.
 
         Args:
@@ -52,19 +61,26 @@ class Frame:
                 a list of rows; names with their values; a list of such mappings, one for each row; or a Frame.
             names: of the columns, where data has none (arrays, lists of rows); x0, x1, … by default.
             missing: what stands for a missing value in columns of text, besides null.
+            unread: names of columns that nobody looks at; others whose cells have no kind are refused.
         """
         if isinstance(data, Frame):
             return data
-        tokens = tuple(missing)
+        tokens, closed = tuple(missing), frozenset(unread)
         native = _table(data, names)
         if isinstance(native, np.ndarray):
             given = _names(names, native.shape[1])
             apart = _apart(native)  # columns are gone through many times, across the rows only once
-            columns = [read_array(name, values, tokens) for name, values in zip(given, apart)]
-            return cls(tuple(columns), native.shape[0], native, tokens)
+            columns = [_read(read_array, name, values, tokens, closed) for name, values in zip(given, apart)]
+            return cls(tuple(columns), native.shape[0], native, tokens, closed)
         wrapped = _wrapped(native)
-        columns = [read_series(str(name), wrapped[:, j], tokens) for j, name in enumerate(wrapped.columns)]
-        return cls(tuple(columns), len(wrapped), native, tokens)
+        columns = [
+            _read(read_series, str(name), wrapped[:, j], tokens, closed) for j, name in enumerate(wrapped.columns)
+        ]
+        return cls(tuple(columns), len(wrapped), native, tokens, closed)
+
+    def reread(self, native: Any) -> "Frame":
+        """Another table with columns of these names, read as this one was."""
+        return Frame.of(native, missing=self.missing, unread=self.unread)
 
     def __len__(self) -> int:
         return self.rows
@@ -133,6 +149,19 @@ class Frame:
             for j, chunks in fresh.items():
                 native = native.set_column(j, native.schema.field(j), chunks)
         return self._back(nw.from_native(native, eager_only=True))
+
+
+def _read(
+    read: Callable[..., Column], name: str, cells: Any, missing: tuple[str, ...], unread: frozenset[str]
+) -> Column:
+    """The column that cells are; where nobody looks at it and they have no kind, what is there and what is not."""
+    try:
+        return read(name, cells, missing)
+    except ValueError:
+        if name not in unread:
+            raise
+        there = present(cells) if isinstance(cells, np.ndarray) else ~cells.is_null().to_numpy()
+        return Column(name, "text", np.where(there, np.array(True, dtype=object), None))
 
 
 def _apart(array: Array) -> Array:

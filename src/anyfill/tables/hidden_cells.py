@@ -34,7 +34,7 @@ CHECKED_ROWS, CHECK_DRAWS, MAX_ROUNDS = 1000, 50, 10
 def blanked(frame: Frame, hidden: NDArray[np.bool_], names: tuple[str, ...]) -> Frame:
     """The same table with cells (rows, len(names)) missing where ``hidden``."""
     some = {name: hidden[:, j] for j, name in enumerate(names) if name in frame.names and hidden[:, j].any()}
-    return Frame.of(blank(frame.native, some), missing=frame.missing)
+    return frame.reread(blank(frame.native, some))
 
 
 def present_cells(frame: Frame, names: tuple[str, ...]) -> NDArray[np.bool_]:
@@ -121,7 +121,7 @@ def crps(draws: Floats, y: Floats) -> float:
 
 def _values(model: "TableModel", table: Any) -> Floats:
     """float64 (rows, N): standardised values and codes."""
-    return model.table_.encode(Frame.of(table), unknown="missing").x.double().numpy()
+    return model.table_.encode(table, unknown="missing").x.double().numpy()
 
 
 def _category(name: str, y: Floats, guess: Floats, column: Floats) -> Check:

@@ -90,7 +90,11 @@ class TableInference(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         require_count("n", n)
         rows = self._filler.new_rows(n, self._seed(seed), getattr(self, "empty_", None))
         formulas = read_passive(self.passive, self.table_)
-        return recomputed(formulas, self.table_, emptied(Frame.of(rows)), rows) if formulas else rows
+        return (
+            recomputed(formulas, self.table_, emptied(Frame.of(rows, unread=self.table_.ignored)), rows)
+            if formulas
+            else rows
+        )
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """The names of the columns of ``transform``: those that came in, and indicators where these are added."""
@@ -214,7 +218,7 @@ class TableInference(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _rows(self, X: Any) -> tuple[Frame, Rows]:
         """X as columns under the names of ``table_``, and encoded."""
         check_is_fitted(self)
-        return (frame := inputs.read_like(self, X, self.table_.names)), self.table_.encode(frame, unknown=self.unknown)
+        return (frame := inputs.read_like(self, X, self.table_)), self.table_.encode(frame, unknown=self.unknown)
 
     def _seed(self, seed: int | None) -> int:
         return inputs.seed_of(seed, self.random_state)

@@ -11,7 +11,7 @@ types as well.
 import base64
 import json
 import warnings
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
@@ -91,21 +91,22 @@ def seed_of(seed: int | None, random_state: Any) -> int:
     return int(seed)
 
 
-def read_frame(estimator: BaseEstimator, X: Any, *, reset: bool) -> Frame:
+def read_frame(estimator: BaseEstimator, X: Any, *, reset: bool, unread: Collection[str]) -> Frame:
     """X as columns; ValueError, in the words scikit-learn expects, if it is no table.
 
     Args:
         estimator: whose number and names of columns X must have.
         X: a table, or the path of a file that holds one.
         reset: X is what the estimator learns from: it must have rows, and says what its columns are.
+        unread: names of columns that nobody looks at.
     """
-    data = read_file(X) if isinstance(X, str | Path) else X
+    data = read_file(X, unread) if isinstance(X, str | Path) else X
     if issparse(data):  # some sparse matrices are mappings, too
         raise refuse("table", expected="a dense array (call .toarray() first)", got="a sparse one")
     shape = getattr(data, "shape", None)
     if isinstance(shape, tuple) and len(shape) == 2 and shape[1] == 0:
         raise ValueError(f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required.")
-    frame = without_markers(Frame.of(data), getattr(estimator, "missing_values", None))
+    frame = without_markers(Frame.of(data, unread=unread), getattr(estimator, "missing_values", None))
     validate_data(estimator, nw.to_native(frame.native, pass_through=True), reset=reset, skip_check_array=True)
     if reset and not frame.rows:
         shape = (0, len(frame.columns))
@@ -132,20 +133,21 @@ def as_configured(estimator: BaseEstimator, filled: Any) -> Any:
     return filled
 
 
-def read_like(estimator: BaseEstimator, X: Any, names: tuple[str, ...]) -> Frame:
+def read_like(estimator: BaseEstimator, X: Any, table: Table) -> Frame:
     """X as columns under the names that they had in ``fit``."""
-    frame = read_frame(estimator, X, reset=False)
-    return replace(frame, columns=tuple(replace(column, name=name) for column, name in zip(frame.columns, names)))
+    frame = read_frame(estimator, X, reset=False, unread=table.ignored)
+    columns = tuple(replace(column, name=name) for column, name in zip(frame.columns, table.names))
+    return replace(frame, columns=columns)
 
 
-def read_file(path: str | Path) -> Any:
+def read_file(path: str | Path, unread: Collection[str]) -> Any:
     """A table in a file as a data frame; of text, columns that hold nothing but numbers are numbers."""
     from anyfill.tables.files import read_table
 
     frame: Any = read_table(path)
     if not isinstance(frame, pd.DataFrame):
         return frame
-    for column in Frame.of(frame).columns:
+    for column in Frame.of(frame, unread=unread).columns:
         cells = frame[column.name].where(column.present)
         numbers: Any = pd.to_numeric(cells, errors="coerce")
         is_code = cells.astype(str).str.match(r"0\d").any()  # 007 is a name

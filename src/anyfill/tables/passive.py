@@ -53,7 +53,7 @@ def recomputed(formulas: list[Formula], table: Table, before: Frame, filled: Any
         hole = ~before[formula.name].present
         if not hole.any():
             continue
-        after = Frame.of(filled, missing=before.missing)
+        after = before.reread(filled)
         at = {name: number for number, name in enumerate(before.names)}
         columns = {name: after.columns[at[name]] for name in (formula.name, *formula.parts)}
         values = {name: read_numbers(columns[name], style=_number(table, name).style) for name in formula.parts}

@@ -136,7 +136,7 @@ def _values(model: TableModel, frame: Frame, seed: int) -> list[str]:
     table = model.table_
     given = table.encode(frame, unknown="missing")
     drawn = model.sample(frame, 1, seed=seed, row_seeds=np.arange(len(frame)))[0]
-    full = table.encode(Frame.of(drawn, missing=frame.missing), unknown="missing")
+    full = table.encode(frame.reread(drawn), unknown="missing")
     shown: list[str] = []
     for j, column in list(enumerate(table.columns))[:MAX_COLUMNS]:
         if isinstance(column, Ignored):
@@ -191,7 +191,7 @@ def _draw_lines(model: TableModel, frame: Frame, seed: int) -> list[tuple[str, l
     table = model.table_
     given = table.encode(frame, unknown="missing")
     tables = model.sample(frame, DIAGNOSTIC_DRAWS, seed=seed, row_seeds=np.arange(len(frame)))
-    sets = [table.encode(Frame.of(one, missing=frame.missing), unknown="missing") for one in tables]
+    sets = [table.encode(frame.reread(one), unknown="missing") for one in tables]
     lines: list[tuple[str, list[float], list[float]]] = []
     for j in range(len(table.columns)):
         there = given.present[:, j]

@@ -71,7 +71,8 @@ class Surprising:
 def learn_usual(model: "TableModel", present: NDArray[np.bool_], *, seed: int) -> Usual:
     """What is usual for rows with the holes of ``present`` (B, N)."""
     generator = np.random.Generator(np.random.Philox(seed))
-    drawn = model.table_.align(Frame.of(model.sample_rows(USUAL_ROWS, seed=seed)))
+    fresh = model.sample_rows(USUAL_ROWS, seed=seed)
+    drawn = model.table_.align(Frame.of(fresh, unread=model.table_.ignored))
     names = model.table_.names
     there = present[generator.integers(len(present), size=USUAL_ROWS)] & present_cells(drawn, names)
     rows = blanked(drawn, ~there, names)
@@ -134,7 +135,7 @@ def _cells(file_model: "FileModel", frame: Frame, usual: Usual) -> tuple[Cell, .
     cells: list[Cell] = []
     for j in places[:3]:
         hidden = np.arange(len(names))[None] == j
-        expected = Frame.of(model.transform(blanked(frame, hidden, names)))
+        expected = frame.reread(model.transform(blanked(frame, hidden, names)))
         cells.append(Cell(names[j], _shown(frame, names[j]), _shown(expected, names[j]), float(surprise[j])))
     return tuple(cells)
 

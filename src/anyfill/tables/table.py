@@ -27,6 +27,7 @@ from anyfill.tables.categories import Category
 from anyfill.tables.coded import judge_codes
 from anyfill.tables.columns import Unknown, Value, on_one_line, require_once
 from anyfill.tables.dates import Datetime
+from anyfill.tables.declarations import told_to_ignore
 from anyfill.tables.frames import Frame
 from anyfill.tables.functions import Function, function_from_json, function_to_json
 from anyfill.tables.kinds import Ignored, Variable
@@ -76,8 +77,8 @@ class Table:
             overrides: for names of columns, what they are whatever they look like: number, int, number[0,1],
                 cyclic[24], bool, category, ordinal:low<mid<high, datetime, ignore.
         """
-        frame = Frame.of(data)
         said = dict(overrides or {})
+        frame = Frame.of(data, unread=told_to_ignore(said))
         for name in said:
             if name not in frame.names:
                 raise refuse("overrides", expected=f"names of columns ({', '.join(frame.names)})", got=repr(name))
@@ -94,6 +95,11 @@ class Table:
     def names(self) -> tuple[str, ...]:
         """The names of the columns."""
         return tuple(column.name for column in self.columns)
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        """The names of the columns that are passed through, whatever their cells are."""
+        return frozenset(column.name for column in self.columns if isinstance(column, Ignored))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -146,7 +152,7 @@ class Table:
             absent: what happens if data lacks a column: a ValueError, or it is missing in every row. Ignored columns
                 may always be absent. A column that the table does not know is an error: it may be a misspelt one.
         """
-        frame = self._known(Frame.of(data))
+        frame = self._known(Frame.of(data, unread=self.ignored))
         found = {column.name: column for column in frame.columns}
         lacking = [c.name for c in self.columns if c.name not in found and not isinstance(c, Ignored)]
         if lacking and absent == "error":
@@ -171,7 +177,7 @@ class Table:
             return frame
         wrapped = nw.from_native(frame.native, eager_only=True)
         wrapped = wrapped.with_columns(_nulls(column, wrapped) for column in fresh)
-        return Frame.of(wrapped.select(list(self.names)).to_native(), missing=frame.missing)
+        return frame.reread(wrapped.select(list(self.names)).to_native())
 
     def written_like(self, frame: Frame) -> "Table":
         """The same columns, but answers are written as the cells of ``frame`` are.
@@ -225,7 +231,7 @@ class Table:
             if number is not None:
                 units[:, j] = number.log_units(z[:, j])
         if data is not None:
-            for cells in Frame.of(data).columns:
+            for cells in Frame.of(data, unread=self.ignored).columns:
                 column = self.columns[self.index(cells.name)]
                 if isinstance(column, Category):
                     units[:, self.index(cells.name)] = column.log_shares(cells.values)
