@@ -1,8 +1,9 @@
 """The two models of pictures that ship: handwritten digits, black and white by threshold; Fashion items, 8 bits.
 
     python -m experiments.sfarm.shipped train digits --out RUN --seconds 90       CUDA if there is one, else a thread
-    python -m experiments.sfarm.shipped train digits --out RUN --seconds 4200 --start --alone 0.3    goes on with it
+    python -m experiments.sfarm.shipped train digits --out RUN --seconds 4200 --start --alone 0.5    goes on with it
     python -m experiments.sfarm.shipped score digits --out RUN                    all 10,000 test pictures, exact
+    python -m experiments.sfarm.shipped record digits --out RUN                   shipped_digits.json in results, log
     python -m experiments.sfarm.shipped ship digits --out RUN                     16-bit weights into src/anyfill/models
 
 A run that was killed goes on where it stopped. On CUDA blocks are compiled in a trial run, which does not count.
@@ -22,6 +23,7 @@ import argparse
 import json
 import math
 import os
+import shutil
 import time
 from contextlib import closing
 from dataclasses import asdict, replace
@@ -42,7 +44,7 @@ from anyfill.images.training import about_of, counting
 from anyfill.model import Model
 from anyfill.questions import Question
 from anyfill.training import FitOptions, JsonLines, fit, fit_steps, load_model, load_notes, save_model
-from benchmarks.common import environment
+from benchmarks.common import environment, rows_in, write_result
 from experiments.sfarm.neighbours import alone
 
 HELD_OUT = 2_000
@@ -214,6 +216,18 @@ def score(arguments: argparse.Namespace) -> None:
     (arguments.out / "score.json").write_text(json.dumps({**found, **environment(device)}, indent=1) + "\n")
 
 
+def record(arguments: argparse.Namespace) -> None:
+    """What ``train`` and ``score`` wrote, as one result; the log beside it."""
+    parts = {part: json.loads((arguments.out / f"{part}.json").read_text()) for part in ("train", "score")}
+    log = arguments.out / "train.jsonl"
+    parts["train"]["validation"] = [
+        [one["step"], one["validation_loss"]] for one in rows_in(log) if one["validation_loss"] is not None
+    ]
+    path = write_result(f"sfarm/shipped_{arguments.model}", {"note": arguments.note, **parts})
+    shutil.copy(log, path.parent / "logs" / f"shipped_{arguments.model}.jsonl")
+    print(path)
+
+
 def ship(arguments: argparse.Namespace) -> None:
     """The model with 16-bit weights, where anyfill looks for it."""
     source = arguments.out / "model"
@@ -224,7 +238,7 @@ def ship(arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("train", "score", "ship"))
+    parser.add_argument("command", choices=("train", "score", "record", "ship"))
     parser.add_argument("model", choices=tuple(FOLDERS))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=3600.0)
@@ -239,8 +253,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--models", type=Path, default=MODELS, help="of shipping: where models are kept")
     parser.add_argument("--every", type=int, default=1, help="score every so many test pictures only, for a trial")
+    parser.add_argument("--note", default="", help="of a record: what else should be known of the run")
     arguments = parser.parse_args()
-    {"train": train, "score": score, "ship": ship}[arguments.command](arguments)
+    {"train": train, "score": score, "record": record, "ship": ship}[arguments.command](arguments)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from pandas.api.types import infer_dtype
 
 from anyfill.checks import refuse
 
-MISSING_TOKENS = ("", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?", "<NA>")
+MISSING_TOKENS = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "None", "?", "<NA>")
 """What stands for a missing value in a column of text (spaces around it do not matter)."""
 
 Array = np.ndarray[Any, np.dtype[Any]]
