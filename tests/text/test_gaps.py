@@ -14,9 +14,18 @@ from hypothesis import strategies as st
 from anyfill.cli import main as cli
 from anyfill.text import doubts as doubts_module
 from anyfill.text.bpe import train_bpe
-from anyfill.text.counting import count, counted_log_prob, counted_log_probs, in_sentence, likely_words, weighed
-from anyfill.text.doubts import _is_two_edits, _parts, check, doubted, edits
+from anyfill.text.counting import (
+    count,
+    counted_log_prob,
+    counted_log_probs,
+    in_sentence,
+    likely_words,
+    parts_of,
+    weighed,
+)
+from anyfill.text.doubts import _is_two_edits, check, doubted, edits
 from anyfill.text.gaps import matching, restore, spelt
+from anyfill.text.model import TextModel
 from anyfill.text.vocabulary import TEXT8
 from anyfill.text.word_proposals import WIDE
 from anyfill.text.word_search import word_candidates
@@ -216,7 +225,7 @@ def test_a_line_of_one_word_and_a_mark_keeps_nobody_from_the_others(tiny) -> Non
 @given(st.lists(st.sampled_from(["Tom", "sat.", "I", "x" * 90, "cat", " ", "\t", "ok!", "on,"]), max_size=120))
 def test_the_parts_that_a_model_reads_are_together_the_line(words: list[str]) -> None:
     line = " ".join(words)
-    parts = _parts(line)
+    parts = parts_of(line)
     assert "".join(part for _, part in parts) == line
     assert all(line[start:].startswith(part) and len(part.strip()) <= 250 for start, part in parts)
     assert len(line) > 250 or parts == [(0, line)], "what is short is read as it is"
@@ -268,6 +277,21 @@ def test_a_model_spells_what_no_counted_word_fits_and_keeps_the_rest(tiny, count
     assert all(a == b for a, b in zip(found.text, text) if b != "_")
     assert len(found.text) == len(text)
     assert math.isinf(restore(text, counts).changes[1].bits), "without a model the gap stays"
+
+
+def test_of_a_long_text_only_the_sentences_with_what_no_word_fits_are_spelt(tiny, counts, monkeypatch) -> None:
+    loaded, asked = replace(tiny(TEXT8, 300), counts=counts), list[str]()
+    fill = TextModel.fill
+    monkeypatch.setattr(TextModel, "fill", lambda self, text, **how: asked.append(text) or fill(self, text, **how))
+    before, behind = "The cat sat on the mat. " * 11, " The c_t sat on the mat." * 11
+    found = restore(f"{before}A zq_j sat.{behind}", model=loaded)
+    assert len(asked) == 1
+    assert len(asked[0]) <= 250
+    assert "A zq_j sat." in asked[0]
+    odd, *others = found.changes
+    assert found.text[odd.offset : odd.offset + 4] == odd.word != odd.written == "zq_j"
+    assert len(others) == 11
+    assert len(found.text) == len(before) + 11 + len(behind)
 
 
 @given(

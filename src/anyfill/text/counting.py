@@ -159,6 +159,28 @@ def sentences_of(text: str) -> list[str]:
     return [text[start:stop] for start, stop in pairwise(ends) if stop > start]
 
 
+_READ = 250
+"""Characters of a long text that a model reads at a time."""
+_SHORT = re.compile(rf".{{1,{_READ}}}(?!\S)\s*|\S+\s*", re.DOTALL)
+"""So many characters at most, cut between words, whatever stands between them; one word, if it has more."""
+
+
+def parts_of(text: str) -> list[tuple[int, str]]:
+    """The parts of a long text that a model reads one by one, and where each begins; together they are the text.
+
+    Whole sentences, so many as fit into ``_READ`` characters; a sentence that does not is cut between words.
+    """
+    found = [(0, "")]
+    for sentence in sentences_of(text):
+        for piece in _SHORT.findall(sentence):
+            start, part = found[-1]
+            if part and len(part) + len(piece.rstrip()) > _READ:
+                found.append((start + len(part), piece))
+            else:
+                found[-1] = start, part + piece
+    return found
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedPlace:
     """What n-grams say of words in one place of a text.

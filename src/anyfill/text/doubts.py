@@ -12,8 +12,8 @@ spread over ``_SPELLINGS`` spellings; one with a capital may be a name and is as
 that is known in lower case is left alone. At the beginning of a text words with a capital are compared, too. With a
 model, what it says of the text with v and with w is added with its weight.
 
-Of a long line the model reads a part at a time, some whole sentences (``_parts``): each v that is compared costs a
-reading, so with whole lines the work would grow with the square of their length.
+Of a long line the model reads a part at a time, some whole sentences (``counting.parts_of``): each v that is compared
+costs a reading, so with whole lines the work would grow with the square of their length.
 """
 
 import math
@@ -26,7 +26,7 @@ import numpy as np
 
 from anyfill.checks import refuse, require_count
 from anyfill.text.blanks import is_one_word
-from anyfill.text.counting import sentences_of, words_of
+from anyfill.text.counting import parts_of, words_of
 from anyfill.text.encoding import encode_text, require_letters
 from anyfill.text.folding import as_text8
 from anyfill.text.gaps import SHOWN, Change, Corrected, changed
@@ -41,10 +41,6 @@ ERROR = 0.02
 _SPELLINGS = 1e5
 _LETTERS = "abcdefghijklmnopqrstuvwxyz'"
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*")
-_READ = 250
-"""Characters of a line that a model reads at a time."""
-_SHORT = re.compile(rf".{{1,{_READ}}}(?!\S)\s*|\S+\s*", re.DOTALL)
-"""So many characters at most, cut between words, whatever stands between them; one word, if it has more."""
 
 
 def check(
@@ -135,20 +131,6 @@ def _gains(counts: KneserNey, word: str, before: str, behind: str) -> list[tuple
     return sorted(found, key=lambda one: -one[0])
 
 
-def _parts(line: str) -> list[tuple[int, str]]:
-    """The parts of a line that a model reads, and where each begins: whole sentences, so many as fit into ``_READ``
-    characters; a sentence that does not is cut between words. Together they are the line."""
-    found = [(0, "")]
-    for sentence in sentences_of(line):
-        for piece in _SHORT.findall(sentence):
-            start, part = found[-1]
-            if part and len(part) + len(piece.rstrip()) > _READ:
-                found.append((start + len(part), piece))
-            else:
-                found[-1] = start, part + piece
-    return found
-
-
 def _weighed(
     model: TextModel,
     line: str,
@@ -160,7 +142,7 @@ def _weighed(
     own, counted = weights
     near = [ranked[: SHOWN + 1] if ranked and ranked[0][0] > -_NEAR else [] for ranked in gains]
     made: list[list[tuple[float, str]]] = []
-    for start, part in _parts(line):
+    for start, part in parts_of(line):
         inside = [(at, some) for at, some in zip(words, near) if start <= at.start() < start + len(part)]
         texts = [
             part[: at.start() - start] + word + part[at.end() - start :] for at, some in inside for _, word in some
@@ -236,7 +218,7 @@ def doubted(loaded: TextModel, text: str, *, threshold: float = 0.0, most: int =
     found: list[Change] = []
     start = 0
     for line in text.split("\n"):
-        parts = [(begin, one) for begin, part in _parts(line) for one in _doubted_in(loaded, part)]
+        parts = [(begin, one) for begin, part in parts_of(line) for one in _doubted_in(loaded, part)]
         found += [replace(one, offset=start + begin + one.offset) for begin, one in parts]
         start += len(line) + 1
     found = [one for one in found if one.bits > threshold]

@@ -3,14 +3,15 @@
 A gap is one missing letter. A word with gaps is a pattern ("r_st_r_"), and its candidates are the counted
 words that fit it. Words with gaps are answered from left to right: the ``BEAM`` best ways so far are each gone on with,
 ranked by the n-grams on both sides of each gap (``counting.weighed``), and at last by the whole text: p(counts)^b, and
-with a model p(model)^a. Where no counted word fits, the model spells the letters by itself (``fill`` with ``letters``);
-without a model they stay gaps and that is said. Where neither is named, it is the model that ships and its n-grams.
+with a model p(model)^a. Where no counted word fits, the model spells the letters by itself (``fill`` with ``letters``,
+of a long text in the sentences around them); without a model they stay gaps and that is said. Where neither is named,
+it is the model that ships and its n-grams.
 """
 
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from anyfill.checks import refuse
 from anyfill.text.blanks import is_one_word
-from anyfill.text.counting import counted_log_prob, weighed, words_of
+from anyfill.text.counting import counted_log_prob, parts_of, weighed, words_of
 from anyfill.text.encoding import require_letters
 from anyfill.text.model import TextModel, load
 from anyfill.text.ngram import KneserNey
@@ -146,10 +147,23 @@ def restore(
         value = [part + own * nats for part, nats in zip(value, said)]
     best = ends[int(np.argmax(value))]
     if model is not None and any(one.word == one.written for one in best.changes):
-        alone = spelt(model, best.text, gaps=gaps)
-        more = {one.offset: one for one in alone.changes}
-        return Corrected(alone.text, tuple(more.get(one.offset, one) for one in best.changes))
+        return _spelt_in_parts(model, best, gaps)
     return Corrected(best.text, best.changes)
+
+
+def _spelt_in_parts(model: TextModel, found: _Way, gaps: str) -> Corrected:
+    """With the letters of words that no counted word fits, each spelt in the sentences around it: ``parts_of``.
+
+    All spellings of a word are read with all that stands behind it: in a whole page they would take minutes.
+    """
+    text, more = "", dict[int, Change]()
+    for start, part in parts_of(found.text):
+        said = part.rstrip()
+        alone = spelt(model, said, gaps=gaps)
+        changes = [replace(one, offset=start + one.offset) for one in alone.changes]
+        more |= {one.offset: one for one in changes}
+        text += alone.text + part[len(said) :]
+    return Corrected(text, tuple(more.get(one.offset, one) for one in found.changes))
 
 
 def matching(counts: KneserNey, pattern: str, *, gaps: str = GAPS, before: str = "", behind: str = "") -> list[str]:
