@@ -17,6 +17,7 @@ from anyfill.evaluation import log_prob, terms
 from anyfill.questions import Factorization, Increasing, Question
 from anyfill.questions.question import chain_rank
 from anyfill.rank import NEVER
+from anyfill.text import scoring
 from anyfill.text.folding import as_text8
 from anyfill.text.model import TextModel
 from anyfill.text.reading import Source, stretches
@@ -130,6 +131,21 @@ def test_texts_side_by_side_score_as_each_does_alone(vocabulary, recipe, monkeyp
     if not loaded.lines:
         monkeypatch.setattr("anyfill.text.scoring.log_prob_of", None)  # nobody is asked alone
     assert log_probs_of(loaded, texts) == pytest.approx(alone, abs=1e-4)
+
+
+def test_of_the_fills_of_a_long_text_only_what_differs_is_read_again(monkeypatch) -> None:
+    loaded = make("one_pass", 16, TEXT8)
+    monkeypatch.setattr("anyfill.text.scoring._CELLS", 16)  # a window at a time
+    read = list[int]()
+    own = scoring.terms
+    monkeypatch.setattr(scoring, "terms", lambda *parts, **how: read.append(1) or own(*parts, **how))
+    text = "the cat sat on the mat and the dog sat on the log " * 6
+    found = loaded.fill(text + "_ " + text, letters=True, n=9, seed=0)
+    windows = len(read)
+    assert [one.log2_probability for one in found] == [log_prob_of(loaded, one.text) / math.log(2) for one in found]
+    alone = (len(read) - windows) / len(found)
+    assert len(found) == 9
+    assert windows <= alone + 9 * 3, "the two windows with the blank, and one beside it"
 
 
 def test_shuffled_orders_give_a_bound_and_an_estimate_of_the_mean_over_all_orders(tmp_path) -> None:

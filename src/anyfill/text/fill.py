@@ -30,7 +30,7 @@ from anyfill.text.model import TextModel
 from anyfill.text.ngram import KneserNey
 from anyfill.text.patterns import GAP
 from anyfill.text.sampling import SamplingOptions
-from anyfill.text.scoring import log_prob_of
+from anyfill.text.scoring import Seen, log_prob_of
 from anyfill.text.template import Template
 from anyfill.text.vocabulary import is_folded
 from anyfill.text.word_proposals import NARROW
@@ -132,7 +132,8 @@ def fill_blanks(
             some = sorted(ways, key=lambda one: -one.log_share)[:_COMPARED]
             ways = _compared(loaded, sheet, some, counts, weights)
         best = sorted(ways, key=lambda one: -one.log_share)[:kept]
-    fills = tuple(_filled(loaded, sheet, way) for way in best)
+    seen: Seen = {}
+    fills = tuple(_filled(loaded, sheet, way, seen) for way in best)
     notes = _notes(sheet)
     is_between = len(groups) == 1 and bool(template.stretches[-1])
     if words and (ranked := _ranking(loaded, weights, is_counted=counts is not None, is_between=is_between)):
@@ -193,9 +194,9 @@ def _compared(
     return [replace(way, log_share=share, log_posterior=plain) for way, share, plain in parts]
 
 
-def _filled(loaded: TextModel, sheet: Sheet, way: _Partial) -> Fill:
+def _filled(loaded: TextModel, sheet: Sheet, way: _Partial, seen: Seen) -> Fill:
     text = sheet.template.filled(way.answers)
-    bits = log_prob_of(loaded, text) / math.log(2)
+    bits = log_prob_of(loaded, text, seen=seen) / math.log(2)
     return Fill(text, way.answers, bits, math.exp(way.log_share), math.exp(way.log_posterior))
 
 

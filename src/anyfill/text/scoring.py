@@ -58,6 +58,11 @@ _SIDE_BY_SIDE = 96
 """Texts that share what they begin with, read in one call."""
 
 
+Seen = dict[tuple[tuple[int, ...], ...], Tensor]
+"""What was read of windows side by side, each as how many codes of it are given, and its codes: (K, B, N) log p of each
+code. Texts that differ in a few words share most of theirs; the same ones side by side give the same digits."""
+
+
 class TextWindow(NamedTuple):
     """Some codes of a text: int64 (at most N,), the first ``given`` of them given, the others asked."""
 
@@ -104,10 +109,10 @@ def text_log_prob(model: Model, codes: Tensor) -> float:
     return float(log_prob(model, x, question).value.sum())
 
 
-def log_prob_of(loaded: TextModel, text: str) -> float:
-    """log p of a text, in nats, as ``score`` has it."""
+def log_prob_of(loaded: TextModel, text: str, *, seen: Seen | None = None) -> float:
+    """log p of a text, in nats, as ``score`` has it; what was ``seen`` of it is not read again, the rest goes there."""
     totals = Totals()
-    for _ in Scorer(loaded).tokens(Source("text", text=text), totals):
+    for _ in Scorer(loaded, seen=seen).tokens(Source("text", text=text), totals):
         pass
     return totals.nats
 
@@ -121,7 +126,8 @@ def log_probs_of(loaded: TextModel, texts: list[str]) -> list[float]:
     codes = [torch.cat([edge, encode_text(loaded.vocabulary, text), edge]) for text in said]
     sizes = torch.tensor([len(one) for one in codes])
     if loaded.lines or not all(said) or int(sizes.min()) == 0 or int(sizes.max()) > loaded.length:
-        return [log_prob_of(loaded, text) for text in texts]
+        seen: Seen = {}
+        return [log_prob_of(loaded, text, seen=seen) for text in texts]
     x = torch.zeros(len(codes), loaded.length, dtype=torch.int64)
     for row, one in enumerate(codes):
         x[row, : len(one)] = one
@@ -160,6 +166,7 @@ class Scorer:
         orders: K, of shuffled ones.
         seed: of shuffled ones.
         device: "cpu", "cuda", or "auto" for CUDA if it is there.
+        seen: windows that have been read and need not be again; None = all are read, none kept.
     """
 
     text: TextModel
@@ -168,6 +175,7 @@ class Scorer:
     orders: int = 4
     seed: int = 0
     device: str = "cpu"
+    seen: Seen | None = None
 
     def __post_init__(self) -> None:
         require_member("--context", self.context, ("half", "none"))
@@ -270,21 +278,30 @@ class Scorer:
 
     def _bits(self, batch: list[TextWindow], totals: Totals, generator: Generator) -> list[float]:
         """The surprise of every asked token of the windows, in order."""
-        model, order = self.text.model, _ORDERS[self.order]
+        model = self.text.model
         x, question = rows_of(batch, self.text.length)
-        x, asked = x.to(self._device), question.asked.to(self._device)
-        question = Question(question.given.to(self._device), asked)
-        draws: list[Tensor] = []
-        for _ in range(self.draws):
-            rank = chain_rank(order, question, generator=generator if order.random else None)
-            draws.append(terms(model, x, rank, generator=generator, rows_per_pass=self.rows))
-        self._add(totals, torch.stack(draws).sum(2))
+        asked = question.asked.to(self._device)
+        name = tuple((window.given, *window.codes.tolist()) for window in batch)
+        draws = None if self.seen is None or self.order == "shuffled" else self.seen.get(name)
+        if draws is None:
+            draws = self._terms(x.to(self._device), Question(question.given.to(self._device), asked), generator)
+            if self.seen is not None:
+                self.seen[name] = draws
+        self._add(totals, draws.sum(2))
         count = int(asked.sum())
         totals.tokens += count
         totals.windows += len(batch)
         totals.cut += sum(window.given > 0 for window in batch)
         totals.passes += self.draws * (len(batch) if model.is_one_pass else count)
-        return (-torch.stack(draws).mean(0)[asked] / math.log(2)).tolist()
+        return (-draws.mean(0)[asked] / math.log(2)).tolist()
+
+    def _terms(self, x: Tensor, question: Question, generator: Generator) -> Tensor:
+        """(K, B, N): log p of every asked token of rows x (B, N), under each of K orders."""
+        order, found = _ORDERS[self.order], list[Tensor]()
+        for _ in range(self.draws):
+            rank = chain_rank(order, question, generator=generator if order.random else None)
+            found.append(terms(self.text.model, x, rank, generator=generator, rows_per_pass=self.rows))
+        return torch.stack(found)
 
     def _add(self, totals: Totals, values: Tensor) -> None:
         """Add the log-probabilities (K, B) of windows under K orders."""
