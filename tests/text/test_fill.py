@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from anyfill.corruption import Uniform
 from anyfill.model import Model
 from anyfill.questions import Factorization
+from anyfill.text.bpe import train_bpe
+from anyfill.text.encoding import texts_of
 from anyfill.text.fill import fill_blanks
 from anyfill.text.fills import Fills
 from anyfill.text.model import TextModel
@@ -104,6 +106,28 @@ def test_short_lengths_are_listed_and_longer_ones_drawn(tiny) -> None:
     assert 0 < sizes.count(3) + sizes.count(4) <= 256 + 2 * 32
     three = filled(loaded, "the _at in _he h_t")
     assert (three.tried.listed, three.complete) == (0, False), "27^3 fills are too many"
+
+
+def test_of_long_blanks_fewer_are_drawn(tiny) -> None:
+    loaded = tiny(TEXT8, 80)
+    assert filled(loaded, "the [32] sat").tried.draws == 256
+    assert filled(loaded, "the [64] sat").tried.draws == 128
+    assert filled(loaded, "the [63-65] sat").tried.draws == 42
+    assert filled(loaded, "the [64] sat", draws=130).tried.draws == 130
+
+
+def test_a_space_before_a_blank_is_given_to_draws_and_to_the_beam(tiny, monkeypatch) -> None:
+    pieces = train_bpe(["the cat sat on the mat. " * 9], 264)
+    loaded = tiny(pieces, 24)
+    loaded.model.network.head.bias.data[int(pieces.encode("\n")[0])] += 30.0  # is no answer behind a space
+    loaded.model.network.head.bias.data[torch.tensor([text == " c" for text in texts_of(pieces)])] += 20.0
+    for how in ({"draws": 32}, {"sampling": SamplingOptions(temperature=0.0)}):
+        found = filled(loaded, "sat. [4] The [4-5] sat", tokens=True, n=99, **how)
+        assert all(one.text.startswith("sat. c") and " The c" in one.text for one in found.fills)
+    monkeypatch.setattr("anyfill.text.candidates._draw", lambda *_: ())  # the beam alone
+    found = filled(loaded, "sat. [4] The [4-5] sat", tokens=True, n=99)
+    assert {len(one.text) for one in found.fills}
+    assert all(one.text.startswith("sat. ") and " The " in one.text for one in found.fills)
 
 
 def test_answers_one_after_another_are_not_said_to_be_all(tiny) -> None:

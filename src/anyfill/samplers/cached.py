@@ -194,7 +194,7 @@ def beam_search(
         width: how many beginnings go on.
         context: optional side information (K, ...).
         end: the code that ends a line; a beam that has it says nothing more, and is filled up with it.
-        allowed: bool (N, codes), which codes each variable may take: others are not looked for.
+        allowed: bool (N, codes) or (K, N, codes), which codes each variable may take: others are not looked for.
         opened: what ``network.open`` gave for these questions, if they have been read already; it is left as it is.
         length_penalty: a; with an end, beams are ranked by log p / ((5 + length) / 6)^a (Wu et al. 2016).
 
@@ -227,7 +227,8 @@ def beam_search(
                 still[..., end] = 0.0
                 log_probs = torch.where(ended.unsqueeze(2), still, log_probs)
             if allowed is not None:
-                log_probs = torch.where(allowed[place], log_probs, -torch.inf)
+                may = allowed[place] if allowed.dim() == 2 else allowed[alive.unsqueeze(1), place]
+                log_probs = torch.where(may, log_probs, -torch.inf)
             # The best of all are among the best of each beam: only those are added up, in 64 bits.
             each, code = log_probs.topk(min(width, log_probs.shape[2]), 2)
             total = (score.unsqueeze(2) + each.double()).flatten(1)

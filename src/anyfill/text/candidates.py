@@ -20,7 +20,8 @@ p(b | s, t, l), all blanks jointly, by whichever sampler, and looked for by ``be
 that finds more is in docs/text.md); if it has few codes it is looked for in another way, which also says how much was
 missed (``anyfill.text.short_blanks``). Each distinct b has the *exact* log p(s b t). Draws and p(s b t) need not agree,
 if the network's conditionals do not fit together: draws only propose, the ranking is by p(s b t). Codes that cannot be
-written are dropped; cuts of the same text into pieces are summed.
+written are dropped (a space that the user wrote before a blank is kept, ``anyfill.text.leads``); cuts of the same text
+into pieces are summed.
 """
 
 import itertools
@@ -39,6 +40,7 @@ from anyfill.networks.network import Cached
 from anyfill.questions.question import Question
 from anyfill.samplers import CachedChain, beam_search, can_search, watch
 from anyfill.text.blanks import BlankRow, BlankWindow, Sheet
+from anyfill.text.leads import Leads
 from anyfill.text.listing import MAX_LISTED, MAX_LISTED_STEPWISE, every_fill, listed_sizes, read_behind
 from anyfill.text.model import ROWS, TextModel
 from anyfill.text.sampling import SamplingOptions
@@ -49,6 +51,9 @@ MAX_COMBINATIONS = 64
 """Combinations of lengths that are tried; of more, so many are drawn."""
 ALL_DRAWS, MIN_DRAWS = 256, 8
 """Draws for all combinations together, and at least for each, where nobody says how many."""
+MAX_DRAWN = 2**13
+"""Codes of all those draws together: of long blanks fewer are drawn. From some 16 pieces on a beam finds likelier ones
+than 256 draws have, of 32 by tens of bits; so many draws of hundreds of codes take minutes and are never shown."""
 BEAMS, ALL_KEPT, MIN_KEPT = 32, 96, 4
 """Beginnings of a beam that go on; answers that are kept, all combinations of lengths together, and of each."""
 _DRAWING = 0.5
@@ -131,15 +136,16 @@ def candidates(
         sheet: the text that the window is of.
         group: the blanks of the sheet that the window has.
         window: what is given around them.
-        draws: for each combination of lengths; None = ``ALL_DRAWS`` together, but at least ``MIN_DRAWS`` each, and
-            none where all fills can be listed. If it is stated, draws are all that is compared.
+        draws: for each combination of lengths; None = ``ALL_DRAWS`` together, but of at most ``MAX_DRAWN`` codes and at
+            least ``MIN_DRAWS`` each, and none where all fills can be listed. If it is stated, draws are all that is
+            compared.
         n: so many are compared at least, if they are found.
         sampling: how to draw.
         generator: the source of all randomness.
     """
     model, codes = loaded.model, sheet.vocabulary.size
     sizes, total = combinations(window.blanks, generator=generator)
-    asked = _Asked.of([window.row(one, model.variables) for one in sizes])
+    asked = _Asked.of(sheet, group, [window.row(one, model.variables) for one in sizes])
     if model.corruption.shows_unknown:
         expected = "a model with an exact likelihood to rank answers by"
         raise refuse("filling", expected=expected, got="one that is shown noise (recipes sunmask and sundae)")
@@ -150,7 +156,7 @@ def candidates(
     listed = listed_sizes(sizes, [read_behind(row) for row in asked.rows], codes, max_listed)
     few = is_free and is_short(model, asked.rows[listed:])
     if draws is None:
-        draws = max(MIN_DRAWS, ALL_DRAWS // (len(sizes) - listed)) if listed < len(sizes) and not few else 0
+        draws = _usual_draws([sum(one) for one in sizes[listed:]]) if listed < len(sizes) and not few else 0
     found, others = _Found(sheet, group), torch.arange(listed, len(sizes))
     for row in asked.rows[:listed]:
         for way in every_fill(row, codes):
@@ -188,23 +194,29 @@ def candidates(
     yield (found.ranked(values), Tried(total, len(sizes), draws, listed, covered)), 1.0
 
 
+def _usual_draws(sizes: list[int]) -> int:
+    """How many draws for each combination of lengths, of so many codes, where nobody says."""
+    return max(MIN_DRAWS, min(ALL_DRAWS // len(sizes), MAX_DRAWN // sum(sizes)))
+
+
 def _length_log_share(loaded: TextModel, window: BlankWindow, present: Tensor) -> float:
     """What the length of a line of codes ``present`` bool (N,) adds to log p, if lengths have a say."""
     return loaded.length_log_share(int(present.sum())) if window.whole and loaded.lengths else 0.0
 
 
 class _Asked(NamedTuple):
-    """A window with blanks of K combinations of sizes: as K rows, x int64 (K, N), and K questions."""
+    """A window with blanks of K combinations of sizes: K rows, x int64 (K, N), K questions, and where a space leads."""
 
     rows: list[BlankRow]
     x: Tensor
     question: Question
+    leads: Leads | None
 
     @classmethod
-    def of(cls, rows: list[BlankRow]) -> "_Asked":
+    def of(cls, sheet: Sheet, group: range, rows: list[BlankRow]) -> "_Asked":
         """All of it, from the rows."""
         question = Question(torch.stack([row.given for row in rows]), torch.stack([row.asked for row in rows]))
-        return cls(rows, torch.stack([row.x for row in rows]), question)
+        return cls(rows, torch.stack([row.x for row in rows]), question, Leads.of(sheet, group, rows))
 
     def some(self, index: Tensor) -> tuple[Tensor, Question]:
         """The values and questions of some rows."""
@@ -220,7 +232,9 @@ def _draw(
     for number, part in enumerate(portions):
         x, question = asked.some(part)
         steps = int(question.asked.sum(1).max())
-        policy = CachedChain(read_once=True) if is_cached else sampling.policy(model, steps)
+        leads = None if asked.leads is None else asked.leads.rows(part)
+        cached = CachedChain(veto=leads, min_mass=0.0, read_once=True)
+        policy = cached if is_cached else sampling.policy(model, steps)
         states = watch(model, x, question, policy=policy, draw=sampling.draw, generator=generator)
         state = next(states)
         for state in states:
@@ -234,7 +248,8 @@ def _search(model: Model, asked: _Asked, which: Tensor, found: "_Found") -> Iter
     width = min(BEAMS, max(MIN_KEPT, 4 * ALL_KEPT // len(which)))
     keep = min(width, max(MIN_KEPT, ALL_KEPT // len(which)))
     for part in which.split(ROWS // width):
-        for row, likely in zip(part.tolist(), beam_search(model, *asked.some(part), width=width)):
+        allowed = None if asked.leads is None else asked.leads.rows(part).allowed
+        for row, likely in zip(part.tolist(), beam_search(model, *asked.some(part), width=width, allowed=allowed)):
             for way in likely[:keep]:
                 found.add(way, asked.rows[row])
             yield

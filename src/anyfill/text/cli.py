@@ -38,7 +38,7 @@ _CONTEXT = (
     "Of a text longer than the model's rows: half = each token is given at least half a row of what comes before it; "
     "none = chunks on their own, as papers score."
 )
-_DRAWS = "256 in all, at least 8; none where all fills, 1000 at most, can be compared"
+_DRAWS = "256 in all, of long blanks fewer, at least 8; none where all fills, 1000 at most, can be compared"
 _NUCLEUS = "Draw from the likeliest codes of this mass, above 0 and up to 1."
 _LONG, _AROUND = 200, 24
 """Characters of a text that is not shown in full for every fill; those shown around a blank of it."""

@@ -12,7 +12,7 @@ from anyfill.evaluation import Posterior, can_enumerate, posterior
 from anyfill.model import Model
 from anyfill.questions.question import Question
 from anyfill.text.blanks import BlankRow, Sheet
-from anyfill.text.encoding import texts_of
+from anyfill.text.leads import Leads
 
 MAX_CODES, MAX_ROWS = 3, 3
 """Codes of all blanks together that are few, and combinations of their lengths."""
@@ -59,13 +59,7 @@ def _question(row: BlankRow) -> Question:
 
 def _writable(sheet: Sheet, group: range, row: BlankRow) -> Tensor:
     """bool (N, codes): what may stand at each place: no end, no unknown code, where a space leads what begins so."""
-    vocabulary = sheet.vocabulary
-    texts, never = texts_of(vocabulary), {vocabulary.end, vocabulary.plain.unknown_code}
-    plain = torch.tensor([code not in never for code in range(len(texts))])
-    allowed = plain.repeat(len(row.x), 1)
-    for blank, places in zip(group, row.places):
-        if lead := sheet.leads[blank]:
-            allowed[places.start] &= torch.tensor([text.startswith(lead) for text in texts])
-            if places.stop - places.start == 1:  # nothing but a space is no answer
-                allowed[places.start] &= torch.tensor([text != lead for text in texts])
-    return allowed
+    vocabulary, leads = sheet.vocabulary, Leads.of(sheet, group, [row])
+    never = {vocabulary.end, vocabulary.plain.unknown_code}
+    plain = torch.tensor([code not in never for code in range(vocabulary.size)])
+    return plain.repeat(len(row.x), 1) if leads is None else plain & leads.allowed[0]
