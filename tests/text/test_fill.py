@@ -302,4 +302,6 @@ def test_draws_that_cannot_be_written_are_refused_if_there_is_nothing_else(tiny)
     loaded.model.network.head.bias.data += torch.tensor([0.0, 0.0, 60.0])
     with pytest.raises(ValueError, match=r"answers: expected a draw that can be written .* got none of 64"):
         filled(loaded, "a_b", draws=64)
+    with pytest.raises(ValueError, match=r"as text \(a --temperature above 0 may find one\), got none of 4"):
+        filled(loaded, "a_b", draws=4, sampling=SamplingOptions(temperature=0.0))
     assert {one.text for one in filled(loaded, "a_b").fills} == {"aab", "abb"}

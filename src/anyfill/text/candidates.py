@@ -176,7 +176,7 @@ def candidates(
         for _ in _search(model, asked, others, found):
             yield None, _DRAWING
     if not found.ways:
-        expected = "a draw that can be written as text (more --draws may find one)"
+        expected = f"a draw that can be written as text ({sampling.more} may find one)"
         raise refuse("answers", expected=expected, got=f"none of {draws * len(others)}")
     distinct, begun = found.rows(), _DRAWING if len(others) else 0.0
     values = torch.tensor([one.value for one in distinct], dtype=torch.float64)

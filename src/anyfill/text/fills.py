@@ -128,8 +128,7 @@ class Fills(Sequence[Fill]):
             )
         if len(self) < self.n and not self.complete and tried.draws:
             fills = "1 fill was" if len(self) == 1 else f"{len(self)} different fills were"
-            advice = "a --temperature above 0" if self.sampling.temperature == 0 else "more --draws"
-            said.append(f"only {fills} found ({advice} may find more)")
+            said.append(f"only {fills} found ({self.sampling.more} may find more)")
         return said
 
     def to_json(self) -> dict[str, Any]:

@@ -53,6 +53,11 @@ class SamplingOptions:
         """Whether nothing is said of how to draw, but for the seed."""
         return self == replace(SamplingOptions(), seed=self.seed)
 
+    @property
+    def more(self) -> str:
+        """What finds more than was drawn: without randomness all draws are alike."""
+        return "a --temperature above 0" if self.temperature == 0 else "more --draws"
+
     def generator(self) -> torch.Generator:
         """The source of all that is random."""
         return torch.Generator().manual_seed(self.seed)
