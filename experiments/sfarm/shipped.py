@@ -2,6 +2,7 @@
 
     python -m experiments.sfarm.shipped train digits --out RUN --seconds 90       CUDA if there is one, else a thread
     python -m experiments.sfarm.shipped train digits --out RUN --seconds 4200 --start --alone 0.5    goes on with it
+    python -m experiments.sfarm.shipped mix digits --out RUN --share 0.5          half-way between the two
     python -m experiments.sfarm.shipped score digits --out RUN                    all 10,000 test pictures, exact
     python -m experiments.sfarm.shipped record digits --out RUN                   shipped_digits.json in results, log
     python -m experiments.sfarm.shipped ship digits --out RUN                     16-bit weights into src/anyfill/models
@@ -13,8 +14,10 @@ training pictures choose the checkpoint, the test pictures are scored once. Besi
 every pixel by itself, its levels as often as in training (``counting``), and pixels asked alone by their places in a
 patch.
 
-``--start`` begins with the model that ships, its heads enlarged by what is around a pixel (``networks.neighbours``),
-which says nothing at first: an hour of a CPU core then teaches it what it was not trained on (``--alone``).
+``--start`` begins with the model that ships or that of a folder, its heads enlarged by what is around a pixel
+(``networks.neighbours``), which says nothing at first: an hour of a CPU core then teaches it what it was not trained on
+(``--alone``). It forgets a little of what the GPU taught it. ``mix`` takes weights on the straight line between the two
+(Wortsman et al. 2022, "Robust fine-tuning of zero-shot models"), which keeps most of both.
 
 Data: MNIST and Fashion-MNIST as idx files, in ANYFILL_DATA/mnist and ANYFILL_DATA/fashion_mnist.
 """
@@ -81,7 +84,7 @@ def train(arguments: argparse.Namespace) -> None:
     rows = rows_of(arguments.model, Pictures(pictures.pixels[:-held_out]))
     source = rows.rows().to(torch.device(device)) if cuda else rows
     valid = rows_of(arguments.model, Pictures(pictures.pixels[-held_out:])).rows(None if cuda else 256)
-    start = load_model(MODELS / arguments.model) if arguments.start else None
+    start = None if arguments.start is None else load_model(Path(arguments.start or MODELS / arguments.model))
     width, depth = (arguments.width, arguments.depth) if start is None else (start.network.width, start.network.depth)
     sizes = {"width": width, "depth": depth, "heads": width // 32}
     batch = arguments.batch or BATCHES[device]
@@ -167,6 +170,23 @@ def begin_with(model: Model, start: Model) -> None:
             model.get_parameter(name).zero_()
 
 
+def mix(arguments: argparse.Namespace) -> None:
+    """The model of --out, set back towards the one that it began with: RUN/mixed, which is scored and shipped then."""
+    model, start = (load_model(path) for path in (arguments.out / "model", arguments.start or MODELS / arguments.model))
+    weights = {name: one.clone() for name, one in model.state_dict().items()}
+    begin_with(model, start.float())
+    with torch.no_grad():
+        for name, one in model.state_dict().items():
+            if one.is_floating_point():
+                one.lerp_(weights[name], arguments.share)
+    save_model(model, arguments.out / "mixed", notes={**load_notes(arguments.out / "model"), "mixed": arguments.share})
+
+
+def made(out: Path) -> Path:
+    """The folder of what was made: mixed, if it was."""
+    return out / "mixed" if (out / "mixed").is_dir() else out / "model"
+
+
 QUESTIONS = ("everything", "top", "bottom", "left", "right", "middle", "frame")
 
 
@@ -185,11 +205,12 @@ def score(arguments: argparse.Namespace) -> None:
     """Exact nats of the test pictures, and of every 20th one's parts given the rest; the counting baseline beside."""
     torch.set_num_threads(1)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model = load_model(arguments.out / "model").float().to(device)
+    model = load_model(made(arguments.out)).float().to(device)
+    mixed = load_notes(made(arguments.out)).get("mixed")
     levels = about(arguments.model, read(arguments.model, "test")).levels
     x = rows_of(arguments.model, read(arguments.model, "test")).rows().x[:: arguments.every]
     cpu = time.process_time()
-    found: dict[str, Any] = {"rows": len(x), "every": arguments.every, "questions": {}}
+    found: dict[str, Any] = {"rows": len(x), "every": arguments.every, "mixed": mixed, "questions": {}}
     for name in QUESTIONS:
         rows = x if name == "everything" else x[::20]
         asked = asked_in(name).expand(len(rows), -1).to(device)
@@ -230,7 +251,7 @@ def record(arguments: argparse.Namespace) -> None:
 
 def ship(arguments: argparse.Namespace) -> None:
     """The model with 16-bit weights, where anyfill looks for it."""
-    source = arguments.out / "model"
+    source = made(arguments.out)
     target = arguments.models / arguments.model
     save_model(load_model(source).half(), target, notes=load_notes(source))
     print(f"{target}: {sum(path.stat().st_size for path in target.glob('*.safetensors')):,} bytes")
@@ -238,7 +259,7 @@ def ship(arguments: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("train", "score", "record", "ship"))
+    parser.add_argument("command", choices=("train", "mix", "score", "record", "ship"))
     parser.add_argument("model", choices=tuple(FOLDERS))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=3600.0)
@@ -248,14 +269,15 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--depth", type=int, default=4)
     parser.add_argument("--dropout", type=float, default=0.0)
-    parser.add_argument("--start", action="store_true", help="begin with the model that ships, whatever its sizes")
+    parser.add_argument("--start", nargs="?", const="", help="begin with the model of a folder, or else that ships")
+    parser.add_argument("--share", type=float, default=0.5, help="of mix: how far from the start")
     parser.add_argument("--alone", type=float, help="share of the batches whose pixels are asked alone")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--models", type=Path, default=MODELS, help="of shipping: where models are kept")
     parser.add_argument("--every", type=int, default=1, help="score every so many test pictures only, for a trial")
     parser.add_argument("--note", default="", help="of a record: what else should be known of the run")
     arguments = parser.parse_args()
-    {"train": train, "score": score, "record": record, "ship": ship}[arguments.command](arguments)
+    {"train": train, "mix": mix, "score": score, "record": record, "ship": ship}[arguments.command](arguments)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import pytest
 import torch
 
 from anyfill.images.model import load
+from anyfill.training import load_model
+from benchmarks import common
 from experiments.sfarm import own_pictures, shipped
 
 
@@ -39,15 +41,30 @@ def test_from_training_to_a_model_that_loads(model, tmp_path, monkeypatch) -> No
     monkeypatch.setenv("ANYFILL_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(shipped, "HELD_OUT", 8)
     monkeypatch.setattr(shipped, "MODELS", tmp_path / "models")
-    settings = {"seconds": 1.0, "steps": 1000, "batch": 4, "rate": 0.01, "seed": 0, "every": 12}
-    settings |= {"width": 32, "depth": 1, "dropout": 0.0}
+    settings = {"seconds": 1.0, "steps": 1000, "batch": 4, "rate": 0.01, "seed": 0, "every": 1}
+    settings |= {"width": 32, "depth": 1, "dropout": 0.0, "start": None, "alone": None, "share": 0.25, "note": "two"}
+    settings |= {"models": tmp_path / "models"}
     arguments = argparse.Namespace(model=model, out=tmp_path / "run", **settings)
     threads = torch.get_num_threads()
     shipped.train(arguments)
     shipped.score(arguments)
     shipped.ship(arguments)
+    second = argparse.Namespace(**{**vars(arguments), "out": tmp_path / "second", "start": "", "alone": 0.5})
+    shipped.train(second)
+    shipped.mix(second)
+    shipped.score(second)
+    monkeypatch.setattr(common, "RESULTS", tmp_path / "results")
+    (tmp_path / "results" / "sfarm" / "logs").mkdir(parents=True)
+    shipped.record(second)
     torch.set_num_threads(threads)
+    ends = [load_model(one / "model").state_dict() for one in (arguments.out, second.out)]
+    for name, one in load_model(second.out / "mixed").state_dict().items():
+        begun, ended = (end[name].float() for end in ends)
+        torch.testing.assert_close(one.float(), begun.half() + 0.25 * (ended - begun.half()), rtol=1e-5, atol=1e-6)
+    told = json.loads((tmp_path / "results" / "sfarm" / f"shipped_{model}.json").read_text())
+    assert (told["note"], told["train"]["alone_share"], told["score"]["mixed"]) == ("two", 0.5, 0.25)
+    assert (tmp_path / "results" / "sfarm" / "logs" / f"shipped_{model}.jsonl").read_text()
     scored = json.loads((tmp_path / "run" / "score.json").read_text())
-    assert scored["rows"] == 2
+    assert scored["rows"] == 24
     assert scored["counting"]["nats"] > 0
     assert load(tmp_path / "models" / model).about.levels == (2 if model == "digits" else 256)
