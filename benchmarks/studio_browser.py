@@ -32,8 +32,13 @@ def running(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 
 
 @contextmanager
-def browsing(base: str, *, width: int = 1280, height: int = 860, dark: bool = False) -> Iterator[Any]:
-    """A page of a browser, which must not ask anybody else, nor complain: that is looked at in the end."""
+def browsing(
+    base: str, *, width: int = 1280, height: int = 860, dark: bool = False, touch: bool = False, refusals: bool = False
+) -> Iterator[Any]:
+    """A page of a browser, which must not ask anybody else, nor complain: that is looked at in the end.
+
+    With ``touch`` it is that of a phone, with ``refusals`` it may complain that the studio refuses something.
+    """
     from playwright.sync_api import sync_playwright
 
     complaints: list[str] = []
@@ -41,7 +46,9 @@ def browsing(base: str, *, width: int = 1280, height: int = 860, dark: bool = Fa
         options = ["--no-sandbox", "--autoplay-policy=no-user-gesture-required"]
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
         scheme = "dark" if dark else "light"
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        context = browser.new_context(
+            viewport={"width": width, "height": height}, color_scheme=scheme, has_touch=touch, is_mobile=touch
+        )
         page = context.new_page()
         page.on(
             "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
@@ -52,5 +59,7 @@ def browsing(base: str, *, width: int = 1280, height: int = 860, dark: bool = Fa
         )
         yield page
         browser.close()
+    if refusals:
+        complaints = [one for one in complaints if "responded with a status of 4" not in one]
     if complaints:
         raise AssertionError(f"the browser complained: {complaints}")

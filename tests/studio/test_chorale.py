@@ -138,7 +138,9 @@ def test_words_and_regions_say_the_same(visitor):
     assert words_of(cells, chorale) == "alto 1-2, tenor 2"
     cells[0, 3] = True
     assert words_of(cells, chorale) is None
-    assert visitor.post("/api/chorale/regions", {"piece": TUNE, "ask": "kazoo 1"}).status_code == 422
+    refused = visitor.post("/api/chorale/regions", {"piece": TUNE, "ask": "kazoo 1"})
+    assert refused.status_code == 422
+    assert refused.json()["detail"].startswith('"kazoo 1": expected a voice')  # a page has no option --ask
 
 
 def export(visitor, piece, kind):

@@ -77,7 +77,10 @@ def surprises(models: Models, wire: WirePiece, key: str) -> dict[str, Any]:
 
 def named_regions(wire: WirePiece, ask: str) -> list[Region]:
     """The cells that words name, as regions."""
-    cells = cells_of(ask, piece_of(wire).chorale)
+    try:
+        cells = cells_of(ask, piece_of(wire).chorale)
+    except ValueError as error:
+        raise ValueError(str(error).removeprefix("--ask ")) from error  # a page has no options
     found: list[Region] = []
     for voice, own in enumerate(cells):
         edges = np.flatnonzero(np.diff(np.concatenate([[False], own, [False]]).astype(np.int8))).tolist()

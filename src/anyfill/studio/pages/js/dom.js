@@ -45,6 +45,9 @@ export function short(value, digits = 4) {
   return String(Number(value.toPrecision(digits)));
 }
 
+/** What a field for a number says, or this where nothing is in it; what is too much or too little is refused, not mended. */
+export const numberIn = (field, otherwise) => (field.value === "" ? otherwise : Number(field.value));
+
 export const percent = (share) => (share >= 0.0995 ? `${(100 * share).toFixed(0)} %` : share >= 0.0001 ? `${(100 * share).toFixed(2)} %` : "< 0.01 %");
 
 /** A class for so many bits of surprise; the same steps as the command line's colours. */

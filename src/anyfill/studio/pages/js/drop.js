@@ -1,4 +1,6 @@
-/** Files that are dropped anywhere in the window: a page takes them while it is open. */
+/** Files that are chosen with a button, or dropped anywhere in the window: a page takes them while it is open. */
+import { h } from "./dom.js";
+import { icon } from "./icons.js";
 
 let take = null;
 let mark = () => {};
@@ -11,6 +13,16 @@ export function onDrop(taken, marked = () => {}) {
     take = null;
     mark = () => {};
   };
+}
+
+/** A button with these words that has a file chosen; the label is that of the field behind it. */
+export function fileChoice(words, label, accept, taken, small = "") {
+  const field = h("input", { type: "file", accept, hidden: true, "aria-label": label, onchange: () => {
+    const [file] = field.files;
+    field.value = ""; // or the same file, mended, would be no change
+    if (file) taken(file);
+  } });
+  return [h("button", { class: `button ${small}`, type: "button", onclick: () => field.click() }, icon("up"), words), field];
 }
 
 for (const [event, hovers] of [["dragover", true], ["dragleave", false], ["drop", false]]) {

@@ -31,8 +31,11 @@ export function open(how, from) {
   close.focus();
 }
 
+/** Put the drawer away: what it says is of a page that is left. */
+export const hide = () => (document.getElementById("how").hidden = true);
+
 function shut() {
-  document.getElementById("how").hidden = true;
+  hide();
   back?.focus();
 }
 

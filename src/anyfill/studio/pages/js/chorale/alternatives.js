@@ -12,11 +12,13 @@ export function makeAlternatives(player, take) {
   const element = h("section", { class: "card alternatives-card", hidden: true, "aria-label": "Alternatives" }, h("div", { class: "head" }, h("h2", {}, "Alternatives"), foot), list);
   let waiting = [];
   let timer = 0;
+  let isOld = false; // those that are there were asked for before
 
   function next() {
     timer = 0;
     const piece = waiting.shift();
     if (!piece) return;
+    element.hidden = false;
     list.append(card(piece));
     if (list.children.length === 1) element.scrollIntoView({ block: "nearest", behavior: "smooth" });
     timer = setTimeout(next, APART);
@@ -33,25 +35,39 @@ export function makeAlternatives(player, take) {
     for (const other of list.children) other.classList.toggle("taken", other === one);
   }
 
+  /** Nothing is there, and nothing is shown before the first of them comes. */
+  function clear() {
+    clearTimeout(timer);
+    timer = 0;
+    waiting = [];
+    show(list);
+    show(foot);
+    element.hidden = true;
+    stale(false);
+  }
+
+  function stale(yes) {
+    isOld = yes;
+    list.setAttribute("aria-busy", String(yes));
+  }
+
   return {
     element,
-    begin() {
-      clearTimeout(timer);
-      timer = 0;
-      waiting = [];
-      show(list);
-      show(foot);
-      element.hidden = false;
-    },
+    clear,
+    /** Others are asked for: those that are there stay, dimmed, until the first of them comes. */
+    begin: () => stale(true),
     add(piece) {
+      if (isOld) clear();
       waiting.push(piece);
       if (!timer) next();
     },
+    /** No others will come. */
+    rest: () => stale(false),
+    /** All have come, and this is how. */
     end(found) {
       show(foot, h("span", { class: "faint" }, `seed ${found.seed}`), howButton(() => found.how));
       for (const remark of found.remarks ?? []) foot.prepend(h("span", { class: "faint" }, remark));
     },
-    hide: () => (element.hidden = true),
   };
 }
 

@@ -1,5 +1,5 @@
 /** The knobs of the chorale page: voice, tools, how long a new note is; seed, boldness, similarity, bars, key, tempo. */
-import { h } from "../dom.js";
+import { h, numberIn } from "../dom.js";
 import { icon } from "../icons.js";
 import { VOICES } from "./state.js";
 import { TOOLS } from "./tools.js";
@@ -47,7 +47,7 @@ export function drawSettings() {
     elements: [seedField, barsField, h("label", { class: "field" }, "Key", key), tempoField, boldField, likeField],
     tempo,
     get body() {
-      return { seed: seed.value === "" ? null : Number(seed.value), bars: Number(bars.value) || 4, temperature: Number(bold.value), amount: Math.round(100 * (1 - Number(like.value))) / 100, key: key.value || null };
+      return { seed: numberIn(seed, null), bars: numberIn(bars, 4), temperature: Number(bold.value), amount: Math.round(100 * (1 - Number(like.value))) / 100, key: key.value || null };
     },
     lastSeed: (value) => (seed.title = `The last one was ${value}`),
   };

@@ -4,7 +4,7 @@ import { calm, h, show } from "../dom.js";
 import { onDrop } from "../drop.js";
 import { open as openHow } from "../how.js";
 import { icon } from "../icons.js";
-import { begin, resume } from "../job.js";
+import { begin, forget, resume } from "../job.js";
 import { modelChoice } from "../models.js";
 import { shown } from "../progress.js";
 import { toast } from "../toast.js";
@@ -30,27 +30,33 @@ export function open(place) {
   const model = modelChoice("music");
   const settings = drawSettings();
   const status = h("div", { class: "draw-status" });
-  const spoken = h("p", { class: "faint spoken", role: "status" }, "Draw a tune, or press Harmonise.");
+  const spoken = h("p", { class: "faint spoken", role: "status" }, `Draw a tune, or press Harmonise.${matchMedia("(pointer: coarse)").matches ? " Two fingers push the roll along." : ""}`);
   const notation = makeNotation(state);
   const alternatives = makeAlternatives(player, (piece) => {
     state.replace(piece, { keepMarks: true });
     spoken.textContent = `Alternative ${piece.number} is taken; undo takes it back.`;
   });
-  const files = fileButtons(state, (piece) => (state.replace(piece), alternatives.hide()));
+  const files = fileButtons(state, (piece) => {
+    job?.drop();
+    forget("chorale");
+    state.replace(piece);
+    alternatives.clear();
+  });
   let job = null;
 
   const on = {
     piece: (piece) => alternatives.add(piece),
     done: (found) => (alternatives.end(found), settings.lastSeed(found.seed)),
-    cancelled: () => toast("Cancelled."),
+    failed: (words) => (alternatives.rest(), show(status, h("p", { class: "message bad", role: "alert" }, words))),
+    cancelled: () => (alternatives.rest(), toast("Cancelled.")),
   };
 
-  async function draw(verb, more = {}) {
+  function draw(verb, more = {}) {
+    job?.drop();
     alternatives.begin();
-    job?.cancel();
     const piece = verb === "generate" ? null : state.piece;
     const body = { verb, piece, voice: VOICES[view.voice ?? 0], model: model.key, ...settings.body, ...more };
-    job = await shown(status, (handlers) => begin("chorale", "/api/chorale/draw", body, handlers), on);
+    job = shown(status, (handlers) => begin("chorale", "/api/chorale/draw", body, handlers), on);
   }
 
   const verbs = [
@@ -69,6 +75,8 @@ export function open(place) {
 
   const play = h("button", { class: "button", type: "button", onclick: () => (player.isPlaying ? player.halt() : player.play(state.piece)) });
   function playButton() {
+    if (play.dataset.plays === String(player.isPlaying)) return; // this is asked for every frame
+    play.dataset.plays = player.isPlaying;
     show(play, icon(player.isPlaying ? "stop" : "play"), player.isPlaying ? "Stop" : "Play");
   }
   const undo = h("button", { class: "icon-button", type: "button", "aria-label": "Undo", onclick: () => state.undo() }, icon("undo"));
@@ -101,7 +109,9 @@ export function open(place) {
   async function paint(lock) {
     try {
       const found = await post("/api/chorale/regions", { piece: state.piece, ask: words.value });
+      state.begin(); // all that is said at once is undone at once
       for (const { voice, start, stop } of found) lock ? state.lock(voice, start, stop) : state.erase(voice, start, stop);
+      state.settle();
       spoken.textContent = lock ? `Locked: ${words.value}.` : `Painted away: ${words.value}. Rewrite erased writes it anew; the rest stays.`;
     } catch (error) {
       toast(error.message, "bad");
@@ -148,7 +158,7 @@ export function open(place) {
   settings.tempo.value = state.piece.tempo;
   undo.disabled = redo.disabled = true;
   roll.draw();
-  resume("chorale", { ...on, piece: (piece) => (alternatives.element.hidden && alternatives.begin(), alternatives.add(piece)), failed: () => {} }).then((found) => (job = found ?? job));
+  job = shown(status, (handlers) => resume("chorale", handlers), on);
   return () => {
     stop();
     undrop();

@@ -14,7 +14,7 @@ export function makeRoll(canvas, state, view) {
   let size = { step: MIN_STEP, row: 11, low: 40, high: 80 };
 
   function measure() {
-    const pitches = state.piece.voices.flat().map((note) => note.pitch);
+    const pitches = state.piece.voices.flat().concat(view.cell ?? []).map((one) => one.pitch);
     const low = Math.min(43, ...pitches) - 2;
     const high = Math.max(76, ...pitches) + 2;
     const room = canvas.parentElement.clientWidth - GUTTER - 2;
@@ -158,6 +158,13 @@ export function makeRoll(canvas, state, view) {
   return {
     draw,
     x,
+    /** Bring some steps into view where the roll is wider than its frame. */
+    bring(start, stop) {
+      const frame = canvas.parentElement;
+      const [left, right] = [x(start) - GUTTER, x(stop)];
+      if (left < frame.scrollLeft) frame.scrollLeft = left;
+      else if (right > frame.scrollLeft + frame.clientWidth) frame.scrollLeft = right - frame.clientWidth;
+    },
     /** Which step and pitch a point of the canvas is. */
     at(px, py) {
       return { step: Math.floor((px - GUTTER) / size.step), pitch: size.high - Math.floor((py - TOP) / size.row) };

@@ -17,16 +17,18 @@ export function makeState(first, marks = { erased: [], locked: [] }) {
   let now = { piece: first, erased: covered(first.steps, marks.erased), locked: covered(first.steps, marks.locked) };
   let past = [];
   let future = [];
+  let gesture = null; // from pressing to letting go: one step for undo
 
   function tell() {
     for (const listen of listeners) listen(now);
   }
 
   function set(next, remember = true) {
-    if (remember) {
+    if (remember && !gesture?.isKept) {
       past.push(now);
       if (past.length > MAX_HISTORY) past.shift();
       future = [];
+      if (gesture) gesture.isKept = true;
     }
     now = next;
     tell();
@@ -42,12 +44,34 @@ export function makeState(first, marks = { erased: [], locked: [] }) {
     listen: (listener) => (listeners.add(listener), () => listeners.delete(listener)),
     canUndo: () => past.length > 0,
     canRedo: () => future.length > 0,
+    /** From here to `settle` all that is done is one step for undo. */
+    begin: () => (gesture = { before: now, future, isKept: false }),
+    settle: () => (gesture = null),
+    /** Do something in place of all that was done since `begin`: what a note is dragged across is not eaten. */
+    anew(act) {
+      const last = now;
+      if (gesture) now = gesture.before;
+      const done = act();
+      if (!done) now = last;
+      return done;
+    },
+    /** As it was at `begin`, and nothing to undo or redo that was not there then. */
+    takeBack() {
+      const { before, future: then, isKept } = gesture ?? {};
+      gesture = null;
+      if (!isKept) return;
+      past.pop();
+      future = then;
+      set(before, false);
+    },
     undo() {
+      gesture = null;
       if (!past.length) return;
       future.push(now);
       set(past.pop(), false);
     },
     redo() {
+      gesture = null;
       if (!future.length) return;
       past.push(now);
       set(future.pop(), false);

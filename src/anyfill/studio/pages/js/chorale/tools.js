@@ -1,4 +1,4 @@
-/** What a pointer and the keyboard do on the roll: draw, erase, drag, paint a region away, lock it. */
+/** What pointers and the keyboard do on the roll: draw, erase, drag, paint a region away, lock it; two fingers push it along. */
 import { pitchName } from "./roll.js";
 import { noteAt, VOICES } from "./state.js";
 
@@ -6,6 +6,7 @@ export const TOOLS = [["draw", "Draw", "draw"], ["move", "Move", "hand"], ["eras
 
 export function useTools(canvas, roll, state, view, say) {
   let held = null;
+  const pressed = new Map(); // where each pointer was last: fingers are several
 
   const place = (event) => {
     const box = canvas.getBoundingClientRect();
@@ -24,10 +25,14 @@ export function useTools(canvas, roll, state, view, say) {
   }
 
   function down(event) {
-    const { step, pitch } = place(event);
-    if (step < 0 || step >= state.piece.steps) return;
+    if (event.button !== 0) return; // another button asks for a menu
     canvas.setPointerCapture(event.pointerId);
+    pressed.set(event.pointerId, [event.clientX, event.clientY]);
+    if (pressed.size > 1) return push();
+    const { step, pitch } = place(event);
     const found = touched(step, pitch);
+    state.begin();
+    if (step < 0 || step >= state.piece.steps || (view.tool === "move" && !found)) return push();
     if (view.tool === "away" || view.tool === "lock") {
       const voice = found?.voice ?? view.voice ?? 0;
       held = { kind: view.tool, voice, from: step };
@@ -46,7 +51,23 @@ export function useTools(canvas, roll, state, view, say) {
     roll.draw();
   }
 
+  /** From now on the roll is pushed along; what the first of two fingers had begun is taken back. */
+  function push() {
+    state.takeBack();
+    held = { kind: "push" };
+    view.region = null;
+    roll.draw();
+  }
+
+  function pushed(event) {
+    const [x, y] = pressed.get(event.pointerId);
+    canvas.parentElement.scrollLeft -= (event.clientX - x) / pressed.size;
+    scrollBy(0, (y - event.clientY) / pressed.size);
+    pressed.set(event.pointerId, [event.clientX, event.clientY]);
+  }
+
   function move(event) {
+    if (held?.kind === "push") return pressed.has(event.pointerId) && pushed(event);
     const { step, pitch } = place(event);
     if (!held) {
       canvas.style.cursor = view.tool === "erase" || view.tool === "away" || view.tool === "lock" ? "crosshair" : touched(step, pitch) ? "grab" : view.tool === "draw" ? "cell" : "default";
@@ -60,19 +81,29 @@ export function useTools(canvas, roll, state, view, say) {
       if (found) state.remove(found.voice, found.note);
     } else if (held.kind === "move") {
       const start = held.first.start + Math.round((step - held.step) / view.grid) * view.grid;
-      if (start !== held.note.start || pitch !== held.note.pitch) held.note = state.move(held.voice, held.note, start, pitch) ?? held.note;
+      if (start !== held.note.start || pitch !== held.note.pitch) held.note = state.anew(() => state.move(held.voice, held.first, start, pitch)) ?? held.note;
     } else if (held.kind === "stretch") {
       const length = Math.max(view.grid, snapped(step) + view.grid - held.note.start);
-      if (length !== held.note.length && state.put(held.voice, { ...held.note, length })) held.note = { ...held.note, length };
+      if (length !== held.note.length && state.anew(() => state.put(held.voice, { ...held.note, length }))) held.note = { ...held.note, length };
     }
     roll.draw();
   }
 
-  function up() {
+  function up(event) {
+    pressed.delete(event.pointerId);
+    if (held?.kind === "push" && pressed.size) return; // the finger that is left goes on pushing
     if (held?.kind === "away" || held?.kind === "lock") mark(held.kind, view.region);
+    state.settle();
     held = null;
     view.region = null;
     roll.draw();
+  }
+
+  /** The system has taken the pointer away: nothing was meant. */
+  function cancel(event) {
+    state.takeBack();
+    held = null;
+    up(event);
   }
 
   function mark(kind, { voice, start, stop }) {
@@ -109,12 +140,13 @@ export function useTools(canvas, roll, state, view, say) {
     const note = noteAt(state.piece, voice, cell.step);
     say(`${VOICES[voice]}, bar ${Math.floor((cell.step - state.piece.pickup) / state.piece.bar) + 1}, ${pitchName(cell.pitch)}${note ? `; sounding ${pitchName(note.pitch)}` : ""}`);
     roll.draw();
+    roll.bring(cell.step, cell.step + view.grid);
   }
 
   canvas.addEventListener("pointerdown", down);
   canvas.addEventListener("pointermove", move);
   canvas.addEventListener("pointerup", up);
-  canvas.addEventListener("pointercancel", up);
+  canvas.addEventListener("pointercancel", cancel);
   canvas.addEventListener("keydown", key);
   canvas.addEventListener("blur", () => ((view.cell = null), roll.draw()));
 }

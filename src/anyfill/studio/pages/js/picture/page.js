@@ -1,7 +1,7 @@
 /** Picture: choose or open one, paint away what you like, six completions appear as they are drawn. */
 import { get, post, upload } from "../api.js";
-import { h, show } from "../dom.js";
-import { onDrop } from "../drop.js";
+import { h, numberIn, show } from "../dom.js";
+import { fileChoice, onDrop } from "../drop.js";
 import { howButton } from "../how.js";
 import { icon } from "../icons.js";
 import { begin, forget, resume } from "../job.js";
@@ -30,7 +30,6 @@ export function open(place) {
   const said = h("span", { class: "value" }, "1");
   const fillButton = h("button", { class: "button main", type: "button", disabled: true, onclick: fill }, icon("spark"), "Fill what is erased");
   const sampler = h("select", {}, WAYS.map(([value, words]) => h("option", { value }, words)));
-  const choose = h("input", { type: "file", accept: "image/png,image/jpeg,image/webp,image/bmp,image/gif", hidden: true, "aria-label": "A picture to open", onchange: () => take(choose.files[0]) });
   const canvases = Array.from({ length: MANY }, (_, n) => pictureCanvas(28, 28, `Completion ${n + 1}`));
   const captions = canvases.map(() => h("figcaption", { class: "soft" }, " "));
   const line = h("p", { class: "soft told", role: "status" });
@@ -52,6 +51,13 @@ export function open(place) {
     canvases.forEach((one) => Object.assign(one, { width: found.width, height: found.height }));
     redraw();
     bits();
+  }
+
+  /** A picture that somebody has chosen: what is being drawn for the one before is not of it. */
+  function another(found) {
+    state.job?.drop();
+    forget("picture");
+    set(found);
   }
 
   async function bits() {
@@ -89,16 +95,16 @@ export function open(place) {
     if (state.overlay === "surprise" && state.surprise) paint(mask.canvas, state.picture, { hidden: mask.erased, heat: state.surprise, most: 6 });
   }
 
-  async function fill() {
-    state.job?.cancel();
+  function fill() {
+    state.job?.drop();
     const steps = Number(sampler.value) || null;
     const way = { temperature: Number(bold.value), sampler: steps ? "exact" : sampler.value, steps };
-    const body = { picture: wire(), n: MANY, model: state.model, seed: seed.value === "" ? null : Number(seed.value), ...way };
+    const body = { picture: wire(), n: MANY, model: state.model, seed: numberIn(seed, null), ...way };
     if (state.fills?.bits) compared.add(state.fills);
     state.fills = null;
     sessionStorage.setItem(WAY, JSON.stringify(way));
     delete results.dataset.done;
-    state.job = await shown(status, (handlers) => begin("picture", "/api/pictures/fill", body, handlers), filling(way));
+    state.job = shown(status, (handlers) => begin("picture", "/api/pictures/fill", body, handlers), filling(way));
   }
 
   /** What to do with the fills of a job, drawn in this way. */
@@ -120,19 +126,19 @@ export function open(place) {
   }
 
   /** After a reload: the picture as it was, and its fills as they come; false if there was none of this model. */
-  async function again() {
+  function again() {
     const { model: key, picture } = JSON.parse(sessionStorage.getItem(KEY) ?? "{}");
     if (!picture || key !== model.key) return false;
     set(picture, unpack(picture.erased));
-    state.job = await shown(status, (handlers) => resume("picture", handlers), { ...filling(JSON.parse(sessionStorage.getItem(WAY) ?? "{}")), failed: () => {} });
+    state.job = shown(status, (handlers) => resume("picture", handlers), filling(JSON.parse(sessionStorage.getItem(WAY) ?? "{}")));
     return true;
   }
 
   async function take(file) {
-    if (!file || !state.about?.there) return;
+    if (!state.about?.there) return;
     try {
-      forget("picture");
-      set(await upload(`/api/pictures/upload?width=${state.about.width}&height=${state.about.height}`, file));
+      another(await upload(`/api/pictures/upload?width=${state.about.width}&height=${state.about.height}`, file));
+      show(status);
     } catch (error) {
       show(status, h("p", { class: "message bad", role: "alert" }, error.message));
     }
@@ -141,17 +147,17 @@ export function open(place) {
   async function load() {
     await modelsOf("images"); // by now one of them is chosen
     fillButton.disabled = true;
-    state.job?.cancel();
+    state.job?.drop();
     state.about = await get(`/api/pictures/about?model=${encodeURIComponent(model.key)}`);
     if (!state.about.there) return none(place);
-    const goesOn = await again(); // before the examples, which may take longer than a job goes on with nobody watching
+    const goesOn = again(); // before the examples, which may take longer than a job goes on with nobody watching
     const found = await get(`/api/pictures/examples?model=${encodeURIComponent(model.key)}`);
     const small = found.pictures.map((one, n) => {
       const canvas = pictureCanvas(one.width, one.height, `Picture ${n + 1}`);
       paint(canvas, { ...one, bytes: unpack(one.pixels) });
-      return h("button", { type: "button", "aria-label": `Choose picture ${n + 1}`, onclick: () => (forget("picture"), set(one)) }, canvas);
+      return h("button", { type: "button", "aria-label": `Choose picture ${n + 1}`, onclick: () => another(one) }, canvas);
     });
-    show(gallery, small, h("button", { class: "button small", type: "button", onclick: () => choose.click() }, icon("up"), "Open"), choose);
+    show(gallery, small, fileChoice("Open", "A picture to open", "image/png,image/jpeg,image/webp,image/bmp,image/gif", take, "small"));
     if (goesOn) return;
     set(found.pictures[0]);
     mask.half("bottom");

@@ -1,9 +1,9 @@
 /** Table: drop a file, see its holes, fill them, ask about any cell. */
 import { get, post, upload } from "../api.js";
-import { h, show } from "../dom.js";
+import { h, numberIn, show } from "../dom.js";
 import { howButton } from "../how.js";
 import { icon } from "../icons.js";
-import { onDrop } from "../drop.js";
+import { fileChoice, onDrop } from "../drop.js";
 import { begin, forget, resume } from "../job.js";
 import { modelsOf } from "../models.js";
 import { shown } from "../progress.js";
@@ -18,7 +18,6 @@ export function open(place) {
   const state = { about: null, job: null, how: null };
   const title = h("p", {}, "Opening the example …");
   const status = h("div", {});
-  const choose = h("input", { type: "file", accept: ".csv,.tsv,.txt,.parquet,.xlsx", hidden: true, "aria-label": "A table to open" });
   const recipe = h("select", { class: "plain", "aria-label": "Which kind of model" }, RECIPES.map(([key, words]) => h("option", { value: key }, words)));
   const seed = h("input", { class: "plain", type: "number", min: 0, value: 0, style: { width: "5.5rem" } });
   const fillButton = h("button", { class: "button main", type: "button", onclick: fill, disabled: true }, icon("spark"), "Fill the holes");
@@ -30,11 +29,10 @@ export function open(place) {
   modelsOf("table").then((own) => recipe.append(...own.map((one) => h("option", { value: `model ${one.key}` }, `Your model ${one.name}`))));
 
   async function drop(file) {
-    if (!file) return;
     show(status, h("p", { class: "message" }, `Reading ${file.name} …`));
     try {
       const about = await upload("/api/tables/upload", file);
-      state.job?.cancel();
+      state.job?.drop();
       forget("table");
       take(about);
       show(status);
@@ -63,6 +61,7 @@ export function open(place) {
     else delete own[name];
     try {
       const about = await post(`/api/tables/${state.about.table}/kinds`, { columns: own });
+      state.job?.drop();
       forget("table");
       take(about);
       show(status);
@@ -78,21 +77,20 @@ export function open(place) {
     cancelled: () => show(status, h("p", { class: "message" }, "Cancelled.")),
   };
 
-  async function fill() {
+  function fill() {
     const own = recipe.value.startsWith("model ") ? { model: recipe.value.slice(6) } : { recipe: recipe.value };
-    const body = { ...own, seed: Number(seed.value) || 0 };
-    state.job?.cancel();
-    state.job = await shown(status, (handlers) => begin("table", `/api/tables/${state.about.table}/fill`, body, handlers), ends);
+    const body = { ...own, seed: numberIn(seed, 0) };
+    state.job?.drop();
+    state.job = shown(status, (handlers) => begin("table", `/api/tables/${state.about.table}/fill`, body, handlers), ends);
   }
 
-  choose.addEventListener("change", () => drop(choose.files[0]));
   const card = h("section", { class: "card", "aria-label": "The table" }, grid.element);
   const undrop = onDrop(drop, (hovers) => card.classList.toggle("drop-target", hovers));
   show(place,
     h("div", { class: "page-head" }, h("div", {}, h("h1", {}, "Table"), title)),
     h("div", { class: "toolbar" },
       fillButton, recipe, h("label", { class: "row faint" }, "Seed", seed),
-      h("button", { class: "button", type: "button", onclick: () => choose.click() }, icon("up"), "Open a file"), choose,
+      fileChoice("Open a file", "A table to open", ".csv,.tsv,.txt,.parquet,.xlsx", drop),
       downloads.element, how, h("span", { class: "faint" }, "or drop CSV, Parquet or Excel anywhere")),
     h("div", { class: "layout" }, h("div", { class: "stack" }, status, card), side.element));
 
@@ -107,7 +105,7 @@ export function open(place) {
       show(status, h("p", { class: "message bad", role: "alert" }, error.message));
       return;
     }
-    state.job = await shown(status, (handlers) => resume("table", handlers), { ...ends, failed: () => {} });
+    state.job = shown(status, (handlers) => resume("table", handlers), ends);
   }
   return () => {
     undrop();

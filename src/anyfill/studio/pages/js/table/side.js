@@ -45,7 +45,7 @@ export function makeSide(about, reveal) {
       const found = await post(`/api/tables/${about().table}/cell`, { row: chosen.row, column: chosen.column });
       if (mine === turn && view === "cell") show(body, cellCard(found));
     } catch (error) {
-      show(body, h("p", { class: "message bad", role: "alert" }, error.message));
+      if (mine === turn && view === "cell") show(body, h("p", { class: "message bad", role: "alert" }, error.message));
     }
   }
 

@@ -6,6 +6,7 @@ import { shown } from "../progress.js";
 
 export function makeSurprises(about, reveal) {
   let kept = null;
+  let job = null;
 
   function list(place) {
     const rows = kept.found.rows.map((one) => {
@@ -20,10 +21,11 @@ export function makeSurprises(about, reveal) {
       if (kept?.table === about().table && kept.filled === JSON.stringify(about().filled)) return list(place);
       const status = h("div", {});
       show(place, h("div", { class: "stack" }, h("h2", {}, "Most surprising first"), status));
-      shown(status, (handlers) => begin("table surprises", `/api/tables/${about().table}/surprises`, { top: 20 }, handlers), {
+      job?.drop();
+      job = shown(status, (handlers) => begin("table surprises", `/api/tables/${about().table}/surprises`, { top: 20 }, handlers), {
         done: (found) => {
           kept = { table: about().table, filled: JSON.stringify(about().filled), found };
-          list(place);
+          if (status.isConnected) list(place); // another view may have been turned to
         },
       });
     },

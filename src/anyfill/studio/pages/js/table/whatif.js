@@ -11,11 +11,10 @@ export function makeWhatIf(about) {
   let items = new Map();
   let turn = 0;
   let account = null;
-  let body = null;
+  const status = h("p", { class: "faint ask-status", role: "status" });
 
   const ask = calm(60, async () => {
     const mine = ++turn;
-    const status = body.querySelector(".ask-status");
     try {
       const found = await post(`/api/tables/${about().table}/whatif`, { row, changes });
       if (mine !== turn) return;
@@ -60,7 +59,6 @@ export function makeWhatIf(about) {
 
   return {
     show(place, next) {
-      body = place;
       if (next !== row || table !== about().table) {
         changes = {};
         row = next;
@@ -73,7 +71,7 @@ export function makeWhatIf(about) {
       show(place, h("div", { class: "stack" },
         h("div", { class: "row spread" }, h("h2", {}, `Row ${row + 1}`), howButton(() => account)),
         h("p", { class: "faint" }, "Ticked values are given. Change or untick one, and the distributions of the others move."), h("div", { class: "row" }, back, free),
-        h("p", { class: "faint ask-status", role: "status" }), h("div", { class: "whatif" }, [...items.values()].map((one) => one.element))));
+        status, h("div", { class: "whatif" }, [...items.values()].map((one) => one.element))));
       ask();
     },
   };

@@ -18,9 +18,10 @@ export function open(place) {
   const editor = makeEditor(sessionStorage.getItem(KEY) ?? EXAMPLES[0], () => model.key, () => sessionStorage.setItem(KEY, editor.text));
   const results = h("div", { class: "stack" });
   const settings = writeSettings();
+  const hint = h("div", { class: "card empty" }, "Press “Fill the blanks”: the likeliest fills appear here, with their shares.");
   let job = null;
 
-  const filled = { done: (found) => show(results, fillList(found, (text) => editor.set(text))) };
+  const filled = { done: (found) => show(results, fillList(found, (text) => editor.set(text))).scrollIntoView({ block: "nearest" }) };
   const fill = () => run("fill", "/api/text/fill", { text: editor.text, n: 6, seed: settings.seed, letters: settings.letters, free: settings.free, model: model.key }, filled);
 
   const ask = () => {
@@ -53,22 +54,27 @@ export function open(place) {
       done: (found) => {
         account.how = found.how;
         settings.lastSeed(found.seed);
-        text.classList.remove("growing");
-        keep.disabled = false;
+        rest();
       },
-      cancelled: () => {
-        text.classList.remove("growing");
-        keep.disabled = false;
+      cancelled: rest,
+      failed: (words) => {
+        rest();
+        const message = h("p", { class: "message bad", role: "alert" }, words);
+        all ? show(status, message) : show(results, message); // an empty sheet says nothing
       },
     };
+    function rest() {
+      text.classList.remove("growing");
+      keep.disabled = false;
+    }
     return { on, status };
   }
 
-  async function run(name, path, body, on, status = results) {
-    job?.cancel();
+  function run(name, path, body, on, status = results) {
+    job?.drop();
     forget("text fill");
     forget("text write");
-    job = await shown(status, (handlers) => begin(`text ${name}`, path, body, handlers), on);
+    job = shown(status, (handlers) => begin(`text ${name}`, path, body, handlers), on);
   }
 
   const buttons = h("div", { class: "row" },
@@ -81,14 +87,15 @@ export function open(place) {
     h("div", { class: "columns" },
       h("div", {}, h("section", { class: "card" }, editor.element, settings.element, h("div", { class: "settings" }, buttons)), examples),
       results));
-  show(results, h("div", { class: "card empty" }, "Press “Fill the blanks”: the likeliest fills appear here, with their shares."));
+  show(results, hint);
   again();
   /** After a reload: what was being written or filled goes on in view. */
-  async function again() {
-    if (isBegun("text fill")) job = await shown(results, (handlers) => resume("text fill", handlers), { ...filled, failed: () => {} });
+  function again() {
+    const missing = () => show(results, hint);
+    if (isBegun("text fill")) job = shown(results, (handlers) => resume("text fill", handlers), { ...filled, missing });
     if (!isBegun("text write")) return;
     const paper = sheet(sessionStorage.getItem(PROMPT) ?? "");
-    job = await shown(paper.status, (handlers) => resume("text write", handlers), { ...paper.on, failed: () => {} });
+    job = shown(paper.status, (handlers) => resume("text write", handlers), { ...paper.on, missing });
   }
   return () => job?.cancel();
 }

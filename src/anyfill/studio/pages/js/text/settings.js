@@ -1,5 +1,5 @@
 /** How to fill and to write: seed, length, boldness. */
-import { h } from "../dom.js";
+import { h, numberIn } from "../dom.js";
 
 export function writeSettings() {
   const seed = h("input", { type: "number", min: 0, max: 999999, placeholder: "new" });
@@ -20,10 +20,10 @@ export function writeSettings() {
   return {
     element: h("div", { class: "settings" }, more),
     get seed() {
-      return seed.value === "" ? null : Number(seed.value);
+      return numberIn(seed, null);
     },
     get length() {
-      return Number(length.value) || 120;
+      return numberIn(length, 120);
     },
     get temperature() {
       return Number(bold.value);

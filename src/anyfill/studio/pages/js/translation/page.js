@@ -1,6 +1,6 @@
 /** Translation: a sentence, its translation pass by pass, words to lock, to blank and to choose others for. */
 import { get } from "../api.js";
-import { h, short, show } from "../dom.js";
+import { h, numberIn, short, show } from "../dom.js";
 import { howButton } from "../how.js";
 import { icon } from "../icons.js";
 import { begin, resume } from "../job.js";
@@ -18,15 +18,21 @@ export async function open(place) {
   const passes = h("input", { type: "number", min: 1, max: 32, value: 4 });
   const languages = h("h2", {}, "Translation");
   const status = h("div", {});
+  const aside = h("div", {});
   const results = h("div", { class: "stack" });
-  const words = makeWords((template, tell) => shown(status, (on) => begin("translation word", "/api/translation/translate", { ...asked(), template, n: OTHERS }, on), { done: (found) => tell(found.found) }));
-  const jobs = [];
+  let job = null;
+  let question = null; // about a word
+  const words = makeWords((template, tell) => {
+    question?.drop();
+    question = shown(aside, (on) => begin("translation word", "/api/translation/translate", { ...asked(), template, n: OTHERS }, on), { done: (found) => tell(found.found) });
+  });
   let example = "";
-  const asked = () => ({ text: source.value, passes: Number(passes.value) || 4, model: model.key });
+  const asked = () => ({ text: source.value, passes: numberIn(passes, 4), model: model.key });
 
-  async function run(body) {
-    jobs.push(null);
-    jobs.push(await shown(status, (handlers) => begin("translation", "/api/translation/translate", body, handlers), { done: told }));
+  function run(body) {
+    question?.drop();
+    job?.drop();
+    job = shown(status, (handlers) => begin("translation", "/api/translation/translate", body, handlers), { done: told });
   }
 
   function fillBlanks() {
@@ -60,11 +66,14 @@ export async function open(place) {
       h("section", { class: "card", "aria-label": "Source and translation" }, h("div", { class: "head" }, languages, h("label", { class: "field short" }, "Passes", passes)),
         h("div", { class: "body stack" }, source,
           h("div", { class: "row" }, h("button", { class: "button main", type: "button", onclick: () => run({ ...asked(), keep: words.kept }) }, icon("spark"), "Translate"), h("button", { class: "button", type: "button", onclick: fillBlanks }, "Fill the blanks")),
-          words.element, status)),
+          words.element, aside, status)),
       results));
   await about().catch((error) => show(status, h("p", { class: "message bad", role: "alert" }, error.message)));
-  if (!jobs.length) resume("translation", { done: told }).then((job) => jobs.push(job));
-  return () => jobs.forEach((job) => job?.leave());
+  if (!job) job = shown(status, (handlers) => resume("translation", handlers), { done: told });
+  return () => {
+    question?.leave();
+    job?.leave();
+  };
 }
 
 /** What to do where there is no model. */
