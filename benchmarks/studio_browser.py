@@ -6,7 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,7 +14,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 
 
 @contextmanager
-def running(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def running(*options: str) -> Generator[tuple[str, subprocess.Popen[str]]]:
     """``anyfill studio`` on a free port: its address, and the process."""
     command = [sys.executable, "-m", "anyfill", "studio", "--no-browser", "--port", "0", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
@@ -34,7 +34,7 @@ def running(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
 @contextmanager
 def browsing(
     base: str, *, width: int = 1280, height: int = 860, dark: bool = False, touch: bool = False, refusals: bool = False
-) -> Iterator[Any]:
+) -> Generator[Any]:
     """A page of a browser, which must not ask anybody else, nor complain: that is looked at in the end.
 
     With ``touch`` it is that of a phone, with ``refusals`` it may complain that the studio refuses something.
