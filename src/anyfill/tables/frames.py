@@ -161,7 +161,9 @@ def _read(
         if name not in unread:
             raise
         there = present(cells) if isinstance(cells, np.ndarray) else ~cells.is_null().to_numpy()
-        return Column(name, "text", np.where(there, np.array(True, dtype=object), None))
+        kept = np.full(len(there), None, dtype=object)
+        kept[there] = True
+        return Column(name, "text", kept)
 
 
 def _apart(array: Array) -> Array:
