@@ -1,4 +1,4 @@
-"""Pictures of the studio for the guide, taken by a browser: PYTHONPATH=. python docs/figures/studio.py [--model DIR] [-o FOLDER]."""
+"""Pictures of the studio for its guide: PYTHONPATH=. python docs/figures/studio.py [--model DIR] [-o FOLDER]."""
 
 import argparse
 import io

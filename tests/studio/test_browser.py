@@ -411,8 +411,8 @@ def test_steps_are_compared_with_what_was_drawn_before(page, base):
     expect(page.locator("figcaption").first).to_contain_text("bits")
     page.get_by_label("Sampler and steps").select_option("4")
     page.get_by_role("button", name="Fill what is erased").click()
-    # one pass more says how uncertain each pixel is
-    expect(said).to_contain_text("4 steps, temperature 1: 5 passes", timeout=2 * SOON)
+    # two passes more say how uncertain each pixel is: over what is given, and over the pixels that are asked
+    expect(said).to_contain_text("4 steps, temperature 1: 6 passes", timeout=2 * SOON)
     before = page.get_by_label("Earlier fills", exact=True)
     expect(before).to_contain_text("pixel by pixel")
     assert before.locator("canvas").count() == 6
