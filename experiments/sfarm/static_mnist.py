@@ -14,7 +14,8 @@ Tokens are pixels, patches of 2 x 2 pixels, or (the first long run, of 1,260 s) 
 With ``--shifts R`` training pictures are shifted by up to R pixels, with ``--shears N`` they are slanted by up to N
 tenths, and the network is told how (``anyfill.images.shifts``); in the end it is settled that nothing is changed, and
 the model takes no context. With ``--targets FILE`` a term of the loss is towards what all other pixels say of a pixel
-(``SoftTargetLoss``), not towards the coin that was tossed for it; validation and scores are of the pixels as they are.
+(``SoftTargetLoss``), not towards the coin that was tossed for it; with ``--tossed P`` up to a share P of a picture's
+coins is tossed anew by the same targets, each time it comes. Validation and scores are of the pixels as they are.
 
 Data: Larochelle's file (50,000 / 10,000 / 10,000), packed bits, in ANYFILL_DATA. Validation rows choose the checkpoint,
 by their exact nats in the raster order, and the weights of a mixture; the test rows are looked at once. With
@@ -174,7 +175,10 @@ def sources(arguments: argparse.Namespace, device: torch.device, *, targets: boo
         soft = read_targets(arguments.targets, train.x.device) if targets else train.x.half()
     if not is_told(arguments):
         return train if soft is None else with_targets(train, soft), valid
-    told = ShiftedRows(train, SHAPE, arguments.shifts, shears=arguments.shears, still=arguments.still, targets=soft)
+    told = ShiftedRows(
+        *(train, SHAPE, arguments.shifts), shears=arguments.shears, still=arguments.still, targets=soft,
+        tossed=arguments.tossed,
+    )  # fmt: skip
     return told, at_rest(valid, arguments.shifts, arguments.shears)
 
 

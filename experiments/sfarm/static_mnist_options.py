@@ -50,6 +50,9 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
     parser.add_argument(
         "--target-share", type=float, help="what of each term they are, the pixel the rest; 0.5 by default"
     )
+    parser.add_argument(
+        "--tossed", type=float, default=0.0, help="up to what share of a picture's pixels is tossed anew from --targets"
+    )
     parser.add_argument("--restore-steps", type=int, default=4000, help="of targets: steps of the U-Net, at most")
     parser.add_argument("--restore-seconds", type=float, help="of targets: seconds of its training")
     parser.add_argument("--restore-eager", action="store_true", help="of targets: not compiled, which begins sooner")
@@ -70,5 +73,9 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
     found = parser.parse_args(words)
     if found.target_share is not None and found.targets is None and found.command in ("compile", "probe", "train"):
         parser.error("--target-share: there are no --targets to have a share")
+    if found.tossed and found.targets is None and found.command in ("compile", "probe", "train"):
+        parser.error("--tossed: there are no --targets to toss from")
+    if found.tossed and not (found.shifts or found.shears):
+        parser.error("--tossed goes with --shifts or --shears")
     found.target_share = 0.5 if found.target_share is None else found.target_share
     return found

@@ -11,7 +11,10 @@ shifts, the equal mixture over scans and shifts by 0 or 1 pixel: a shift around 
 
     log 1/32 sum_(k, s) p(shift_s(x) | scan k, told s)
 
-is exact as well; patches have other borders in each of the four.
+is exact as well; patches have other borders in each of the four. A scan of shifted pictures is one more fixed order of
+the pixels as they were. So there are 72 orders to mix, eight scans at shifts by -1, 0 or 1 along each axis, and eight
+of them are taken that go well together: one after the other, whichever makes validation rows likeliest in the equal
+mixture of what is taken.
 """
 
 import argparse
@@ -35,6 +38,7 @@ from benchmarks.common import environment
 from experiments.sfarm.static_mnist import SHAPE, SIDE, device_of, patch_of, read, said, settled
 
 SHIFTS = tuple(product((0, 1), repeat=2))
+NEAR = tuple(product((-1, 0, 1), repeat=2))
 
 
 @torch.no_grad()
@@ -71,6 +75,18 @@ def mixture_weights(log_prob: Tensor, steps: int = 500) -> Tensor:
     return weights
 
 
+def that_go_together(log_prob: Tensor, count: int) -> list[int]:
+    """Of K laws with log-probabilities (K, B), so many, each the one that adds most to the equal mixture so far."""
+    taken: list[int] = []
+    total = torch.full_like(log_prob[0], -math.inf)
+    for _ in range(min(count, len(log_prob))):
+        with_each = torch.logaddexp(total, log_prob).mean(1)
+        with_each[taken] = -math.inf
+        taken.append(int(with_each.argmax()))
+        total = torch.logaddexp(total, log_prob[taken[-1]])
+    return taken
+
+
 class Scorer:
     """The scores of one run, as they come."""
 
@@ -99,6 +115,11 @@ class Scorer:
         record = self.arguments.out / "train.json"
         about = json.loads(record.read_text())["arguments"] if record.is_file() else {}
         return about.get("valid_rows", self.arguments.valid_rows)
+
+    def validation(self) -> Tensor:
+        """int64 (rows, 784): validation rows that weights, or orders, may be chosen by."""
+        count = min(self.aside(), self.arguments.weight_rows, self.arguments.rows or self.aside())
+        return read("valid")[:count].to(self.device)
 
     def late(self) -> bool:
         """Whether nothing more is to be begun."""
@@ -134,7 +155,7 @@ class Scorer:
             self.note()
         self.note(mixture_of_8_scans=nats(torch.stack(each).logsumexp(0) - math.log(len(each))))
         self.kept()
-        valid = read("valid")[: min(self.aside(), self.arguments.weight_rows)].to(self.device)
+        valid = self.validation()
         held_out: list[Tensor] = []
         for number in range(len(each)):
             if self.late():
@@ -169,29 +190,63 @@ class Scorer:
         """The mixture over scans and shifts."""
         if not self.arguments.shifts:
             return
-        told, shears = self.load(), self.arguments.shears
+        told = self.load()
         total: Tensor | None = None
         for number, shift in product(range(len(self.orders)), SHIFTS):
             if self.late():
                 return
-            by = torch.tensor([shift], device=self.device)
-            moved = shifted(self.x, by.expand(len(self.x), -1), SHAPE)
-            change = torch.nn.functional.pad(by, (0, 2)) if shears else by  # shifted, and not slanted
-            one = self.whole(moved, number, told, told_shift(change, self.arguments.shifts, shears)[0])
+            one = self.moved(self.x, number, shift, told)
             total = one if total is None else torch.logaddexp(total, one)
         if total is not None:
             count = len(self.orders) * len(SHIFTS)
             self.note(mixture_of_scans_and_shifts={"members": count, **nats(total - math.log(count))})
+
+    def eight(self) -> None:
+        """The equal mixture of eight orders, scans at shifts, that go together on validation rows."""
+        if not self.arguments.shifts:
+            return
+        told, valid = self.load(), self.validation()
+        orders = list(product(range(len(self.orders)), NEAR))
+        each: list[Tensor] = []
+        for number, shift in orders:
+            if self.late():
+                return
+            each.append(self.moved(valid, number, shift, told))
+        held_out = torch.stack(each)
+        taken = that_go_together(held_out, 8)
+        weights = mixture_weights(held_out[taken])
+        tested = torch.stack([self.moved(self.x, *orders[one], told) for one in taken])
+        self.note(
+            mixture_of_8_orders={
+                **nats(tested.logsumexp(0) - math.log(len(taken))),
+                "orders": [{"scan": orders[one][0], "down_and_right": orders[one][1]} for one in taken],
+                "chosen_among": len(orders),
+                "validation_rows": len(valid),
+                "validation_nats": -float(held_out[taken].logsumexp(0).mean()) + math.log(len(taken)),
+            },
+            weighted_mixture_of_8_orders={
+                **nats((weights.log().unsqueeze(1) + tested).logsumexp(0)),
+                "weights": weights.tolist(),
+            },
+        )
+
+    def moved(self, x: Tensor, number: int, shift: tuple[int, int], told: Model) -> Tensor:
+        """float64 (B,): log p of whole rows, shifted and told so, in a scan."""
+        by = torch.tensor([shift], device=self.device)
+        change = torch.nn.functional.pad(by, (0, 2)) if self.arguments.shears else by  # shifted, and not slanted
+        context = told_shift(change, self.arguments.shifts, self.arguments.shears)[0]
+        return self.whole(shifted(x, by.expand(len(x), -1), SHAPE), number, told, context)
 
 
 def score(arguments: argparse.Namespace) -> None:
     """Every test row, exactly, most wanted first."""
     scorer = Scorer(arguments)
     scorer.scans()
+    scorer.eight()
     scorer.questions()
     scorer.shifts()
     found = scorer.found
-    names = ("mixture_of_8_scans", "weighted_mixture_of_8_scans", "mixture_of_scans_and_shifts")
+    names = ("mixture_of_8_scans", "weighted_mixture_of_8_scans", "mixture_of_8_orders", "mixture_of_scans_and_shifts")
     raster = found["scans"].get("0", {"nats": math.nan})["nats"]
     mixtures = ", ".join(f"{name} {found[name]['nats']:.3f}" for name in names if name in found)
     print(f"raster {raster:.3f}, {mixtures}", flush=True)

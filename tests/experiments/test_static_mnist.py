@@ -132,6 +132,10 @@ def test_told_shifts_end_in_a_model_without_a_context(out, monkeypatch) -> None:
     run(monkeypatch, "score", "--out", str(out), *told, "--rows", "8", "--question-rows", "2")
     found = json.loads((out / "score.json").read_text())
     assert found["mixture_of_scans_and_shifts"]["members"] == 32
+    eight = found["mixture_of_8_orders"]
+    assert eight["chosen_among"] == 8 * 9
+    assert len({(one["scan"], *one["down_and_right"]) for one in eight["orders"]}) == 8
+    assert sum(found["weighted_mixture_of_8_orders"]["weights"]) == pytest.approx(1.0)
     assert found["raster_of_model_16"]["nats"] == pytest.approx(found["scans"]["0"]["nats"], rel=0.01)
     x = static_mnist.read("valid")[:8]
     scorer = static_mnist_score.Scorer(static_mnist.options_of(["score", "--out", str(out), *told]))
@@ -172,7 +176,7 @@ def test_soft_targets_are_written_and_trained_towards(out, monkeypatch) -> None:
     assert ((targets > 0) & (targets < 1)).all()
     about = json.loads((out / "restore" / "targets.json").read_text())
     assert about["nats_of_rows_trained_on"] > 0
-    told = (*SMALL, "--tokens", "patches", "--shifts", "1", "--targets", str(path))
+    told = (*SMALL, "--tokens", "patches", "--shifts", "1", "--targets", str(path), "--tossed", "0.5")
     run(monkeypatch, "train", "--out", str(out), *told, "--steps", "3", "--validate-every", "2")
     about = json.loads((out / "train.json").read_text())
     assert about["arguments"]["targets"] == "targets.npy"
@@ -186,8 +190,11 @@ def test_soft_targets_are_written_and_trained_towards(out, monkeypatch) -> None:
     scorer = static_mnist_score.Scorer(static_mnist.options_of(["score", "--out", str(out), *told]))
     # Validation is of the pixels as they are, whatever the loss is towards.
     assert about["best_validation"] == pytest.approx(float(-scorer.whole(x, 0).mean()), abs=1e-2)
-    with pytest.raises(SystemExit):
-        static_mnist.options_of(["train", "--out", str(out), "--target-share", "0.5"])
+    plain = static_mnist.sources(static_mnist.options_of(["train", "--out", str(out), *told[:-2]]), x.device)[0]
+    assert not torch.equal(plain.take(torch.arange(8)).x, rows.take(torch.arange(8)).x)
+    for words in (["--target-share", "0.5"], ["--tossed", "0.5", "--shifts", "1"], [*told[-4:]]):
+        with pytest.raises(SystemExit):
+            static_mnist.options_of(["train", "--out", str(out), *words])
     with pytest.raises(FileNotFoundError):
         static_mnist.read_targets(out / "none.npy", x.device, wait=0.0)
 
@@ -247,3 +254,17 @@ def test_weights_of_a_mixture_are_those_under_which_rows_are_likeliest() -> None
         other = weights * (1 + 0.2 * torch.rand(3, generator=source, dtype=torch.float64))
         assert mean(other / other.sum()) <= best + 1e-9
     assert best > mean(torch.full((3,), 1 / 3, dtype=torch.float64)) + 1e-3
+
+
+def test_orders_that_go_together_are_each_the_one_that_adds_most() -> None:
+    log_prob = torch.rand(5, 100, generator=torch.Generator().manual_seed(0), dtype=torch.float64).log()
+    log_prob[4] = log_prob[0]
+
+    def mean(taken: list[int]) -> float:
+        return float(log_prob[taken].logsumexp(0).mean()) - np.log(len(taken))
+
+    taken = static_mnist_score.that_go_together(log_prob, 4)
+    assert len(set(taken)) == 4
+    for count in range(1, 5):
+        others = [one for one in range(5) if one not in taken[: count - 1]]
+        assert mean(taken[:count]) == pytest.approx(max(mean([*taken[: count - 1], one]) for one in others))

@@ -6,6 +6,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import chisquare
 
 from anyfill import recipes
 from anyfill.images.shifts import (
@@ -257,3 +258,32 @@ def test_bad_changes_are_refused(options) -> None:
         ShiftedRows(Rows.from_values(torch.zeros(1, 30, dtype=torch.int64)), SHAPE, **options)
     with pytest.raises(ValueError, match="shifts and shears"):
         told_shift(torch.zeros(1, 2, dtype=torch.int64), 1, 2)
+
+
+@pytest.mark.parametrize("tossed", [0.5, 1.0])
+def test_coins_tossed_anew_from_their_own_probabilities_keep_the_law(tossed) -> None:
+    one = torch.tensor([0.3, 0.8, 0.5, 0.1])
+    x = (torch.rand(20_000, 4, generator=torch.Generator().manual_seed(0)) < one).long()
+    targets = one.expand(len(x), -1)
+    source = ShiftedRows(Rows.from_values(x), (2, 2), 1, still=1.0, targets=targets, tossed=tossed)
+    found = source.take(torch.arange(len(source))).x
+    again = (1 - (one**2 + (1 - one) ** 2).mean()) * tossed / 2  # a toss in two comes to the other side
+    assert float((found != x).double().mean()) == pytest.approx(float(again), abs=0.01)
+    patterns = torch.cartesian_prod(*[torch.arange(2)] * 4)
+    law = torch.where(patterns == 1, one, 1 - one).double().prod(1)
+    counts = torch.bincount(found @ torch.tensor([8, 4, 2, 1]), minlength=16)
+    assert chisquare(counts.numpy(), (law / law.sum() * len(x)).numpy()).pvalue > 1e-3
+
+
+def test_each_copy_has_its_own_tosses_and_always_the_same() -> None:
+    rows = Rows.from_values(pictures(0).clamp(max=1))
+    targets = torch.full(rows.x.shape, 0.5)
+    source = ShiftedRows(rows, SHAPE, 1, targets=targets, tossed=1.0)
+    index = torch.arange(len(source))
+    whole = source.take(index)
+    assert torch.equal(whole.x[::3], source.take(index[::3]).x)
+    assert len(whole.x.unique(dim=0)) > len(index) - 3
+    still = ShiftedRows(rows, SHAPE, 1, targets=targets).take(index)
+    assert torch.equal(whole.context[:, 6:].sum(1), still.context[:, 6:].sum(1))  # the targets are as they were
+    with pytest.raises(ValueError, match="no targets"):
+        ShiftedRows(rows, SHAPE, 1, tossed=0.5)

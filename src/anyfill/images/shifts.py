@@ -21,14 +21,24 @@ the context:
 
     context = (dy == -reach, …, dy == reach, dx == -reach, …, dx == reach, ky == -shears, …, kx == shears)
 
+Tossed anew. A binarised picture is coins: each pixel is 1 with a probability that its neighbours all but tell, whatever
+the other coins are. Where soft targets say these probabilities q_i (``objectives.SoftTargetLoss``), some pixels of a
+picture can be tossed again from them, one step of a chain that keeps the law of pictures as far as q is right:
+
+    x_i' ~ q_i with probability u, else x_i,    u uniform on [0, tossed] for each picture.
+
+So a picture never comes twice with the same coins, and they cannot be learnt by heart, neither to tell a picture by
+them nor to answer them.
+
 Nothing is drawn: row n stands for picture n mod R in the copy n div R, one copy for each change and as many more at
-rest as its share wants, so an epoch has every picture in every way once, in the order that training draws.
+rest as its share wants, so an epoch has every picture in every way once, in the order that training draws. What is
+tossed is a hash of n and the pixel.
 """
 
 import torch
 from torch import Tensor
 
-from anyfill.checks import refuse, require_count
+from anyfill.checks import refuse, require_count, require_probability
 from anyfill.objectives.soft_targets import require_targets
 from anyfill.rows import Rows
 
@@ -108,6 +118,19 @@ def margins(x: Tensor, shape: tuple[int, ...], blank: int = 0) -> tuple[Tensor, 
     return torch.stack(before, 1), torch.stack(after, 1)
 
 
+def _hashed(index: Tensor, count: int) -> Tensor:
+    """float32 (B, count) in [0, 1): numbers as if drawn, always the same for row n (B,), by SplitMix64."""
+    z = (index.unsqueeze(1) * count + torch.arange(count, device=index.device)) * -0x61C8864680B583EB
+    for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15)):
+        z = (z ^ _logical(z, shift)) * factor
+    return _logical(z ^ _logical(z, 31), 40).float() / 2**24
+
+
+def _logical(z: Tensor, shift: int) -> Tensor:
+    """int64 moved right, with zeros for the sign."""
+    return (z >> shift) & ((1 << (64 - shift)) - 1)
+
+
 class ShiftedRows:
     """Pictures as rows, sheared and shifted and told so, a source to train on (``RowSource``).
 
@@ -119,6 +142,7 @@ class ShiftedRows:
         still: about what share of the rows is not changed, besides those that cannot be.
         blank: the code of a blank pixel.
         targets: soft targets of the pictures (R, N), which move with them (``objectives.SoftTargetLoss``).
+        tossed: up to what share of the pixels is tossed anew, from ``targets``; 0 = none.
     """
 
     def __init__(
@@ -131,6 +155,7 @@ class ShiftedRows:
         still: float = 1 / 3,
         blank: int = 0,
         targets: Tensor | None = None,
+        tossed: float = 0.0,
     ) -> None:
         height, width, channels = (*shape, 1)[:3]
         require_count("shears", shears, minimum=0, maximum=MAX_SHEARS)
@@ -139,13 +164,16 @@ class ShiftedRows:
             raise refuse("rows", expected=f"{height * width * channels} variables, as {shape} has", got=rows.variables)
         if rows.context is not None or not bool(rows.present.all()):
             raise refuse("rows", expected="whole pictures without a context", got="others")
+        require_probability("tossed", tossed)
+        if tossed and targets is None:
+            raise refuse("tossed", expected="0, as there are no targets to toss from", got=tossed)
         lines = [_line(reach, rows.x.device)] * 2 + [_line(shears, rows.x.device)] * (2 if shears else 0)
         changes = torch.cartesian_prod(*lines)
         places = len(changes)
         if not 1 / places <= still <= 1.0:
             raise refuse("still", expected=f"a share from 1/{places}, one change of all, to 1", got=still)
         self.rows, self.shape, self.reach, self.shears = rows, shape, reach, shears
-        self.still, self.blank = still, blank
+        self.still, self.blank, self.tossed = still, blank, tossed
         self.targets = None if targets is None else require_targets(targets, rows.x)
         resting = changes.new_zeros(1 if still == 1.0 else round((still * places - 1) / (1 - still)), changes.shape[1])
         self._copies = resting if still == 1.0 else torch.cat([changes, resting])
@@ -180,9 +208,18 @@ class ShiftedRows:
     def _changed(self, index: Tensor) -> tuple[Tensor, Tensor]:
         """(B, N), int64 (B, 2 or 4): pictures with their shears, not yet shifted; and what is done to them in all."""
         by = self._copies[index // len(self.rows)]
-        x = self._sheared(self.rows.x[index % len(self.rows)], by)
+        x = self._sheared(self._pictures(index), by)
         up, down = margins(x, self.shape, self.blank)  # of the picture as it lies now
         return x, torch.cat([torch.minimum(torch.maximum(by[:, :2], -up), down), by[:, 2:]], 1)
+
+    def _pictures(self, index: Tensor) -> Tensor:
+        """(B, N): pictures in their places, some of their pixels tossed anew."""
+        x = self.rows.x[index % len(self.rows)]
+        if not self.tossed or self.targets is None:
+            return x
+        again, coin, share = _hashed(index, 2 * self.variables + 1).split([self.variables, self.variables, 1], 1)
+        one = (coin < self.targets[index % len(self.rows)]).to(x.dtype)
+        return torch.where(again < self.tossed * share, one, x)
 
     def _sheared(self, x: Tensor, by: Tensor) -> Tensor:
         """(B, N): pictures, or targets, with the shears of all that is done to them (B, 2 or 4)."""
