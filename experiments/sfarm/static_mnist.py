@@ -235,10 +235,10 @@ def fitted(
 
 def trial(arguments: argparse.Namespace, rows: tuple[RowSource, Rows], options: FitOptions) -> bool:
     """A few steps that are forgotten, so that everything is compiled; True = attention in blocks works here."""
-    patches = arguments.tokens == "patches"
-    # Questions about patches are of several lengths: most of a short trial must ask them.
-    loss = replace(objective(arguments), joint_share=0.4) if patches else objective(arguments)
-    steps = {"pixels": 3, "patches": 24, "blanks": 40}[arguments.tokens]
+    patches, scans_alone = arguments.tokens == "patches", arguments.joint > 0.999
+    # Questions about patches are of several lengths: most of a short trial must ask them, where they come at all.
+    loss = replace(objective(arguments), joint_share=0.4) if patches and not scans_alone else objective(arguments)
+    steps = 3 if scans_alone else {"pixels": 3, "patches": 24, "blanks": 40}[arguments.tokens]
     warm = replace(options, steps=steps, seconds=None, validate_every=steps)
     blocks = True
     for attempt in range(8):

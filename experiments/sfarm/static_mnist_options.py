@@ -58,6 +58,7 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
     parser.add_argument("--restore-eager", action="store_true", help="of targets: not compiled, which begins sooner")
     parser.add_argument("--restore-batch", type=int, default=256, help="of targets: rows of a step")
     parser.add_argument("--restore-width", type=int, default=64, help="of targets: channels of its first level")
+    parser.add_argument("--restore-only", action="store_true", help="of targets: train the U-Net, and ask it nothing")
     parser.add_argument("--valid-too", action="store_true", help="train on validation rows behind --valid-rows, too")
     parser.add_argument(
         "--no-trial", dest="trial", action="store_false", help="no trial run: what it compiles is there"

@@ -3,6 +3,9 @@
     python -m experiments.sfarm.static_mnist targets --out RUN --restore-seconds 45      RUN/targets.npy, float16
     python -m experiments.sfarm.static_mnist train --out LONG --targets RUN/targets.npy  …
 
+The U-Net is kept in RUN/restorer; where it is there already it is asked, and not trained again. So it can be trained
+on one machine (``--restore-only``) and asked on another.
+
 The U-Net sees training rows only (with ``--valid-too`` those of a run that has it). One pixel in 16 is asked, the rest
 given (``anyfill.images.left_out``), by Adam with a falling rate; validation rows choose its checkpoint. What is written
 to RUN/targets.json says how many nats whole pictures have when each pixel is asked given all but its lattice, on rows
@@ -25,10 +28,13 @@ from anyfill.images.left_out import left_out, sparse_objective
 from anyfill.likelihoods import Bernoulli
 from anyfill.model import Model
 from anyfill.rows import Rows
-from anyfill.training import FitOptions, FitResult, JsonLines, fit
+from anyfill.training import FitOptions, FitResult, JsonLines, fit, load_model, save_model
 from benchmarks.common import environment
 from experiments.sfarm.picture_scores import in_halves
 from experiments.sfarm.static_mnist import SHAPE, device_of, held_out, said, training_rows
+
+ROWS = ("rows", "train_rows", "valid_rows", "valid_too")
+"""Options that say what a restorer was trained on."""
 
 
 def restorer(arguments: argparse.Namespace) -> Model:
@@ -44,23 +50,35 @@ def write_targets(arguments: argparse.Namespace) -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     train, valid = training_rows(arguments).to(device), held_out(arguments).to(device)
-    model, done, options = _restored(arguments, train, valid, fast=device.type == "cuda")
-    trained = time.perf_counter() - start
-    plain = restorer(arguments).to(device).eval()  # never compiled
-    plain.load_state_dict(model.state_dict())
+    kept, record = arguments.out / "restorer", arguments.out / "restorer.json"
+    if not record.is_file():
+        model, done, options = _restored(arguments, train, valid, fast=device.type == "cuda")
+        save_model(model.cpu(), kept)
+        trained: dict[str, Any] = {
+            "steps": done.steps,
+            "best_step": done.best_step,
+            "best_validation": done.best_validation_loss,
+            "parameters": sum(one.numel() for one in model.parameters()),
+            "seconds_of_training": time.perf_counter() - start,
+            "arguments": said(arguments),
+            "options": asdict(options),
+            "environment": environment(device),
+        }
+        record.write_text(json.dumps(trained, indent=1) + "\n")
+    own, was = said(arguments), json.loads(record.read_text())["arguments"]
+    if other := [f"{name}={was[name]}" for name in ROWS if was[name] != own[name]]:
+        raise SystemExit(f"{kept}: a restorer of other rows, {', '.join(other)}; give it the same, or another --out")
+    if arguments.restore_only:
+        return
+    plain = load_model(kept).to(device).eval()  # never compiled
     with in_halves(plain):
         targets, held = left_out(plain, train, SHAPE), left_out(plain, valid, SHAPE)
     found: dict[str, Any] = {
-        "steps": done.steps,
-        "best_step": done.best_step,
+        **json.loads(record.read_text()),
         "nats_of_rows_trained_on": _nats(targets, train),
         "nats_of_validation_rows": _nats(held, valid),
-        "parameters": sum(one.numel() for one in plain.parameters()),
-        "seconds_of_training": trained,
         "seconds": time.perf_counter() - start,
-        "arguments": said(arguments),
-        "options": asdict(options),
-        "environment": environment(device),
+        "asked_on": environment(device),
     }
     (arguments.out / "targets.json").write_text(json.dumps(found, indent=1) + "\n")
     part = arguments.out / "targets.part.npy"

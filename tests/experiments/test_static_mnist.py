@@ -176,6 +176,14 @@ def test_soft_targets_are_written_and_trained_towards(out, monkeypatch) -> None:
     assert ((targets > 0) & (targets < 1)).all()
     about = json.loads((out / "restore" / "targets.json").read_text())
     assert about["nats_of_rows_trained_on"] > 0
+    path.unlink()
+    run(monkeypatch, "targets", "--out", str(out / "restore"), *SMALL, "--restore-steps", "9")  # asked, not trained
+    assert np.array_equal(np.load(path), targets)
+    assert json.loads((out / "restore" / "targets.json").read_text())["steps"] == 2
+    with pytest.raises(SystemExit, match="other rows, valid_too=False"):  # it would say more than it may know
+        run(monkeypatch, "targets", "--out", str(out / "restore"), *SMALL, "--valid-too")
+    run(monkeypatch, "targets", "--out", str(out / "other"), *SMALL, *few, "--restore-only")
+    assert sorted(one.name for one in (out / "other").iterdir()) == ["restorer", "restorer.json", "targets.jsonl"]
     told = (*SMALL, "--tokens", "patches", "--shifts", "1", "--targets", str(path), "--tossed", "0.5")
     run(monkeypatch, "train", "--out", str(out), *told, "--steps", "3", "--validate-every", "2")
     about = json.loads((out / "train.json").read_text())

@@ -62,6 +62,8 @@ def test_weights_keep_their_type(tmp_path: Path, dtype: torch.dtype) -> None:
 def test_an_option_that_is_a_tensor_comes_back_bit_for_bit(tmp_path: Path) -> None:
     scale = torch.rand(2, 3, dtype=torch.float64)
     save_model(tiny_model(scale=scale), tmp_path)
+    with pytest.raises(ValueError, match=r"parts: expected a list of classes, got <class"):
+        load_model(tmp_path, parts=TinyNetwork)  # type: ignore[arg-type]
     back = load_model(tmp_path, parts=[TinyNetwork])
     assert torch.equal(back.network.scale, scale)
 

@@ -22,6 +22,7 @@ BAD = [
     ("final_fraction", 1.5),
     ("optimizer", "sgd"),
     ("betas", (0.9,)),
+    ("betas", None),
     ("betas", (0.9, 1.0)),
     ("weight_decay", -0.1),
     ("clip_norm", 0.0),

@@ -106,7 +106,7 @@ def fill(
         bool | None,
         typer.Option(
             "--resize/--windows",
-            help="A larger picture: crop and shrink it to the model's size, or fill it in overlapping windows "
+            help="A picture of another size: cropped and scaled to the model's, or a larger one filled in windows "
             "[default: a window around each hole; for larger holes shrunk, what is drawn enlarged].",
             show_default=False,
         ),

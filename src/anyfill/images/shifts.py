@@ -217,7 +217,9 @@ class ShiftedRows:
         x = self.rows.x[index % len(self.rows)]
         if not self.tossed or self.targets is None:
             return x
-        again, coin, share = _hashed(index, 2 * self.variables + 1).split([self.variables, self.variables, 1], 1)
+        again, coin, share = _hashed(index.to(x.device), 2 * self.variables + 1).split(
+            [self.variables, self.variables, 1], 1
+        )
         one = (coin < self.targets[index % len(self.rows)]).to(x.dtype)
         return torch.where(again < self.tossed * share, one, x)
 

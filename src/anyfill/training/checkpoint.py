@@ -165,6 +165,8 @@ def _read(folder: Path, roles: Sequence[str]) -> Saved:
 
 def _build_model(folder: Path, saved: Saved, parts: Sequence[type]) -> Model:
     description = cast("dict[str, Any]", saved.config["model"])
+    if not isinstance(parts, (list, tuple, set, frozenset)):
+        raise refuse("parts", expected="a list of classes", got=repr(parts))
     table = {part_name(part): part for part in parts}
     # A network draws its first weights when it is made; that must not move the caller's random numbers.
     state = torch.default_generator.get_state()

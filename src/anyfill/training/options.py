@@ -11,7 +11,7 @@ Step t (counted from 0) uses
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, cast
 
 from anyfill.checks import (
     refuse,
@@ -105,9 +105,10 @@ class FitOptions:
         if not self.weight_decay >= 0:
             raise refuse("weight_decay", expected="a number from 0 up", got=self.weight_decay)
         # A list (as JSON gives it) is turned into the tuple it stands for, so that equal settings compare equal.
+        pair: Any = self.betas
+        if not isinstance(pair, list | tuple) or len(cast("tuple[Any, ...]", pair)) != 2:
+            raise refuse("betas", expected="two numbers", got=repr(self.betas))
         object.__setattr__(self, "betas", tuple(self.betas))
-        if len(self.betas) != 2:
-            raise refuse("betas", expected="two numbers", got=self.betas)
         for name, rate in (("betas", self.betas[0]), ("betas", self.betas[1]), ("ema", self.ema)):
             if rate is not None and not (_is_number(rate) and 0.0 <= rate < 1.0):
                 raise refuse(name, expected="numbers from 0 up to but not 1", got=repr(getattr(self, name)))
