@@ -7,7 +7,7 @@
 #   bash experiments/runs/pictures_finish.sh DATA FROM UNET OUT
 #
 # FROM/model has the weights, UNET/restorer and UNET/restorer.json the U-Net. TRAIN and END: seconds from now when training
-# and scoring end. TRY=1 runs the same tiny on a CPU.
+# and scoring end; RATE is the rate that falls. TRY=1 with BATCH and SIZES (those of FROM) runs the same tiny on a CPU.
 set -u
 S=$(date +%s); data=$(realpath "$1"); from=$(realpath "$2"); mkdir -p "$4"; out=$(realpath "$4"); work=$(mktemp -d)
 export ANYFILL_DATA=$data PYTHONPATH=src:. PYTHONUNBUFFERED=1 OMP_NUM_THREADS=4

@@ -32,7 +32,7 @@ them nor to answer them.
 
 Nothing is drawn: row n stands for picture n mod R in the copy n div R, one copy for each change and as many more at
 rest as its share wants, so an epoch has every picture in every way once, in the order that training draws. What is
-tossed is a hash of n and the pixel.
+tossed is the noise of row n (``samplers.rowwise``).
 """
 
 import torch
@@ -41,6 +41,7 @@ from torch import Tensor
 from anyfill.checks import refuse, require_count, require_probability
 from anyfill.objectives.soft_targets import require_targets
 from anyfill.rows import Rows
+from anyfill.samplers.rowwise import RowStreams
 
 MAX_SHEARS = 10
 """Tenths: a slant of 45 degrees."""
@@ -116,19 +117,6 @@ def margins(x: Tensor, shape: tuple[int, ...], blank: int = 0) -> tuple[Tensor, 
         before.append(torch.where(line, place, side).amin(1))
         after.append(side - 1 - torch.where(line, place, -1).amax(1))
     return torch.stack(before, 1), torch.stack(after, 1)
-
-
-def _hashed(index: Tensor, count: int) -> Tensor:
-    """float32 (B, count) in [0, 1): numbers as if drawn, always the same for row n (B,), by SplitMix64."""
-    z = (index.unsqueeze(1) * count + torch.arange(count, device=index.device)) * -0x61C8864680B583EB
-    for shift, factor in ((30, -0x40A7B892E31B1A47), (27, -0x6B2FB644ECCEEE15)):
-        z = (z ^ _logical(z, shift)) * factor
-    return _logical(z ^ _logical(z, 31), 40).float() / 2**24
-
-
-def _logical(z: Tensor, shift: int) -> Tensor:
-    """int64 moved right, with zeros for the sign."""
-    return (z >> shift) & ((1 << (64 - shift)) - 1)
 
 
 class ShiftedRows:
@@ -217,9 +205,9 @@ class ShiftedRows:
         x = self.rows.x[index % len(self.rows)]
         if not self.tossed or self.targets is None:
             return x
-        again, coin, share = _hashed(index.to(x.device), 2 * self.variables + 1).split(
-            [self.variables, self.variables, 1], 1
-        )
+        keys = index.to(x.device)  # training may number rows on another device
+        noise = RowStreams(keys).uniform((len(keys), 2 * self.variables + 1), x.device)
+        again, coin, share = noise.split([self.variables, self.variables, 1], 1)
         one = (coin < self.targets[index % len(self.rows)]).to(x.dtype)
         return torch.where(again < self.tossed * share, one, x)
 
