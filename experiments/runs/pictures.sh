@@ -9,6 +9,9 @@
 # DATA has mnist_static_binarized/, with SHIP mnist/ and fashion_mnist/, too (images, as idx); END is a time of the day, in seconds since 1970, when scores end. MORE has further
 # options of the run (--start FOLDER: from the weights of another). The best weights so far are kept every 2,000 steps, and packed in 8 bits: a run
 # that is cut off can be scored, or begun with, and started again in the same WORK goes on exactly. TRY=1 runs the same tiny on a CPU.
+# With BRANCHES="1 2", seeds, about 370 s more for one and 290 s for each further: the run goes on anew with that seed, BRANCH (250) seconds,
+# from the weights that it had after 0.65 of LONG and the rate that it had there; then the mean of all ends is scored, or whichever end is
+# better by validation rows (static_mnist mix).
 set -u
 data=$(realpath "$1"); mkdir -p "$2"; work=$(realpath "$2"); E=$3; S=$(date +%s)
 export ANYFILL_DATA=$data PYTHONPATH=src:. PYTHONUNBUFFERED=1 OMP_NUM_THREADS=2
@@ -29,17 +32,36 @@ else # seconds each, on a CPU: does it run?
   restore="$restore --restore-steps 4 --restore-width 8"
   sizes="--width 64 --depth 1"; every=1000; SHIP=${SHIP:+10}
 fi
+trunk() { # what the long run's last checkpoint held at 0.65 of it
+  while [ ! -e "$work/long/arguments.json" ]; do sleep 1; done
+  sleep $((seconds * 65 / 100))
+  $mnist keep --out "$work/long" >> "$work/branch.log" 2>&1 && mkdir -p "$work/trunk" && cp -r "$work/long/kept/model" "$work/trunk/" && said "trunk: kept"
+}
 rm -f "$work/restore/targets.npy" # the long run waits for the new ones
-$mnist train --out "$work/long" $long --targets "$work/restore/targets.npy" --target-share 0.5 $rows --seconds $seconds > "$work/long.log" 2>&1 &
+soft="--targets $work/restore/targets.npy --target-share 0.5"
+$mnist train --out "$work/long" $long $soft $rows --seconds $seconds > "$work/long.log" 2>&1 &
 training=$!
+branches=""
+if [ -n "${BRANCHES:-}" ]; then rm -f "$work/long/arguments.json"; trunk & fi
 $mnist targets --out "$work/restore" $restore $rows > "$work/restore.log" 2>&1
 if [ -e "$work/restore/targets.npy" ]; then said "soft targets: written"; else # the long run goes on without
-  said "NO soft targets"; kill $training; wait $training
+  said "NO soft targets"; soft=""; kill $training; wait $training
   $mnist train --out "$work/long" $long $rows --seconds $seconds > "$work/long.log" 2>&1 &
   training=$!
 fi
 wait $training; said "static MNIST: trained"
-$mnist score --out "$work/long" $long $rows --question-rows 2000 --until $((E - 30)) > "$work/score.log" 2>&1; said "static MNIST: scored"
+score() { # RUN, by its name; in so many seconds, or until the end
+  local end=$((E - 30)); [ -n "${2:-}" ] && [ $(($(date +%s) + $2)) -lt $end ] && end=$(($(date +%s) + $2))
+  $mnist score --out "$work/$1" $long $rows --question-rows 2000 --until $end >> "$work/score.log" 2>&1; said "static MNIST: $1 scored"
+}
+if [ -n "${BRANCHES:-}" ]; then score long 60 & else score long; fi # most wanted first, while a branch compiles
+for seed in ${BRANCHES:-}; do
+  $mnist train --out "$work/branch$seed" $long --start "$work/trunk" --rate 0.0008 --seed $seed $soft $rows \
+    --seconds ${BRANCH:-250} >> "$work/branch.log" 2>&1 && branches="$branches $work/branch$seed"
+  said "branch $seed: trained"
+done
+wait
+if [ -n "$branches" ]; then $mnist mix --out "$work/mix" $long $rows --of "$work/long" $branches >> "$work/branch.log" 2>&1 && score mix; fi
 if [ -n "${SHIP:-}" ]; then
   for m in digits fashion; do $shipped train $m --out "$work/$m" --seconds $SHIP $sizes > "$work/$m.log" 2>&1 & done; wait
   said "models that ship: trained"

@@ -4,6 +4,8 @@
     python -m experiments.sfarm.soft_targets --out FEW --rows 500 --valid 512 --width 128 --steps 1000 --shifts 2 \\
         --shares 0.5 --tossed 0 0.5 --results results/sfarm/tossed_coins.json
 
+Further words are options of ``static_mnist``, for all curves: --shears 2, say.
+
 Static binarised MNIST, its first 1,000 training rows. A U-Net of these rows restores left-out pixels
 (``static_mnist_targets``); then a small one-pass network over patches of 2 x 2 pixels, with 95 % of its batches in the
 raster order, is trained with targets that are a share s of each term: 0 is the pixels as they are. With ``--tossed`` up
@@ -66,7 +68,7 @@ def main() -> None:
     parser.add_argument("--valid", type=int, default=1024)
     parser.add_argument("--every", type=int, default=100)
     parser.add_argument("--results", type=Path, default=RESULTS / "soft_targets.json")
-    asked = parser.parse_args()
+    asked, further = parser.parse_known_args()
     words = (
         f"train --out {asked.out} --tokens patches --batch 32 --width {asked.width} --depth 3 --dropout 0.1 "
         f"--raster 1.0 "
@@ -74,7 +76,7 @@ def main() -> None:
         f"--restore-steps {asked.restore_steps} --restore-width 16 --restore-batch 64 --joint 0.95 --rate 0.003 "
         f"--shifts {asked.shifts}"
     )
-    arguments = static_mnist.options_of(words.split())
+    arguments = static_mnist.options_of([*words.split(), *further])
     static_mnist_targets.write_targets(arguments)
     curves: dict[str, list[dict[str, Any]]] = {}
     for share, tossed in product(asked.shares, asked.tossed):
@@ -83,6 +85,7 @@ def main() -> None:
         found = {
             "training_rows": asked.rows,
             "validation_rows": asked.valid,
+            "arguments": static_mnist.said(arguments),
             "restorer": json.loads((asked.out / "targets.json").read_text()),
             "curves": curves,
             "environment": environment(static_mnist.device_of()),

@@ -5,6 +5,7 @@
     python -m experiments.sfarm.static_mnist train --out RUN --seconds 400      one GPU; log and weights under RUN
     python -m experiments.sfarm.static_mnist targets --out RUN                  soft targets, ``static_mnist_targets``
     python -m experiments.sfarm.static_mnist keep --out RUN                     RUN/kept: one that goes on, in 8 bits
+    python -m experiments.sfarm.static_mnist mix --out RUN --of RUN1 RUN2      the mean of weights, ``static_mnist_mix``
     python -m experiments.sfarm.static_mnist score --out RUN                    all 10,000 test rows; RUN/score.json
 
 ``--until T`` (seconds since 1970) in place of ``--seconds``: training ends then, however long compiling took; scoring
@@ -352,6 +353,10 @@ def main() -> None:
         from experiments.sfarm.static_mnist_probe import probe
 
         probe(arguments)
+    elif arguments.command == "mix":
+        from experiments.sfarm.static_mnist_mix import mix
+
+        mix(arguments)
     elif arguments.command == "keep":
         keep(arguments)
     else:

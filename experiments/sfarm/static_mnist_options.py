@@ -10,13 +10,19 @@ from anyfill.images.shifts import MAX_SHEARS
 
 def said(arguments: argparse.Namespace) -> dict[str, Any]:
     """The command line, without folders."""
-    return {name: value.name if isinstance(value, Path) else value for name, value in vars(arguments).items()}
+    return {name: _said(value) for name, value in vars(arguments).items()}
+
+
+def _said(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_said(one) for one in value]
+    return value.name if isinstance(value, Path) else value
 
 
 def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -> argparse.Namespace:
     """The command line, or these words; ``text`` is what --help begins with."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("compile", "probe", "targets", "train", "keep", "score"))
+    parser.add_argument("command", choices=("compile", "probe", "targets", "train", "keep", "mix", "score"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--begin", type=float, default=0.0, help="seconds since 1970: training waits for it, compiled")
@@ -66,6 +72,7 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
     parser.add_argument(
         "--start", type=Path, help="begin with the weights of this run, of the same sizes, shifts and shears"
     )
+    parser.add_argument("--of", type=Path, nargs="+", help="of mix: the runs whose weights it is the mean of")
     parser.add_argument("--rows", type=int, help="so many rows only, for a trial")
     parser.add_argument("--train-rows", type=int, help="so many rows to train on only")
     parser.add_argument("--valid-rows", type=int, default=2048, help="validation rows that are looked at in training")
@@ -76,6 +83,8 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
         parser.error("--target-share: there are no --targets to have a share")
     if found.tossed and found.targets is None and found.command in ("compile", "probe", "train"):
         parser.error("--tossed: there are no --targets to toss from")
+    if (found.command == "mix") != (found.of is not None):
+        parser.error("--of: the runs to mix, for mix and nothing else")
     if found.tossed and not (found.shifts or found.shears):
         parser.error("--tossed goes with --shifts or --shears")
     found.target_share = 0.5 if found.target_share is None else found.target_share

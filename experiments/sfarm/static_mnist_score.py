@@ -12,9 +12,10 @@ shifts, the equal mixture over scans and shifts by 0 or 1 pixel: a shift around 
     log 1/32 sum_(k, s) p(shift_s(x) | scan k, told s)
 
 is exact as well; patches have other borders in each of the four. A scan of shifted pictures is one more fixed order of
-the pixels as they were. So there are 72 orders to mix, eight scans at shifts by -1, 0 or 1 along each axis, and eight
+the pixels as they were. So there are 72 orders to mix, eight scans at shifts by -1, 0 or 1 along each axis, and of a
+model that was told shears 64 more, at shears around the edges, which are bijections, too, by -1, 0 or 1 tenth. Eight
 of them are taken that go well together: one after the other, whichever makes validation rows likeliest in the equal
-mixture of what is taken.
+mixture of what is taken. The first of them is the best single order by validation rows.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from anyfill.images.shifts import shifted, told_shift
+from anyfill.images.shifts import sheared, shifted, told_shift
 from anyfill.model import Model
 from anyfill.questions import Question
 from anyfill.questions.question import chain_rank
@@ -195,23 +196,24 @@ class Scorer:
         for number, shift in product(range(len(self.orders)), SHIFTS):
             if self.late():
                 return
-            one = self.moved(self.x, number, shift, told)
+            one = self.moved(self.x, number, (*shift, 0, 0), told)
             total = one if total is None else torch.logaddexp(total, one)
         if total is not None:
             count = len(self.orders) * len(SHIFTS)
             self.note(mixture_of_scans_and_shifts={"members": count, **nats(total - math.log(count))})
 
     def eight(self) -> None:
-        """The equal mixture of eight orders, scans at shifts, that go together on validation rows."""
+        """The equal mixture of eight orders, scans at shifts and shears, that go together on validation rows."""
         if not self.arguments.shifts:
             return
         told, valid = self.load(), self.validation()
-        orders = list(product(range(len(self.orders)), NEAR))
+        shears = [(0, 0, *shear) for shear in NEAR if any(shear) and self.arguments.shears]
+        orders = list(product(range(len(self.orders)), [*((*shift, 0, 0) for shift in NEAR), *shears]))
         each: list[Tensor] = []
-        for number, shift in orders:
+        for number, change in orders:
             if self.late():
                 return
-            each.append(self.moved(valid, number, shift, told))
+            each.append(self.moved(valid, number, change, told))
         held_out = torch.stack(each)
         taken = that_go_together(held_out, 8)
         weights = mixture_weights(held_out[taken])
@@ -219,7 +221,10 @@ class Scorer:
         self.note(
             mixture_of_8_orders={
                 **nats(tested.logsumexp(0) - math.log(len(taken))),
-                "orders": [{"scan": orders[one][0], "down_and_right": orders[one][1]} for one in taken],
+                "orders": [
+                    {"scan": scan, "down_and_right": change[:2], "slanted": change[2:], **nats(by_itself)}
+                    for (scan, change), by_itself in zip((orders[one] for one in taken), tested)
+                ],
                 "chosen_among": len(orders),
                 "validation_rows": len(valid),
                 "validation_nats": -float(held_out[taken].logsumexp(0).mean()) + math.log(len(taken)),
@@ -230,12 +235,13 @@ class Scorer:
             },
         )
 
-    def moved(self, x: Tensor, number: int, shift: tuple[int, int], told: Model) -> Tensor:
-        """float64 (B,): log p of whole rows, shifted and told so, in a scan."""
-        by = torch.tensor([shift], device=self.device)
-        change = torch.nn.functional.pad(by, (0, 2)) if self.arguments.shears else by  # shifted, and not slanted
-        context = told_shift(change, self.arguments.shifts, self.arguments.shears)[0]
-        return self.whole(shifted(x, by.expand(len(x), -1), SHAPE), number, told, context)
+    def moved(self, x: Tensor, number: int, change: tuple[int, int, int, int], told: Model) -> Tensor:
+        """float64 (B,): log p of whole rows in a scan, sheared and then shifted around the edges, and told so."""
+        by, shears = torch.tensor([change], device=self.device), self.arguments.shears
+        context = told_shift(by if shears else by[:, :2], self.arguments.shifts, shears)[0]
+        by = by.expand(len(x), -1)
+        slanted = sheared(x, by[:, 2:], SHAPE, around=True)
+        return self.whole(shifted(slanted, by[:, :2], SHAPE), number, told, context)
 
 
 def score(arguments: argparse.Namespace) -> None:

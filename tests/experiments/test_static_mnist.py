@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from anyfill.training import fit_steps, load_model
-from experiments.sfarm import static_mnist, static_mnist_score
+from experiments.sfarm import static_mnist, static_mnist_mix, static_mnist_score
 
 SMALL = ("--width", "64", "--depth", "1", "--batch", "4", "--rows", "8")
 
@@ -117,6 +117,30 @@ def test_a_run_begins_where_another_ended(out, monkeypatch) -> None:
     assert found == pytest.approx(first, abs=0.01)
 
 
+def test_runs_that_share_a_beginning_are_mixed_and_the_best_by_validation_is_kept(out, monkeypatch) -> None:
+    told, few = (*SMALL, "--tokens", "patches", "--shifts", "1"), ("--steps", "3", "--validate-every", "3")
+    runs = [out / name for name in ("first", "second")]
+    run(monkeypatch, "train", "--out", str(runs[0]), *told, *few)
+    run(monkeypatch, "train", "--out", str(runs[1]), *told, *few, "--start", str(runs[0]), "--seed", "1")
+    run(monkeypatch, "mix", "--out", str(out / "mix"), *told, "--of", *map(str, runs))
+    about = json.loads((out / "mix" / "train.json").read_text())
+    each = [json.loads((one / "train.json").read_text())["best_validation"] for one in runs]
+    assert [about["validation"][one.name] for one in runs] == pytest.approx(each, abs=1e-2)
+    best, mixed = min(about["validation"], key=about["validation"].get), load_model(out / "mix" / "model")
+    first, second = (load_model(one / "model") for one in runs)
+    mean = static_mnist_mix.mean_of([first, second])
+    for name, one in mean.state_dict().items():
+        if one.is_floating_point():
+            assert torch.allclose(one, (first.state_dict()[name] + second.state_dict()[name]) / 2)
+    kept = {"first": first, "second": second, "mean": mean}[best]
+    assert all(torch.equal(one, other) for one, other in zip(mixed.parameters(), kept.parameters()))
+    run(monkeypatch, "score", "--out", str(out / "mix"), *told, "--rows", "4", "--question-rows", "2")
+    assert len(json.loads((out / "mix" / "score.json").read_text())["scans"]) == 8
+    for words in (["mix", "--out", "x"], ["train", "--out", "x", "--of", "y"]):
+        with pytest.raises(SystemExit):
+            static_mnist.options_of(words)
+
+
 def test_compiling_trains_nothing_that_is_kept(out, monkeypatch) -> None:
     run(monkeypatch, "compile", "--out", str(out), *SMALL)
     assert not (out / "model").exists()
@@ -155,6 +179,10 @@ def test_told_shears_go_with_shifts_and_end_in_a_model_without_a_context(out, mo
     found = json.loads((out / "score.json").read_text())
     assert found["mixture_of_scans_and_shifts"]["members"] == 32
     assert found["weighted_mixture_of_8_scans"]["validation_rows"] <= 2000
+    eight = found["mixture_of_8_orders"]
+    assert eight["chosen_among"] == 8 * (9 + 8)
+    each = [one["nats"] for one in eight["orders"]]
+    assert max(each) >= eight["nats"] >= min(each) - np.log(8)
     x = static_mnist.read("valid")[:8]
     scorer = static_mnist_score.Scorer(static_mnist.options_of(["score", "--out", str(out), *told]))
     assert about["best_validation"] == pytest.approx(float(-scorer.whole(x, 0).mean()), abs=1e-2)

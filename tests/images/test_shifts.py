@@ -197,6 +197,30 @@ def test_a_shear_moves_whole_pixels_as_stated(seed, down, right) -> None:
     }
 
 
+@given(st.integers(0, 99), st.integers(-10, 10), st.integers(-10, 10))
+def test_a_shear_around_the_edges_is_a_bijection_and_the_same_where_nothing_is_lost(seed, down, right) -> None:
+    shape, by = (9, 7), torch.tensor([[down, right]])
+    places = torch.arange(63).unsqueeze(0)
+    assert sorted(sheared(places, by, shape, around=True)[0].tolist()) == list(range(63))
+    x = torch.randint(1, 50, (1, 63), generator=torch.Generator().manual_seed(seed))
+    cut, around = sheared(x, by, shape), sheared(x, by, shape, around=True)
+    assert torch.equal(cut[cut > 0], around[cut > 0])  # what is kept lies where it lay
+    if int((cut > 0).sum()) == 63:
+        assert torch.equal(cut, around)
+
+
+def test_a_told_shear_around_the_edges_leaves_a_law_of_the_pictures_as_they_are() -> None:
+    model = told_model((2, 3), 1, shears=9)
+    every = torch.tensor(list(itertools.product(range(2), repeat=6)))
+    by = torch.tensor([[0, 0, 9, 7]]).expand(64, -1)
+    moved = sheared(every, by[:, 2:], (2, 3), around=True)
+    assert not torch.equal(moved, every)
+    found = -nats(model, moved, told_shift(by, 1, 9))
+    assert float(found.exp().sum()) == pytest.approx(1.0, abs=1e-5)
+    lost = sheared(every, by[:, 2:], (2, 3))
+    assert float((-nats(model, lost, told_shift(by, 1, 9))).exp().sum()) != pytest.approx(1.0, abs=0.01)
+
+
 def test_the_rows_of_a_digit_move_by_up_to_three_pixels() -> None:
     x = torch.zeros(1, 28, 28, dtype=torch.int64)
     x[0, :, 14] = 1

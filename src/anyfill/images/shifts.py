@@ -15,6 +15,8 @@ A shear (ky, kx), in tenths, comes before it. Row r moves right and then column 
 halves to the even number. No two pixels are mixed, so pixels that were drawn independently (binarised ones) still are.
 What leaves the frame is lost and what enters is blank: a shear is no bijection, and x -> p(shear(x) | told it) no law
 of x. What is answered in the end is asked with (0, 0) told and nothing moved, which is the law of pictures as they are.
+Where lines move *around* the edges instead, a shear is one more bijection, and x -> p(shear(x) | told it) does sum to
+one; of pictures with a blank margin as wide as their lines move the two are the same.
 
 The network is told each as a one-hot vector of 2 reach + 1, and where there are shears of 2 shears + 1, at the head of
 the context:
@@ -55,18 +57,21 @@ def shifted(x: Tensor, by: Tensor, shape: tuple[int, ...]) -> Tensor:
     return _gathered(x, row.unsqueeze(2) * width + column.unsqueeze(1), channels)
 
 
-def sheared(x: Tensor, by: Tensor, shape: tuple[int, ...], blank: int = 0) -> Tensor:
-    """(B, N): pictures x (B, N) of this shape, rows moved, then columns, by tenths (B, 2): columns down, rows right."""
+def sheared(x: Tensor, by: Tensor, shape: tuple[int, ...], blank: int = 0, *, around: bool = False) -> Tensor:
+    """(B, N): pictures x (B, N) of this shape, rows moved, then columns, by tenths (B, 2): columns down, rows right.
+
+    What leaves the frame is lost and what enters is blank, or with ``around`` it enters at the other edge.
+    """
     height, width, channels = (*shape, 1)[:3]
     rows, columns = (torch.arange(side, device=x.device) for side in (height, width))
     row = rows.view(1, -1, 1) - _moves(by[:, :1], width).unsqueeze(1)  # (B, H, W): whence each pixel comes
     inside = (row >= 0) & (row < height)
-    row = row.clamp(0, height - 1)
+    row = row % height
     right = _moves(by[:, 1:], height).gather(1, row.flatten(1)).view_as(row)
     column = columns - right
     inside &= (column >= 0) & (column < width)
-    moved = _gathered(x, row * width + column.clamp(0, width - 1), channels)
-    return torch.where(inside.flatten(1).repeat_interleave(channels, 1), moved, blank)
+    moved = _gathered(x, row * width + column % width, channels)
+    return moved if around else torch.where(inside.flatten(1).repeat_interleave(channels, 1), moved, blank)
 
 
 def _moves(tenths: Tensor, side: int) -> Tensor:
