@@ -5,7 +5,8 @@
     python -m experiments.sfarm.static_mnist train --out RUN --seconds 400      one GPU; log and weights under RUN
     python -m experiments.sfarm.static_mnist targets --out RUN                  soft targets, ``static_mnist_targets``
     python -m experiments.sfarm.static_mnist keep --out RUN                     RUN/kept: one that goes on, in 8 bits
-    python -m experiments.sfarm.static_mnist mix --out RUN --of RUN1 RUN2      the mean of weights, ``static_mnist_mix``
+    python -m experiments.sfarm.static_mnist mix --out RUN --of RUN1 RUN2        means of weights, ``static_mnist_mix``
+    python -m experiments.sfarm.static_mnist head --out RUN --of RUN1            its last layer, ``static_mnist_head``
     python -m experiments.sfarm.static_mnist score --out RUN                    all 10,000 test rows; RUN/score.json
 
 ``--until T`` (seconds since 1970) in place of ``--seconds``: training ends then, however long compiling took; scoring
@@ -357,6 +358,10 @@ def main() -> None:
         from experiments.sfarm.static_mnist_mix import mix
 
         mix(arguments)
+    elif arguments.command == "head":
+        from experiments.sfarm.static_mnist_head import retrain_head
+
+        retrain_head(arguments)
     elif arguments.command == "keep":
         keep(arguments)
     else:

@@ -22,7 +22,7 @@ def _said(value: Any) -> Any:
 def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -> argparse.Namespace:
     """The command line, or these words; ``text`` is what --help begins with."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("compile", "probe", "targets", "train", "keep", "mix", "score"))
+    parser.add_argument("command", choices=("compile", "probe", "targets", "train", "keep", "mix", "head", "score"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seconds", type=float)
     parser.add_argument("--begin", type=float, default=0.0, help="seconds since 1970: training waits for it, compiled")
@@ -33,6 +33,10 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
     parser.add_argument(
         "--weight-rows", type=int, default=2000, help="of scoring: of the --valid-rows, how many choose weights"
     )
+    parser.add_argument(
+        "--scans", type=int, choices=range(1, 9), default=8, metavar="K",
+        help="of scoring: the first K of the eight scans; fewer than eight are all that is scored",
+    )  # fmt: skip
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--tokens", choices=("pixels", "patches", "blanks"), default="pixels")
     parser.add_argument("--batch", type=int, default=128)
@@ -72,7 +76,9 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
     parser.add_argument(
         "--start", type=Path, help="begin with the weights of this run, of the same sizes, shifts and shears"
     )
-    parser.add_argument("--of", type=Path, nargs="+", help="of mix: the runs whose weights it is the mean of")
+    parser.add_argument(
+        "--of", type=Path, nargs="+", help="of mix: runs, whose weights it is the mean of; of head: one"
+    )
     parser.add_argument("--rows", type=int, help="so many rows only, for a trial")
     parser.add_argument("--train-rows", type=int, help="so many rows to train on only")
     parser.add_argument("--valid-rows", type=int, default=2048, help="validation rows that are looked at in training")
@@ -83,8 +89,10 @@ def options_of(words: Sequence[str] | None = None, *, text: str | None = None) -
         parser.error("--target-share: there are no --targets to have a share")
     if found.tossed and found.targets is None and found.command in ("compile", "probe", "train"):
         parser.error("--tossed: there are no --targets to toss from")
-    if (found.command == "mix") != (found.of is not None):
-        parser.error("--of: the runs to mix, for mix and nothing else")
+    if (found.command in ("mix", "head")) != (found.of is not None):
+        parser.error("--of: the runs to mix, or the run whose head is trained anew, for mix and head and nothing else")
+    if found.command == "head" and len(found.of) != 1:
+        parser.error(f"--of: one run whose head is trained anew, got {len(found.of)}")
     if found.tossed and not (found.shifts or found.shears):
         parser.error("--tossed goes with --shifts or --shears")
     found.target_share = 0.5 if found.target_share is None else found.target_share

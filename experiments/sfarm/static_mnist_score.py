@@ -146,7 +146,7 @@ class Scorer:
     def scans(self) -> None:
         """Each by itself, and mixed."""
         each: list[Tensor] = []
-        for number, scan in enumerate(self.orders):
+        for number, scan in enumerate(self.orders[: self.arguments.scans]):
             if self.late():
                 return
             start = time.perf_counter()
@@ -154,6 +154,8 @@ class Scorer:
             took = time.perf_counter() - start
             self.found["scans"][str(number)] = {"scan": repr(scan), **nats(each[-1]), "seconds": took}
             self.note()
+        if len(each) < len(self.orders):
+            return
         self.note(mixture_of_8_scans=nats(torch.stack(each).logsumexp(0) - math.log(len(each))))
         self.kept()
         valid = self.validation()
@@ -248,9 +250,10 @@ def score(arguments: argparse.Namespace) -> None:
     """Every test row, exactly, most wanted first."""
     scorer = Scorer(arguments)
     scorer.scans()
-    scorer.eight()
-    scorer.questions()
-    scorer.shifts()
+    if arguments.scans == len(scorer.orders):
+        scorer.eight()
+        scorer.questions()
+        scorer.shifts()
     found = scorer.found
     names = ("mixture_of_8_scans", "weighted_mixture_of_8_scans", "mixture_of_8_orders", "mixture_of_scans_and_shifts")
     raster = found["scans"].get("0", {"nats": math.nan})["nats"]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from anyfill.training import fit_steps, load_model
-from experiments.sfarm import static_mnist, static_mnist_mix, static_mnist_score
+from experiments.sfarm import static_mnist, static_mnist_head, static_mnist_mix, static_mnist_score
 
 SMALL = ("--width", "64", "--depth", "1", "--batch", "4", "--rows", "8")
 
@@ -139,6 +139,50 @@ def test_runs_that_share_a_beginning_are_mixed_and_the_best_by_validation_is_kep
     for words in (["mix", "--out", "x"], ["train", "--out", "x", "--of", "y"]):
         with pytest.raises(SystemExit):
             static_mnist.options_of(words)
+
+
+def test_the_last_layer_is_fitted_to_rows_kept_aside_and_to_nothing_else(out, monkeypatch) -> None:
+    told = (*SMALL, "--tokens", "patches", "--shifts", "1")
+    run(monkeypatch, "train", "--out", str(out), *told, "--steps", "40", "--validate-every", "40")
+    run(monkeypatch, "head", "--out", str(out / "head"), *told, "--of", str(out))
+    about = json.loads((out / "head" / "train.json").read_text())
+    before, after = load_model(out / "model"), load_model(out / "head" / "model")
+    assert after.capabilities.context_width == 0
+    assert about["nats_before"] == pytest.approx(
+        json.loads((out / "train.json").read_text())["best_validation"], abs=1e-2
+    )
+    assert about["nats_of_the_rows_fitted_to"] < about["nats_before"]
+    assert about["cross_validated"][f"{about['ridge']:g}"] == min(about["cross_validated"].values())
+    own = {name for name, one in after.state_dict().items() if name.startswith("network.head.")}
+    settled = static_mnist.settled(before, static_mnist.options_of(["score", "--out", str(out), *told])).state_dict()
+    changed = {name for name, one in after.state_dict().items() if not torch.equal(one, settled[name])}
+    assert changed <= own
+    run(monkeypatch, "score", "--out", str(out / "head"), *SMALL, "--tokens", "patches", "--scans", "1")
+    found = json.loads((out / "head" / "score.json").read_text())
+    assert list(found["scans"]) == ["0"]
+    assert not found["questions"]
+    assert "mixture_of_8_scans" not in found
+    # What it says of the rows it was fitted to is what the model says, term by term.
+    scorer = static_mnist_score.Scorer(
+        static_mnist.options_of(["score", "--out", str(out / "head"), *SMALL, *told[-4:-2]])
+    )
+    nats = float(-scorer.whole(static_mnist.read("valid")[:8], 0).mean())
+    assert nats == pytest.approx(about["nats_of_the_rows_fitted_to"], rel=2e-3)  # states of 16 bits
+    for words in (["head", "--out", "x"], ["head", "--out", "x", "--of", "y", "z"]):
+        with pytest.raises(SystemExit):
+            static_mnist.options_of(words)
+
+
+def test_a_last_layer_that_is_right_is_left_as_it_is() -> None:
+    source = torch.Generator().manual_seed(0)
+    z, weight = torch.randn(400, 50, 3, generator=source), torch.tensor([1.0, -2.0, 0.5])
+    x = (torch.rand(400, 50, generator=source) < (z @ weight + 0.3).sigmoid()).long()
+    wrong = (torch.zeros(3), torch.tensor(0.0))
+    found, bias = static_mnist_head.fitted_layer(z, x, *wrong, 1e-6)
+    assert torch.allclose(torch.cat([found, bias.view(1)]), torch.tensor([1.0, -2.0, 0.5, 0.3]), atol=0.1)  # 4 sigma
+    kept, bias = static_mnist_head.fitted_layer(z, x, *wrong, 1e6)
+    assert float(kept.abs().max()) < 1e-3
+    assert abs(float(bias)) < 1e-3
 
 
 def test_compiling_trains_nothing_that_is_kept(out, monkeypatch) -> None:
