@@ -23,11 +23,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from anyfill.model import Model
-from anyfill.questions import Question
-from anyfill.questions.question import rank_of
 from anyfill.training import load_model, save_model
 from benchmarks.common import environment
 from experiments.sfarm.static_mnist import device_of, held_out, said, settled
+from experiments.sfarm.static_mnist_score import raster_rank
 
 RIDGES = (0.1, 0.3, 1.0, 3.0, 10.0)
 FOLDS = 4
@@ -39,11 +38,9 @@ def states(model: Model, x: Tensor, rows: int = 64) -> Tensor:
     network: Any = model.network
     read: list[Tensor] = []
     hook = network.head.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0].half()))
-    asked = torch.ones(1, x.shape[1], dtype=torch.bool)
-    rank = rank_of(model.order, Question(~asked, asked)).to(x.device)
     try:
         for part in x.split(rows):
-            network.chain(part, rank.expand(len(part), -1))
+            network.chain(part, raster_rank(model, part))
     finally:
         hook.remove()
     return torch.cat(read)

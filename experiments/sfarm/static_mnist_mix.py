@@ -16,12 +16,10 @@ import torch
 from torch import Tensor
 
 from anyfill.model import Model
-from anyfill.questions import Question
-from anyfill.questions.question import rank_of
 from anyfill.training import load_model, save_model
 from benchmarks.common import environment
 from experiments.sfarm.static_mnist import bring_home, device_of, held_out, said, settled
-from experiments.sfarm.static_mnist_score import terms
+from experiments.sfarm.static_mnist_score import raster_rank, terms
 
 
 def mean_of(models: list[Model]) -> Model:
@@ -36,9 +34,7 @@ def mean_of(models: list[Model]) -> Model:
 
 def raster_nats(model: Model, x: Tensor) -> float:
     """Exact nats of pictures (B, N) in the model's own order."""
-    asked = torch.ones(1, x.shape[1], dtype=torch.bool)
-    rank = rank_of(model.order, Question(~asked, asked)).to(x.device)
-    return float(-terms(model, x, rank.expand(len(x), -1)).mean())
+    return float(-terms(model, x, raster_rank(model, x)).mean())
 
 
 def mix(arguments: argparse.Namespace) -> None:

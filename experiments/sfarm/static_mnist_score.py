@@ -31,7 +31,7 @@ from torch import Tensor
 from anyfill.images.shifts import sheared, shifted, told_shift
 from anyfill.model import Model
 from anyfill.questions import Question
-from anyfill.questions.question import chain_rank
+from anyfill.questions.question import chain_rank, rank_of
 from anyfill.questions.regions import scans
 from anyfill.rank import asked_in
 from anyfill.training import load_model
@@ -51,6 +51,12 @@ def terms(model: Model, x: Tensor, rank: Tensor, told: Tensor | None = None, row
         log_prob = model.chain(part, when, context).log_prob(part).double()
         found.append(torch.where(asked_in(when), log_prob, 0.0).sum(1))
     return torch.cat(found)
+
+
+def raster_rank(model: Model, x: Tensor) -> Tensor:
+    """int64 (B, N): the ranks of whole pictures x (B, N) in the model's own order."""
+    asked = torch.ones(1, x.shape[1], dtype=torch.bool)
+    return rank_of(model.order, Question(~asked, asked)).to(x.device).expand(len(x), -1)
 
 
 def structured(count: int) -> dict[str, Tensor]:
